@@ -1,0 +1,94 @@
+"""What a grader gives: a score with a reason, or the reason why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.records.model import Conversation
+
+__all__ = ["Grade", "Grader", "Score", "Unscored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A number in [0, 1] and why.
+
+    Attributes
+    ----------
+    value : float
+        The score, in [0, 1].
+    reason : str
+        One or two sentences.
+    details : mapping
+        Anything else that the grader wants to keep.
+    """
+
+    value: float
+    reason: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
+        if not number or not math.isfinite(self.value) or not 0 <= self.value <= 1:
+            raise InvalidArgument(f"a score must be a number in [0, 1], got {self.value!r}")
+        object.__setattr__(self, "value", float(self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Unscored:
+    """Could not tell, and why. It is never counted as zero.
+
+    Attributes
+    ----------
+    reason : str
+        Why there is no score.
+    """
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str) or not self.reason.strip():
+            raise InvalidArgument(f"Unscored needs a reason, got {self.reason!r}")
+
+
+Grade = Score | Unscored
+
+
+@runtime_checkable
+class Grader(Protocol):
+    """Anything that grades one interaction.
+
+    Attributes
+    ----------
+    name : str
+        Column name of its scores.
+    identity : str
+        Name and version, and whatever else changes its scores; kept with every score.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def identity(self) -> str: ...
+
+    def grade(self, conversation: Conversation, position: int) -> Grade | Awaitable[Grade]:
+        """Grade one interaction; may be ``async``.
+
+        Parameters
+        ----------
+        conversation : Conversation
+            The conversation. A grader looks at this turn and, where it must, at earlier ones.
+        position : int
+            Index of the interaction.
+
+        Returns
+        -------
+        Score or Unscored
+            An exception is recorded as `Unscored`; it never becomes a zero.
+        """
+        ...
