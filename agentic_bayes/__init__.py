@@ -1,0 +1,89 @@
+"""Bayesian estimation of AI-agent reliability, from recorded runs to a decision.
+
+::
+
+    records  →  evidence  →  OUTCOMES  →  estimation  →  decisions  →  reports
+    what the     scores       counts       posterior       compare,      tables,
+    agent did    + reasons    (xarray)     of p, pass^k    tiers         plots
+
+Everything above the waist knows conversations and no statistics; everything below it knows counts and no
+conversations. Conversations enter with `read_conversations`, a table of 0/1 results with `outcomes_from_table`.
+Names are resolved on first use, so that importing the package is cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# public name → module that defines it
+_HOME = {
+    "Agentic": "agentic",
+    "AgenticBayesError": "errors",
+    "AgenticBayesWarning": "errors",
+    "AgenticMetric": "agentic",
+    "AgenticResult": "agentic",
+    "Batch": "records.model",
+    "BayesianMode": "agentic",
+    "Comparison": "decisions.compare",
+    "Conversation": "records.model",
+    "Dataset": "records.model",
+    "Diagnostics": "estimation.diagnostics",
+    "Estimate": "estimation.estimate",
+    "EstimateError": "errors",
+    "Evidence": "evidence.evidence",
+    "EvidenceError": "errors",
+    "ExpectedTools": "records.model",
+    "FrequentistMode": "agentic",
+    "Grader": "evidence.score",
+    "Interaction": "records.model",
+    "InvalidArgument": "errors",
+    "LLMJudge": "evidence.judge",
+    "MissingPackage": "errors",
+    "NotConverged": "errors",
+    "OutcomesError": "errors",
+    "RecordsError": "errors",
+    "ReferenceJudge": "evidence.reference",
+    "Retriever": "records.retriever",
+    "Score": "evidence.score",
+    "StoppedEarly": "errors",
+    "TierProbabilities": "decisions.tiers",
+    "ToolCall": "records.model",
+    "ToolCorrectnessScore": "evidence.tool_rubric",
+    "ToolRubric": "evidence.tool_rubric",
+    "ToolUse": "records.model",
+    "UnknownName": "errors",
+    "Unscored": "evidence.score",
+    "assess": "evidence.assess",
+    "assess_async": "evidence.assess",
+    "build_model": "estimation.mcmc",
+    "check_outcomes": "outcomes",
+    "classify": "decisions.tiers",
+    "combine_outcomes": "outcomes",
+    "compare": "decisions.compare",
+    "count_outcomes": "outcomes",
+    "estimate": "estimation.estimate",
+    "numerics": "numerics",
+    "outcomes_from_table": "outcomes_table",
+    "plot_pass_curves": "reports.plots",
+    "plot_posterior": "reports.plots",
+    "plot_tools": "reports.plots",
+    "read_conversations": "records.read",
+    "write_conversations": "records.read",
+}
+
+__all__ = [*sorted(_HOME)]  # noqa: PLE0604
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_HOME[name]}")
+    value = module if _HOME[name] == name else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,385 @@
+"""The command line: arguments → calls → files.
+
+Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument
+
+if TYPE_CHECKING:
+    from agentic_bayes.estimation.estimate import Estimate
+    from agentic_bayes.evidence.evidence import Evidence
+    from agentic_bayes.reports.tables import Table
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="How reliable is an AI agent, and is the new version better? pass@k and pass^k with credible intervals.",
+    epilog="Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+Files = Annotated[list[str], typer.Argument(help="Conversation files, folders or globs (JSON, JSONL, .gz).")]
+Input = Annotated[str, typer.Argument(help="Outcomes (CSV/TSV), evidence (JSONL) or a saved estimate (.nc).")]
+Out = Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the results.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Ks = Annotated[str, typer.Option("--k", help="Numbers of attempts.")]
+Method = Annotated[str, typer.Option(help="hierarchical, conjugate or frequentist.")]
+CiProb = Annotated[float, typer.Option(help="Probability of the intervals.")]
+CiKind = Annotated[str, typer.Option(help="eti (equal-tailed) or hdi (highest density).")]
+Seed = Annotated[int, typer.Option("--random-seed", help="Same seed, same numbers.")]
+Columns = Annotated[str | None, typer.Option(help="Names of a table's columns: agent=model,task=id,correct=ok.")]
+Unit = Annotated[str | None, typer.Option(help="Evidence: conversation, interaction or question.")]
+Indicator = Annotated[str | None, typer.Option(help="Evidence: answer, tools or joint.")]
+Threshold = Annotated[float | None, typer.Option(help="Evidence: an answer is right from this score on.")]
+ToolThreshold = Annotated[float | None, typer.Option(help="Evidence: tool use is right from this score on.")]
+Agents = Annotated[str | None, typer.Option(help="Evidence: separate, or together as one agent.")]
+Errors = Annotated[str | None, typer.Option(help="Evidence: a crashed agent is unscored, or fail, or bounds.")]
+
+
+@app.command()
+def validate(files: Files) -> None:
+    """Check conversation files and say what is in them; every problem is reported."""
+    from agentic_bayes.records.identity import TaskIndex
+    from agentic_bayes.records.read import read_conversations
+
+    index, agents, turns, crashed = TaskIndex(), set(), 0, 0
+    for conversation in read_conversations(files):
+        index.add(conversation)
+        agents.add(conversation.assistant_id)
+        turns += len(conversation.conversation)
+        crashed += any(conversation.error_at(i) is not None for i in range(len(conversation.conversation)))
+    identities = index.resolve()
+    from agentic_bayes.formatting import plural
+
+    say(
+        f"valid: {plural(len(identities), 'conversation')}, {plural(turns, 'interaction')}, "
+        f"{plural(len(agents), 'agent')} ({', '.join(sorted(agents))}), "
+        f"{plural(len({identity.task for identity in identities}), 'task')}, {crashed} with an agent error"
+    )
+
+
+@app.command()
+def assess(
+    files: Files,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Evidence file to write (.jsonl or .jsonl.gz).")],
+    concurrency: Annotated[int, typer.Option(help="Judgements at a time.")] = 8,
+) -> None:
+    """Judge every answer against its reference (offline) and score the tool calls; write the evidence."""
+    evidence = _assess(files, concurrency=concurrency)
+    evidence.write(output)
+    show(_tables().evidence_table(evidence))
+    say(f"evidence written to {output}")
+    if evidence.stopped:
+        raise typer.Exit(1)
+
+
+@app.command()
+def estimate(
+    file: Input,
+    k: Ks = "1,3,5",
+    method: Method = "hierarchical",
+    ci_prob: CiProb = 0.95,
+    ci_kind: CiKind = "eti",
+    engine: Annotated[str, typer.Option(help="auto or pymc.")] = "auto",
+    random_seed: Seed = 0,
+    columns: Columns = None,
+    unit: Unit = None,
+    indicator: Indicator = None,
+    threshold: Threshold = None,
+    tool_threshold: ToolThreshold = None,
+    agents: Agents = None,
+    errors: Errors = None,
+    output: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate pass@k and pass^k with intervals, beside the frequentist baseline."""
+    counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
+    est = _estimate(
+        *(file, columns, counting),
+        k=_ks(k),
+        method=method,
+        ci_prob=ci_prob,
+        ci_kind=ci_kind,
+        engine=engine,
+        random_seed=random_seed,
+    )
+    if output is not None:
+        write_results(est, output)
+    if as_json:
+        say_json({"summary": _records(est.summary()), "baseline": _records(est.baseline())})
+        return
+    show(*_tables().estimate_tables(est))
+    if est.diagnostics is not None:
+        say(f"{est.diagnostics}")
+    if output is not None:
+        say(f"results written to {output}")
+
+
+@app.command()
+def compare(
+    files: Annotated[list[str], typer.Argument(help="One file with both agents, or baseline file A and new file B.")],
+    agent: Annotated[str | None, typer.Option(help="The agent to judge; with two files, of file B.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="The agent to compare with; with two files, of file A.")] = None,
+    metric: Annotated[str, typer.Option(help="Such as pass^3 or pass@1.")] = "pass^1",
+    estimand: Annotated[str, typer.Option(help="population (new tasks) or tasks (these tasks).")] = "population",
+    rope: Annotated[float, typer.Option(help="Differences within ± this do not matter.")] = 0.02,
+    method: Method = "hierarchical",
+    ci_prob: CiProb = 0.95,
+    ci_kind: CiKind = "eti",
+    random_seed: Seed = 0,
+    columns: Columns = None,
+    unit: Unit = None,
+    indicator: Indicator = None,
+    threshold: Threshold = None,
+    tool_threshold: ToolThreshold = None,
+    errors: Errors = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two agents: the difference, its interval and the probability of superiority."""
+    from dataclasses import asdict
+
+    from agentic_bayes.decisions.compare import compare as compare_agents
+    from agentic_bayes.formatting import parse_metric
+
+    name, power = parse_metric(metric)
+    counting = _counting(unit, indicator, threshold, tool_threshold, None, errors)
+    settings = {"method": method, "ci_prob": ci_prob, "ci_kind": ci_kind, "random_seed": random_seed}
+    est, agent, baseline = _two_agents(files, agent, baseline, columns, counting, settings)
+    result = compare_agents(est, agent, baseline=baseline, metric=name, k=power or 1, estimand=estimand, rope=rope)  # type: ignore[arg-type]
+    if as_json:
+        say_json({"verdict": result.verdict, **asdict(result)})
+    else:
+        say(str(result))
+
+
+@app.command()
+def demo(output: Out = None, random_seed: Seed = 0) -> None:
+    """Two versions of an example agent, offline: judged, scored, estimated, compared."""
+    from agentic_bayes.decisions.compare import compare as compare_agents
+    from agentic_bayes.decisions.tiers import classify
+    from agentic_bayes.estimation.estimate import estimate as fit
+    from agentic_bayes.outcomes import count_outcomes
+
+    folder = example_folder()
+    say(f"1. Conversations of two versions of a support agent, judged offline ({folder.name})")
+    evidence = _assess([str(folder / "v1.jsonl"), str(folder / "v2.jsonl")])
+    show(_tables().evidence_table(evidence))
+    say("2. Reliability: PyMC hierarchical Beta-Binomial model (the first fit compiles for some seconds)")
+    est = fit(count_outcomes(evidence), engine="pymc", random_seed=random_seed)
+    show(*_tables().estimate_tables(est))
+    say(f"{est.diagnostics}")
+    say("\n3. Is the new version better?")
+    old, new = est.agents
+    for power in (1, 3):
+        say(f"   {compare_agents(est, new, baseline=old, k=power)}")
+    say("\n4. Deployment tier (probabilities)")
+    for agent in est.agents:
+        say(f"   {agent}: {classify(est, agent)}")
+    if output is not None:
+        write_results(est, output)
+        evidence.write(output / "evidence.jsonl")
+        write_pictures(est, evidence, output)
+        say(f"\nresults and pictures written to {output}")
+
+
+def example_folder() -> Path:
+    """Where the example conversations are: inside an installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "_examples" / "support_agent", package.parent / "examples" / "support_agent"):
+        if folder.is_dir():
+            return folder
+    raise InvalidArgument("the example conversations are not installed with this package")
+
+
+def _tables() -> Any:
+    from agentic_bayes.reports import tables
+
+    return tables
+
+
+def _assess(files: list[str], *, concurrency: int = 8) -> Evidence:
+    from agentic_bayes.evidence.assess import assess as judge_all
+    from agentic_bayes.evidence.reference import ReferenceJudge
+    from agentic_bayes.records.read import read_conversations
+
+    conversations = read_conversations(files)
+    with _progress() as progress:
+        return judge_all(conversations, judge=ReferenceJudge(), concurrency=concurrency, progress=progress)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int | None], None] | None]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("judging", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _ks(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidArgument(f'--k must be whole numbers ≥ 1 such as "1,3,5", got {text!r}') from None
+
+
+def _columns(text: str | None) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",")] if text else []
+    allowed = ("agent", "task", "trial", "correct", "successes", "trials")
+    for name, sign, column in pairs:
+        if name.strip() not in allowed or not sign or not column.strip():
+            raise InvalidArgument(f"--columns must be like agent=model,task=id with names of {allowed}, got {text!r}")
+    return {name.strip(): column.strip() for name, _, column in pairs}
+
+
+def _counting(*values: Any) -> dict[str, Any]:
+    """The options for evidence that were given."""
+    names = ("unit", "indicator", "threshold", "tool_threshold", "agents", "errors")
+    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+
+
+def _estimate(file: str, columns: str | None, counting: dict[str, Any], **settings: Any) -> Estimate:
+    from agentic_bayes.estimation.estimate import estimate as fit
+    from agentic_bayes.inputs import read_outcomes
+
+    return fit(read_outcomes(file, columns=_columns(columns), counting=counting), **settings)
+
+
+def _two_agents(
+    files: list[str],
+    agent: str | None,
+    baseline: str | None,
+    columns: str | None,
+    counting: dict[str, Any],
+    settings: dict[str, Any],
+) -> tuple[Estimate, str, str]:
+    """An estimate that holds both agents, and their names in it."""
+    from agentic_bayes.estimation.estimate import Estimate
+    from agentic_bayes.estimation.estimate import estimate as fit
+    from agentic_bayes.inputs import open_input, read_outcomes
+    from agentic_bayes.outcomes import combine_outcomes
+
+    match files:
+        case [single]:
+            if agent is None or baseline is None:
+                raise InvalidArgument("with one file, say --agent NEW and --baseline OLD")
+            opened = open_input(single)
+            if isinstance(opened, Estimate) and not columns and not counting:
+                return opened, agent, baseline
+            return _estimate(single, columns, counting, **settings), agent, baseline
+        case [old, new]:
+            parts = []
+            for file, name in ((old, baseline), (new, agent)):
+                outcomes = read_outcomes(file, columns=_columns(columns), counting=counting)
+                parts.append(_one_agent(outcomes, name, file))
+            labels = [str(part["agent"].values[0]) for part in parts]
+            if labels[0] == labels[1]:
+                labels = [Path(old).stem, Path(new).stem] if Path(old).stem != Path(new).stem else [old, new]
+            return fit(combine_outcomes(*parts, names=labels), **settings), labels[1], labels[0]
+        case _:
+            raise InvalidArgument(f"compare takes one or two files, got {len(files)}")
+
+
+def _one_agent(outcomes: Any, name: str | None, file: str) -> Any:
+    from agentic_bayes.errors import UnknownName
+
+    agents = [str(label) for label in outcomes["agent"].values]
+    if name is None:
+        if len(agents) > 1:
+            raise InvalidArgument(f"{file} holds {len(agents)} agents: say --agent or --baseline, one of {agents}")
+        return outcomes
+    if name not in agents:
+        raise UnknownName("agent", name, agents)
+    return outcomes.isel(agent=[agents.index(name)])
+
+
+def write_results(est: Estimate, folder: Path) -> None:
+    """summary.csv, baseline.csv and estimate.nc."""
+    folder.mkdir(parents=True, exist_ok=True)
+    est.summary().to_csv(folder / "summary.csv", index=False)
+    est.baseline(tasks=True).to_csv(folder / "baseline.csv", index=False)
+    est.save(folder / "estimate.nc")
+
+
+def write_pictures(est: Estimate, evidence: Evidence, folder: Path) -> None:
+    """Posteriors, curves and tool bars as PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from agentic_bayes.reports.plots import plot_pass_curves, plot_posterior, plot_tools
+
+    pictures = {"posterior": plot_posterior(est, k=3), "tools": plot_tools(evidence)}
+    pictures |= {f"curves-{agent}": plot_pass_curves(est, agent=agent) for agent in est.agents}
+    for name, ax in pictures.items():
+        ax.figure.savefig(folder / f"{name}.png", dpi=150)
+
+
+def say(text: str) -> None:
+    """One line (or more) of plain output."""
+    print(text)
+
+
+def say_json(value: Any) -> None:
+    """Strict JSON: what is undefined is null."""
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def _records(frame: Any) -> list[dict[str, Any]]:
+    return [
+        {key: None if isinstance(value, float) and value != value else value for key, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+
+
+def show(*tables: Table) -> None:
+    """Print tables that fit 80 columns; plain text off a terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
+    for table in tables:
+        rich = RichTable(title=Text(table.title, "bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for i, name in enumerate(table.header):
+            rich.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
+        for row in table.rows:
+            rich.add_row(*map(Text, row))
+        console.print(rich)
+        for note in table.notes:
+            console.print(Text(f"  {note}"), soft_wrap=True)
+        console.print()
+
+
+def main() -> None:
+    """Run the command line; errors in the input are one message and exit code 2."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", AgenticBayesWarning)
+        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)  # type: ignore[assignment]
+        try:
+            app()
+        except AgenticBayesError as error:
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(2)
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            sys.exit(1)

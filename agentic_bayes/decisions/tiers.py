@@ -1,0 +1,161 @@
+"""Deployment tiers: the paper's table and Gaussia's, as probabilities instead of a label.
+
+=====================  ===========  ============================
+paper: pass@1          pass^3       tier
+=====================  ===========  ============================
+> .90                  > .70        production-ready
+> .90                  .30 - .70    functional but inconsistent
+.70 - .90              any          needs improvement
+< .70                  any          not ready
+=====================  ===========  ============================
+
+=====================  ===========  ============================
+Gaussia: pass@K        pass^K       tier
+=====================  ===========  ============================
+> .95                  > .70        reliable
+> .95                  < .50        inconsistent
+< .70                  any          needs improvement
+anything else                       unclassified
+=====================  ===========  ============================
+
+From one set of trials pass^3 ≥ 3·pass@1 - 2, so pass@1 > .90 implies pass^3 > .70: the paper's second tier can only be
+reached by typed-in pairs, and pass@1 > .90 with pass^3 < .30 is refused as inconsistent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.errors import InvalidArgument, UnknownName
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.formatting import format_number
+
+__all__ = ["TierProbabilities", "classify"]
+
+Table = Literal["paper", "gaussia"]
+Array = np.ndarray[Any, np.dtype[Any]]
+
+TIERS: dict[Table, tuple[str, ...]] = {
+    "paper": ("production-ready", "functional but inconsistent", "needs improvement", "not ready"),
+    "gaussia": ("reliable", "inconsistent", "needs improvement", "unclassified"),
+}
+
+
+@dataclass(frozen=True)
+class TierProbabilities(Mapping[str, float]):
+    """Tier → probability, best tier first.
+
+    Attributes
+    ----------
+    table : {"paper", "gaussia"}
+        Whose table.
+    probabilities : dict
+        Tier → probability; they sum to 1.
+    """
+
+    table: Table
+    probabilities: dict[str, float]
+
+    @property
+    def most_probable(self) -> str:
+        """The tier with the highest probability (the better one of equals)."""
+        return max(self.probabilities, key=self.probabilities.__getitem__)
+
+    def __getitem__(self, tier: str) -> float:
+        return self.probabilities[tier]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.probabilities)
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{tier} {format_number(p)}" for tier, p in self.probabilities.items())
+
+
+def classify(
+    est: Estimate | None = None,
+    agent: str | None = None,
+    *,
+    table: Table = "paper",
+    k: int = 3,
+    estimand: Estimand = "population",
+    pass_at_1: float | None = None,
+    pass_pow_3: float | None = None,
+    pass_at_k: float | None = None,
+    pass_pow_k: float | None = None,
+) -> TierProbabilities:
+    """Probability of each deployment tier.
+
+    Parameters
+    ----------
+    est : Estimate, optional
+        An estimate with a posterior; every draw is classified.
+    agent : str, optional
+        Whose tier; may be left out where there is only one agent.
+    table : {"paper", "gaussia"}
+        Which table; both are in this module's docstring.
+    k : int
+        K of Gaussia's table; the paper's is fixed (1 and 3).
+    estimand : {"population", "tasks"}
+        On new tasks of this kind, or on the observed tasks.
+    pass_at_1, pass_pow_3 : float, optional
+        A typed-in pair for the paper's table, instead of `est`.
+    pass_at_k, pass_pow_k : float, optional
+        A typed-in pair for Gaussia's table, instead of `est`.
+
+    Returns
+    -------
+    TierProbabilities
+
+    Raises
+    ------
+    InvalidArgument
+        If arguments are not valid or do not fit together, or a typed-in pair contradicts itself.
+    EstimateError
+        If the estimate has no posterior.
+    """
+    if table not in TIERS:
+        raise UnknownName("table", table, TIERS)
+    names = ("pass_at_1", "pass_pow_3") if table == "paper" else ("pass_at_k", "pass_pow_k")
+    typed = {"pass_at_1": pass_at_1, "pass_pow_3": pass_pow_3, "pass_at_k": pass_at_k, "pass_pow_k": pass_pow_k}
+    given = {name: value for name, value in typed.items() if value is not None}
+    if est is not None:
+        if given:
+            raise InvalidArgument(f"give an estimate or typed-in values, not both (got {', '.join(given)})")
+        at_k, pow_k = (1, 3) if table == "paper" else (numerics.check_k(k), numerics.check_k(k))
+        at = est.metric_draws(agent, metric="pass_at_k", k=at_k, estimand=estimand)
+        power = est.metric_draws(agent, metric="pass_pow_k", k=pow_k, estimand=estimand)
+    else:
+        if set(given) != set(names):
+            raise InvalidArgument(
+                f"table {table!r} needs an estimate, or {names[0]} and {names[1]}; got {', '.join(given) or 'neither'}"
+            )
+        at, power = (np.array([numerics.check_probability(given[name], name)]) for name in names)
+        if table == "paper" and at[0] > 0.9 and power[0] < 0.3:
+            raise InvalidArgument(
+                f"pass_at_1 {at[0]:g} and pass_pow_3 {power[0]:g} contradict each other: "
+                "from one set of trials pass^3 is at least 3·pass@1 - 2"
+            )
+    index = _tier_index(at, power, table)
+    return TierProbabilities(table, {tier: float(np.mean(index == i)) for i, tier in enumerate(TIERS[table])})
+
+
+def _tier_index(at: Array, power: Array, table: Table) -> Array:
+    """Index of each draw's tier in TIERS[table]."""
+    match table:
+        case "paper":
+            # .70 ≤ pass@1 ≤ .90 needs improvement; pass^3 ≤ .70 above it is the second tier
+            return np.where(at > 0.9, np.where(power > 0.7, 0, 1), np.where(at >= 0.7, 2, 3))
+        case "gaussia":
+            high = np.where(power > 0.7, 0, np.where(power < 0.5, 1, 3))
+            return np.where(at > 0.95, high, np.where(at < 0.7, 2, 3))
+        case _:
+            assert_never(table)

@@ -1,0 +1,233 @@
+"""What every method of estimation takes and gives: counts in, statistics of pass@k and pass^k out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol, assert_never
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.formatting import Metric
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["CIKind", "Counts", "Estimand", "Posterior", "Stats", "apply_metric", "mean_of_metric", "metric_tail"]
+
+Estimand = Literal["population", "tasks", "task"]
+CIKind = Literal["eti", "hdi"]
+Array = np.ndarray[Any, np.dtype[Any]]
+
+CHAINS, DRAWS = 4, 1000
+# groups of equal (c, n) above this size contribute to a mean over tasks as a normal with exact moments
+LARGE_GROUP = 100
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Successes and scored trials as plain arrays.
+
+    Attributes
+    ----------
+    agents, tasks : tuple of str
+        Labels.
+    successes, trials, unscored : ndarray of int, shape (agents, tasks)
+        Counts; trials is 0 where nothing was scored.
+    """
+
+    agents: tuple[str, ...]
+    tasks: tuple[str, ...]
+    successes: Array
+    trials: Array
+    unscored: Array
+
+    @classmethod
+    def of(cls, outcomes: xr.Dataset) -> Counts:
+        """The counts of a checked outcomes dataset."""
+        return cls(
+            tuple(outcomes["agent"].values),
+            tuple(outcomes["task"].values),
+            outcomes["successes"].values,
+            outcomes["trials"].values,
+            outcomes["unscored"].values,
+        )
+
+    @cached_property
+    def scored(self) -> Array:
+        """Whether a cell has a scored trial, shape (agents, tasks)."""
+        return self.trials > 0
+
+    @cached_property
+    def attempted(self) -> Array:
+        """Whether a cell was attempted at all, scored or not, shape (agents, tasks)."""
+        return (self.trials > 0) | (self.unscored > 0)
+
+    def groups(self, agent: int) -> tuple[Array, Array, Array]:
+        """Distinct (c, n) of an agent's scored tasks and how many tasks have each.
+
+        Parameters
+        ----------
+        agent : int
+            Index of the agent.
+
+        Returns
+        -------
+        c, n, size : ndarray of int, shape (groups,)
+        """
+        cells = np.stack([self.successes[agent], self.trials[agent]])[:, self.scored[agent]]
+        pairs, size = np.unique(cells, axis=1, return_counts=True)
+        return pairs[0], pairs[1], size
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Mean, sd, median and interval; floats, or arrays of shape (tasks,).
+
+    Attributes
+    ----------
+    mean, sd, median, lower, upper : float or ndarray
+        NaN where undefined. For the frequentist method ``sd`` is the standard error.
+    n_tasks : int
+        How many tasks inform the number.
+    note : str
+        What a reader must know, or empty.
+    """
+
+    mean: Any
+    sd: Any
+    median: Any
+    lower: Any
+    upper: Any
+    n_tasks: int = 1
+    note: str = ""
+
+
+class Posterior(Protocol):
+    """What a method gives.
+
+    Attributes
+    ----------
+    estimands : tuple
+        The estimands that the method defines.
+    """
+
+    @property
+    def estimands(self) -> tuple[Estimand, ...]: ...
+
+    def aggregate(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Stats:
+        """Statistics of `population` or `tasks` for one agent."""
+        ...
+
+    def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
+        """Statistics of every task of one agent, arrays of shape (tasks,)."""
+        ...
+
+    def draws(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Array:
+        """Posterior draws of `population` or `tasks`, shape (chains × draws,)."""
+        ...
+
+    def task_draws(self, agent: int) -> Array:
+        """Posterior draws of p, shape (chains × draws, tasks)."""
+        ...
+
+
+def apply_metric(p: Array, metric: Metric, k: int) -> Array:
+    """pass@k or pass^k of success probabilities; monotone increasing in p."""
+    match metric:
+        case "pass_at_k":
+            return numerics.plugin_pass_at_k(p, k)
+        case "pass_pow_k":
+            return numerics.plugin_pass_pow_k(p, k)
+        case _:
+            assert_never(metric)
+
+
+def mean_of_metric(a: Array, b: Array, metric: Metric, k: int) -> Array:
+    """E f(p) for p ~ Beta(a, b)."""
+    match metric:
+        case "pass_at_k":
+            return numerics.beta_pass_at_k_mean(a, b, k)
+        case "pass_pow_k":
+            return numerics.beta_pass_pow_k_mean(a, b, k)
+        case _:
+            assert_never(metric)
+
+
+def metric_tail(a: Array, b: Array, metric: Metric, k: int) -> tuple[Array, Array]:
+    """First and second moment of t = p^k (pass^k) or t = (1-p)^k (pass@k = 1 - t) for p ~ Beta(a, b)."""
+    if metric == "pass_at_k":
+        a, b = b, a
+    return numerics.beta_pass_pow_k_mean(a, b, k), numerics.beta_pass_pow_k_mean(a, b, 2 * k)
+
+
+def sd_of_metric(a: Array, b: Array, metric: Metric, k: int) -> Array:
+    """Standard deviation of f(p) for p ~ Beta(a, b)."""
+    first, second = metric_tail(a, b, metric, k)
+    return np.sqrt(np.clip(second - first**2, 0, None))
+
+
+def interval_of_draws(draws: Array, ci_prob: float, ci_kind: CIKind) -> tuple[float, float]:
+    """Equal-tailed or highest-density interval of draws."""
+    match ci_kind:
+        case "eti":
+            lower, upper = np.quantile(draws, [(1 - ci_prob) / 2, (1 + ci_prob) / 2])
+            return float(lower), float(upper)
+        case "hdi":
+            return numerics.hdi_from_draws(draws, ci_prob)
+        case _:
+            assert_never(ci_kind)
+
+
+def stats_of_draws(draws: Array, ci_prob: float, ci_kind: CIKind, n_tasks: int, *, mean: float | None = None) -> Stats:
+    """Statistics of draws; `mean` replaces their mean where it is known better."""
+    lower, upper = interval_of_draws(draws, ci_prob, ci_kind)
+    centre = float(draws.mean()) if mean is None else mean
+    return Stats(centre, float(draws.std(ddof=1)), float(np.median(draws)), lower, upper, n_tasks)
+
+
+def nothing_scored() -> Stats:
+    """The statistics of an agent without a scored trial, where the estimand needs one."""
+    nan = float("nan")
+    return Stats(nan, nan, nan, nan, nan, 0, "nothing was scored")
+
+
+def mean_over_tasks(
+    a: Array, b: Array, sizes: Array, wanted: Sequence[tuple[Metric, int]], rng: np.random.Generator
+) -> list[Array]:
+    """Draws of the mean over tasks of f(p), tasks grouped by equal Beta parameters.
+
+    Parameters
+    ----------
+    a, b : ndarray, shape (draws, groups)
+        Beta parameters of each group, draw by draw.
+    sizes : ndarray of int, shape (groups,)
+        Tasks per group.
+    wanted : sequence of (metric, k)
+        What to average; all share the same draws of p.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    list of ndarray, shape (draws,)
+        One per wanted metric. A group of more than 100 tasks contributes a normal with the exact conditional
+        mean and variance; no draws × tasks array is kept.
+    """
+    count, total = a.shape[0], int(sizes.sum())
+    sums = [np.zeros(count) for _ in wanted]
+    for group, size in enumerate(sizes):
+        alpha, beta = a[:, group], b[:, group]
+        if size > LARGE_GROUP:
+            z = rng.standard_normal(count)
+            for i, (metric, k) in enumerate(wanted):
+                moved = mean_of_metric(alpha, beta, metric, k) * size
+                moved += z * np.sqrt(size) * sd_of_metric(alpha, beta, metric, k)
+                sums[i] += np.clip(moved, 0, size)
+        else:
+            p = rng.beta(alpha, beta, size=(int(size), count))
+            for i, (metric, k) in enumerate(wanted):
+                sums[i] += apply_metric(p, metric, k).sum(axis=0)
+    return [s / total for s in sums]

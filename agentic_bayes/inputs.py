@@ -1,0 +1,114 @@
+"""A file somebody names: outcomes, evidence or a saved estimate, told apart by content."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.errors import InvalidArgument, did_you_mean
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.outcomes import count_outcomes
+from agentic_bayes.outcomes_table import outcomes_from_table
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["open_input", "read_outcomes"]
+
+HDF5 = b"\x89HDF"
+
+
+def open_input(path: str | Path) -> Estimate | Evidence | Path:
+    """Open an estimate or evidence; a table is left as its path, since its columns need names.
+
+    Parameters
+    ----------
+    path : path
+        netCDF written by `Estimate.save`, JSONL written by `Evidence.write`, or a table.
+
+    Returns
+    -------
+    Estimate, Evidence or Path
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such file, or it holds conversations, which must be assessed first.
+    """
+    source = Path(path)
+    if not source.is_file():
+        near = [p.name for p in source.parent.iterdir()] if source.parent.is_dir() else []
+        hint = f": {did_you_mean(source.name, near)}" if near else ""
+        raise InvalidArgument(f"{source}: no such file{hint}")
+    with source.open("rb") as stream:
+        head = stream.read(4)
+    if head == HDF5:
+        return Estimate.load(source)
+    match _first_keys(source):
+        case keys if "answer_score" in keys:
+            return Evidence.read(source)
+        case keys if "conversation" in keys:
+            raise InvalidArgument(
+                f"{source} holds conversations: assess them first (agentic-bayes assess {source.name} -o evidence.jsonl)"
+            )
+        case _:
+            return source
+
+
+def _first_keys(path: Path) -> frozenset[str]:
+    """Keys of the first JSON object of a file; empty where it does not begin with one."""
+    try:
+        opened: Any = gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(encoding="utf-8-sig")
+        with opened as stream:
+            line = stream.readline(1 << 20).strip()
+            if line[:1] == "[":  # a JSON array may spread over lines: its beginning names the keys
+                return frozenset({"conversation"} if '"conversation"' in line + stream.read(1 << 16) else ())
+            first = json.loads(line) if line[:1] == "{" else None
+    except (OSError, EOFError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(first) if isinstance(first, dict) else frozenset()
+
+
+def read_outcomes(
+    path: str | Path, *, columns: dict[str, str] | None = None, counting: dict[str, Any] | None = None
+) -> xr.Dataset:
+    """Outcomes from any of the three kinds of file.
+
+    Parameters
+    ----------
+    path : path
+        See `open_input`.
+    columns : dict, optional
+        Names of a table's columns, as `outcomes_from_table` takes them.
+    counting : dict, optional
+        How evidence is counted, as `count_outcomes` takes it.
+
+    Returns
+    -------
+    xarray.Dataset
+
+    Raises
+    ------
+    AgenticBayesError
+        As the readers do. `InvalidArgument` if options are given that this kind of file does not use.
+    """
+    columns, counting = columns or {}, counting or {}
+    opened = open_input(path)
+    match opened:
+        case Estimate():
+            _refuse(columns | counting, path, "a saved estimate")
+            return opened.outcomes
+        case Evidence():
+            _refuse(columns, path, "evidence")
+            return count_outcomes(opened, **counting)
+        case table:
+            _refuse(counting, path, "a table")
+            return outcomes_from_table(table, **columns)
+
+
+def _refuse(options: dict[str, Any], path: str | Path, kind: str) -> None:
+    if options:
+        raise InvalidArgument(f"{path} is {kind}, which does not use {', '.join(sorted(options))}")

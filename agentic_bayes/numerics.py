@@ -1,0 +1,434 @@
+"""Plain arrays in, plain arrays out: formulas of pass@k and pass^k, Beta moments and quantiles, intervals.
+
+Nothing here knows labels, files or models. `scipy.special` is imported on first use.
+
+For one task with success probability p::
+
+    pass@k = 1 - (1 - p)^k      at least one of k attempts succeeds
+    pass^k = p^k                all k attempts succeed
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agentic_bayes.errors import InvalidArgument
+
+__all__ = [
+    "beta_pass_at_k_mean",
+    "beta_pass_pow_k_mean",
+    "beta_quantile",
+    "check_k",
+    "check_probability",
+    "clopper_pearson_interval",
+    "hdi_from_draws",
+    "hdi_from_quantiles",
+    "pass_at_k",
+    "pass_pow_k",
+    "plugin_pass_at_k",
+    "plugin_pass_pow_k",
+    "t_interval",
+    "wilson_interval",
+]
+
+Floats = NDArray[np.float64]
+
+
+def check_k(k: object, name: str = "k") -> int:
+    """An integer ≥ 1, or an error that says what came.
+
+    Parameters
+    ----------
+    k : object
+        What was given. NumPy integers are fine; booleans, floats and text are not.
+    name : str
+        How the argument is called.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    InvalidArgument
+        If `k` is anything else.
+    """
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InvalidArgument(f"{name} must be an integer ≥ 1, got {k!r}")
+    return int(k)
+
+
+def check_probability(value: object, name: str, *, open_ends: bool = False) -> float:
+    """A number in [0, 1], or in (0, 1) with `open_ends`, or an error that says what came.
+
+    Parameters
+    ----------
+    value : object
+        What was given.
+    name : str
+        How the argument is called.
+    open_ends : bool
+        Whether 0 and 1 themselves are refused.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidArgument
+        If `value` is not such a number.
+    """
+    allowed = "strictly between 0 and 1" if open_ends else "in [0, 1]"
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
+    if not number or not 0 <= value <= 1 or (open_ends and value in (0, 1)):  # type: ignore[operator]
+        raise InvalidArgument(f"{name} must be a number {allowed}, got {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _counts(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Validated, broadcast (n, c, k)."""
+    ks = np.asarray(k)
+    if ks.dtype.kind not in "iu" or (ks.size and ks.min() < 1):
+        raise InvalidArgument(f"k must be an integer ≥ 1, got {k!r}")
+    arrays = []
+    for name, values in (("n", n), ("c", c)):
+        array = np.asarray(values)
+        if array.dtype.kind not in "iuf" or not np.all(np.isfinite(array)) or np.any(array != np.floor(array)):
+            raise InvalidArgument(f"{name} must hold whole numbers ≥ 0, got {values!r}")
+        arrays.append(array.astype(np.float64))
+    trials, successes, ks = np.broadcast_arrays(arrays[0], arrays[1], ks.astype(np.int64))
+    if np.any(successes < 0) or np.any(successes > trials):
+        raise InvalidArgument(f"c must lie in [0, n], got n={n!r}, c={c!r}")
+    return trials, successes, ks
+
+
+def pass_pow_k(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> Floats:
+    """Unbiased pass^k of tasks with c successes in n trials.
+
+    Parameters
+    ----------
+    n, c : array_like of int
+        Trials and successes, 0 ≤ c ≤ n; broadcast together.
+    k : array_like of int
+        Attempts, ≥ 1.
+
+    Returns
+    -------
+    ndarray of float
+        C(c, k) / C(n, k); NaN where k > n.
+
+    Raises
+    ------
+    InvalidArgument
+        If counts are not whole numbers with 0 ≤ c ≤ n, or k is not an integer ≥ 1.
+
+    Notes
+    -----
+    Computed as Π_{j<k} (c - j)/(n - j), or as the equal Π_{j<n-c} (n - k - j)/(n - j) where that is the
+    shorter product, so that no binomial coefficient is formed.
+
+    References
+    ----------
+    Yao et al. (2024), tau-bench, arXiv:2406.12045.
+    """
+    trials, successes, ks = _counts(n, c, k)
+    failures = trials - successes
+    # both products have factors (top - j)/(n - j); each cell takes the shorter one
+    short = ks <= failures
+    length = np.where(short, ks, failures)
+    top = np.where(short, successes, trials - ks)
+    possible = ks <= trials
+    out = np.ones(trials.shape)
+    for j in range(int(length[possible].max(initial=0))):
+        active = possible & (j < length)
+        out = np.where(active, out * np.clip(top - j, 0, None) / np.where(active, trials - j, 1), out)
+    return np.where(possible, out, np.nan)
+
+
+def pass_at_k(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> Floats:
+    """Unbiased pass@k of tasks with c successes in n trials.
+
+    Parameters
+    ----------
+    n, c : array_like of int
+        Trials and successes, 0 ≤ c ≤ n; broadcast together.
+    k : array_like of int
+        Attempts, ≥ 1.
+
+    Returns
+    -------
+    ndarray of float
+        1 - C(n - c, k) / C(n, k); NaN where k > n.
+
+    Raises
+    ------
+    InvalidArgument
+        If counts are not whole numbers with 0 ≤ c ≤ n, or k is not an integer ≥ 1.
+
+    References
+    ----------
+    Chen et al. (2021), Evaluating Large Language Models Trained on Code, arXiv:2107.03374.
+    """
+    trials, successes, ks = _counts(n, c, k)
+    return 1.0 - pass_pow_k(trials, trials - successes, ks)
+
+
+def plugin_pass_pow_k(p: ArrayLike, k: ArrayLike) -> Floats:
+    """p^k, elementwise: pass^k of a task whose success probability is p.
+
+    Parameters
+    ----------
+    p : array_like of float
+        Success probabilities in [0, 1].
+    k : array_like of int
+        Attempts, ≥ 1.
+
+    Returns
+    -------
+    ndarray of float
+    """
+    return np.power(np.asarray(p, dtype=np.float64), k)
+
+
+def plugin_pass_at_k(p: ArrayLike, k: ArrayLike) -> Floats:
+    """1 - (1 - p)^k, elementwise, without cancellation for small p.
+
+    Parameters
+    ----------
+    p : array_like of float
+        Success probabilities in [0, 1].
+    k : array_like of int
+        Attempts, ≥ 1.
+
+    Returns
+    -------
+    ndarray of float
+    """
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.expm1(np.asarray(k) * np.log1p(-np.asarray(p, dtype=np.float64))))
+
+
+def beta_pass_pow_k_mean(a: ArrayLike, b: ArrayLike, k: int) -> Floats:
+    """Mean of p^k for p ~ Beta(a, b).
+
+    Parameters
+    ----------
+    a, b : array_like of float
+        Beta parameters, > 0; broadcast together.
+    k : int
+        Attempts, ≥ 1.
+
+    Returns
+    -------
+    ndarray of float
+        Π_{j<k} (a + j)/(a + b + j).
+    """
+    alpha, beta = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
+    if k > 1000:  # the ratio B(a + k, b)/B(a, b); the product is exact to rounding but long
+        from scipy.special import betaln
+
+        return np.exp(betaln(alpha + k, beta) - betaln(alpha, beta))
+    out = np.ones(alpha.shape)
+    for j in range(k):
+        out = out * ((alpha + j) / (alpha + beta + j))
+    return out
+
+
+def beta_pass_at_k_mean(a: ArrayLike, b: ArrayLike, k: int) -> Floats:
+    """Mean of 1 - (1 - p)^k for p ~ Beta(a, b).
+
+    Parameters
+    ----------
+    a, b : array_like of float
+        Beta parameters, > 0; broadcast together.
+    k : int
+        Attempts, ≥ 1.
+
+    Returns
+    -------
+    ndarray of float
+        1 - Π_{j<k} (b + j)/(a + b + j).
+    """
+    return 1.0 - beta_pass_pow_k_mean(b, a, k)
+
+
+def beta_quantile(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Floats:
+    """Quantiles of Beta(a, b).
+
+    Parameters
+    ----------
+    q : array_like of float
+        Probabilities in [0, 1].
+    a, b : array_like of float
+        Beta parameters, > 0; all three broadcast together.
+
+    Returns
+    -------
+    ndarray of float
+    """
+    from scipy.special import betaincinv
+
+    return np.asarray(betaincinv(a, b, q), dtype=np.float64)
+
+
+def wilson_interval(c: ArrayLike, n: ArrayLike, ci_prob: float = 0.95) -> tuple[Floats, Floats]:
+    """Wilson's score interval of a proportion.
+
+    Parameters
+    ----------
+    c, n : array_like
+        Successes and trials.
+    ci_prob : float
+        Nominal coverage, in (0, 1).
+
+    Returns
+    -------
+    lower, upper : ndarray of float
+        [0, 1] where n = 0.
+
+    References
+    ----------
+    Wilson (1927), J. Am. Stat. Assoc. 22, 209-212, doi:10.1080/01621459.1927.10502953.
+    """
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + ci_prob / 2))
+    successes, trials = np.asarray(c, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    safe = np.where(trials > 0, trials, 1.0)
+    p = successes / safe
+    centre = (p + z**2 / (2 * safe)) / (1 + z**2 / safe)
+    half = z / (1 + z**2 / safe) * np.sqrt(p * (1 - p) / safe + z**2 / (4 * safe**2))
+    lower = np.where((trials > 0) & (successes > 0), np.clip(centre - half, 0, 1), 0.0)
+    upper = np.where((trials > 0) & (successes < trials), np.clip(centre + half, 0, 1), 1.0)
+    return lower, upper
+
+
+def clopper_pearson_interval(c: ArrayLike, n: ArrayLike, ci_prob: float = 0.95) -> tuple[Floats, Floats]:
+    """The exact (Clopper-Pearson) interval of a proportion.
+
+    Parameters
+    ----------
+    c, n : array_like
+        Successes and trials.
+    ci_prob : float
+        Guaranteed coverage, in (0, 1).
+
+    Returns
+    -------
+    lower, upper : ndarray of float
+        [0, 1] where n = 0.
+
+    References
+    ----------
+    Clopper and Pearson (1934), Biometrika 26, 404-413, doi:10.1093/biomet/26.4.404.
+    """
+    tail = (1 - ci_prob) / 2
+    successes, trials = np.asarray(c, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    failures = trials - successes
+    low = beta_quantile(tail, np.where(successes > 0, successes, 1.0), failures + 1)
+    high = beta_quantile(1 - tail, successes + 1, np.where(failures > 0, failures, 1.0))
+    return np.where(successes > 0, low, 0.0), np.where(failures > 0, high, 1.0)
+
+
+def t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:
+    """Student's t interval of the mean of independent values, clipped to [0, 1].
+
+    Parameters
+    ----------
+    values : array_like of float, shape (tasks,)
+        One value per task, in [0, 1]. Tasks are the independent units, so this is the clustered interval.
+    ci_prob : float
+        Nominal coverage, in (0, 1).
+
+    Returns
+    -------
+    lower, upper : float
+        (NaN, NaN) for no value, (0, 1) for one. If all values are 0 or all are 1, Wilson's interval of T of T
+        tasks, so that the width is never zero.
+    """
+    from scipy.special import stdtrit
+
+    array = np.asarray(values, dtype=np.float64)
+    size = array.size
+    if size == 0:
+        return math.nan, math.nan
+    if np.all(array == 0) or np.all(array == 1):
+        lower, upper = wilson_interval(float(array.sum()), size, ci_prob)
+        return float(lower), float(upper)
+    if size == 1:
+        return 0.0, 1.0
+    mean, error = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(size)
+    half = float(stdtrit(size - 1, 0.5 + ci_prob / 2)) * error
+    return max(0.0, mean - half), min(1.0, mean + half)
+
+
+def hdi_from_draws(draws: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:
+    """The narrowest interval that holds `ci_prob` of the draws.
+
+    Parameters
+    ----------
+    draws : array_like of float
+        Draws, flattened.
+    ci_prob : float
+        Share of the draws, in (0, 1).
+
+    Returns
+    -------
+    lower, upper : float
+    """
+    ordered = np.sort(np.asarray(draws, dtype=np.float64).ravel())
+    span = max(1, math.floor(ci_prob * ordered.size))
+    if span >= ordered.size:
+        return float(ordered[0]), float(ordered[-1])
+    widths = ordered[span:] - ordered[: ordered.size - span]
+    first = int(np.argmin(widths))
+    return float(ordered[first]), float(ordered[first + span])
+
+
+def hdi_from_quantiles(
+    quantile: Callable[[Floats], Floats], ci_prob: float = 0.95, *, points: int = 201, rounds: int = 4
+) -> tuple[Any, Any]:
+    """The narrowest interval of probability `ci_prob`, from a quantile function.
+
+    Parameters
+    ----------
+    quantile : callable
+        Maps probabilities of shape (points,) to quantiles of shape (points, ...).
+    ci_prob : float
+        Probability of the interval, in (0, 1).
+    points, rounds : int
+        The lower tail is searched on `points` values, `rounds` times, each time in a finer neighbourhood.
+
+    Returns
+    -------
+    lower, upper : ndarray of float
+        Of the trailing shape of the quantiles.
+
+    Notes
+    -----
+    For a density with one mode this is the highest-density interval; one with modes at both ends has a
+    highest-density region of two pieces, of which no single interval is an account.
+    """
+    lowest, highest = 0.0, 1.0 - ci_prob
+    tails = np.linspace(lowest, highest, points)
+    low, high = quantile(tails), quantile(np.minimum(tails + ci_prob, 1.0))
+    if low.ndim > 1:
+        columns = [
+            hdi_from_quantiles(lambda q, i=i: quantile(q)[(slice(None), *i)], ci_prob, points=points, rounds=rounds)
+            for i in np.ndindex(*low.shape[1:])
+        ]
+        pairs = np.asarray(columns).reshape(*low.shape[1:], 2)
+        return pairs[..., 0], pairs[..., 1]
+    for _ in range(rounds):
+        best = int(np.argmin(high - low))
+        step = tails[1] - tails[0]
+        tails = np.linspace(max(lowest, tails[best] - step), min(highest, tails[best] + step), points)
+        low, high = quantile(tails), quantile(np.minimum(tails + ci_prob, 1.0))
+    best = int(np.argmin(high - low))
+    return low[best], high[best]

@@ -1,0 +1,392 @@
+"""The waist: scored interactions become counts, one `xarray.Dataset` that is all an estimate needs.
+
+Dims ``(agent, task)``; integer variables ``successes``, ``trials``, ``unscored`` and ``errored`` (the part of
+``unscored`` that is due to a crashed agent); attributes say what was counted: ``unit``, ``indicator``,
+``threshold``, ``tool_threshold``, ``judge``, ``source``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
+
+import numpy as np
+
+from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName
+from agentic_bayes.evidence.evidence import Evidence, EvidenceRow
+from agentic_bayes.evidence.score import Score
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Unit", "check_outcomes", "combine_outcomes", "count_outcomes"]
+
+Unit = Literal["conversation", "interaction", "question"]
+Errors = Literal["unscored", "fail", "bounds"]
+Agents = Literal["separate", "together"]
+Verdict = Literal["pass", "fail", "unscored", "errored"]
+
+AGENT_ERROR = "agent error: "
+METRIC_THRESHOLD = 0.5
+TOOL_TOLERANCE = 1e-9
+INDICATORS = ("answer", "tools", "joint")
+COUNTS = ("successes", "trials", "unscored", "errored")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How a scored interaction becomes a verdict."""
+
+    indicator: str
+    threshold: float
+    tool_threshold: float
+    errors: Errors
+
+    def verdict(self, row: EvidenceRow) -> Verdict | None:
+        """The verdict on one interaction; None where this indicator does not look at it."""
+        crashed = row.unscored_reason is not None and row.unscored_reason.startswith(AGENT_ERROR)
+        if self.indicator == "tools" and row.tool_overall is None and row.tool_reason is None:
+            return None
+        if crashed:
+            return "fail" if self.errors == "fail" else "errored"
+        match self.indicator:
+            case "answer":
+                return self._answer(row)
+            case "tools":
+                return self._tools(row)
+            case "joint":
+                return worst([self._answer(row), self._tools(row)])
+            case name:
+                grade = row.metrics.get(name)
+                if not isinstance(grade, Score):
+                    return "unscored"
+                return "pass" if grade.value >= METRIC_THRESHOLD else "fail"
+
+    def _answer(self, row: EvidenceRow) -> Verdict:
+        if row.answer_score is None:
+            return "unscored"
+        return "pass" if row.answer_score >= self.threshold else "fail"
+
+    def _tools(self, row: EvidenceRow) -> Verdict | None:
+        if row.tool_overall is None:
+            return None if row.tool_reason is None else "unscored"
+        return "pass" if row.tool_overall >= self.tool_threshold - TOOL_TOLERANCE else "fail"
+
+
+def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """The verdict on a whole from the verdicts on its parts: failed, else errored, else unscored, else passed."""
+    given = set(verdicts)
+    order: tuple[Verdict, ...] = ("fail", "errored", "unscored", "pass")
+    return next((verdict for verdict in order if verdict in given), None)
+
+
+def count_outcomes(
+    evidence: Evidence,
+    *,
+    unit: Unit = "conversation",
+    indicator: str = "answer",
+    threshold: float = 0.7,
+    tool_threshold: float = 1.0,
+    agents: Agents = "separate",
+    errors: Errors = "unscored",
+) -> xr.Dataset:
+    """Count successes, trials and unscored trials per agent and task.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Scored interactions.
+    unit : {"conversation", "interaction", "question"}
+        What a trial is. ``conversation``: task = the task, a trial passes if all its interactions do.
+        ``interaction``: task = one conversation (its session_id), trials = its turns. ``question``: task = a
+        qa_id, trials = the responses to it.
+    indicator : str
+        ``answer`` (judge ≥ threshold), ``tools`` (rubric ≥ tool_threshold, only interactions that have a tool
+        verdict), ``joint`` (both; equal to ``answer`` where there is no tool verdict), or the name of a metric
+        in the evidence, cut at .5.
+    threshold, tool_threshold : float
+        In [0, 1]; ``>=``, the latter with a tolerance of 1e-9.
+    agents : {"separate", "together"}
+        ``together`` counts all assistants as one agent named ``all``.
+    errors : {"unscored", "fail", "bounds"}
+        A crashed agent is unscored, or a failure; ``bounds`` leaves it unscored and adds the variables
+        ``lower_bound`` and ``upper_bound``: the share of passes if all errored trials had failed or passed.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dims (agent, task), labels in natural order. ``attrs["left_out"]`` counts conversations (for ``tools``)
+        without any tool verdict.
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is outside what is allowed.
+    OutcomesError
+        If nothing is left to count.
+    """
+    _check_choice("unit", unit, get_args(Unit))
+    _check_choice("agents", agents, get_args(Agents))
+    _check_choice("errors", errors, get_args(Errors))
+    rule = _Rule(
+        indicator=_check_indicator(indicator, evidence),
+        threshold=_check_threshold(threshold, "threshold"),
+        tool_threshold=_check_threshold(tool_threshold, "tool_threshold"),
+        errors=errors,
+    )
+    cells: dict[tuple[str, str], dict[Verdict, int]] = defaultdict(lambda: defaultdict(int))
+    left_out = 0
+    shared_sessions = agents == "together" and _sessions_repeat(evidence)
+    for rows in _conversations(evidence):
+        first = rows[0]
+        agent = "all" if agents == "together" else first.agent
+        verdicts = [rule.verdict(row) for row in rows]
+        if all(verdict is None for verdict in verdicts):
+            left_out += 1
+            continue
+        match unit:
+            case "conversation":
+                whole = worst(verdicts)
+                if whole == "pass" and any(_crashed(row) for row in rows):
+                    whole = "fail" if errors == "fail" else "errored"  # it ended early: not all of it is known
+                counted = [(first.task, whole)]
+            case "interaction":
+                label = f"{first.agent}/{first.session_id}" if shared_sessions else first.session_id
+                counted = [(label, verdict) for verdict in verdicts]
+            case "question":
+                counted = [(row.qa_id, verdict) for row, verdict in zip(rows, verdicts, strict=True)]
+            case _:
+                assert_never(unit)
+        for task, verdict in counted:
+            if verdict is not None:
+                cells[agent, task][verdict] += 1
+    if not cells:
+        raise OutcomesError(f"no conversation has a verdict for indicator {indicator!r}: nothing to count")
+    counts = {
+        key: (c["pass"], c["pass"] + c["fail"], c["unscored"] + c["errored"], c["errored"]) for key, c in cells.items()
+    }
+    attrs = {
+        "unit": unit,
+        "indicator": indicator,
+        "threshold": METRIC_THRESHOLD if indicator not in INDICATORS else rule.threshold,
+        "tool_threshold": rule.tool_threshold,
+        "judge": "; ".join(sorted({row.judge for row in evidence.rows})),
+        "source": "evidence",
+        "errors": errors,
+        "left_out": left_out,
+    }
+    ds = dataset_from_counts(counts, attrs)
+    return _with_bounds(ds) if errors == "bounds" else ds
+
+
+def _crashed(row: EvidenceRow) -> bool:
+    return row.unscored_reason is not None and row.unscored_reason.startswith(AGENT_ERROR)
+
+
+def _conversations(evidence: Evidence) -> Iterable[list[EvidenceRow]]:
+    """The rows, conversation by conversation."""
+    groups: dict[tuple[str, str, int], list[EvidenceRow]] = defaultdict(list)
+    for row in evidence.rows:
+        groups[row.agent, row.task, row.trial].append(row)
+    return groups.values()
+
+
+def _sessions_repeat(evidence: Evidence) -> bool:
+    """Whether two agents use one session_id."""
+    owner: dict[str, str] = {}
+    return any(owner.setdefault(row.session_id, row.agent) != row.agent for row in evidence.rows)
+
+
+def _with_bounds(ds: xr.Dataset) -> xr.Dataset:
+    total = ds["trials"] + ds["errored"]
+    known = total.where(total > 0)
+    return ds.assign(lower_bound=ds["successes"] / known, upper_bound=(ds["successes"] + ds["errored"]) / known)
+
+
+def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise UnknownName(name, value, allowed)
+
+
+def _check_threshold(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise InvalidArgument(f"{name} must be a number in [0, 1], got {value!r}")
+    return float(value)
+
+
+def _check_indicator(indicator: object, evidence: Evidence) -> str:
+    metrics = sorted({name for row in evidence.rows for name in row.metrics})
+    if not isinstance(indicator, str) or indicator not in (*INDICATORS, *metrics):
+        raise UnknownName("indicator", indicator, (*INDICATORS, *metrics))
+    return indicator
+
+
+def natural_key(label: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key that puts "task 2" before "task 10"."""
+    parts = re.split(r"([0-9]+)", label)
+    key = tuple((0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part) for part in parts if part)
+    return (*key, (2, 0, label))
+
+
+def dataset_from_counts(
+    counts: Mapping[tuple[str, str], tuple[int, int, int, int]], attrs: Mapping[str, Any]
+) -> xr.Dataset:
+    """Counts per (agent, task) as the outcomes dataset.
+
+    Parameters
+    ----------
+    counts : mapping
+        (agent, task) → (successes, trials, unscored, errored). Cells that are missing were never attempted.
+    attrs : mapping
+        What was counted.
+
+    Returns
+    -------
+    xarray.Dataset
+    """
+    import xarray as xr
+
+    agents = sorted({agent for agent, _ in counts}, key=natural_key)
+    tasks = sorted({task for _, task in counts}, key=natural_key)
+    row = {agent: i for i, agent in enumerate(agents)}
+    column = {task: i for i, task in enumerate(tasks)}
+    values = np.zeros((len(COUNTS), len(agents), len(tasks)), dtype=np.int64)
+    for (agent, task), cell in counts.items():
+        values[:, row[agent], column[task]] = cell
+    return xr.Dataset(
+        {name: (("agent", "task"), values[i]) for i, name in enumerate(COUNTS)},
+        coords={"agent": np.asarray(agents, dtype=object), "task": np.asarray(tasks, dtype=object)},
+        attrs=dict(attrs),
+    )
+
+
+def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
+    """Check an outcomes dataset, also one built by hand.
+
+    Parameters
+    ----------
+    outcomes : xarray.Dataset
+        Dims (agent, task) with text labels, integer variables ``successes`` and ``trials``; ``unscored`` and
+        ``errored`` are 0 where absent, ``unit`` is ``conversation`` and ``indicator`` ``correct`` where not said.
+
+    Returns
+    -------
+    xarray.Dataset
+        A complete copy, dims in the order (agent, task).
+
+    Raises
+    ------
+    OutcomesError
+        With everything that is wrong.
+    """
+    import xarray as xr
+
+    if not isinstance(outcomes, xr.Dataset):
+        raise OutcomesError(
+            f"outcomes must be an xarray.Dataset (count_outcomes or outcomes_from_table make one), "
+            f"got {type(outcomes).__name__}"
+        )
+    wrong: list[str] = []
+    for dim in ("agent", "task"):
+        if dim not in outcomes.dims:
+            wrong.append(f"dimension {dim!r} is missing; dims are {tuple(map(str, outcomes.dims))}")
+        elif dim not in outcomes.coords:
+            wrong.append(f"dimension {dim!r} has no labels")
+        elif outcomes.sizes[dim] == 0:
+            wrong.append(f"there is no {dim}")
+        elif len({str(label) for label in outcomes[dim].values}) != outcomes.sizes[dim]:
+            wrong.append(f"labels of {dim!r} are not unique")
+    for name in ("successes", "trials"):
+        if name not in outcomes:
+            wrong.append(f"variable {name!r} is missing; variables are {sorted(map(str, outcomes.data_vars))}")
+    for name in COUNTS:
+        if name in outcomes:
+            values = outcomes[name]
+            if set(values.dims) != {"agent", "task"}:
+                wrong.append(f"{name!r} must have dims (agent, task), got {values.dims}")
+            elif values.dtype.kind not in "iu":
+                wrong.append(f"{name!r} must hold integers, got {values.dtype}")
+            elif values.size and int(values.min()) < 0:
+                wrong.append(f"{name!r} must be ≥ 0, got {int(values.min())}")
+    if not wrong and bool((outcomes["successes"] > outcomes["trials"]).any()):
+        wrong.append("successes must not exceed trials")
+    if wrong:
+        raise OutcomesError("outcomes are not valid: " + "; ".join(wrong))
+    complete = outcomes.transpose("agent", "task")
+    zeros = xr.zeros_like(complete["trials"])
+    complete = complete.assign(
+        {name: complete[name].astype(np.int64) if name in complete else zeros for name in COUNTS}
+    ).assign_coords({dim: np.asarray([str(v) for v in complete[dim].values], dtype=object) for dim in ("agent", "task")})
+    return complete.assign_attrs({"unit": "conversation", "indicator": "correct"} | dict(outcomes.attrs))
+
+
+# what two sets of outcomes must share to be counted together
+SHARED = ("unit", "indicator", "threshold", "tool_threshold", "judge", "errors")
+
+
+def combine_outcomes(
+    *outcomes: xr.Dataset, names: Iterable[str] | None = None, allow: Iterable[str] = ()
+) -> xr.Dataset:
+    """Put several outcomes side by side: the union of their agents and tasks.
+
+    Parameters
+    ----------
+    *outcomes : xarray.Dataset
+        Outcomes to combine.
+    names : iterable of str, optional
+        One name per dataset: the agent's name where it has one agent, else a prefix of its agents' names.
+    allow : iterable of str
+        Attributes that may differ (``"judge"``, ``"threshold"``, …). A difference is kept in the attribute as
+        "a | b", so that everything made from the result says so.
+
+    Returns
+    -------
+    xarray.Dataset
+        Trials are 0 where an agent never attempted a task.
+
+    Raises
+    ------
+    OutcomesError
+        If an agent occurs twice, or an attribute differs that must not.
+    """
+    if not outcomes:
+        raise OutcomesError("combine_outcomes needs at least one outcomes dataset, got none")
+    allowed = set(allow)
+    for name in allowed - set(SHARED):
+        raise UnknownName("attribute to allow", name, SHARED)
+    checked = [check_outcomes(ds) for ds in outcomes]
+    labels = [None] * len(checked) if names is None else list(names)
+    if len(labels) != len(checked):
+        raise InvalidArgument(f"names must hold one name per dataset ({len(checked)}), got {len(labels)}")
+    counts: dict[tuple[str, str], tuple[int, int, int, int]] = {}
+    seen: dict[str, int] = {}
+    for position, (ds, label) in enumerate(zip(checked, labels, strict=True)):
+        single = ds.sizes["agent"] == 1
+        for i, agent in enumerate(ds["agent"].values):
+            name = agent if label is None else (label if single else f"{label}/{agent}")
+            if name in seen:
+                raise OutcomesError(
+                    f"agent {name!r} occurs in dataset {seen[name]} and {position}: give `names` to tell them apart"
+                )
+            seen[name] = position
+            cells = np.stack([ds[variable].values[i] for variable in COUNTS])
+            for j, task in enumerate(ds["task"].values):
+                counts[name, task] = (int(cells[0, j]), int(cells[1, j]), int(cells[2, j]), int(cells[3, j]))
+    attrs: dict[str, Any] = {}
+    for key in dict.fromkeys(key for ds in checked for key in ds.attrs):
+        values = list(dict.fromkeys(ds.attrs.get(key) for ds in checked))
+        if key == "left_out":
+            attrs[key] = sum(int(ds.attrs.get(key, 0)) for ds in checked)
+        elif len(values) == 1:
+            attrs[key] = values[0]
+        elif key in SHARED and key not in allowed:
+            raise OutcomesError(
+                f"outcomes differ in {key!r}: {', '.join(map(repr, values))}; "
+                f"allow=({key!r},) combines them all the same and says so everywhere"
+            )
+        else:
+            attrs[key] = " | ".join(map(str, values))
+    return dataset_from_counts(counts, attrs)

@@ -1,0 +1,152 @@
+"""Tables for people: what was judged, and pass@k and pass^k beside the frequentist baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_bayes.estimation.estimate import METRICS, Estimate
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.formatting import format_interval, format_number, metric_name, plural
+
+__all__ = ["Table", "estimate_tables", "evidence_table"]
+
+ESTIMANDS = {"population": "on a new task of this kind", "tasks": "on these tasks"}
+FLAGS = {
+    "not_converged": "the sampler did not converge: do not use these numbers",
+    "no_data": "nothing was scored: this is the prior's prediction",
+    "prior_driven": "no task was tried twice, so the spread between tasks is the prior's",
+    "extrapolated": "k exceeds every number of trials: the model extrapolates",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table and what a reader must know about it.
+
+    Attributes
+    ----------
+    title : str
+        What it shows.
+    header : tuple of str
+        Column names.
+    rows : tuple of tuples of str
+        Cells.
+    notes : tuple of str
+        Lines below it.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def evidence_table(evidence: Evidence) -> Table:
+    """Per agent: conversations, interactions, what was scored, and how tools were used.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Scored interactions.
+
+    Returns
+    -------
+    Table
+        Its notes give the denominators and the first reasons for what is unscored.
+    """
+    frame = evidence.to_pandas()
+    rows = []
+    for agent, part in frame.groupby("agent", sort=False):
+        judged = part["answer_score"].notna()
+        tools = part["tools_correct"].dropna().astype(bool)
+        rows.append(
+            (
+                str(agent),
+                str(part["session_id"].nunique()),
+                str(len(part)),
+                str(int(judged.sum())),
+                str(int((~judged).sum())),
+                format_number(float(part["answer_score"].mean()), 2),
+                f"{int(tools.sum())} of {len(tools)}",
+            )
+        )
+    reasons = frame["unscored_reason"].dropna().value_counts()
+    notes = [f"{int(frame['answer_score'].notna().sum())} scored, {int(frame['answer_score'].isna().sum())} unscored"]
+    notes += [f"  {count} × {reason}" for reason, count in list(reasons.items())[:5]]
+    header = ("agent", "conversations", "turns", "scored", "unscored", "mean score", "tools right")
+    return Table("What was judged", header, tuple(rows), tuple(notes))
+
+
+def estimate_tables(est: Estimate) -> list[Table]:
+    """Per agent and estimand: pass@k and pass^k with intervals, beside the unbiased and the plug-in estimate.
+
+    Parameters
+    ----------
+    est : Estimate
+        Any estimate.
+
+    Returns
+    -------
+    list of Table
+    """
+    own, plain = est.summary(tasks=False), est.baseline()
+    tables = []
+    for agent in est.agents:
+        for estimand in [e for e in ESTIMANDS if e in est.posterior.estimands]:
+            mine = own[(own["agent"] == agent) & (own["estimand"] == estimand)]
+            other = plain[(plain["agent"] == agent) & (plain["estimand"] == estimand)]
+            tables.append(_estimate_table(est, agent, estimand, mine, other))
+    return tables
+
+
+def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: Any) -> Table:
+    frequentist = est.settings.method == "frequentist"
+    rows = []
+    for metric in METRICS:
+        for k in est.settings.k:
+            cells = [metric_name(metric, k)]
+            if not frequentist:
+                cells.append(_cell(own, metric, k))
+            cells += [_cell(plain[plain["estimator"] == name], metric, k) for name in ("unbiased", "plugin")]
+            rows.append(tuple(cells))
+    index = est.agent_index(agent)
+    trials, unscored = int(est.counts.trials[index].sum()), int(est.counts.unscored[index].sum())
+    header = ["metric"] + ([] if frequentist else [est.settings.method]) + ["unbiased", "plug-in"]
+    notes = [
+        f"{plural(int(est.counts.attempted[index].sum()), 'task')}, {plural(trials, 'scored trial')}, "
+        f"{unscored} unscored; unit {est.outcomes.attrs['unit']}, indicator {_indicator(est)}; "
+        f"{est.settings.ci_prob * 100:.4g} % intervals ({est.settings.ci_kind}; baseline: confidence)"
+    ]
+    notes += _footnotes(own, est.settings.k)
+    for note in dict.fromkeys(note for note in [*own["note"], *plain["note"]] if note):
+        notes.append(note)
+    return Table(f"{agent}, {ESTIMANDS[estimand]} ({estimand})", tuple(header), tuple(rows), tuple(notes))
+
+
+def _cell(frame: Any, metric: str, k: int) -> str:
+    row = frame[(frame["metric"] == metric) & (frame["k"] == k)].iloc[0]
+    mark = "*" if row["flags"] else ""
+    return f"{format_number(row['mean'])}{mark} {format_interval(row['lower'], row['upper'])}"
+
+
+def _indicator(est: Estimate) -> str:
+    attrs = est.outcomes.attrs
+    name = str(attrs["indicator"])
+    if name == "tools":
+        return f"tools ≥ {attrs['tool_threshold']:g}"
+    if name == "joint":
+        return f"answer ≥ {attrs['threshold']:g} and tools ≥ {attrs['tool_threshold']:g}"
+    return f"{name} ≥ {attrs['threshold']:g}" if "threshold" in attrs else name
+
+
+def _footnotes(frame: Any, ks: Sequence[int]) -> list[str]:
+    """One line per flag, naming the k it concerns."""
+    notes = []
+    for flag, meaning in FLAGS.items():
+        hit = [k for k in ks if any(flag in flags for flags in frame[frame["k"] == k]["flags"])]
+        if hit:
+            where = "" if len(hit) == len(ks) else f" (k = {', '.join(map(str, hit))})"
+            notes.append(f"* {flag}{where}: {meaning}")
+    return notes
