@@ -72,7 +72,7 @@ _HOME = {
     "write_conversations": "records.read",
 }
 
-__all__ = [*sorted(_HOME)]  # noqa: PLE0604
+__all__ = [*sorted(_HOME)]
 __version__ = "0.1.0"
 
 

@@ -330,7 +330,9 @@ def write_pictures(est: Estimate, evidence: Evidence, folder: Path) -> None:
     pictures = {"posterior": plot_posterior(est, k=3), "tools": plot_tools(evidence)}
     pictures |= {f"curves-{agent}": plot_pass_curves(est, agent=agent) for agent in est.agents}
     for name, ax in pictures.items():
-        ax.figure.savefig(folder / f"{name}.png", dpi=150)
+        figure = ax.get_figure(root=True)
+        assert figure is not None  # every axes here was made by its plot function
+        figure.savefig(folder / f"{name}.png", dpi=150)
 
 
 def say(text: str) -> None:
@@ -354,10 +356,11 @@ def show(*tables: Table) -> None:
     """Print tables that fit 80 columns; plain text off a terminal."""
     from rich import box
     from rich.console import Console
+    from rich.padding import Padding
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 80)
     for table in tables:
         rich = RichTable(title=Text(table.title, "bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for i, name in enumerate(table.header):
@@ -366,7 +369,7 @@ def show(*tables: Table) -> None:
             rich.add_row(*map(Text, row))
         console.print(rich)
         for note in table.notes:
-            console.print(Text(f"  {note}"), soft_wrap=True)
+            console.print(Padding(Text(note), (0, 0, 0, 2)))
         console.print()
 
 
@@ -374,7 +377,7 @@ def main() -> None:
     """Run the command line; errors in the input are one message and exit code 2."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", AgenticBayesWarning)
-        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)  # type: ignore[assignment]
+        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
         try:
             app()
         except AgenticBayesError as error:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 __all__ = [
     "AgenticBayesError",
@@ -38,6 +39,7 @@ __all__ = [
     "StoppedEarly",
     "UnknownName",
     "did_you_mean",
+    "no_such_file",
 ]
 
 
@@ -49,6 +51,13 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
         return f"did you mean {near[0]!r}?"
     shown = ", ".join(repr(n) for n in names[:12])
     return f"valid: {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def no_such_file(path: Path) -> str:
+    """Text such as "x.csv: no such file", and the nearest name in its folder where one is near."""
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
+    return f"{path}: no such file" + (f" (did you mean {near[0]!r}?)" if near else "")
 
 
 class AgenticBayesError(Exception):

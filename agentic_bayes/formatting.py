@@ -10,7 +10,15 @@ from typing import Literal, assert_never
 
 from agentic_bayes.errors import InvalidArgument
 
-__all__ = ["Metric", "format_interval", "format_number", "html_table", "metric_name", "parse_metric", "plural"]
+__all__ = [
+    "Metric",
+    "format_interval",
+    "format_number",
+    "html_table",
+    "metric_name",
+    "parse_metric",
+    "plural",
+]
 
 Metric = Literal["pass_at_k", "pass_pow_k"]
 
@@ -50,7 +58,7 @@ def format_interval(lower: float | None, upper: float | None, digits: int = 3) -
 
 
 def metric_name(metric: Metric, k: int | str) -> str:
-    """ "pass@3" or "pass^3"."""
+    """A metric as people write it: "pass@3" or "pass^3"."""
     match metric:
         case "pass_at_k":
             return f"pass@{k}"
@@ -79,7 +87,12 @@ def parse_metric(text: str) -> tuple[Metric, int | None]:
     InvalidArgument
         If it is none of these.
     """
-    names: dict[str, Metric] = {"@": "pass_at_k", "^": "pass_pow_k", "_at_": "pass_at_k", "_pow_": "pass_pow_k"}
+    names: dict[str, Metric] = {
+        "@": "pass_at_k",
+        "^": "pass_pow_k",
+        "_at_": "pass_at_k",
+        "_pow_": "pass_pow_k",
+    }
     found = re.fullmatch(r"pass(@|\^|_at_|_pow_)([kK]|[1-9][0-9]*)", text.strip())
     if not found:
         raise InvalidArgument(f'metric must be like "pass^3", "pass@3", "pass_pow_k" or "pass_at_k", got {text!r}')
@@ -88,7 +101,7 @@ def parse_metric(text: str) -> tuple[Metric, int | None]:
 
 
 def plural(count: int, noun: str) -> str:
-    """ "1 task", "2 tasks"."""
+    """Count and noun: "1 task", "2 tasks"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 

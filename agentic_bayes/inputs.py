@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.errors import InvalidArgument, did_you_mean
+from agentic_bayes.errors import InvalidArgument, no_such_file
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.outcomes import count_outcomes
@@ -40,9 +40,7 @@ def open_input(path: str | Path) -> Estimate | Evidence | Path:
     """
     source = Path(path)
     if not source.is_file():
-        near = [p.name for p in source.parent.iterdir()] if source.parent.is_dir() else []
-        hint = f": {did_you_mean(source.name, near)}" if near else ""
-        raise InvalidArgument(f"{source}: no such file{hint}")
+        raise InvalidArgument(no_such_file(source))
     with source.open("rb") as stream:
         head = stream.read(4)
     if head == HDF5:
@@ -52,7 +50,8 @@ def open_input(path: str | Path) -> Estimate | Evidence | Path:
             return Evidence.read(source)
         case keys if "conversation" in keys:
             raise InvalidArgument(
-                f"{source} holds conversations: assess them first (agentic-bayes assess {source.name} -o evidence.jsonl)"
+                f"{source} holds conversations: assess them first "
+                f"(agentic-bayes assess {source.name} -o evidence.jsonl)"
             )
         case _:
             return source
@@ -60,9 +59,9 @@ def open_input(path: str | Path) -> Estimate | Evidence | Path:
 
 def _first_keys(path: Path) -> frozenset[str]:
     """Keys of the first JSON object of a file; empty where it does not begin with one."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
     try:
-        opened: Any = gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(encoding="utf-8-sig")
-        with opened as stream:
+        with opener(path, "rt", encoding="utf-8-sig") as stream:
             line = stream.readline(1 << 20).strip()
             if line[:1] == "[":  # a JSON array may spread over lines: its beginning names the keys
                 return frozenset({"conversation"} if '"conversation"' in line + stream.read(1 << 16) else ())

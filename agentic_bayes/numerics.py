@@ -233,8 +233,8 @@ def beta_pass_pow_k_mean(a: ArrayLike, b: ArrayLike, k: int) -> Floats:
     if k > 1000:  # the ratio B(a + k, b)/B(a, b); the product is exact to rounding but long
         from scipy.special import betaln
 
-        return np.exp(betaln(alpha + k, beta) - betaln(alpha, beta))
-    out = np.ones(alpha.shape)
+        return np.asarray(np.exp(betaln(alpha + k, beta) - betaln(alpha, beta)))
+    out: Floats = np.ones(alpha.shape)
     for j in range(k):
         out = out * ((alpha + j) / (alpha + beta + j))
     return out
@@ -274,7 +274,8 @@ def beta_quantile(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Floats:
     """
     from scipy.special import betaincinv
 
-    return np.asarray(betaincinv(a, b, q), dtype=np.float64)
+    alpha, beta, probability = (np.asarray(value, dtype=np.float64) for value in (a, b, q))
+    return np.asarray(betaincinv(alpha, beta, probability), dtype=np.float64)
 
 
 def wilson_interval(c: ArrayLike, n: ArrayLike, ci_prob: float = 0.95) -> tuple[Floats, Floats]:
@@ -419,11 +420,12 @@ def hdi_from_quantiles(
     tails = np.linspace(lowest, highest, points)
     low, high = quantile(tails), quantile(np.minimum(tails + ci_prob, 1.0))
     if low.ndim > 1:
-        columns = [
-            hdi_from_quantiles(lambda q, i=i: quantile(q)[(slice(None), *i)], ci_prob, points=points, rounds=rounds)
-            for i in np.ndindex(*low.shape[1:])
-        ]
-        pairs = np.asarray(columns).reshape(*low.shape[1:], 2)
+        pairs = np.asarray(
+            [
+                hdi_from_quantiles(_column(quantile, index), ci_prob, points=points, rounds=rounds)
+                for index in np.ndindex(*low.shape[1:])
+            ]
+        ).reshape(*low.shape[1:], 2)
         return pairs[..., 0], pairs[..., 1]
     for _ in range(rounds):
         best = int(np.argmin(high - low))
@@ -432,3 +434,13 @@ def hdi_from_quantiles(
         low, high = quantile(tails), quantile(np.minimum(tails + ci_prob, 1.0))
     best = int(np.argmin(high - low))
     return low[best], high[best]
+
+
+def _column(quantile: Callable[[Floats], Floats], index: tuple[int, ...]) -> Callable[[Floats], Floats]:
+    """The quantile function of one element."""
+
+    def column(q: Floats) -> Floats:
+        whole: Any = quantile(q)
+        return np.asarray(whole[(slice(None), *index)], dtype=np.float64)
+
+    return column

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 import numpy as np
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName
-from agentic_bayes.evidence.evidence import Evidence, EvidenceRow
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.row import AGENT_ERROR, EvidenceRow
 from agentic_bayes.evidence.score import Score
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ Errors = Literal["unscored", "fail", "bounds"]
 Agents = Literal["separate", "together"]
 Verdict = Literal["pass", "fail", "unscored", "errored"]
 
-AGENT_ERROR = "agent error: "
 METRIC_THRESHOLD = 0.5
 TOOL_TOLERANCE = 1e-9
 INDICATORS = ("answer", "tools", "joint")
@@ -47,10 +47,9 @@ class _Rule:
 
     def verdict(self, row: EvidenceRow) -> Verdict | None:
         """The verdict on one interaction; None where this indicator does not look at it."""
-        crashed = row.unscored_reason is not None and row.unscored_reason.startswith(AGENT_ERROR)
         if self.indicator == "tools" and row.tool_overall is None and row.tool_reason is None:
             return None
-        if crashed:
+        if _crashed(row):
             return "fail" if self.errors == "fail" else "errored"
         match self.indicator:
             case "answer":
@@ -183,7 +182,7 @@ def count_outcomes(
 
 
 def _crashed(row: EvidenceRow) -> bool:
-    return row.unscored_reason is not None and row.unscored_reason.startswith(AGENT_ERROR)
+    return (row.unscored_reason or "").startswith(AGENT_ERROR)
 
 
 def _conversations(evidence: Evidence) -> Iterable[list[EvidenceRow]]:
@@ -319,7 +318,9 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
     zeros = xr.zeros_like(complete["trials"])
     complete = complete.assign(
         {name: complete[name].astype(np.int64) if name in complete else zeros for name in COUNTS}
-    ).assign_coords({dim: np.asarray([str(v) for v in complete[dim].values], dtype=object) for dim in ("agent", "task")})
+    ).assign_coords(
+        {dim: np.asarray([str(v) for v in complete[dim].values], dtype=object) for dim in ("agent", "task")}
+    )
     return complete.assign_attrs({"unit": "conversation", "indicator": "correct"} | dict(outcomes.attrs))
 
 

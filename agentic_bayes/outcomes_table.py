@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.errors import InvalidArgument, MissingPackage, OutcomesError, did_you_mean
+from agentic_bayes.errors import InvalidArgument, MissingPackage, OutcomesError, did_you_mean, no_such_file
 from agentic_bayes.outcomes import dataset_from_counts
 
 if TYPE_CHECKING:
@@ -139,7 +139,11 @@ def _from_counts(
     unscored = columns.get("unscored", [0] * len(tasks))
     for i, (agent, task) in enumerate(zip(agents, tasks, strict=True)):
         numbers = []
-        for name, value in ((successes, columns[successes][i]), (trials, columns[trials][i]), ("unscored", unscored[i])):
+        for name, value in (
+            (successes, columns[successes][i]),
+            (trials, columns[trials][i]),
+            ("unscored", unscored[i]),
+        ):
             number = _count(value)
             if number is None:
                 problems.append(f"row {i + 1}: {name} must be a whole number ≥ 0, got {value!r}")
@@ -204,15 +208,16 @@ def _columns(table: pd.DataFrame | str | Path) -> tuple[str, Columns]:
         return "DataFrame", {str(name): table[name].tolist() for name in table.columns}
     path = Path(table)
     if not path.is_file():
-        near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise OutcomesError(f"{path}: no such file" + (f"; {did_you_mean(path.name, near)}" if near else ""))
+        raise OutcomesError(no_such_file(path))
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if suffix == ".parquet":
         return str(path), _read_parquet(path)
     try:
-        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") if path.suffix == ".gz" else path.open(
-            encoding="utf-8-sig", newline=""
-        ) as stream:
+        with (
+            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8-sig", newline="") as stream
+        ):
             if suffix in (".jsonl", ".ndjson"):
                 return str(path), _read_jsonl(stream, str(path))
             return str(path), _read_csv(stream, str(path), tab=suffix == ".tsv")
@@ -225,8 +230,8 @@ def _columns(table: pd.DataFrame | str | Path) -> tuple[str, Columns]:
 def _read_csv(stream: Any, source: str, *, tab: bool) -> Columns:
     lines = iter(stream)
     head = next(lines, "")
-    if "\0" in head:
-        raise OutcomesError(f"{source}: not a text table")
+    if "\0" in head or head.lstrip()[:1] in ("{", "["):
+        raise OutcomesError(f"{source}: not a CSV or TSV table (JSONL is read from files named .jsonl)")
     delimiter = "\t" if tab else max(",\t;", key=head.count)
     header = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
     if not any(header):
@@ -240,7 +245,9 @@ def _read_csv(stream: Any, source: str, *, tab: bool) -> Columns:
             if not row:
                 continue
             if len(row) != len(header):
-                raise OutcomesError(f"{source}: row {number} must have {len(header)} fields as the header, got {len(row)}")
+                raise OutcomesError(
+                    f"{source}: row {number} must have {len(header)} fields as the header, got {len(row)}"
+                )
             for name, value in zip(header, row, strict=True):
                 columns[name].append(value)
     except csv.Error as error:

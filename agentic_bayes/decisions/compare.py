@@ -76,7 +76,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """ "better" or "worse" when the interval of the difference excludes 0, "equivalent" when the probability
+        """The answer: "better" or "worse" when the interval of the difference excludes 0, "equivalent" when the probability
         inside the ROPE is at least .95, else "undecided".
         """
         if self.lower > 0:
@@ -97,9 +97,9 @@ class Comparison:
         kind = "equal-tailed" if self.ci_kind == "eti" else "highest-density"
         sentence = (
             f"{head}: the probability that {self.agent} has the higher {name} ({self.estimand}) is "
-            f"{format_number(self.prob_better)}; difference {format_number(self.mean)}, {self.ci_prob:.4g} {kind} interval "
-            f"{format_number(self.lower)} to {format_number(self.upper)}; {self.method}, pairing {self.pairing}, "
-            f"{plural(self.n_shared_tasks, 'shared task')}"
+            f"{format_number(self.prob_better)}; difference {format_number(self.mean)}, "
+            f"{self.ci_prob * 100:.4g} % {kind} interval {format_number(self.lower)} to {format_number(self.upper)}; "
+            f"{self.method}, pairing {self.pairing}, {plural(self.n_shared_tasks, 'shared task')}"
         )
         return f"{sentence} [{', '.join(self.flags)}]" if self.flags else sentence
 

@@ -125,7 +125,12 @@ def classify(
     if table not in TIERS:
         raise UnknownName("table", table, TIERS)
     names = ("pass_at_1", "pass_pow_3") if table == "paper" else ("pass_at_k", "pass_pow_k")
-    typed = {"pass_at_1": pass_at_1, "pass_pow_3": pass_pow_3, "pass_at_k": pass_at_k, "pass_pow_k": pass_pow_k}
+    typed = {
+        "pass_at_1": pass_at_1,
+        "pass_pow_3": pass_pow_3,
+        "pass_at_k": pass_at_k,
+        "pass_pow_k": pass_pow_k,
+    }
     given = {name: value for name, value in typed.items() if value is not None}
     if est is not None:
         if given:

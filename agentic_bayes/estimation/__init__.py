@@ -1,0 +1,1 @@
+"""Counts become posteriors of pass@k and pass^k."""

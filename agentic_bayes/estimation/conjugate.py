@@ -12,6 +12,7 @@ from agentic_bayes import numerics
 from agentic_bayes.estimation.posterior import (
     CHAINS,
     DRAWS,
+    STATISTICS,
     Array,
     CIKind,
     Counts,
@@ -81,7 +82,8 @@ class ConjugatePosterior:
         if self.pool_tasks:
             a, b = (parameter[agent, :1] for parameter in self._parameters)
             stats = self._closed_form(a, b, metric, k, n_tasks=int(scored.sum()))
-            return Stats(*(float(getattr(stats, name)[0]) for name in STATISTICS), stats.n_tasks)
+            whole = (float(getattr(stats, name)[0]) for name in STATISTICS)
+            return Stats(*whole, n_tasks=stats.n_tasks)
         if not scored.any():
             return nothing_scored()
         a, b = (parameter[agent, scored] for parameter in self._parameters)
@@ -113,7 +115,7 @@ class ConjugatePosterior:
         return rng.beta(a, b, size=(size, a.size))
 
     def _closed_form(self, a: Array, b: Array, metric: Metric, k: int, *, n_tasks: int) -> Stats:
-        """f is monotone in p, so an equal-tailed interval of p maps to that of f(p)."""
+        """Since f is monotone in p, an equal-tailed interval of p maps to that of f(p)."""
 
         def quantile(q: Array) -> Array:
             return apply_metric(numerics.beta_quantile(q[:, None], a, b), metric, k)
@@ -124,6 +126,3 @@ class ConjugatePosterior:
             lower, upper = numerics.hdi_from_quantiles(quantile, self.ci_prob)
         mean, sd = mean_of_metric(a, b, metric, k), sd_of_metric(a, b, metric, k)
         return Stats(mean, sd, median, lower, upper, n_tasks)
-
-
-STATISTICS = ("mean", "sd", "median", "lower", "upper")

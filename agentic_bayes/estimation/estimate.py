@@ -13,13 +13,23 @@ from typing import TYPE_CHECKING, Any, Literal, Self, assert_never, get_args
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
+from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, no_such_file
 from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.diagnostics import Diagnostics
 from agentic_bayes.estimation.frequentist import Estimator, FrequentistEstimate
 from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Array, CIKind, Counts, Estimand, Posterior, Stats
+from agentic_bayes.estimation.posterior import (
+    CHAINS,
+    DRAWS,
+    STATISTICS,
+    Array,
+    CIKind,
+    Counts,
+    Estimand,
+    Posterior,
+    Stats,
+)
 from agentic_bayes.formatting import Metric, format_interval, format_number, html_table, metric_name, plural
 from agentic_bayes.outcomes import check_outcomes
 
@@ -131,9 +141,7 @@ def estimate(
     from agentic_bayes.estimation import mcmc
 
     fit = mcmc.fit(checked, pool_agents=settings.pool_agents, random_seed=settings.random_seed)
-    return Estimate(
-        checked, settings, draws=fit.posterior, sample_stats=fit.sample_stats, diagnostics=fit.diagnostics
-    )
+    return Estimate(checked, settings, draws=fit.posterior, sample_stats=fit.sample_stats, diagnostics=fit.diagnostics)
 
 
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:
@@ -297,7 +305,9 @@ class Estimate:
                 f"estimand {estimand!r} is not defined by method {self.settings.method!r}; defined: {defined}"
             )
         if estimand == "tasks" and not self.counts.scored[index].any():
-            raise EstimateError(f"agent {self.agents[index]!r} has no scored trial, so no observed tasks to average over")
+            raise EstimateError(
+                f"agent {self.agents[index]!r} has no scored trial, so no observed tasks to average over"
+            )
         return self.posterior.draws(index, estimand, metric, k)
 
     def flags(self, agent: str, *, estimand: Estimand, k: int) -> tuple[str, ...]:
@@ -546,7 +556,7 @@ class Estimate:
 
         source = Path(path)
         if not source.is_file():
-            raise EstimateError(f"{source}: no such file")
+            raise EstimateError(no_such_file(source))
         try:
             with xr.open_dataset(source, engine="h5netcdf") as root:
                 record = json.loads(root.attrs["agentic_bayes"])
@@ -580,26 +590,24 @@ class Estimate:
         )
 
     def _repr_html_(self) -> str:
-        frame = self.summary(tasks=False)
         rows = [
             [
-                row.agent,
-                row.estimand,
-                metric_name(row.metric, row.k),
-                format_number(row.mean),
-                format_interval(row.lower, row.upper),
-                str(row.n_tasks),
-                "; ".join(filter(None, (row.flags, row.note))),
+                row["agent"],
+                row["estimand"],
+                metric_name(row["metric"], row["k"]),
+                format_number(row["mean"]),
+                format_interval(row["lower"], row["upper"]),
+                str(row["n_tasks"]),
+                "; ".join(filter(None, (row["flags"], row["note"]))),
             ]
-            for row in frame.itertuples()
+            for row in self._rows(self.posterior, self.settings, tasks=False)
         ]
-        interval = f"{self.settings.ci_prob:.0%} {self.settings.ci_kind}"
+        interval = f"{self.settings.ci_prob * 100:.4g} % {self.settings.ci_kind}"
         header = ["agent", "estimand", "metric", "mean", interval, "tasks", "notes"]
         return html_table(header, rows, caption=repr(self))
 
 
 FORMAT = "agentic-bayes-estimate/1"
-STATISTICS = ("mean", "sd", "median", "lower", "upper")
 COLUMNS = (
     *("agent", "task", "estimand", "metric", "k", *STATISTICS, "ci_kind", "ci_prob"),
     *("method", "estimator", "unit", "indicator", "n_tasks", "flags", "note"),

@@ -15,13 +15,23 @@ from agentic_bayes.formatting import Metric
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["CIKind", "Counts", "Estimand", "Posterior", "Stats", "apply_metric", "mean_of_metric", "metric_tail"]
+__all__ = [
+    "CIKind",
+    "Counts",
+    "Estimand",
+    "Posterior",
+    "Stats",
+    "apply_metric",
+    "mean_of_metric",
+    "metric_tail",
+]
 
 Estimand = Literal["population", "tasks", "task"]
 CIKind = Literal["eti", "hdi"]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 CHAINS, DRAWS = 4, 1000
+STATISTICS = ("mean", "sd", "median", "lower", "upper")
 # groups of equal (c, n) above this size contribute to a mean over tasks as a normal with exact moments
 LARGE_GROUP = 100
 
@@ -115,7 +125,9 @@ class Posterior(Protocol):
     """
 
     @property
-    def estimands(self) -> tuple[Estimand, ...]: ...
+    def estimands(self) -> tuple[Estimand, ...]:
+        """The estimands that the method defines."""
+        ...
 
     def aggregate(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Stats:
         """Statistics of `population` or `tasks` for one agent."""
@@ -166,7 +178,7 @@ def metric_tail(a: Array, b: Array, metric: Metric, k: int) -> tuple[Array, Arra
 def sd_of_metric(a: Array, b: Array, metric: Metric, k: int) -> Array:
     """Standard deviation of f(p) for p ~ Beta(a, b)."""
     first, second = metric_tail(a, b, metric, k)
-    return np.sqrt(np.clip(second - first**2, 0, None))
+    return np.asarray(np.sqrt(np.clip(second - first**2, 0, None)))
 
 
 def interval_of_draws(draws: Array, ci_prob: float, ci_kind: CIKind) -> tuple[float, float]:

@@ -1,0 +1,1 @@
+"""Graders turn interactions into scores with reasons."""

@@ -1,0 +1,1 @@
+"""What the agent did: conversations, read and written."""

@@ -265,5 +265,11 @@ def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None 
     ax.set(ylim=(0, 1.1))
     ax.set_ylabel("mean score of the interactions with a tool verdict")
     ax.set_title("Tool correctness by dimension", fontsize=11)
-    ax.legend(frameon=False, fontsize=9, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.12 if not rotation else -0.3))
+    ax.legend(
+        frameon=False,
+        fontsize=9,
+        ncols=4,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.12 if not rotation else -0.3),
+    )
     return ax
