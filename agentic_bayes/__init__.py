@@ -69,7 +69,7 @@ _HOME = {
     "plot_posterior": "reports.plots",
     "plot_tools": "reports.plots",
     "read_conversations": "records.read",
-    "write_conversations": "records.read",
+    "write_conversations": "records.write",
 }
 
 __all__ = [*sorted(_HOME)]

@@ -82,8 +82,8 @@ class ConjugatePosterior:
         if self.pool_tasks:
             a, b = (parameter[agent, :1] for parameter in self._parameters)
             stats = self._closed_form(a, b, metric, k, n_tasks=int(scored.sum()))
-            whole = (float(getattr(stats, name)[0]) for name in STATISTICS)
-            return Stats(*whole, n_tasks=stats.n_tasks)
+            mean, sd, median, lower, upper = (float(getattr(stats, name)[0]) for name in STATISTICS)
+            return Stats(mean, sd, median, lower, upper, stats.n_tasks)
         if not scored.any():
             return nothing_scored()
         a, b = (parameter[agent, scored] for parameter in self._parameters)

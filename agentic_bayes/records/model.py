@@ -6,86 +6,26 @@ The JSON form is the record format of Gaussia and Fair-Forge; `task_id`, `trial`
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
+from pydantic import AfterValidator, AliasChoices, Field, StrictBool
+from pydantic_core import InitErrorDetails
 
-from agentic_bayes.errors import did_you_mean
+from agentic_bayes.records.base import (
+    Arguments,
+    Identifier,
+    Json,
+    Metadata,
+    Number,
+    Probability,
+    Record,
+    Text,
+    Trial,
+    WholeNumber,
+    problem_at,
+)
 
 __all__ = ["Batch", "Conversation", "Dataset", "ExpectedTools", "Interaction", "ToolCall", "ToolUse"]
-
-
-def _identifier(value: object) -> object:
-    """Ids are text; whole numbers, which many logs use as ids, become their digits."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, str) and not value.strip():
-        raise ValueError("must not be blank")
-    return value
-
-
-def _number(value: object) -> object:
-    """Numbers are JSON numbers: no booleans, no digits in quotes."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise ValueError(f"must be a number, got {value!r}")
-    return value
-
-
-def _index(value: object) -> object:
-    """Whole numbers only: 1 and 1.0, but no boolean, no 1.5, no "1"."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise ValueError(f"must be a whole number, got {value!r}")
-    return value
-
-
-def _arguments(value: object) -> object:
-    """Arguments as a dict; a JSON string is parsed, and None and blank text are "no arguments"."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return {}
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"must be an object or the JSON text of one: {error}") from None
-        if value is None:
-            return {}
-    if not isinstance(value, dict):
-        raise ValueError(f"must be an object (argument name → value), got {type(value).__name__}")
-    return value
-
-
-Identifier = Annotated[str, BeforeValidator(_identifier), Field(strict=True)]
-Probability = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1, allow_inf_nan=False)]
-Index = Annotated[int, BeforeValidator(_index)]
-
-
-class Record(BaseModel):
-    """Base of the records: frozen, and an unknown key is refused with the nearest valid one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, data: object) -> object:
-        if not isinstance(data, dict):
-            return data
-        known: list[str] = []
-        for name, field in cls.model_fields.items():
-            known.append(name)
-            if isinstance(field.validation_alias, AliasChoices):
-                known += [str(alias) for alias in field.validation_alias.choices if alias != name]
-        unknown = [key for key in data if key not in known]
-        if unknown:
-            raise ValueError("; ".join(f"unknown key {key!r}: {did_you_mean(str(key), known)}" for key in unknown))
-        for name, field in cls.model_fields.items():
-            if isinstance(field.validation_alias, AliasChoices):
-                given = [str(alias) for alias in field.validation_alias.choices if alias in data]
-                if len(given) > 1:
-                    raise ValueError(f"{' and '.join(map(repr, given))} are the same field: give {name!r} only")
-        return data
 
 
 class ToolCall(Record):
@@ -105,13 +45,9 @@ class ToolCall(Record):
     """
 
     tool_name: Annotated[Identifier, Field(validation_alias=AliasChoices("tool_name", "name"))]
-    parameters: Annotated[
-        dict[str, Any],
-        BeforeValidator(_arguments),
-        Field(validation_alias=AliasChoices("parameters", "arguments")),
-    ] = {}
-    result: Any = None
-    step: Index | None = None
+    parameters: Arguments = Field(default_factory=dict, validation_alias=AliasChoices("parameters", "arguments"))
+    result: Json = None
+    step: WholeNumber | None = None
 
     @property
     def has_result(self) -> bool:
@@ -181,17 +117,31 @@ class Interaction(Record):
     """
 
     qa_id: Identifier
-    query: Annotated[str, Field(strict=True)]
-    assistant: Annotated[str, Field(strict=True)] | None
-    ground_truth_assistant: Annotated[str, Field(strict=True)] | None = None
+    query: Text
+    assistant: Text | None
+    ground_truth_assistant: Text | None = None
     agentic: ToolUse | None = None
     ground_truth_agentic: ExpectedTools | None = None
-    observation: Annotated[str, Field(strict=True)] | None = None
-    logprobs: Any = None
-    weight: Annotated[float, BeforeValidator(_number)] | None = None
+    observation: Text | None = None
+    logprobs: Json = None
+    weight: Number | None = None
     recorded_score: Probability | None = None
-    error: Annotated[Identifier, Field()] | None = None
-    metadata: dict[str, Any] = {}
+    error: Identifier | None = None
+    metadata: Metadata = Field(default_factory=dict)
+
+
+def _some_turns(turns: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
+    if not turns:
+        raise ValueError(
+            "must hold at least one interaction "
+            "(an agent that crashed at once: give the first query with assistant null, and `error`)"
+        )
+    return turns
+
+
+def _of(data: Any, name: str, default: object = None) -> Any:
+    """A field of a record or of the dict it should come from."""
+    return data.get(name, default) if isinstance(data, dict) else getattr(data, name, default)
 
 
 class Conversation(Record):
@@ -216,7 +166,8 @@ class Conversation(Record):
     trial : int or None
         Which attempt this is (≥ 0); without it, attempts are numbered by ``session_id`` within the task.
     error : str or None
-        Why the agent stopped. It belongs to the turns without an answer or, if all have one, to the last turn.
+        Why the agent stopped. It belongs to the turns without an answer or, if all have one, to the last
+        turn.
     recorded_score : float or None
         A score in [0, 1] for the whole conversation from elsewhere.
     metadata : dict
@@ -225,31 +176,30 @@ class Conversation(Record):
 
     session_id: Identifier
     assistant_id: Identifier
-    language: Annotated[str, Field(strict=True)] = "english"
-    context: Annotated[str, Field(strict=True)] | None = ""
-    chatbot_role: Annotated[str, Field(strict=True)] | None = None
-    conversation: tuple[Interaction, ...]
+    language: Text = "english"
+    context: Text | None = ""
+    chatbot_role: Text | None = None
+    conversation: Annotated[tuple[Interaction, ...], AfterValidator(_some_turns)]
     task_id: Identifier | None = None
-    trial: Annotated[Index, Field(ge=0)] | None = None
-    error: Annotated[Identifier, Field()] | None = None
+    trial: Trial | None = None
+    error: Identifier | None = None
     recorded_score: Probability | None = None
-    metadata: dict[str, Any] = {}
+    metadata: Metadata = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _answered_or_crashed(self) -> Self:
-        if not self.conversation:
-            raise ValueError(
-                "conversation must have at least one interaction, got none "
-                "(an agent that crashed at once: give the first query with assistant null, and `error`)"
+    @classmethod
+    def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
+        turns = _of(data, "conversation")
+        if _of(data, "error") is not None or not isinstance(turns, (list, tuple)):
+            return []
+        return [
+            problem_at(
+                ("conversation", position, "assistant"),
+                "must be text, got null (null is allowed only where `error` says why there is no answer)",
+                None,
             )
-        if self.error is None:
-            for position, turn in enumerate(self.conversation):
-                if turn.assistant is None and turn.error is None:
-                    raise ValueError(
-                        f"conversation[{position}].assistant must be text, got null "
-                        "(null is allowed only where `error` says why the agent gave no answer)"
-                    )
-        return self
+            for position, turn in enumerate(turns)
+            if _of(turn, "assistant", default="") is None and _of(turn, "error") is None
+        ]
 
     @property
     def qa_ids(self) -> tuple[str, ...]:
@@ -283,5 +233,3 @@ class Conversation(Record):
 # names used by code written for Gaussia and Fair-Forge
 Dataset = Conversation
 Batch = Interaction
-
-

@@ -1,0 +1,119 @@
+"""The Beta-Binomial likelihood of many tasks as a table over (μ, ρ), stable at every edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["log_likelihood_table", "mean_power"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# up to this many trials the product form costs least; beyond, Stirling differences per distinct (c, n)
+LONGEST_PRODUCT = 400
+STIRLING_FROM = 10.0
+
+
+def log_likelihood_table(
+    c: Array, n: Array, size: Array, log_mu: Array, log_nu: Array, rho: Array, one_minus_rho: Array
+) -> Array:
+    """Log likelihood of grouped tasks on a grid, up to the binomial coefficients.
+
+    Parameters
+    ----------
+    c, n, size : ndarray of int, shape (groups,)
+        Successes, trials, and number of tasks with that pair.
+    log_mu, log_nu : ndarray, shape (means,)
+        log μ and log(1 - μ), carried apart so that neither end loses digits.
+    rho, one_minus_rho : ndarray, shape (correlations,)
+        ρ and 1 - ρ, in (0, 1).
+
+    Returns
+    -------
+    ndarray, shape (means, correlations)
+        Σ log [Π_{j<c} ((1-ρ)μ + jρ) · Π_{j<n-c} ((1-ρ)(1-μ) + jρ) / Π_{j<n} ((1-ρ) + jρ)].
+
+    Notes
+    -----
+    With α = μκ, β = (1-μ)κ and κ = 1/ρ - 1 this is B(α + c, β + n - c)/B(α, β); in ρ it is finite at both ends. The
+    cost is max n, not the number of tasks: the factor j occurs as often as there are tasks with more than j successes.
+    """
+    if c.size == 0:
+        return np.zeros((log_mu.size, rho.size))
+    if int(n.max()) <= LONGEST_PRODUCT:
+        above = (_tasks_above(c, size), _tasks_above(n - c, size), _tasks_above(n, size))
+        success = _product(above[0], log_mu, rho, one_minus_rho)
+        failure = _product(above[1], log_nu, rho, one_minus_rho)
+        total = _product(above[2], np.zeros(1), rho, one_minus_rho)
+        return success + failure - total
+    table = np.zeros((log_mu.size, rho.size))
+    log_parts = [np.log(one_minus_rho) + log[:, None] for log in (log_mu, log_nu, np.zeros(1))]
+    for successes, trials, count in zip(c.tolist(), n.tolist(), size.tolist(), strict=True):
+        table += count * _rising(log_parts[0], successes, rho)
+        table += count * _rising(log_parts[1], trials - successes, rho)
+        table -= count * _rising(log_parts[2], trials, rho)
+    return table
+
+
+def _tasks_above(values: Array, size: Array) -> Array:
+    """How many tasks have a value above j, for j = 0, 1, …, max - 1."""
+    counts = np.bincount(values, weights=size, minlength=int(values.max()) + 1)
+    return counts[::-1].cumsum()[::-1][1:]
+
+
+def _product(above: Array, log_share: Array, rho: Array, one_minus_rho: Array) -> Array:
+    """Σ_j above_j log((1-ρ) share + jρ), shape (shares, correlations)."""
+    base = np.exp(log_share)[:, None] * one_minus_rho
+    out = np.zeros((log_share.size, rho.size))
+    for j, times in enumerate(above):
+        out += times * (np.log(base + j * rho) if j else log_share[:, None] + np.log(one_minus_rho))
+    return out
+
+
+def _rising(log_part: Array, length: int, rho: Array) -> Array:
+    """Σ_{j<length} log(part + jρ) for part = exp(log_part), by the log-gamma function.
+
+    With a = part/ρ this is length·log ρ + log Γ(a + length) - log Γ(a). For large a the difference is taken in
+    Stirling's form, in which the terms that would cancel are left out.
+    """
+    from scipy.special import gammaln
+
+    if length == 0:
+        return np.zeros(np.broadcast_shapes(log_part.shape, rho.shape))
+    log_rho = np.log(rho)
+    a = np.exp(log_part - log_rho)
+    small = np.minimum(a, STIRLING_FROM)
+    large = np.maximum(a, STIRLING_FROM)
+    direct = gammaln(small + length) - gammaln(small) + length * log_rho
+    series = (large + length - 0.5) * np.log1p(length / large) - length + length * log_part
+    series += _stirling(large + length) - _stirling(large)
+    return np.where(a < STIRLING_FROM, direct, series)
+
+
+def _stirling(a: Array) -> Array:
+    """The series 1/12a - 1/360a³ + … of log Γ(a), for a ≥ 10."""
+    inverse = 1 / a
+    square = inverse * inverse
+    return inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188))))
+
+
+def mean_power(mu: Array, rho: Array, one_minus_rho: Array, c: int, n: int, k: int) -> Array:
+    """E p^k for p ~ Beta(α + c, β + n - c), in (μ, ρ): Π_{j<k} ((1-ρ)μ + (c+j)ρ)/((1-ρ) + (n+j)ρ).
+
+    Parameters
+    ----------
+    mu, rho, one_minus_rho : ndarray
+        Broadcast together. For moments of 1 - p pass 1 - μ and n - c.
+    c, n, k : int
+        Successes, trials, power.
+
+    Returns
+    -------
+    ndarray
+    """
+    base = one_minus_rho * mu
+    out = np.ones(np.broadcast_shapes(base.shape, rho.shape))
+    for j in range(k):
+        out *= (base + (c + j) * rho) / (one_minus_rho + (n + j) * rho)
+    return out

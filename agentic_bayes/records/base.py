@@ -1,0 +1,275 @@
+"""What all records share: frozen, typed, and every problem of a record reported at once, in one wording."""
+
+from __future__ import annotations
+
+import json
+import math
+import reprlib
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from agentic_bayes.errors import Problem, did_you_mean
+
+__all__ = [
+    "MAX_DEPTH",
+    "Arguments",
+    "Identifier",
+    "Json",
+    "Metadata",
+    "Number",
+    "Probability",
+    "Record",
+    "Text",
+    "Trial",
+    "WholeNumber",
+    "field_path",
+    "problem_at",
+    "problems_of",
+    "short",
+]
+
+MAX_DEPTH = 100
+"""Values nested deeper than this are refused, so that no later step can run out of stack."""
+
+_WORDING = {
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
+    "missing": "is missing and must be given",
+    "model_attributes_type": "must be an object",
+    "model_type": "must be an object",
+    "string_type": "must be text",
+    "tuple_type": "must be a list",
+}
+# marks an error whose message is ours already, so that an enclosing record leaves it as it is
+_OURS = "record."
+
+
+def short(value: object, limit: int = 60) -> str:
+    """The value as text of at most `limit` characters, whatever its size, depth or own ``repr``."""
+    shortener = reprlib.Repr()
+    shortener.maxlevel, shortener.maxstring, shortener.maxlong, shortener.maxother = 3, limit, limit, limit
+    try:
+        text = "null" if value is None else shortener.repr(value)
+    except Exception:  # a value's own repr may raise anything
+        text = f"a value of type {type(value).__name__}"
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def field_path(location: Sequence[str | int]) -> str:
+    """A place within a record as text: ``conversation[0].agentic.tools_used[1].parameters``."""
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return path.removeprefix(".")
+
+
+def problem_at(location: Sequence[str | int], message: str, value: object) -> InitErrorDetails:
+    """One problem of a record, at a place within it, for `ValidationError.from_exception_data`."""
+    # the text goes in as a value: braces within it are not a template
+    error = PydanticCustomError(f"{_OURS}problem", "{message}", {"message": message})
+    return InitErrorDetails(type=error, loc=tuple(location), input=value)
+
+
+def problems_of(error: ValidationError, *, source: str, where: str) -> tuple[Problem, ...]:
+    """The problems in a validation error of a record.
+
+    Parameters
+    ----------
+    error : pydantic.ValidationError
+        What validating a `Record` raised.
+    source, where : str
+        File and line or index of the record.
+
+    Returns
+    -------
+    tuple of Problem
+        One for every line of the error.
+    """
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    return tuple(Problem(source, where, field_path(detail["loc"]), detail["msg"]) for detail in details)
+
+
+def _text(value: str) -> str:
+    """Text that UTF-8 can hold; half of a surrogate pair is what a cut through an emoji leaves."""
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError("must be Unicode text without lone surrogates") from None
+    return value
+
+
+def _identifier(value: object) -> object:
+    """Ids are text; whole numbers, which many logs use as ids, become their digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("must not be blank")
+    return value
+
+
+def _number(value: object) -> object:
+    """Numbers are finite JSON numbers: no booleans, no digits in quotes."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("must be a number")
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:
+        finite = False
+    if not finite:
+        raise ValueError("must be a finite number")
+    return value
+
+
+def _probability(value: object) -> object:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ValueError("must be a number in [0, 1]")
+    return value
+
+
+def _whole(value: object) -> object:
+    """Whole numbers only: 1 and 1.0, but no boolean, no 1.5, no "1"."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("must be a whole number")
+    return value
+
+
+def _trial(value: object) -> object:
+    """Trials count from 0."""
+    number = _whole(value)
+    if isinstance(number, int) and number < 0:
+        raise ValueError("must be a whole number ≥ 0")
+    return number
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys differ; of two equal ones, nobody can tell which was meant."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+def _arguments(value: object) -> object:
+    """Arguments as a dict; a JSON string is parsed, and None and blank text are "no arguments"."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return {}
+    found = value
+    if isinstance(value, str):
+        try:
+            found = json.loads(value, object_pairs_hook=_once)
+        except RecursionError:
+            raise ValueError(f"must not be nested deeper than {MAX_DEPTH} levels") from None
+        except ValueError as error:
+            raise ValueError(f"must be an object or the JSON text of one ({error})") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ValueError("must be an object (argument name → value)")
+    return found
+
+
+def _unfit(value: object, location: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
+    """What JSON cannot hold, with its place: numbers that are not finite, broken text, endless nesting."""
+    if isinstance(value, str):
+        try:
+            _text(value)
+        except ValueError as error:
+            yield problem_at(location, f"{error}, got {short(value)}", value)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield problem_at(location, f"must be a finite number (JSON has no NaN), got {value!r}", value)
+    elif isinstance(value, (dict, list, tuple)):
+        if len(location) >= MAX_DEPTH:
+            yield problem_at(location[:3], f"must not be nested deeper than {MAX_DEPTH} levels", None)
+            return
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(key, str):
+                yield from _unfit(key, (*location, short(key)))
+            yield from _unfit(item, (*location, key if isinstance(key, (str, int)) else short(key)))
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, (str, float, dict, list, tuple)):
+        problems = list(_unfit(value, ()))
+        if problems:
+            raise ValidationError.from_exception_data("value", problems)
+    return value
+
+
+Text = Annotated[str, Field(strict=True), AfterValidator(_text)]
+Identifier = Annotated[Text, BeforeValidator(_identifier)]
+Number = Annotated[float, BeforeValidator(_number)]
+Probability = Annotated[float, BeforeValidator(_probability)]
+WholeNumber = Annotated[int, BeforeValidator(_whole)]
+Trial = Annotated[int, BeforeValidator(_trial)]
+Json = Annotated[Any, AfterValidator(_json)]
+Arguments = Annotated[dict[str, Any], BeforeValidator(_arguments), AfterValidator(_json)]
+Metadata = Annotated[dict[str, Any], AfterValidator(_json)]
+
+
+class Record(BaseModel):
+    """Base of the records: frozen; unknown keys are refused with the nearest valid name.
+
+    One validation reports everything that is wrong with a record: unknown keys, fields of a wrong type or
+    value, and what `_across_fields` finds, whether or not the others are there too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _all_problems(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            record = handler(data)
+        except ValidationError as error:
+            problems = [cls._worded(detail) for detail in error.errors(include_url=False)]
+            problems += cls._across_fields(data) if isinstance(data, dict) else []
+        else:
+            problems = cls._across_fields(record)
+        if problems:
+            raise ValidationError.from_exception_data(cls.__name__, problems)
+        return record
+
+    @classmethod
+    def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
+        """Problems that take more than one field to see, of a record or of the dict it should come from."""
+        return []
+
+    @classmethod
+    def _worded(cls, detail: ErrorDetails) -> InitErrorDetails:
+        """A problem in this package's words: what is allowed and what came."""
+        kind, location, value = detail["type"], detail["loc"], detail["input"]
+        if kind.startswith(_OURS):
+            return problem_at(location, detail["msg"], value)
+        if kind == "extra_forbidden":
+            return problem_at(location, cls._unknown_key(str(location[-1])), value)
+        message = _WORDING.get(kind, detail["msg"])
+        if kind == "value_error":
+            message = str(detail["ctx"]["error"])
+        return problem_at(location, message if kind == "missing" else f"{message}, got {short(value)}", value)
+
+    @classmethod
+    def _unknown_key(cls, key: str) -> str:
+        known: list[str] = []
+        for name, field in cls.model_fields.items():
+            aliases = field.validation_alias
+            names = [str(a) for a in aliases.choices] if isinstance(aliases, AliasChoices) else [name]
+            if key in names:
+                return f"{' and '.join(map(repr, names))} are the same field: give only {name!r}"
+            known += names
+        return f"unknown key {short(key)}: {did_you_mean(key, known)}"

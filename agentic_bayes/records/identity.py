@@ -1,0 +1,272 @@
+"""Which task a conversation attempted, and which attempt it was.
+
+The rules, which do not depend on the order of the conversations:
+
+- The task is `task_id` or, without one, the ordered ``qa_id`` values (`task_label`).
+- `Conversation.error` says that the agent stopped, so that turns may be missing. Without a `task_id`, such a
+  conversation belongs to the one other task, of any agent, whose qa_ids are the same or begin with its own.
+  Where there is none, or more than one, nobody can tell, and it is refused with the advice to give `task_id`.
+  An `Interaction.error` says only that this turn failed: such a conversation is complete.
+- Trials are as given or, where no trial of the task has one, numbered 0, 1, … by ``session_id``, within the
+  agent and task.
+- Within an agent, a ``session_id`` occurs once; within a task of an agent, a trial does.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from agentic_bayes.errors import Problem, RecordsError
+from agentic_bayes.records.base import short
+from agentic_bayes.records.model import Conversation
+
+__all__ = ["Identity", "TaskIndex", "task_label"]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Task and trial of one conversation.
+
+    Attributes
+    ----------
+    task : str
+        Name of the task.
+    trial : int
+        Number of the attempt, within the agent and task.
+    """
+
+    task: str
+    trial: int
+
+
+def task_label(qa_ids: Iterable[str]) -> str:
+    r"""The name of a task that has no `task_id`.
+
+    Parameters
+    ----------
+    qa_ids : iterable of str
+        The ordered question ids.
+
+    Returns
+    -------
+    str
+        The ids joined by ``|``; a ``|`` or ``\`` within an id is preceded by ``\``. Different ids give
+        different names, and so do the same ids in another order.
+    """
+    return "|".join(qa_id.replace("\\", "\\\\").replace("|", "\\|") for qa_id in qa_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """All that is kept of a conversation."""
+
+    agent: str
+    session: str
+    task_id: str | None
+    qa_ids: tuple[str, ...]
+    trial: int | None
+    stopped: bool
+    source: str
+    where: str
+
+    @property
+    def place(self) -> str:
+        return ", ".join(part for part in (self.source, self.where) if part)
+
+    @property
+    def order(self) -> tuple[str, int, str, str, str]:
+        """Sorts places as a reader counts: line 9 before line 10."""
+        number = re.search(r"\d+", self.where)
+        return self.source, int(number.group()) if number else -1, self.where, self.agent, self.session
+
+
+# a problem and the conversation where it is
+_Found = tuple[_Header, Problem]
+
+
+def _found(header: _Header, field: str, message: str) -> _Found:
+    return header, Problem(header.source, header.where, field, message)
+
+
+class TaskIndex:
+    """Collects conversations one by one and, once all were seen, tells task and trial of each.
+
+    Only ids and places are kept, so that any number of conversations can pass through.
+    """
+
+    def __init__(self) -> None:
+        self._headers: list[_Header] = []
+        # equal ids are kept once: every trial of a task has the same ones
+        self._qa_ids: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def add(self, conversation: Conversation, *, source: str = "", where: str = "") -> int:
+        """Take in one conversation.
+
+        Parameters
+        ----------
+        conversation : Conversation
+            The conversation.
+        source, where : str
+            File, and line or index, for messages; without them, the number of the conversation is named.
+
+        Returns
+        -------
+        int
+            Position of this conversation in what `resolve` returns.
+        """
+        position = len(self._headers)
+        qa_ids = conversation.qa_ids
+        header = _Header(
+            agent=sys.intern(conversation.assistant_id),
+            session=conversation.session_id,
+            task_id=None if conversation.task_id is None else sys.intern(conversation.task_id),
+            qa_ids=self._qa_ids.setdefault(qa_ids, qa_ids),
+            trial=conversation.trial,
+            stopped=conversation.error is not None,
+            source=source,
+            where=where or ("" if source else f"conversation {position}"),
+        )
+        self._headers.append(header)
+        return position
+
+    def resolve(self) -> list[Identity]:
+        """Task and trial of every conversation.
+
+        Returns
+        -------
+        list of Identity
+            In the order of addition.
+
+        Raises
+        ------
+        RecordsError
+            With all problems, where the rules of this module are broken.
+        """
+        if problems := self.problems():
+            raise RecordsError(problems)
+        tasks, _ = _tasks(self._headers)
+        trials, _ = _trials(self._headers, tasks)
+        return [Identity(task, trial) for task, trial in zip(tasks, trials, strict=True)]
+
+    def problems(self, *, complete: bool = True) -> list[Problem]:
+        """What `resolve` would raise.
+
+        Parameters
+        ----------
+        complete : bool
+            False says that there are conversations that could not be taken in; what they might put right is
+            then left out.
+
+        Returns
+        -------
+        list of Problem
+            In the order of their places.
+        """
+        tasks, unclear = _tasks(self._headers)
+        found = _repeated_sessions(self._headers) + _trials(self._headers, tasks)[1]
+        found += unclear if complete else []
+        return [problem for header, problem in sorted(found, key=lambda one: (one[0].order, one[1].field))]
+
+
+def _tasks(headers: list[_Header]) -> tuple[list[str], list[_Found]]:
+    """The task of every conversation, and the conversations whose task nobody can tell."""
+    tasks = [header.task_id or task_label(header.qa_ids) for header in headers]
+    unsure = [n for n, header in enumerate(headers) if header.stopped and header.task_id is None]
+    problems = _borrowed_names(headers)
+    if not unsure:
+        return tasks, problems
+    beginnings: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+
+    def learn(qa_ids: tuple[str, ...], task: str) -> None:
+        for length in range(1, len(qa_ids) + 1):
+            beginnings[qa_ids[:length]].add(task)
+
+    for qa_ids, task in {(h.qa_ids, tasks[n]) for n, h in enumerate(headers) if not h.stopped or h.task_id}:
+        learn(qa_ids, task)
+    # the longest first: what is known of the longer ones tells the task of the shorter ones
+    by_length = sorted(unsure, key=lambda n: len(headers[n].qa_ids), reverse=True)
+    for _, same_length in groupby(by_length, key=lambda n: len(headers[n].qa_ids)):
+        positions = list(same_length)
+        for n in positions:
+            candidates = sorted(beginnings[headers[n].qa_ids])
+            if len(candidates) == 1:
+                tasks[n] = candidates[0]
+            else:
+                problems.append(_unclear_task(headers[n], candidates))
+        for n in positions:
+            learn(headers[n].qa_ids, tasks[n])
+    return tasks, problems
+
+
+def _unclear_task(header: _Header, candidates: list[str]) -> _Found:
+    fits = "no other task begins with" if not candidates else f"{len(candidates)} tasks begin with"
+    named = f" ({', '.join(short(task) for task in candidates[:5])})" if candidates else ""
+    message = (
+        f"give `task_id`: the agent stopped with an error, and {fits} its qa_ids "
+        f"{short(list(header.qa_ids))}{named}, so that its task cannot be told"
+    )
+    return _found(header, "task_id", message)
+
+
+def _borrowed_names(headers: list[_Header]) -> list[_Found]:
+    """Conversations named after their qa_ids whose name is the `task_id` of others with other qa_ids."""
+    named: defaultdict[str, list[_Header]] = defaultdict(list)
+    for header in headers:
+        if header.task_id is not None:
+            named[header.task_id].append(header)
+    problems: dict[str, _Found] = {}
+    for header in sorted((h for h in headers if named and h.task_id is None), key=lambda h: h.order):
+        task = task_label(header.qa_ids)
+        others = named.get(task, [])
+        if others and task not in problems and all(other.qa_ids != header.qa_ids for other in others):
+            place = min(others, key=lambda h: h.order).place
+            message = (
+                f"give `task_id`: named after its qa_ids, this task is {short(task)}, which is the task_id "
+                f"of a task with other qa_ids at {place}"
+            )
+            problems[task] = _found(header, "task_id", message)
+    return list(problems.values())
+
+
+def _repeated_sessions(headers: list[_Header]) -> list[_Found]:
+    sessions: defaultdict[tuple[str, str], list[_Header]] = defaultdict(list)
+    for header in headers:
+        sessions[header.agent, header.session].append(header)
+    problems = []
+    for (agent, session), same in sessions.items():
+        first, *others = sorted(same, key=lambda h: h.order)
+        which = f"{short(session)} of agent {short(agent)}"
+        message = f"must be unique within an agent, got {which} also at {first.place}"
+        problems += [_found(other, "session_id", message) for other in others]
+    return problems
+
+
+def _trials(headers: list[_Header], tasks: list[str]) -> tuple[list[int], list[_Found]]:
+    """The trial of every conversation, and those that are given twice or only in part."""
+    groups: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for n, header in enumerate(headers):
+        groups[header.agent, tasks[n]].append(n)
+    trials = [0] * len(headers)
+    problems: list[_Found] = []
+    for (agent, task), positions in groups.items():
+        of_whom = f"task {short(task)} of agent {short(agent)}"
+        given = sorted((headers[n] for n in positions if headers[n].trial is not None), key=lambda h: h.order)
+        missing = sorted((headers[n] for n in positions if headers[n].trial is None), key=lambda h: h.order)
+        if given and missing:
+            message = f"must be given for all trials of {of_whom} or for none, is missing here and given at "
+            problems.append(_found(missing[0], "trial", message + given[0].place))
+        first: dict[int | None, _Header] = {}
+        for header in given:
+            earlier = first.setdefault(header.trial, header)
+            if header.session != earlier.session:
+                message = f"must be unique within a task, got {header.trial} of {of_whom} also at {earlier.place}"
+                problems.append(_found(header, "trial", message))
+        for number, n in enumerate(sorted(positions, key=lambda n: headers[n].session)):
+            given_trial = headers[n].trial
+            trials[n] = number if given_trial is None else given_trial
+    return trials, problems

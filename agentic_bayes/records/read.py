@@ -1,0 +1,222 @@
+"""Conversations from files: everything is checked before the first one is given out."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import ValidationError
+
+from agentic_bayes.errors import InvalidArgument, Problem, RecordsError, UnknownName, did_you_mean
+from agentic_bayes.records.base import problems_of, short
+from agentic_bayes.records.formats.native import NO_VALUE, Parsed, parse
+from agentic_bayes.records.identity import TaskIndex
+from agentic_bayes.records.model import Conversation
+
+__all__ = ["SUFFIXES", "Format", "PathLike", "read_conversations"]
+
+Format = Literal["auto", "native"]
+PathLike = str | os.PathLike[str]
+SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+"""Endings of the names of conversation files."""
+
+_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One file, or one pipe, which can be read once only."""
+
+    name: str
+    agent: str
+    once: bool
+
+
+class _Problems:
+    """Problems as they are found: the first ones are kept, all are counted."""
+
+    def __init__(self) -> None:
+        self._kept: list[Problem] = []
+        self._total = 0
+
+    def add(self, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            self._total += 1
+            if len(self._kept) < _KEPT:
+                self._kept.append(problem)
+
+    def __bool__(self) -> bool:
+        return self._total > 0
+
+    def error(self) -> RecordsError:
+        return RecordsError(self._kept, self._total)
+
+
+def read_conversations(
+    paths: PathLike | Iterable[PathLike], *, format: Format = "auto", agent: str | None = None
+) -> Iterator[Conversation]:
+    """Read conversations, one at a time, after checking all of them.
+
+    Parameters
+    ----------
+    paths : path, or iterable of paths
+        A file, a glob pattern, a folder (all .json, .jsonl, .json.gz and .jsonl.gz files in it and in its
+        subfolders, but hidden ones), or several of these. A path that comes up twice is read once.
+    format : {"auto", "native"}
+        Format of the files. A JSON array, a single JSON object and JSON Lines, plain or gzipped, are told
+        apart by content.
+    agent : str, optional
+        The agent of records without ``assistant_id``; without it, the file's name up to its ending.
+
+    Returns
+    -------
+    iterator of Conversation
+        In the order of the paths (sorted within a glob and a folder) and of each file, exactly as written:
+        a missing ``task_id`` or ``trial`` stays None.
+
+    Raises
+    ------
+    InvalidArgument
+        Where an argument is wrong.
+    RecordsError
+        With the problems of all files. Files are checked, task identities included, by this call. A pipe can
+        be read only once: its records are checked when they are reached, and what they tell of tasks and
+        trials when it has ended.
+
+    Notes
+    -----
+    Files are read twice, piece by piece: memory is needed for the longest record and for the ids of all.
+    """
+    if format not in get_args(Format):
+        raise UnknownName("format", format, get_args(Format))
+    if agent is not None and (not isinstance(agent, str) or not agent.strip()):
+        raise InvalidArgument(f"agent must be text that is not blank, or None, got {agent!r}")
+    problems = _Problems()
+    sources = _sources(paths, agent, problems)
+    index = TaskIndex()
+    for source in sources:
+        if not source.once:
+            for record in _records(source, index):
+                problems.add(() if isinstance(record, Conversation) else record)
+    piped = any(source.once for source in sources)
+    problems.add(index.problems(complete=not problems and not piped))
+    if problems:
+        raise problems.error()
+    return _checked(sources, index if piped else None)
+
+
+def _checked(sources: list[_Source], index: TaskIndex | None) -> Iterator[Conversation]:
+    """The conversations of files that were checked, and of pipes, which are checked on the way."""
+    for source in sources:
+        for record in _records(source, index if source.once else None):
+            if not isinstance(record, Conversation):
+                raise RecordsError(record)
+            yield record
+    if index is not None:
+        index.resolve()
+
+
+def _records(source: _Source, index: TaskIndex | None) -> Iterator[Conversation | tuple[Problem, ...]]:
+    """The records of one source: each a conversation, or all that is wrong with it."""
+    try:
+        stream = open(source.name, "rb")  # noqa: SIM115 - only the opening is tried; `with` follows
+    except OSError as error:
+        yield (Problem(source.name, "", "", f"cannot be opened: {error.strerror or error}"),)
+        return
+    with stream:
+        for parsed in parse(stream):
+            record = _validated(parsed, source)
+            if index is not None and isinstance(record, Conversation):
+                index.add(record, source=source.name, where=parsed.where)
+            yield record
+
+
+def _validated(parsed: Parsed, source: _Source) -> Conversation | tuple[Problem, ...]:
+    value, where = parsed.value, parsed.where
+    problems = tuple(Problem(source.name, where, field, message) for field, message in parsed.faults)
+    if value is NO_VALUE:
+        return problems
+    if isinstance(value, dict) and "assistant_id" not in value:
+        value = {**value, "assistant_id": source.agent}
+    try:
+        conversation = Conversation.model_validate(value)
+    except ValidationError as error:
+        return problems + problems_of(error, source=source.name, where=where)
+    return problems or conversation
+
+
+def _sources(paths: Any, agent: str | None, problems: _Problems) -> list[_Source]:
+    """The files that the paths stand for, each once."""
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    if isinstance(given, (bytes, dict)) or not isinstance(given, Iterable):
+        raise InvalidArgument(f"paths must be a path or several, got {short(paths)}")
+    names: dict[str, str] = {}
+    empty = True
+    for path in given:
+        empty = False
+        name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+        if not isinstance(name, str) or not name.strip() or "\0" in name:
+            raise InvalidArgument(f"paths must be file names, glob patterns or folders, got {short(path)}")
+        for found in _expanded(name, problems):
+            names.setdefault(os.path.abspath(found), found)
+    if empty:
+        raise InvalidArgument("paths must name at least one file, got none")
+    return [_Source(name, agent or _stem(name), not _is_regular(name)) for name in names.values()]
+
+
+def _expanded(name: str, problems: _Problems) -> list[str]:
+    """The files that one path stands for."""
+    if os.path.isdir(name):
+        files = _files_in(name)
+        wrong = f"is a folder without any file whose name ends in {', '.join(SUFFIXES)}"
+    elif os.path.exists(name):
+        return [name]
+    elif glob.has_magic(name):
+        matches = sorted(glob.glob(name, recursive=True))
+        files = [file for match in matches for file in (_files_in(match) if os.path.isdir(match) else [match])]
+        wrong = "matches no file"
+    else:
+        files, wrong = [], _does_not_exist(Path(name))
+    if not files:
+        problems.add([Problem(name, "", "", wrong)])
+    return files
+
+
+def _files_in(folder: str) -> list[str]:
+    found = []
+    for path in Path(folder).rglob("*"):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.name.lower().endswith(SUFFIXES) and not hidden and path.is_file():
+            found.append(str(path))
+    return sorted(found)
+
+
+def _does_not_exist(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"does not exist, nor does the folder {str(path.parent)!r}"
+    try:
+        names = sorted(os.listdir(path.parent))
+    except OSError:
+        return "does not exist"
+    names = [name for name in names if name.lower().endswith(SUFFIXES) and name[0] != "."]
+    return f"does not exist: {did_you_mean(path.name, names)}" if names else "does not exist"
+
+
+def _is_regular(name: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(name).st_mode)
+    except OSError:
+        return True  # opening it will say what is wrong
+
+
+def _stem(name: str) -> str:
+    stem = os.path.basename(name)
+    for ending in (".gz", ".jsonl", ".json"):
+        if stem.lower().endswith(ending) and len(stem) > len(ending):
+            stem = stem[: -len(ending)]
+    return stem

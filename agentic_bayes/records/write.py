@@ -1,0 +1,103 @@
+"""Conversations to files, whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from io import BufferedWriter
+
+from agentic_bayes.errors import InvalidArgument, Problem, RecordsError
+from agentic_bayes.records.base import short
+from agentic_bayes.records.model import Conversation
+from agentic_bayes.records.read import SUFFIXES, PathLike
+
+__all__ = ["write_conversations"]
+
+
+def write_conversations(conversations: Iterable[Conversation], path: PathLike) -> int:
+    """Write conversations so that `read_conversations` gives back the same.
+
+    Parameters
+    ----------
+    conversations : iterable of Conversation
+        Taken one at a time.
+    path : path
+        ``.jsonl`` (one record per line) or ``.json`` (an array), with ``.gz`` after it to compress. An
+        existing file is replaced.
+
+    Returns
+    -------
+    int
+        How many conversations were written.
+
+    Raises
+    ------
+    InvalidArgument
+        Where the path has another ending or lies in no folder, or something else than a conversation came.
+    RecordsError
+        Where a conversation holds a Python value that JSON cannot hold.
+
+    Notes
+    -----
+    The text goes to a file beside `path`, which takes its place at the end: `path` never holds half of it.
+    The same conversations give the same bytes, gzipped or not.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidArgument(f"path must be a file name, got {short(path)}")
+    name = os.fspath(path)
+    if not name.lower().endswith(SUFFIXES):
+        raise InvalidArgument(f"path must end in {', '.join(SUFFIXES)}, got {name!r}")
+    folder = os.path.dirname(os.path.abspath(name))
+    if not os.path.isdir(folder) or os.path.isdir(name):
+        wrong = "is a folder" if os.path.isdir(name) else f"the folder {folder!r} does not exist"
+        raise InvalidArgument(f"path must be a file in a folder that exists, got {name!r} ({wrong})")
+    if isinstance(conversations, (Conversation, str, dict)) or not isinstance(conversations, Iterable):
+        raise InvalidArgument(f"conversations must be an iterable of them, got {short(conversations)}")
+    array = name.lower().endswith((".json", ".json.gz"))
+    opening, between, closing = ("[\n", ",\n", "\n]\n") if array else ("", "\n", "\n")
+    written = 0
+    with _replacing(name) as stream:
+        stream.write(opening.encode())
+        for conversation in conversations:
+            text = _text(conversation, name, written)
+            stream.write(f"{between if written else ''}{text}".encode())
+            written += 1
+        stream.write(closing.encode() if written or array else b"")
+    return written
+
+
+def _text(conversation: object, source: str, number: int) -> str:
+    if not isinstance(conversation, Conversation):
+        raise InvalidArgument(f"conversations[{number}] must be a Conversation, got {short(conversation)}")
+    try:
+        # only what was set, so that "not recorded" and a recorded null stay apart
+        data = conversation.model_dump(mode="json", exclude_unset=True)
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+    # pydantic's serialisation error is a ValueError, and so is json's
+    except (ValueError, TypeError, RecursionError) as error:
+        message = f"session {short(conversation.session_id)} holds a value that JSON cannot hold: {error}"
+        raise RecordsError([Problem(source, f"conversations[{number}]", "", message)]) from error
+
+
+@contextmanager
+def _replacing(name: str) -> Iterator[BufferedWriter | gzip.GzipFile]:
+    """A new file beside the target that takes its place unless an error happens."""
+    target = os.path.realpath(name)
+    beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(beside, "xb") as file:
+            if name.lower().endswith(".gz"):
+                # no name and no time in the header: same content, same bytes
+                with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+                    yield packed
+            else:
+                yield file
+        os.replace(beside, target)
+    except BaseException:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise

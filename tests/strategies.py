@@ -1,0 +1,89 @@
+"""Hypothesis strategies for whole records; every new record type gets its strategy here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from agentic_bayes.records.model import Conversation, ExpectedTools, Interaction, ToolCall, ToolUse
+
+# what UTF-8 can hold: everything but lone surrogates
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+identifiers = text.filter(lambda value: value.strip() != "")
+probabilities = st.floats(0, 1)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=5,
+)
+json_objects = st.dictionaries(text, json_values, max_size=3)
+
+
+@st.composite
+def records(draw: st.DrawFn, record: type[Any], required: dict[str, Any], optional: dict[str, Any]) -> Any:
+    """A record with any of its optional fields, left out or set."""
+    return record(**draw(st.fixed_dictionaries(required, optional=optional)))
+
+
+tool_calls = records(
+    ToolCall,
+    {"tool_name": identifiers},
+    {"parameters": json_objects, "result": json_values, "step": st.none() | st.integers(-5, 50)},
+)
+call_tuples = st.lists(tool_calls, max_size=3).map(tuple)
+tool_uses = records(ToolUse, {"tools_used": call_tuples}, {"final_answer_uses_tools": st.none() | st.booleans()})
+expected_tools = records(ExpectedTools, {"expected_tools": call_tuples}, {"tool_sequence_matters": st.booleans()})
+
+
+@st.composite
+def interactions(draw: st.DrawFn) -> Interaction:
+    """One turn, answered or failed."""
+    fields = {
+        "qa_id": identifiers,
+        "query": text,
+        "assistant": text,
+    }
+    optional = {
+        "ground_truth_assistant": st.none() | text,
+        "agentic": st.none() | tool_uses,
+        "ground_truth_agentic": st.none() | expected_tools,
+        "observation": st.none() | text,
+        "logprobs": json_values,
+        "weight": st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        "recorded_score": st.none() | probabilities,
+        "metadata": json_objects,
+    }
+    if draw(st.booleans()):
+        fields |= {"error": identifiers, "assistant": st.none() | text}
+    return draw(records(Interaction, fields, optional))
+
+
+@st.composite
+def conversations(draw: st.DrawFn, **given: Any) -> Conversation:
+    """One conversation; `given` fixes fields."""
+    fields = {
+        "session_id": identifiers,
+        "assistant_id": identifiers,
+        "conversation": st.lists(interactions(), min_size=1, max_size=3).map(tuple),
+    }
+    optional = {
+        "language": text,
+        "context": st.none() | text,
+        "chatbot_role": st.none() | text,
+        "task_id": st.none() | identifiers,
+        "trial": st.none() | st.integers(0, 1000),
+        "error": st.none() | identifiers,
+        "recorded_score": st.none() | probabilities,
+        "metadata": json_objects,
+    }
+    fields |= {name: st.just(value) for name, value in given.items()}
+    optional = {name: values for name, values in optional.items() if name not in given}
+    return draw(records(Conversation, fields, optional))
+
+
+@st.composite
+def conversation_lists(draw: st.DrawFn, max_size: int = 5) -> list[Conversation]:
+    """Conversations that fit together: each a task of its own, with a session of its own."""
+    number = draw(st.integers(1, max_size))
+    return [draw(conversations(session_id=f"s{n}", task_id=f"task {n}")) for n in range(number)]
