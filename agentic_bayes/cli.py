@@ -10,7 +10,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -79,6 +81,7 @@ def assess(
     concurrency: Annotated[int, typer.Option(help="Judgements at a time.")] = 8,
 ) -> None:
     """Judge every answer against its reference (offline) and score the tool calls; write the evidence."""
+    _check_evidence_file(output)
     evidence = _assess(files, concurrency=concurrency)
     evidence.write(output)
     show(_tables().evidence_table(evidence))
@@ -107,6 +110,7 @@ def estimate(
     as_json: AsJson = False,
 ) -> None:
     """Estimate pass@k and pass^k with intervals, beside the frequentist baseline."""
+    _check_folder(output)
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
     est = _estimate(
         *(file, columns, counting),
@@ -137,10 +141,10 @@ def compare(
     metric: Annotated[str, typer.Option(help="Such as pass^3 or pass@1.")] = "pass^1",
     estimand: Annotated[str, typer.Option(help="population (new tasks) or tasks (these tasks).")] = "population",
     rope: Annotated[float, typer.Option(help="Differences within ± this do not matter.")] = 0.02,
-    method: Method = "hierarchical",
-    ci_prob: CiProb = 0.95,
-    ci_kind: CiKind = "eti",
-    random_seed: Seed = 0,
+    method: Annotated[str | None, typer.Option(help="hierarchical or conjugate.", show_default="hierarchical")] = None,
+    ci_prob: Annotated[float | None, typer.Option(help="Probability of the interval.", show_default="0.95")] = None,
+    ci_kind: Annotated[str | None, typer.Option(help="eti or hdi.", show_default="eti")] = None,
+    random_seed: Annotated[int | None, typer.Option(help="Same seed, same numbers.", show_default="0")] = None,
     columns: Columns = None,
     unit: Unit = None,
     indicator: Indicator = None,
@@ -153,11 +157,16 @@ def compare(
     from dataclasses import asdict
 
     from agentic_bayes.decisions.compare import compare as compare_agents
+    from agentic_bayes.errors import UnknownName
     from agentic_bayes.formatting import parse_metric
+    from agentic_bayes.numerics import check_probability
 
     name, power = parse_metric(metric)
+    check_probability(rope, "rope")
+    if estimand not in ("population", "tasks"):
+        raise UnknownName("estimand", estimand, ("population", "tasks"))
     counting = _counting(unit, indicator, threshold, tool_threshold, None, errors)
-    settings = {"method": method, "ci_prob": ci_prob, "ci_kind": ci_kind, "random_seed": random_seed}
+    settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
     est, agent, baseline = _two_agents(files, agent, baseline, columns, counting, settings)
     result = compare_agents(est, agent, baseline=baseline, metric=name, k=power or 1, estimand=estimand, rope=rope)  # type: ignore[arg-type]
     if as_json:
@@ -173,7 +182,9 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
     from agentic_bayes.decisions.tiers import classify
     from agentic_bayes.estimation.estimate import estimate as fit
     from agentic_bayes.outcomes import count_outcomes
+    from agentic_bayes.reports.plots import save_pictures
 
+    _check_folder(output)
     folder = example_folder()
     say(f"1. Conversations of two versions of a support agent, judged offline ({folder.name})")
     evidence = _assess([str(folder / "v1.jsonl"), str(folder / "v2.jsonl")])
@@ -192,7 +203,7 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
     if output is not None:
         write_results(est, output)
         evidence.write(output / "evidence.jsonl")
-        write_pictures(est, evidence, output)
+        save_pictures(est, evidence, output)
         say(f"\nresults and pictures written to {output}")
 
 
@@ -254,7 +265,12 @@ def _columns(text: str | None) -> dict[str, str]:
 def _counting(*values: Any) -> dict[str, Any]:
     """The options for evidence that were given."""
     names = ("unit", "indicator", "threshold", "tool_threshold", "agents", "errors")
-    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    return _given(**dict(zip(names, values, strict=True)))
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _estimate(file: str, columns: str | None, counting: dict[str, Any], **settings: Any) -> Estimate:
@@ -282,10 +298,13 @@ def _two_agents(
         case [single]:
             if agent is None or baseline is None:
                 raise InvalidArgument("with one file, say --agent NEW and --baseline OLD")
+            outcomes = read_outcomes(single, columns=_columns(columns), counting=counting)
+            for wanted in (agent, baseline):
+                _one_agent(outcomes, wanted, single)
             opened = open_input(single)
-            if isinstance(opened, Estimate) and not columns and not counting:
+            if isinstance(opened, Estimate) and not settings:
                 return opened, agent, baseline
-            return _estimate(single, columns, counting, **settings), agent, baseline
+            return fit(outcomes, **settings), agent, baseline
         case [old, new]:
             parts = []
             for file, name in ((old, baseline), (new, agent)):
@@ -293,6 +312,8 @@ def _two_agents(
                 parts.append(_one_agent(outcomes, name, file))
             labels = [str(part["agent"].values[0]) for part in parts]
             if labels[0] == labels[1]:
+                if old == new:
+                    raise InvalidArgument(f"compare needs two agents, got {labels[0]!r} of {old} twice")
                 labels = [Path(old).stem, Path(new).stem] if Path(old).stem != Path(new).stem else [old, new]
             return fit(combine_outcomes(*parts, names=labels), **settings), labels[1], labels[0]
         case _:
@@ -312,6 +333,22 @@ def _one_agent(outcomes: Any, name: str | None, file: str) -> Any:
     return outcomes.isel(agent=[agents.index(name)])
 
 
+def _check_folder(output: Path | None) -> None:
+    """Refuse a place for results that cannot be a folder, before any work is done."""
+    if output is not None and output.exists() and not output.is_dir():
+        raise InvalidArgument(f"--output must be a folder, {output} is a file")
+
+
+def _check_evidence_file(output: Path) -> None:
+    """Refuse a place where evidence cannot be written, or must not be, before any work is done."""
+    from agentic_bayes.inputs import holds_conversations
+
+    if output.is_dir() or not output.parent.is_dir():
+        raise InvalidArgument(f"--output must be a file in a folder that exists, got {output}")
+    if output.exists() and holds_conversations(output):
+        raise InvalidArgument(f"--output must not be a file of conversations, which {output} is")
+
+
 def write_results(est: Estimate, folder: Path) -> None:
     """summary.csv, baseline.csv and estimate.nc."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -320,24 +357,11 @@ def write_results(est: Estimate, folder: Path) -> None:
     est.save(folder / "estimate.nc")
 
 
-def write_pictures(est: Estimate, evidence: Evidence, folder: Path) -> None:
-    """Posteriors, curves and tool bars as PNG."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from agentic_bayes.reports.plots import plot_pass_curves, plot_posterior, plot_tools
-
-    pictures = {"posterior": plot_posterior(est, k=3), "tools": plot_tools(evidence)}
-    pictures |= {f"curves-{agent}": plot_pass_curves(est, agent=agent) for agent in est.agents}
-    for name, ax in pictures.items():
-        figure = ax.get_figure(root=True)
-        assert figure is not None  # every axes here was made by its plot function
-        figure.savefig(folder / f"{name}.png", dpi=150)
-
-
 def say(text: str) -> None:
-    """One line (or more) of plain output."""
-    print(text)
+    """Plain text, in lines that fit 80 columns."""
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        print(fill(line, 80, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
 
 
 def say_json(value: Any) -> None:
@@ -364,7 +388,8 @@ def show(*tables: Table) -> None:
     for table in tables:
         rich = RichTable(title=Text(table.title, "bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for i, name in enumerate(table.header):
-            rich.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
+            # a long name may take two lines, a number is never cut
+            rich.add_column(name, justify="left" if i == 0 else "right", no_wrap=i > 0, overflow="fold")
         for row in table.rows:
             rich.add_row(*map(Text, row))
         console.print(rich)
@@ -375,6 +400,9 @@ def show(*tables: Table) -> None:
 
 def main() -> None:
     """Run the command line; errors in the input are one message and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a sign that the terminal lacks must not end the run
     with warnings.catch_warnings():
         warnings.simplefilter("always", AgenticBayesWarning)
         warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
@@ -382,6 +410,11 @@ def main() -> None:
             app()
         except AgenticBayesError as error:
             print(f"error: {error}", file=sys.stderr)
+            sys.exit(2)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
             sys.exit(2)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)

@@ -23,6 +23,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 __all__ = [
     "AgenticBayesError",
@@ -49,12 +50,16 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"
+    if not names:
+        return "there is none"
     shown = ", ".join(repr(n) for n in names[:12])
     return f"valid: {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
 def no_such_file(path: Path) -> str:
     """Text such as "x.csv: no such file", and the nearest name in its folder where one is near."""
+    if path.is_dir():
+        return f"{path}: must be a file, is a folder"
     names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
     return f"{path}: no such file" + (f" (did you mean {near[0]!r}?)" if near else "")
@@ -82,7 +87,12 @@ class UnknownName(InvalidArgument, LookupError):
     """
 
     def __init__(self, kind: str, name: object, valid: Iterable[str]) -> None:
-        super().__init__(f"unknown {kind} {name!r}: {did_you_mean(str(name), valid)}")
+        self.kind, self.name, self.valid = kind, name, tuple(valid)
+        super().__init__(f"unknown {kind} {name!r}: {did_you_mean(str(name), self.valid)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # an error must survive the way back from another process
+        return type(self), (self.kind, self.name, self.valid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,9 @@ class RecordsError(AgenticBayesError, ValueError):
             lines.append(f"… and {self.total - len(lines)} more")
         head = "1 problem" if self.total == 1 else f"{self.total} problems"
         super().__init__(f"{head} in the conversations:\n  " + "\n  ".join(lines))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems, self.total)
 
 
 class EvidenceError(AgenticBayesError, ValueError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +18,10 @@ from agentic_bayes.outcomes_table import outcomes_from_table
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["open_input", "read_outcomes"]
+__all__ = ["holds_conversations", "open_input", "read_outcomes"]
 
 HDF5 = b"\x89HDF"
+HEAD = 1 << 16
 
 
 def open_input(path: str | Path) -> Estimate | Evidence | Path:
@@ -57,17 +60,35 @@ def open_input(path: str | Path) -> Estimate | Evidence | Path:
             return source
 
 
+def holds_conversations(path: str | Path) -> bool:
+    """Whether a file begins like one of conversations.
+
+    Parameters
+    ----------
+    path : path
+        An existing file.
+
+    Returns
+    -------
+    bool
+    """
+    return "conversation" in _first_keys(Path(path))
+
+
 def _first_keys(path: Path) -> frozenset[str]:
-    """Keys of the first JSON object of a file; empty where it does not begin with one."""
+    """Keys near the beginning of a JSON or JSONL file; empty where it does not begin with an object or array."""
     opener: Any = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rt", encoding="utf-8-sig") as stream:
-            line = stream.readline(1 << 20).strip()
-            if line[:1] == "[":  # a JSON array may spread over lines: its beginning names the keys
-                return frozenset({"conversation"} if '"conversation"' in line + stream.read(1 << 16) else ())
-            first = json.loads(line) if line[:1] == "{" else None
-    except (OSError, EOFError, ValueError, RecursionError):
+            head = stream.read(HEAD).lstrip()
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error):
         return frozenset()
+    try:
+        first = json.loads(head.partition("\n")[0])
+    except (ValueError, RecursionError):  # an object over several lines, or longer than what was read
+        return frozenset(re.findall(r'"(\w+)"\s*:', head) if head[:1] in ("{", "[") else ())
+    if isinstance(first, list):
+        first = next(iter(first), None)
     return frozenset(first) if isinstance(first, dict) else frozenset()
 
 

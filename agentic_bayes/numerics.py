@@ -171,12 +171,24 @@ def pass_at_k(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> Floats:
     InvalidArgument
         If counts are not whole numbers with 0 ≤ c ≤ n, or k is not an integer ≥ 1.
 
+    Notes
+    -----
+    Computed as Σ_{j<k} P(the first success is draw j), or as the equal sum with c and k exchanged where that is the
+    shorter one: all terms are ≥ 0, so that a small value keeps its digits.
+
     References
     ----------
     Chen et al. (2021), Evaluating Large Language Models Trained on Code, arXiv:2107.03374.
     """
     trials, successes, ks = _counts(n, c, k)
-    return 1.0 - pass_pow_k(trials, trials - successes, ks)
+    length, share = np.minimum(ks, successes), np.maximum(ks, successes)
+    possible = ks <= trials
+    out = np.zeros(trials.shape)
+    for j in range(int(length[possible].max(initial=0))):
+        active = possible & (j < length)
+        left = np.where(active, trials - j, 1)
+        out = np.where(active, out + (1 - out) * np.minimum(share / left, 1), out)
+    return np.where(possible, out, np.nan)
 
 
 def plugin_pass_pow_k(p: ArrayLike, k: ArrayLike) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
@@ -223,11 +223,16 @@ def _check_indicator(indicator: object, evidence: Evidence) -> str:
     return indicator
 
 
-def natural_key(label: str) -> tuple[tuple[int, int, str], ...]:
+def natural_key(label: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
     """Sort key that puts "task 2" before "task 10"."""
-    parts = re.split(r"([0-9]+)", label)
-    key = tuple((0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part) for part in parts if part)
-    return (*key, (2, 0, label))
+    parts = re.findall(r"0*([0-9]+)|([^0-9]+)", label)
+    # of two numbers without leading zeros the longer one is larger; numbers come before text
+    return tuple((1, 0, text) if text else (0, len(digits), digits) for digits, text in parts), label
+
+
+def natural_order(labels: Sequence[str]) -> list[int]:
+    """Positions of the labels in natural order."""
+    return sorted(range(len(labels)), key=lambda i: natural_key(labels[i]))
 
 
 def dataset_from_counts(
@@ -274,7 +279,7 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        A complete copy, dims in the order (agent, task).
+        A complete copy, dims in the order (agent, task), labels in natural order.
 
     Raises
     ------
@@ -314,13 +319,16 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
         wrong.append("successes must not exceed trials")
     if wrong:
         raise OutcomesError("outcomes are not valid: " + "; ".join(wrong))
-    complete = outcomes.transpose("agent", "task")
+    complete = outcomes.transpose("agent", "task", ...)
     zeros = xr.zeros_like(complete["trials"])
+    labels = {dim: [str(label) for label in complete[dim].values] for dim in ("agent", "task")}
     complete = complete.assign(
         {name: complete[name].astype(np.int64) if name in complete else zeros for name in COUNTS}
-    ).assign_coords(
-        {dim: np.asarray([str(v) for v in complete[dim].values], dtype=object) for dim in ("agent", "task")}
-    )
+    ).assign_coords({dim: np.asarray(names, dtype=object) for dim, names in labels.items()})
+    if bool((complete["errored"] > complete["unscored"]).any()):
+        raise OutcomesError("outcomes are not valid: errored must not exceed unscored, of which it is a part")
+    # the order of the labels decides which random number belongs to which cell
+    complete = complete.isel({dim: natural_order(names) for dim, names in labels.items()})
     return complete.assign_attrs({"unit": "conversation", "indicator": "correct"} | dict(outcomes.attrs))
 
 
@@ -355,11 +363,11 @@ def combine_outcomes(
     """
     if not outcomes:
         raise OutcomesError("combine_outcomes needs at least one outcomes dataset, got none")
-    allowed = set(allow)
-    for name in allowed - set(SHARED):
-        raise UnknownName("attribute to allow", name, SHARED)
+    allowed = (allow,) if isinstance(allow, str) else tuple(allow)
+    for name in allowed:
+        _check_choice("attribute to allow", name, SHARED)
     checked = [check_outcomes(ds) for ds in outcomes]
-    labels = [None] * len(checked) if names is None else list(names)
+    labels = [None] * len(checked) if names is None else [names] if isinstance(names, str) else list(names)
     if len(labels) != len(checked):
         raise InvalidArgument(f"names must hold one name per dataset ({len(checked)}), got {len(labels)}")
     counts: dict[tuple[str, str], tuple[int, int, int, int]] = {}
@@ -390,4 +398,5 @@ def combine_outcomes(
             )
         else:
             attrs[key] = " | ".join(map(str, values))
-    return dataset_from_counts(counts, attrs)
+    ds = dataset_from_counts(counts, attrs)
+    return _with_bounds(ds) if attrs.get("errors") == "bounds" else ds

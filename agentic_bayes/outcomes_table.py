@@ -6,6 +6,8 @@ import csv
 import gzip
 import json
 import math
+import re
+import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +26,8 @@ TRUE = frozenset({"1", "1.0", "true"})
 FALSE = frozenset({"0", "0.0", "false"})
 BLANK = frozenset({"", "nan", "na", "none", "null"})
 SHOWN = 20
-LARGEST = 2**53  # beyond, a float cannot tell neighbouring whole numbers apart
+LARGEST = 2**53  # from here on a float cannot tell neighbouring whole numbers apart
+WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.0*)?")
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -146,7 +149,7 @@ def _from_counts(
         ):
             number = _count(value)
             if number is None:
-                problems.append(f"row {i + 1}: {name} must be a whole number ≥ 0, got {value!r}")
+                problems.append(f"row {i + 1}: {name} must be a whole number in [0, 2^53), got {value!r}")
             else:
                 numbers.append(number)
         if len(numbers) < 3:
@@ -175,12 +178,10 @@ def _outcome(value: object) -> int | None:
 
 
 def _count(value: object) -> int | None:
-    """A whole number ≥ 0, or None."""
-    try:
-        number = float(str(value).strip())
-    except ValueError:
-        return None
-    return int(number) if 0 <= number <= LARGEST and number.is_integer() else None
+    """A whole number in [0, 2^53), or None."""
+    found = WHOLE_NUMBER.fullmatch(str(value).strip())
+    number = int(found[1]) if found else LARGEST
+    return number if number < LARGEST else None
 
 
 def _labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]:
@@ -223,7 +224,7 @@ def _columns(table: pd.DataFrame | str | Path) -> tuple[str, Columns]:
             return str(path), _read_csv(stream, str(path), tab=suffix == ".tsv")
     except UnicodeDecodeError as error:
         raise OutcomesError(f"{path}: must be UTF-8, got byte {error.object[error.start]:#04x}") from None
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise OutcomesError(f"{path}: not a complete gzip file ({error})") from None
 
 
@@ -241,10 +242,11 @@ def _read_csv(stream: Any, source: str, *, tab: bool) -> Columns:
         raise OutcomesError(f"{source}: columns occur twice: {', '.join(map(repr, repeated))}")
     columns: dict[str, list[str]] = {name: [] for name in header}
     try:
-        for number, row in enumerate(csv.reader(lines, delimiter=delimiter, strict=True), start=1):
+        for row in csv.reader(lines, delimiter=delimiter, strict=True):
             if not row:
                 continue
             if len(row) != len(header):
+                number = len(columns[header[0]]) + 1
                 raise OutcomesError(
                     f"{source}: row {number} must have {len(header)} fields as the header, got {len(row)}"
                 )
@@ -261,14 +263,24 @@ def _read_jsonl(stream: Any, source: str) -> Columns:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=_unique)
         except (ValueError, RecursionError) as error:
             raise OutcomesError(f"{source}: line {number} is not JSON ({error})") from None
         if not isinstance(row, dict):
             raise OutcomesError(f"{source}: line {number} must be an object, got {type(row).__name__}")
         rows.append(row)
+    if not rows:
+        raise OutcomesError(f"{source}: the file is empty")
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
+    return row
 
 
 def _read_parquet(path: Path) -> Columns:

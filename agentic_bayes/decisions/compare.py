@@ -76,8 +76,8 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The answer: "better" or "worse" when the interval of the difference excludes 0, "equivalent" when the probability
-        inside the ROPE is at least .95, else "undecided".
+        """The answer: "better" or "worse" when the interval of the difference excludes 0; "equivalent" when the
+        probability inside the ROPE is at least .95; else "undecided".
         """
         if self.lower > 0:
             return "better"

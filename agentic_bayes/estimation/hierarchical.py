@@ -117,10 +117,8 @@ class HierarchicalPosterior:
 
     def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
         """Statistics of every task, arrays of shape (tasks,); computed once per distinct (c, n)."""
-        pairs, place = np.unique(
-            np.stack([self.counts.successes[agent], self.counts.trials[agent]]), axis=1, return_inverse=True
-        )
-        a, b = self._given_data(agent, pairs[0], pairs[1])
+        c, n, place = self.counts.pairs(agent)
+        a, b = self._given_data(agent, c, n)
         first, second = (moment.mean(axis=0) for moment in metric_tail(a, b, metric, k))
         mean = first if metric == "pass_pow_k" else 1 - first
         sd = np.sqrt(np.clip(second - first**2, 0, None))
@@ -128,13 +126,12 @@ class HierarchicalPosterior:
         if key not in self._cache:
             rng = np.random.default_rng([self.random_seed, agent, 1])
             columns = []
-            for group in range(pairs.shape[1]):
+            for group in range(c.size):
                 values = apply_metric(rng.beta(a[:, group], b[:, group]), metric, k)
                 columns.append((np.median(values), *interval_of_draws(values, self.ci_prob, self.ci_kind)))
             self._cache[key] = np.asarray(columns)
         median, lower, upper = self._cache[key].T
-        index = place.reshape(-1)
-        return Stats(mean[index], sd[index], median[index], lower[index], upper[index])
+        return Stats(mean[place], sd[place], median[place], lower[place], upper[place])
 
     def task_draws(self, agent: int) -> Array:
         """Posterior draws of p, shape (chains × draws, tasks)."""

@@ -75,6 +75,21 @@ class Counts:
         """Whether a cell was attempted at all, scored or not, shape (agents, tasks)."""
         return (self.trials > 0) | (self.unscored > 0)
 
+    def pairs(self, agent: int) -> tuple[Array, Array, Array]:
+        """Distinct (c, n) of an agent's tasks, also n = 0, and which of them each task has.
+
+        Parameters
+        ----------
+        agent : int
+            Index of the agent.
+
+        Returns
+        -------
+        c, n : ndarray of int, shape (pairs,)
+        place : ndarray of int, shape (tasks,)
+        """
+        return self._pairs[agent]
+
     def groups(self, agent: int) -> tuple[Array, Array, Array]:
         """Distinct (c, n) of an agent's scored tasks and how many tasks have each.
 
@@ -87,9 +102,21 @@ class Counts:
         -------
         c, n, size : ndarray of int, shape (groups,)
         """
-        cells = np.stack([self.successes[agent], self.trials[agent]])[:, self.scored[agent]]
-        pairs, size = np.unique(cells, axis=1, return_counts=True)
-        return pairs[0], pairs[1], size
+        c, n, place = self._pairs[agent]
+        size = np.bincount(place, minlength=n.size)
+        return c[n > 0], n[n > 0], size[n > 0]
+
+    @cached_property
+    def _pairs(self) -> list[tuple[Array, Array, Array]]:
+        found = []
+        for successes, trials in zip(self.successes, self.trials, strict=True):
+            if int(trials.max(initial=0)) < 2**31:  # one number per pair sorts much faster than two
+                codes, place = np.unique((trials << 31) + successes, return_inverse=True)
+                found.append((codes & (2**31 - 1), codes >> 31, place.reshape(-1)))
+            else:
+                pairs, place = np.unique(np.stack([successes, trials]), axis=1, return_inverse=True)
+                found.append((pairs[0], pairs[1], place.reshape(-1)))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

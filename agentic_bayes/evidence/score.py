@@ -71,10 +71,14 @@ class Grader(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Column name of its scores."""
+        ...
 
     @property
-    def identity(self) -> str: ...
+    def identity(self) -> str:
+        """Name and version, and whatever else changes its scores."""
+        ...
 
     def grade(self, conversation: Conversation, position: int) -> Grade | Awaitable[Grade]:
         """Grade one interaction; may be ``async``.

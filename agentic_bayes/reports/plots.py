@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.errors import EvidenceError, InvalidArgument
+from agentic_bayes import numerics
+from agentic_bayes.errors import EvidenceError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import METRICS, Estimate
 from agentic_bayes.estimation.posterior import Estimand, interval_of_draws
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import Metric, format_interval, format_number, metric_name
+from agentic_bayes.formatting import Metric, format_interval, format_number, metric_name, plural
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["plot_pass_curves", "plot_posterior", "plot_tools"]
+__all__ = ["plot_pass_curves", "plot_posterior", "plot_tools", "save_pictures"]
 
 # Okabe and Ito's colours, told apart by colour-blind readers too
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GREY = "#666666"
 DIMENSIONS = ("selection", "parameters", "sequence", "utilization")
 HATCHES = ("", "//", "..", "xx")
-MOST_BARS = 40
+MOST_GROUPS = 20  # of bars; more would be too narrow to tell apart
+LONGEST_LABEL = 28  # characters of a line under the bars
+TEXT, TITLE = 11, 13  # points, to be read when projected
+CURVES_SIZE = (8.0, 5.0)  # inches, as all sizes
 WORDS: dict[Estimand, str] = {
     "population": "on a new task of this kind",
     "tasks": "mean over the observed tasks",
@@ -43,6 +49,38 @@ def _quiet(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", alpha=0.25, linewidth=0.8)
     ax.set_axisbelow(True)
+    ax.tick_params(labelsize=TEXT)
+
+
+def _title_and_legend(ax: Axes, title: str, *, ncols: int = 1) -> None:
+    """The legend stands between title and picture, where no label of an axis can be. A figure without a layout
+    engine has no room to count on outside the axes, so there it goes where it hides least.
+    """
+    if ax.figure.get_layout_engine() is None:
+        ax.set_title(title, fontsize=TITLE)
+        ax.legend(fontsize=TEXT - 2, loc="best")
+        return
+    rows = -(-len(ax.get_legend_handles_labels()[0]) // ncols)
+    ax.set_title(title, fontsize=TITLE, pad=TEXT * (1.5 * rows + 1.2))
+    ax.legend(frameon=False, fontsize=TEXT, ncols=ncols, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+
+
+def _check_region(rope: Any) -> tuple[float, float]:
+    try:
+        lower, upper = (numerics.check_probability(bound, "rope") for bound in rope)
+    except (TypeError, ValueError):
+        lower = upper = 0.0
+    if not lower < upper:
+        raise InvalidArgument(f"rope must be (lower, upper) with 0 ≤ lower < upper ≤ 1, got {rope!r}")
+    return lower, upper
+
+
+def _check_agents(est: Estimate, agents: Sequence[str] | None) -> tuple[str, ...]:
+    if agents is None:
+        return est.agents
+    if isinstance(agents, str) or not agents:
+        raise InvalidArgument(f"agents must be a sequence of one or more names, got {agents!r}")
+    return tuple(est.agents[est.agent_index(agent)] for agent in agents)
 
 
 def density(draws: Any, points: int = 400) -> tuple[Any, Any]:
@@ -67,6 +105,10 @@ def density(draws: Any, points: int = 400) -> tuple[Any, Any]:
         return x, np.zeros(points)
     kernel = gaussian_kde(draws)
     return x, kernel(x) + kernel(-x) + kernel(2 - x)
+
+
+def _posterior_size(agents: int) -> tuple[float, float]:
+    return 8.0, 4.4 + 0.3 * agents
 
 
 def plot_posterior(
@@ -110,13 +152,13 @@ def plot_posterior(
     EstimateError, UnknownName, InvalidArgument
         As `Estimate.metric_draws`, or if `ref_val` or `rope` is not valid.
     """
-    if ref_val is not None and not 0 <= ref_val <= 1:
-        raise InvalidArgument(f"ref_val must be a number in [0, 1], got {ref_val!r}")
-    if rope is not None and not 0 <= rope[0] < rope[1] <= 1:
-        raise InvalidArgument(f"rope must be (lower, upper) with 0 ≤ lower < upper ≤ 1, got {rope!r}")
-    chosen = est.agents if agents is None else tuple(agents)
+    if ref_val is not None:
+        ref_val = numerics.check_probability(ref_val, "ref_val")
+    if rope is not None:
+        rope = _check_region(rope)
+    chosen = _check_agents(est, agents)
     drawn = {agent: est.metric_draws(agent, metric=metric, k=k, estimand=estimand) for agent in chosen}
-    ax = _axes(ax, (7, 4))
+    ax = _axes(ax, _posterior_size(len(chosen)))
     if rope is not None:
         ax.axvspan(*rope, color=GREY, alpha=0.15, linewidth=0, label=f"region {format_interval(*rope, digits=2)}")
     curves = {agent: density(draws) for agent, draws in drawn.items()}
@@ -134,15 +176,14 @@ def plot_posterior(
         ax.plot([lower, upper], [height, height], color=colour, linewidth=4, solid_capstyle="butt")
         ax.plot(draws.mean(), height, "o", color=colour, markersize=7, markeredgecolor="white")
     if ref_val is not None:
-        ax.axvline(ref_val, color=GREY, linestyle="--", linewidth=1.2)
+        ax.axvline(ref_val, color=GREY, linestyle="--", linewidth=1.5, label=f"reference {ref_val:g}")
     _quiet(ax)
     ax.grid(visible=False)
     ax.spines["left"].set_visible(False)
     ax.set(yticks=[], ylim=(-top * 0.05 * (len(drawn) + 1.2), top * 1.08))
-    ax.set_xlabel(f"{metric_name(metric, k)}: probability {WORDS[estimand]}")
-    ax.set_title(f"Posterior of {metric_name(metric, k)} ({est.settings.method}, {_interval_words(est)})", fontsize=11)
-    # below the picture, so that no curve is hidden
-    ax.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    ax.set_xlabel(f"{metric_name(metric, k)}: probability {WORDS[estimand]}", fontsize=TEXT + 1)
+    title = f"Posterior of {metric_name(metric, k)} ({est.settings.method}, {_interval_words(est)})"
+    _title_and_legend(ax, title)
     return ax
 
 
@@ -177,17 +218,24 @@ def plot_pass_curves(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Raises
+    ------
+    UnknownName, InvalidArgument
+        If an argument is not valid.
     """
-    ks = tuple(range(1, max(5, max(est.settings.k)) + 1)) if k is None else tuple(k)
+    if estimand not in ("population", "tasks"):
+        raise UnknownName("estimand", estimand, ("population", "tasks"))
     if estimand not in est.posterior.estimands:
         estimand = "tasks"
     name = est.agents[est.agent_index(agent)]
-    wide = est.with_k(ks)
+    wide = est.with_k(range(1, max(5, max(est.settings.k)) + 1) if k is None else k)
+    ks = wide.settings.k
     frame = wide.summary(tasks=False)
     frame = frame[(frame["agent"] == name) & (frame["estimand"] == estimand)]
     plain = wide.baseline()
     plain = plain[(plain["agent"] == name) & (plain["estimand"] == estimand) & (plain["estimator"] == "plugin")]
-    ax = _axes(ax, (7, 4.2))
+    ax = _axes(ax, CURVES_SIZE)
     for metric, colour, marker in zip(METRICS, COLOURS[:2], "os", strict=True):
         rows, dashed = frame[frame["metric"] == metric], plain[plain["metric"] == metric]
         ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colour, alpha=0.18, linewidth=0)
@@ -202,11 +250,14 @@ def plot_pass_curves(
         )
     _quiet(ax)
     ax.set(ylim=(-0.02, 1.02), xticks=ks if len(ks) <= 15 else ks[:: len(ks) // 10])
-    ax.set_xlabel("k (attempts)")
-    ax.set_ylabel(f"probability {WORDS[estimand]}")
-    ax.set_title(f"{name}: pass@k and pass^k, {_interval_words(est)}", fontsize=11)
-    ax.legend(frameon=False, fontsize=9, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+    ax.set_xlabel("k (attempts)", fontsize=TEXT + 1)
+    ax.set_ylabel(f"probability {WORDS[estimand]}", fontsize=TEXT + 1)
+    _title_and_legend(ax, f"{name}: pass@k and pass^k, {_interval_words(est)}", ncols=2)
     return ax
+
+
+def _tools_size(groups: int) -> tuple[float, float]:
+    return min(16.0, max(8.0, 2.0 * groups + 1.5)), 5.0
 
 
 def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None = None) -> Axes:
@@ -224,52 +275,93 @@ def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None 
     Returns
     -------
     matplotlib.axes.Axes
-        With more than 40 conversations, one group of bars per agent instead.
+        With more than 20 conversations, one group of bars per agent instead.
 
     Raises
     ------
+    UnknownName
+        If there is no such agent.
     EvidenceError
         If no interaction has a tool verdict.
     """
     frame = evidence.to_pandas()
     if agent is not None:
+        known = list(dict.fromkeys(frame["agent"]))
+        if agent not in known:
+            raise UnknownName("agent", agent, known)
         frame = frame[frame["agent"] == agent]
     frame = frame[frame["tool_overall"].notna()]
     if frame.empty:
         raise EvidenceError("no interaction has a tool verdict: ground_truth_agentic was given nowhere")
-    groups = frame.groupby(["agent", "session_id"], sort=False)[list(DIMENSIONS)].mean()
     single = frame["agent"].nunique() == 1
-    labels = [session if single else f"{name}\n{session}" for name, session in groups.index]
-    if len(groups) > MOST_BARS:
+    title = "Tool correctness by dimension"
+    groups = frame.groupby(["agent", "session_id"], sort=False)[list(DIMENSIONS)].mean()
+    labels = [_short(session) if single else f"{_short(name)}\n{_short(session)}" for name, session in groups.index]
+    if len(groups) > MOST_GROUPS:
+        title += f", {plural(len(groups), 'conversation')}"
         groups = frame.groupby("agent", sort=False)[list(DIMENSIONS)].mean()
-        labels = list(groups.index)
-    ax = _axes(ax, (max(6.0, 1.2 * len(groups) + 2), 4.2))
+        labels = [_short(name) for name in groups.index]
+    size = _tools_size(len(groups))
+    ax = _axes(ax, size)
+    _bars(ax, groups)
+    _quiet(ax)
+    line = max(len(part) for label in labels for part in label.split("\n"))
+    flat = line * 0.09 * len(groups) < size[0] - 1.5  # a character is about .09 inches wide
+    ax.set_xticks(range(len(groups)), labels, rotation=0 if flat else 45, ha="center" if flat else "right")
+    ax.set(ylim=(0, 1.12), yticks=np.linspace(0, 1, 6))
+    ax.set_ylabel("mean score", fontsize=TEXT + 1)
+    _title_and_legend(ax, title, ncols=4)
+    return ax
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
+
+
+def _bars(ax: Axes, groups: pd.DataFrame) -> None:
+    """Four bars per row of `groups`; a dimension that was never scored is "n/a", not a bar of height 0."""
     width = 0.2
     for i, name in enumerate(DIMENSIONS):
         places = np.arange(len(groups)) + (i - 1.5) * width
         heights = groups[name].to_numpy(dtype=float)
-        ax.bar(
-            *(places, np.nan_to_num(heights)),
-            width * 0.92,
-            color=COLOURS[i],
-            hatch=HATCHES[i],
-            edgecolor="white",
-            label=name,
-        )
+        ax.bar(places, heights, width * 0.92, color=COLOURS[i], hatch=HATCHES[i], edgecolor="white", label=name)
         for place, height in zip(places, heights, strict=True):
             text = "n/a" if np.isnan(height) else f"{height:.2f}"
-            ax.text(place, np.nan_to_num(height) + 0.01, text, ha="center", va="bottom", fontsize=7, color=GREY)
-    _quiet(ax)
-    rotation = 0 if max(map(len, labels)) * len(labels) < 90 else 30
-    ax.set_xticks(range(len(groups)), labels, rotation=rotation, ha="right" if rotation else "center", fontsize=9)
-    ax.set(ylim=(0, 1.1))
-    ax.set_ylabel("mean score of the interactions with a tool verdict")
-    ax.set_title("Tool correctness by dimension", fontsize=11)
-    ax.legend(
-        frameon=False,
-        fontsize=9,
-        ncols=4,
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.12 if not rotation else -0.3),
-    )
-    return ax
+            small = len(groups) > 8
+            ax.text(
+                *(place, np.nan_to_num(height) + 0.01, text),
+                ha="center",
+                va="bottom",
+                fontsize=TEXT - 4 if small else TEXT - 2,
+                rotation=90 if small else 0,
+                color=GREY,
+            )
+
+
+def save_pictures(est: Estimate, evidence: Evidence, folder: Path) -> None:
+    """Posteriors, curves and tool bars as PNG, without a display and without pyplot's state.
+
+    Parameters
+    ----------
+    est : Estimate
+        An estimate with a posterior.
+    evidence : Evidence
+        What it was made from.
+    folder : Path
+        An existing folder; gets ``posterior.png``, ``curves.png`` (side by side, one per agent) and ``tools.png``.
+    """
+    from matplotlib.figure import Figure
+
+    pictures = {name: Figure(layout="constrained") for name in ("posterior", "curves", "tools")}
+    plot_posterior(est, k=3, ax=pictures["posterior"].subplots())
+    for agent, ax in zip(est.agents, pictures["curves"].subplots(1, len(est.agents), squeeze=False)[0], strict=True):
+        plot_pass_curves(est, agent=agent, ax=ax)
+    bars = plot_tools(evidence, ax=pictures["tools"].subplots())
+    sizes = {
+        "posterior": _posterior_size(len(est.agents)),
+        "curves": (CURVES_SIZE[0] * len(est.agents), CURVES_SIZE[1]),
+        "tools": _tools_size(len(bars.get_xticks())),
+    }
+    for name, figure in pictures.items():
+        figure.set_size_inches(sizes[name])
+        figure.savefig(folder / f"{name}.png", dpi=150)

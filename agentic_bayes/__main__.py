@@ -1,0 +1,5 @@
+"""`python -m agentic_bayes`: the command line."""
+
+from agentic_bayes.cli import main
+
+main()

@@ -1,0 +1,372 @@
+"""Posterior of every estimand from the quadrature engine's grids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.estimation.betabinomial import mean_power
+from agentic_bayes.estimation.posterior import (
+    CHAINS,
+    DRAWS,
+    Array,
+    CIKind,
+    Counts,
+    Estimand,
+    Stats,
+    apply_metric,
+    interval_of_draws,
+    mean_over_tasks,
+    nothing_scored,
+)
+from agentic_bayes.estimation.quadrature import (
+    AgentGrid,
+    AgentLikelihood,
+    PoolGrid,
+    RhoAxis,
+    cubic_spline,
+    logsumexp,
+    spline_at,
+)
+from agentic_bayes.formatting import Metric
+
+__all__ = ["ExactPosterior"]
+
+REFINE = 8  # nodes of θ per node of the grid, for distribution functions
+RHO_CELLS = 128  # for draws of ρ
+
+
+@dataclass(frozen=True)
+class ExactPosterior:
+    """Posterior of every estimand without Monte-Carlo error in any mean, nor in the quantiles of `population`.
+
+    Attributes
+    ----------
+    counts : Counts
+        The data.
+    ci_prob, ci_kind
+        Of the intervals.
+    random_seed : int
+        For quantiles of `tasks` and `task` and for draws.
+    grids : list of AgentGrid
+        One per agent.
+    pool : PoolGrid or None
+        How agents share strength.
+    wanted : tuple of (metric, k)
+        What will be asked for; computed together.
+    """
+
+    counts: Counts
+    ci_prob: float
+    ci_kind: CIKind
+    random_seed: int
+    grids: list[AgentGrid]
+    pool: PoolGrid | None
+    wanted: tuple[tuple[Metric, int], ...]
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def estimands(self) -> tuple[Estimand, ...]:
+        """All three."""
+        return ("population", "tasks", "task")
+
+    # -- closed forms on the grid ------------------------------------------------------------------------------
+
+    def _power(self, grid: AgentGrid, metric: Metric, c: int, n: int, k: int) -> Array:
+        """E t for t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t), given (μ, ρ) and c of n, at every node."""
+        mu, failures = (grid.mu, c) if metric == "pass_pow_k" else (grid.one_minus_mu, n - c)
+        return mean_power(mu, grid.rho.rho, grid.rho.one_minus_rho, failures, n, k)
+
+    def _mean(self, grid: AgentGrid, table: Array, metric: Metric) -> float:
+        tail = float(np.sum(grid.weights * table))
+        return tail if metric == "pass_pow_k" else 1 - tail
+
+    def aggregate(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Stats:
+        """Statistics of a new task (`population`) or of the mean over the scored tasks (`tasks`)."""
+        n_tasks = int(self.counts.scored[agent].sum())
+        grid = self.grids[agent]
+        if estimand == "population":
+            table = self._power(grid, metric, 0, 0, k)
+            mean, second = (float(np.sum(grid.weights * power)) for power in (table, table**2))
+            lower, median, upper = self._population_interval(agent, metric, k)
+            sd = float(np.sqrt(max(second - mean**2, 0)))
+            return Stats(mean if metric == "pass_pow_k" else 1 - mean, sd, median, lower, upper, n_tasks)
+        if n_tasks == 0:
+            return nothing_scored()
+        mean, sd = self._tasks_moments(agent, metric, k)
+        draws = self.draws(agent, "tasks", metric, k)
+        lower, upper = interval_of_draws(draws, self.ci_prob, self.ci_kind)
+        return Stats(mean, sd, float(np.median(draws)), lower, upper, n_tasks)
+
+    def _tasks_moments(self, agent: int, metric: Metric, k: int) -> tuple[float, float]:
+        """Mean and sd of the mean over tasks: the variance between nodes plus the one within."""
+        grid = self.grids[agent]
+        centre = np.zeros(grid.loglik.shape)
+        within = np.zeros(grid.loglik.shape)
+        for c, n, size in zip(*(part.tolist() for part in self.counts.groups(agent)), strict=True):
+            first, second = (self._power(grid, metric, c, n, power) for power in (k, 2 * k))
+            centre += size * first
+            within += size * (second - first**2)
+        total = int(self.counts.scored[agent].sum())
+        centre /= total
+        mean = float(np.sum(grid.weights * centre))
+        variance = float(np.sum(grid.weights * ((centre - mean) ** 2 + within / total**2)))
+        return (mean if metric == "pass_pow_k" else 1 - mean), float(np.sqrt(variance))
+
+    def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
+        """Statistics of every task, arrays of shape (tasks,); computed once per distinct (c, n)."""
+        grid = self.grids[agent]
+        c, n, place = self._pairs(agent)
+        moments = np.array(
+            [
+                [float(np.sum(grid.weights * self._power(grid, metric, ci, ni, power))) for power in (k, 2 * k)]
+                for ci, ni in zip(c.tolist(), n.tolist(), strict=True)
+            ]
+        )
+        mean = moments[:, 0] if metric == "pass_pow_k" else 1 - moments[:, 0]
+        sd = np.sqrt(np.clip(moments[:, 1] - moments[:, 0] ** 2, 0, None))
+        columns = []
+        for values in apply_metric(self._pair_draws(agent), metric, k).T:
+            columns.append((np.median(values), *interval_of_draws(values, self.ci_prob, self.ci_kind)))
+        median, lower, upper = np.array(columns).T
+        return Stats(mean[place], sd[place], median[place], lower[place], upper[place])
+
+    def _pairs(self, agent: int) -> tuple[Array, Array, Array]:
+        """Distinct (c, n), also n = 0, and which of them each task has."""
+        return self.counts.pairs(agent)
+
+    # -- the distribution of the population's metric ------------------------------------------------------------
+
+    def _population_interval(self, agent: int, metric: Metric, k: int) -> tuple[float, float, float]:
+        """Lower end, median and upper end."""
+        distribution = _Distribution(self._fine(agent), metric, k)
+        tail = (1 - self.ci_prob) / 2
+        lower, median, upper = distribution.quantile(np.array([tail, 0.5, 1 - tail]))
+        if self.ci_kind == "hdi":
+            lower, upper = numerics.hdi_from_quantiles(distribution.quantile, self.ci_prob, points=41, rounds=3)
+        return float(lower), float(median), float(upper)
+
+    def _fine(self, agent: int) -> _FineGrid:
+        key = agent, "fine"
+        if key not in self._cache:
+            self._cache[key] = _FineGrid.of(self.grids[agent])
+        fine: _FineGrid = self._cache[key]
+        return fine
+
+    def density(self, agent: int, metric: Metric, k: int, points: int = 400) -> tuple[Array, Array]:
+        """Density of the population's metric from the grid's own distribution function.
+
+        Returns
+        -------
+        x, density : ndarray, shape (points,)
+        """
+        distribution = _Distribution(self._fine(agent), metric, k)
+        low, high = distribution.quantile(np.array([1e-4, 1 - 1e-4]))
+        edges = np.linspace(low, high, points + 1)
+        return (edges[:-1] + edges[1:]) / 2, np.diff(distribution.cdf(edges)) / np.diff(edges)
+
+    # -- draws --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _hyper(self) -> tuple[Array, Array]:
+        """Draws of θ and ρ, shape (draws, agents); agents that share strength belong together row by row."""
+        count = CHAINS * DRAWS
+        rng = np.random.default_rng([self.random_seed, 0])
+        theta, rho = np.empty((2, count, len(self.grids)))
+        m, tau = (None, None) if self.pool is None else _draw_pool(self.pool, rng, count)
+        for agent, grid in enumerate(self.grids):
+            own = np.random.default_rng([self.random_seed, 1, agent])
+            theta[:, agent] = _draw_theta(grid, own, count, m, tau)
+            rho[:, agent] = _draw_rho(grid, AgentLikelihood(self.counts, agent), own, theta[:, agent])
+        return theta, rho
+
+    def hyper_draws(self) -> tuple[Array, Array]:
+        """Draws of μ and ρ, shape (draws, agents)."""
+        theta, rho = self._hyper
+        return np.exp(-np.logaddexp(0, -theta)), rho
+
+    def _given_data(self, agent: int, c: Array, n: Array) -> tuple[Array, Array]:
+        """Beta parameters of p given data, shape (draws, len(c))."""
+        theta, rho = (part[:, agent, None] for part in self._hyper)
+        kappa = (1 - rho) / rho
+        alpha = np.exp(-np.logaddexp(0, -theta)) * kappa + c
+        beta = np.exp(-np.logaddexp(0, theta)) * kappa + (n - c)
+        return np.maximum(alpha, TINY), np.maximum(beta, TINY)
+
+    def draws(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Array:
+        """Posterior draws of `population` or `tasks`, shape (chains × draws,)."""
+        key = agent, estimand, metric, k
+        if key not in self._cache:
+            wanted: Sequence[tuple[Metric, int]] = self.wanted if (metric, k) in self.wanted else [(metric, k)]
+            if estimand == "population":
+                theta, rho = (part[:, agent] for part in self._hyper)
+                values = [self._population_draws(theta, rho, *pair) for pair in wanted]
+            else:
+                c, n, sizes = self.counts.groups(agent)
+                rng = np.random.default_rng([self.random_seed, 2, agent])
+                values = mean_over_tasks(*self._given_data(agent, c, n), sizes, wanted, rng)
+            for pair, drawn in zip(wanted, values, strict=True):
+                self._cache[agent, estimand, *pair] = drawn
+        result: Array = self._cache[key]
+        return result
+
+    def _population_draws(self, theta: Array, rho: Array, metric: Metric, k: int) -> Array:
+        sign = -1 if metric == "pass_pow_k" else 1
+        tail = mean_power(np.exp(-np.logaddexp(0, sign * theta)), rho, 1 - rho, 0, 0, k)
+        return tail if metric == "pass_pow_k" else 1 - tail
+
+    def _pair_draws(self, agent: int) -> Array:
+        """Draws of p for every distinct (c, n), shape (draws, pairs)."""
+        key = agent, "pairs"
+        if key not in self._cache:
+            c, n, _ = self._pairs(agent)
+            rng = np.random.default_rng([self.random_seed, 3, agent])
+            self._cache[key] = rng.beta(*self._given_data(agent, c, n))
+        drawn: Array = self._cache[key]
+        return drawn
+
+    def task_draws(self, agent: int) -> Array:
+        """Posterior draws of p, shape (chains × draws, tasks)."""
+        rng = np.random.default_rng([self.random_seed, 4, agent])
+        return rng.beta(*self._given_data(agent, self.counts.successes[agent], self.counts.trials[agent]))
+
+
+TINY = 1e-300  # Beta parameters that underflow: p is then 0 or 1
+
+
+@dataclass(frozen=True)
+class _FineGrid:
+    """The posterior of θ given each ρ on a finer axis: distribution functions and the nodes themselves.
+
+    Attributes
+    ----------
+    mu, one_minus_mu : ndarray, shape (nodes, 1)
+    rho, one_minus_rho : ndarray, shape (ρ nodes,)
+    cumulative : ndarray, shape (nodes, ρ nodes)
+        Posterior mass of θ up to this node and of this ρ.
+    """
+
+    mu: Array
+    one_minus_mu: Array
+    rho: Array
+    one_minus_rho: Array
+    cumulative: Array
+
+    @classmethod
+    def of(cls, grid: AgentGrid) -> _FineGrid:
+        axis = grid.axis
+        matters = grid.weights.sum(axis=0) > 1e-12
+        x = axis.x[0] + (axis.x[-1] - axis.x[0]) * np.linspace(0, 1, REFINE * (axis.size - 1) + 1)
+        # mass per unit of x given each ρ; the floor keeps the spline tame where there is none
+        log_mass = np.maximum(grid.log_weights[:, matters], grid.log_weights.max() - 80)
+        mass = np.exp(cubic_spline(axis, log_mass)(x))
+        # the integral over each cell of the cubic through its four nearest nodes
+        padded = np.pad(mass, ((1, 1), (0, 0)), mode="edge")
+        cells = np.maximum((13 * (padded[1:-2] + padded[2:-1]) - padded[:-3] - padded[3:]) / 24, 0)
+        cumulative = np.vstack([np.zeros(cells.shape[1]), np.cumsum(cells, axis=0)])
+        cumulative *= grid.weights[:, matters].sum(axis=0) / cumulative[-1]
+        theta = (axis.centre + axis.scale * np.sinh(x))[:, None]
+        mu, one_minus_mu = np.exp(-np.logaddexp(0, -theta)), np.exp(-np.logaddexp(0, theta))
+        return cls(mu, one_minus_mu, grid.rho.rho[matters], grid.rho.one_minus_rho[matters], cumulative / cumulative[-1].sum())
+
+
+class _Distribution:
+    """Distribution function and quantiles of pass@k or pass^k of a new task."""
+
+    def __init__(self, fine: _FineGrid, metric: Metric, k: int) -> None:
+        mu = fine.mu if metric == "pass_pow_k" else fine.one_minus_mu
+        power = mean_power(mu, fine.rho, fine.one_minus_rho, 0, 0, k)
+        # increasing in θ for each ρ
+        self.values = power if metric == "pass_pow_k" else 1 - power
+        self.cumulative = fine.cumulative
+
+    def cdf(self, y: Array) -> Array:
+        """P(metric ≤ y)."""
+        columns = zip(self.values.T, self.cumulative.T, strict=True)
+        return np.sum([np.interp(y, values, mass) for values, mass in columns], axis=0)
+
+    def quantile(self, q: Array) -> Array:
+        """Inverse of `cdf`, by the Illinois method from a bracket on a coarse table."""
+        y = self.values.min() + np.ptp(self.values) * np.linspace(0, 1, 33)
+        table = self.cdf(y)
+        place = np.clip(np.searchsorted(table, q), 1, y.size - 1)
+        low, high = y[place - 1], y[place]
+        below, above = table[place - 1] - q, table[place] - q
+        for step in range(100):
+            if np.all(high - low <= 1e-15 + 1e-14 * high):
+                break
+            rise = above - below
+            secant = np.where(rise > 0, low - below * (high - low) / np.where(rise > 0, rise, 1), (low + high) / 2)
+            # every third step halves the bracket, so that a flat stretch cannot stall it
+            middle = (low + high) / 2 if step % 3 == 2 else np.clip(secant, low, high)
+            error = self.cdf(middle) - q
+            left = error < 0
+            # the end that stays is given half its error (Illinois)
+            above, below = np.where(left, above / 2, error), np.where(left, error, below / 2)
+            low, high = np.where(left, middle, low), np.where(left, high, middle)
+            if np.all(np.abs(error) < 1e-14):
+                return middle
+        return (low + high) / 2
+
+
+def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+    """Draws of (m, τ): a node by its mass, then m anywhere in the node's cell."""
+    mass = np.exp(np.concatenate(pool.log_mass))
+    node = rng.choice(mass.size, size=count, p=mass / mass.sum())
+    first = np.cumsum([0, *(axis.size for axis in pool.m)])
+    k = np.searchsorted(first, node, side="right") - 1
+    m = np.empty(count)
+    jitter = rng.random(count) - 0.5
+    for index, axis in enumerate(pool.m):
+        here = k == index
+        x = axis.x[node[here] - first[index]] + axis.step * jitter[here]
+        m[here] = axis.centre + axis.scale * np.sinh(x)
+    return m, pool.tau[k]
+
+
+def _draw_theta(
+    grid: AgentGrid, rng: np.random.Generator, count: int, m: Array | None, tau: Array | None
+) -> Array:
+    """Draws of θ, given (m, τ) where agents share strength."""
+    axis = grid.axis
+    uniform, jitter = rng.random(count), rng.random(count) - 0.5
+    if m is None or tau is None:
+        mass = grid.weights.sum(axis=1)
+        node = np.minimum(np.searchsorted(np.cumsum(mass), uniform * mass.sum()), axis.size - 1)
+        return axis.centre + axis.scale * np.sinh(axis.x[node] + axis.step * jitter)
+    out = np.empty(count)
+    wide = tau >= 1.2 * axis.spacing_at(m)
+    if wide.any():
+        log_mass = grid.log_marginal + np.log(axis.spacing)
+        log_mass = log_mass - 0.5 * ((m[wide, None] - axis.theta) / tau[wide, None]) ** 2
+        mass = np.cumsum(np.exp(log_mass - log_mass.max(axis=1, keepdims=True)), axis=1)
+        node = np.minimum((mass < (uniform[wide] * mass[:, -1])[:, None]).sum(axis=1), axis.size - 1)
+        out[wide] = axis.centre + axis.scale * np.sinh(axis.x[node] + axis.step * jitter[wide])
+    if not wide.all():
+        # the kernel is narrower than the grid: the likelihood is log-linear across it
+        centre, width = m[~wide], tau[~wide]
+        spline = cubic_spline(axis, grid.log_marginal)
+        slope = (spline_at(axis, spline, centre + width) - spline_at(axis, spline, centre - width)) / (2 * width)
+        out[~wide] = centre + width**2 * slope + width * rng.standard_normal(count)[~wide]
+    return out
+
+
+def _draw_rho(grid: AgentGrid, likelihood: AgentLikelihood, rng: np.random.Generator, theta: Array) -> Array:
+    """Draws of ρ given θ, from the likelihood at the nearest node of θ on fine cells of v."""
+    v = grid.rho.v
+    edges = np.linspace(max(v[0] - (v[1] - v[0]), 0.0), min(v[-1] + (v[-1] - v[-2]), likelihood.v_end), RHO_CELLS + 1)
+    middle = (edges[1:] + edges[:-1]) / 2
+    cells = RhoAxis.at(middle, np.full(middle.shape, np.log(edges[1] - edges[0])), likelihood.n_max)
+    table = likelihood(grid.axis.theta, cells) + cells.log_weight
+    mass = np.exp(table - logsumexp(table, axis=1)[:, None])
+    x = np.arcsinh((theta - grid.axis.centre) / grid.axis.scale)
+    row = np.clip(np.round((x - grid.axis.x[0]) / grid.axis.step).astype(int), 0, grid.axis.size - 1)
+    cumulative = np.cumsum(mass, axis=1)
+    cell = np.minimum((cumulative[row] < rng.random(theta.size)[:, None]).sum(axis=1), RHO_CELLS - 1)
+    drawn = edges[cell] + (edges[1] - edges[0]) * rng.random(theta.size)
+    return np.clip(np.expm1(drawn) / likelihood.n_max, 1e-12, 1 - 1e-12)

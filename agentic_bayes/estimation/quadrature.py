@@ -1,0 +1,549 @@
+"""The exact engine: the hierarchical model by deterministic quadrature, without Monte-Carlo error.
+
+For each agent the likelihood is tabulated on θ = logit μ (uniform in x, θ = centre + scale·sinh(x)) times ρ
+(Gauss-Legendre in v = log(1 + n_max ρ)). Agents that share strength are independent given (m, τ), so that
+
+    p(m, τ | data) ∝ p(m) p(τ) Π_a I_a(m, τ),     I_a(m, τ) = ∫ N(θ; m, τ²) L_a(θ) dθ,
+    p(θ_a | data)  ∝ L_a(θ_a) ∫∫ N(θ_a; m, τ²) p(m, τ | data)/I_a(m, τ) dm dτ.
+
+Both integrals over a normal kernel are the same operation (`_smooth`). Grids are placed by looking for where the
+posterior has mass; nothing depends on where a maximum falls between nodes, so that relabelling success and failure
+mirrors every result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from agentic_bayes.estimation.betabinomial import log_likelihood_table
+from agentic_bayes.estimation.posterior import Array, Counts
+
+__all__ = [
+    "AgentGrid",
+    "AgentLikelihood",
+    "PoolGrid",
+    "RhoAxis",
+    "cubic_spline",
+    "fit_agents",
+    "logsumexp",
+    "spline_at",
+]
+
+NEGLIGIBLE = 30.0  # log density below its maximum at which a grid may end: e^-30 ≈ 1e-13
+FARTHEST = 60.0  # |logit μ| that is ever looked at
+RHO_NODES = 32
+STEP = 0.11  # of x in θ = centre + scale·sinh(x)
+STEP_M, STEP_TAU = 0.22, 0.2
+HERMITE_NODES = 9
+TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
+
+
+def _softplus(x: Array) -> Array:
+    return np.logaddexp(0.0, x)
+
+
+def logsumexp(values: Array, axis: int | None = None) -> Array:
+    """Log of the sum of exponentials along an axis; -inf where all are -inf."""
+    top = np.max(values, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        out = np.log(np.sum(np.exp(values - top), axis=axis, keepdims=True)) + top
+    return np.squeeze(out, axis=axis) if axis is not None else out.reshape(())
+
+
+def log_logistic(theta: Array) -> Array:
+    """Log density of Logistic(0, 1): the uniform prior of μ on the logit scale."""
+    return -_softplus(theta) - _softplus(-theta)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Nodes of the trapezoid rule in x, θ = centre + scale·sinh(x).
+
+    Attributes
+    ----------
+    centre, scale, start, step : float
+        θ_i = centre + scale·sinh(start + i·step).
+    size : int
+        Number of nodes.
+    """
+
+    centre: float
+    scale: float
+    start: float
+    step: float
+    size: int
+
+    @classmethod
+    def over(cls, low: float, high: float, centre: float, scale: float, *, step: float) -> Axis:
+        """The nodes from `low` to `high`, at most `step` apart in x; mirrored ends give mirrored nodes."""
+        start, end = np.arcsinh((low - centre) / scale), np.arcsinh((high - centre) / scale)
+        size = int(np.ceil((end - start) / step - 1e-9)) + 1
+        size = max(size, 33)
+        return cls(centre, scale, float(start), float((end - start) / (size - 1)), size)
+
+    @cached_property
+    def x(self) -> Array:
+        """Nodes in x; counted from the middle so that mirrored axes agree to the last bit."""
+        half = (self.size - 1) / 2
+        return (self.start + self.step * half) + self.step * (np.arange(self.size) - half)
+
+    @cached_property
+    def theta(self) -> Array:
+        """Nodes in θ."""
+        return self.centre + self.scale * np.sinh(self.x)
+
+    @cached_property
+    def spacing(self) -> Array:
+        """dθ of each node: the trapezoid weight (the integrand vanishes at both ends)."""
+        return self.step * self.scale * np.cosh(self.x)
+
+    def spacing_at(self, theta: Array) -> Array:
+        """dθ at any θ."""
+        return self.step * np.hypot(self.scale, theta - self.centre)
+
+
+@dataclass(frozen=True)
+class RhoAxis:
+    """Gauss-Legendre nodes of ρ in v = log(1 + n_max ρ).
+
+    Attributes
+    ----------
+    rho, one_minus_rho : ndarray, shape (nodes,)
+        ρ and 1 - ρ.
+    log_weight : ndarray, shape (nodes,)
+        Log of dρ.
+    """
+
+    v: Array
+    rho: Array
+    one_minus_rho: Array
+    log_weight: Array
+
+    @classmethod
+    def over(cls, low: float, high: float, n_max: int, nodes: int) -> RhoAxis:
+        """Nodes between two values of v."""
+        x, w = _legendre(nodes)
+        v = (low + high) / 2 + (high - low) / 2 * x
+        return cls.at(v, np.log(w * (high - low) / 2), n_max)
+
+    @classmethod
+    def at(cls, v: Array, log_dv: Array, n_max: int) -> RhoAxis:
+        """Given nodes v and log dv."""
+        rho = np.expm1(v) / n_max
+        # 1 - ρ = ((1 + n_max) - e^v)/n_max, without cancellation where v nears its end
+        one_minus = -np.expm1(v - np.log1p(n_max)) * (1 + n_max) / n_max
+        return cls(v, rho, one_minus, log_dv + v - np.log(n_max))
+
+
+_LEGENDRE: dict[int, tuple[Array, Array]] = {}
+
+
+def _legendre(nodes: int) -> tuple[Array, Array]:
+    if nodes not in _LEGENDRE:
+        x, w = np.polynomial.legendre.leggauss(nodes)
+        _LEGENDRE[nodes] = ((x - x[::-1]) / 2, (w + w[::-1]) / 2)  # exactly symmetric
+    return _LEGENDRE[nodes]
+
+
+@dataclass(frozen=True)
+class AgentGrid:
+    """Likelihood of one agent on a grid and, once known, its posterior weights.
+
+    Attributes
+    ----------
+    axis : Axis
+        Nodes of θ.
+    rho : RhoAxis
+        Nodes of ρ.
+    loglik : ndarray, shape (θ nodes, ρ nodes)
+        Log likelihood plus log prior density of ρ.
+    log_prior : ndarray, shape (θ nodes,)
+        Log of the density that multiplies the likelihood of θ: the prior, or what the other agents say of it.
+    """
+
+    axis: Axis
+    rho: RhoAxis
+    loglik: Array
+    log_prior: Array
+
+    @cached_property
+    def log_weights(self) -> Array:
+        """Log posterior mass of every node, normalised."""
+        mass = self.loglik + self.rho.log_weight + (self.log_prior + np.log(self.axis.spacing))[:, None]
+        return mass - logsumexp(mass)
+
+    @cached_property
+    def weights(self) -> Array:
+        """Posterior mass of every node, shape (θ nodes, ρ nodes); sums to 1."""
+        return np.exp(self.log_weights)
+
+    @cached_property
+    def log_marginal(self) -> Array:
+        """log L(θ): the likelihood with ρ integrated out, shape (θ nodes,)."""
+        return logsumexp(self.loglik + self.rho.log_weight, axis=1)
+
+    @cached_property
+    def mu(self) -> Array:
+        """Nodes of μ, as a column."""
+        return np.exp(-_softplus(-self.axis.theta))[:, None]
+
+    @cached_property
+    def one_minus_mu(self) -> Array:
+        """1 - μ at the nodes, as a column."""
+        return np.exp(-_softplus(self.axis.theta))[:, None]
+
+
+class AgentLikelihood:
+    """The likelihood table of one agent at any nodes."""
+
+    def __init__(self, counts: Counts, agent: int) -> None:
+        self.c, self.n, self.size = counts.groups(agent)
+        self.n_max = int(self.n.max(initial=1))
+        self.v_end = float(np.log1p(self.n_max))
+
+    def __call__(self, theta: Array, rho: RhoAxis) -> Array:
+        log_mu, log_nu = -_softplus(-theta), -_softplus(theta)
+        return log_likelihood_table(self.c, self.n, self.size, log_mu, log_nu, rho.rho, rho.one_minus_rho)
+
+    def sharpest_scale(self, rho: float) -> tuple[float, float]:
+        """Where θ is if ρ is this small, and how sharply it is known then (both to a factor)."""
+        if self.n.size == 0:
+            return 0.0, 1.0
+        weight = self.size * self.n / (1 + (self.n - 1) * rho)
+        # half a success and half a failure keep all-pass and all-fail finite
+        p = (np.sum(weight * self.c / self.n) + 0.5) / (np.sum(weight) + 1)
+        information = np.sum(weight) * p * (1 - p) + 0.1
+        return float(np.log(p / (1 - p))), float(1 / np.sqrt(information))
+
+
+def _kept(nodes: Array, log_density: Array, ends: tuple[float, float]) -> tuple[float, float]:
+    """The range of nodes that hold mass, one node wider on each side."""
+    held = np.flatnonzero(log_density > log_density.max() - NEGLIGIBLE)
+    first, last = held[0] - 1, held[-1] + 1
+    low = nodes[first] if first >= 0 else ends[0]
+    high = nodes[last] if last < nodes.size else ends[1]
+    return float(low), float(high)
+
+
+def _locate(likelihood: AgentLikelihood, log_prior: Callable[[Array], Array]) -> tuple[float, float, float, float]:
+    """Ranges of θ and v that hold all but a negligible part of one agent's posterior."""
+    theta_range, v_range = (-FARTHEST, FARTHEST), (0.0, likelihood.v_end)
+    for _ in range(20):
+        theta = (theta_range[0] + theta_range[1]) / 2 + (theta_range[1] - theta_range[0]) / 2 * np.linspace(-1, 1, 49)
+        rho = RhoAxis.over(*v_range, likelihood.n_max, 24)
+        mass = likelihood(theta, rho) + log_prior(theta)[:, None] + rho.log_weight
+        new_theta = _kept(theta, logsumexp(mass, axis=1), theta_range)
+        new_v = _kept(rho.v, logsumexp(mass, axis=0), v_range)
+        shrunk = min(
+            (new_theta[1] - new_theta[0]) / (theta_range[1] - theta_range[0]),
+            (new_v[1] - new_v[0]) / (v_range[1] - v_range[0]),
+        )
+        theta_range, v_range = new_theta, new_v
+        if shrunk > 0.6:
+            break
+    return (*theta_range, *v_range)
+
+
+def _agent_grid(
+    likelihood: AgentLikelihood, log_prior: Callable[[Array], Array], log_prior_rho: Callable[[Array], Array], fine: float
+) -> AgentGrid:
+    """The likelihood table of one agent where its posterior under `log_prior` has mass."""
+    low, high, v_low, v_high = _locate(likelihood, log_prior)
+    nodes = max(RHO_NODES, 5 * (v_high - v_low))  # long tasks spread ρ over many orders of magnitude
+    rho = RhoAxis.over(v_low, v_high, likelihood.n_max, int(nodes * fine))
+    step, position = STEP, 0
+    for _ in range(4):
+        centre, scale = likelihood.sharpest_scale(float(rho.rho[position]))
+        axis = Axis.over(low, high, min(max(centre, low), high), scale, step=step / fine)
+        table = likelihood(axis.theta, rho) + log_prior_rho(rho.rho)
+        grid = AgentGrid(axis, rho, table, log_prior(axis.theta))
+        # ρ below the first node that has mass does not set the scale
+        first = int(np.argmax(grid.weights.sum(axis=0) > 1e-7))
+        coarseness = _coarseness(grid)
+        if first == position and coarseness * fine < 0.5:
+            break
+        step, position = (step if first != position else step * 0.4 / (coarseness * fine)), first
+    return grid
+
+
+def _coarseness(grid: AgentGrid) -> float:
+    """Largest spacing of θ, in units of its standard deviation given ρ, over all ρ that matter."""
+    by_rho = grid.weights.sum(axis=0)
+    matters = by_rho > 1e-6
+    share = grid.weights[:, matters] / by_rho[matters]
+    theta = grid.axis.theta[:, None]
+    mean = np.sum(share * theta, axis=0)
+    sd = np.sqrt(np.sum(share * (theta - mean) ** 2, axis=0))
+    spacing = grid.axis.spacing_at(mean)
+    return float(np.max(spacing / np.maximum(sd, spacing / 4)))
+
+
+def cubic_spline(axis: Axis, values: Array) -> Any:
+    """Cubic splines in x of values at the nodes, shape (nodes,) or (nodes, functions)."""
+    from scipy.interpolate import CubicSpline
+
+    return CubicSpline(axis.x, values)
+
+
+def spline_at(axis: Axis, spline: Any, theta: Array) -> Array:
+    """A spline of `cubic_spline` at any θ, continued by straight lines."""
+    x = np.arcsinh((theta - axis.centre) / axis.scale)
+    inside = np.clip(x, axis.x[0], axis.x[-1])
+    slope_low, slope_high = spline(axis.x[[0, -1]], 1)
+    beyond = np.where(x < inside, slope_low, slope_high) * (x - inside)
+    return np.asarray(spline(inside) + beyond)
+
+
+class _Functions:
+    """Functions f_a, given by their logs at the nodes of their axes, to be smoothed by a normal kernel.
+
+    Parameters
+    ----------
+    axes : list of Axis
+        One per function.
+    log_f : list of ndarray
+        Values at the nodes.
+    """
+
+    def __init__(self, axes: list[Axis], log_f: list[Array]) -> None:
+        self.axes, self.log_f = axes, log_f
+        self.splines: dict[int, Any] = {}
+        longest = max(axis.size for axis in axes)
+        self.theta = np.zeros((len(axes), longest))
+        self.log_mass = np.full((len(axes), longest), -np.inf)
+        for a, (axis, values) in enumerate(zip(axes, log_f, strict=True)):
+            self.theta[a, : axis.size] = axis.theta
+            self.log_mass[a, : axis.size] = values + np.log(axis.spacing)
+        column = [np.array([getattr(axis, name) for axis in axes])[:, None] for name in ("step", "scale", "centre")]
+        self.step, self.scale, self.centre = column
+
+    def smooth(self, targets: Array, tau: float) -> Array:
+        """log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets).
+
+        The trapezoid rule where the kernel is wider than the spacing, else Gauss-Hermite on the spline of log f.
+        """
+        targets = np.broadcast_to(targets, (len(self.axes), targets.shape[-1]))
+        narrow = tau < 1.2 * self.step * np.hypot(self.scale, targets - self.centre)
+        out = np.empty(targets.shape)
+        if not narrow.all():
+            kernel = targets[:, :, None] - self.theta[:, None, :]
+            kernel *= kernel
+            kernel *= -0.5 / tau**2
+            kernel += self.log_mass[:, None, :]
+            out = logsumexp(kernel, axis=2) - np.log(tau * np.sqrt(2 * np.pi))
+        for a in np.flatnonzero(narrow.any(axis=1)):
+            z, log_w = _hermite()
+            points = targets[a, narrow[a], None] + tau * z
+            if a not in self.splines:
+                self.splines[a] = cubic_spline(self.axes[a], self.log_f[a])
+            out[a, narrow[a]] = logsumexp(spline_at(self.axes[a], self.splines[a], points) + log_w, axis=1)
+        return out
+
+
+_HERMITE: list[tuple[Array, Array]] = []
+
+
+def _hermite() -> tuple[Array, Array]:
+    """Nodes and log weights of the standard normal."""
+    if not _HERMITE:
+        z, w = np.polynomial.hermite_e.hermegauss(HERMITE_NODES)
+        _HERMITE.append((z, np.log(w / np.sqrt(2 * np.pi))))
+    return _HERMITE[0]
+
+
+@dataclass(frozen=True)
+class PoolGrid:
+    """Posterior of (m, τ), through which agents share strength.
+
+    Attributes
+    ----------
+    tau : ndarray, shape (τ nodes,)
+        Nodes of τ.
+    m : list of Axis
+        Nodes of m, one axis per τ.
+    log_mass : list of ndarray
+        Log posterior mass of each (m, τ) node.
+    log_integral : list of ndarray, shape (agents, m nodes)
+        log I_a(m, τ), one array per τ.
+    """
+
+    tau: Array
+    m: list[Axis]
+    log_mass: list[Array]
+    log_integral: list[Array]
+
+    def log_priors(self, theta: Array, agents: Array) -> Array:
+        """Log of ∫∫ N(θ; m, τ²) p(m, τ | data)/I_a(m, τ) dm dτ: what the other agents say of an agent's θ.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (agents, points)
+            Where.
+        agents : ndarray of int
+            Whose.
+        """
+        total = np.full(theta.shape, -np.inf)
+        for k, axis in enumerate(self.m):
+            density = self.log_mass[k] - np.log(axis.spacing) - self.log_integral[k][agents]
+            part = _Functions([axis] * len(agents), list(density)).smooth(theta, float(self.tau[k]))
+            total = np.logaddexp(total, part)
+        return total
+
+
+def _pool(grids: list[AgentGrid], fine: float) -> PoolGrid:
+    """Integrate every agent's likelihood over its normal population, for every (m, τ)."""
+    widths = [float(np.sqrt(_variance(grid))) for grid in grids]
+    smallest = max(0.5 * float(np.median(widths)) / np.sqrt(len(grids)), 1e-6)
+    step = STEP_TAU / fine
+    size = int(np.ceil(np.arcsinh(TAU_MOST / smallest) / step))
+    x = step * (np.arange(size) + 0.5)  # midpoints: the integrand is even in τ
+    tau, log_dtau = smallest * np.sinh(x), np.log(step * smallest * np.cosh(x))
+    functions = _Functions([grid.axis for grid in grids], [grid.log_marginal for grid in grids])
+
+    def log_joint(m: Array, s: float) -> tuple[Array, Array]:
+        integrals = functions.smooth(m, s)
+        return integrals, integrals.sum(axis=0) + log_logistic(m) - 0.5 * s**2
+
+    axes: list[Axis] = []
+    ends = -FARTHEST, FARTHEST
+    block = 4  # neighbouring τ share the axis of the largest of them; a smaller τ never needs a wider one
+    for last in range(size - 1, -1, -block):
+        axis = _m_axis(log_joint, float(tau[last]), ends, fine)
+        ends = float(axis.theta[0]), float(axis.theta[-1])
+        axes += [axis] * min(block, last + 1)
+    axes.reverse()
+    integrals, mass = [], []
+    for k, axis in enumerate(axes):
+        integral, density = log_joint(axis.theta, float(tau[k]))
+        integrals.append(integral)
+        mass.append(density + np.log(axis.spacing) + log_dtau[k])
+    total = logsumexp(np.concatenate(mass))
+    return PoolGrid(tau, axes, [part - total for part in mass], integrals)
+
+
+def _m_axis(
+    log_joint: Callable[[Array, float], tuple[Array, Array]], tau: float, ends: tuple[float, float], fine: float
+) -> Axis:
+    """Nodes of m where the posterior given τ has mass."""
+    low, high = ends
+    for _ in range(20):
+        m = (low + high) / 2 + (high - low) / 2 * np.linspace(-1, 1, 33)
+        density = log_joint(m, tau)[1]
+        new_low, new_high = _kept(m, density, (low, high))
+        done = new_high - new_low > 0.4 * (high - low)
+        low, high = new_low, new_high
+        if done:
+            break
+    mass = np.exp(density - density.max())
+    mean, sd = _moments(m, mass / mass.sum())
+    return Axis.over(low, high, min(max(mean, low), high), max(sd, (high - low) / 64), step=STEP_M / fine)
+
+
+def _moments(theta: Array, mass: Array) -> tuple[float, float]:
+    mean = float(np.sum(mass * theta))
+    return mean, float(np.sqrt(np.sum(mass * (theta - mean) ** 2)))
+
+
+def _variance(grid: AgentGrid) -> float:
+    return _moments(grid.axis.theta, grid.weights.sum(axis=1))[1] ** 2
+
+
+def _flat(rho: Array) -> Array:
+    return np.zeros(rho.shape)
+
+
+def _wide(theta: Array) -> Array:
+    """A wider logistic than any agent's prior, to place the likelihood tables of agents that share strength."""
+    return log_logistic(theta / 1.5)
+
+
+def fit_agents(
+    counts: Counts,
+    *,
+    pool_agents: bool,
+    log_prior_theta: Callable[[Array], Array] = log_logistic,
+    log_prior_rho: Callable[[Array], Array] = _flat,
+    fine: float = 1.0,
+) -> tuple[list[AgentGrid], PoolGrid | None]:
+    """Posterior grids of all agents.
+
+    Parameters
+    ----------
+    counts : Counts
+        The data.
+    pool_agents : bool
+        Whether agents share strength; with one agent there is nothing to share.
+    log_prior_theta : callable
+        Log density of θ = logit μ for agents that do not share strength.
+    log_prior_rho : callable
+        Log density of ρ.
+    fine : float
+        Grids are this many times as fine; for checking that they are fine enough.
+
+    Returns
+    -------
+    grids : list of AgentGrid
+        One per agent.
+    pool : PoolGrid or None
+        Posterior of (m, τ), if agents share strength.
+    """
+    likelihoods = [AgentLikelihood(counts, agent) for agent in range(len(counts.agents))]
+    if not pool_agents or len(likelihoods) == 1:
+        return [_agent_grid(part, log_prior_theta, log_prior_rho, fine) for part in likelihoods], None
+    grids = [_agent_grid(part, _wide, log_prior_rho, fine) for part in likelihoods]
+    pool = _pool(grids, fine)
+    axes = [grid.axis for grid in grids]
+    log_priors = _log_priors(pool, axes, list(range(len(axes))))
+    unresolved = list(range(len(grids)))
+    for _ in range(8):  # where the other agents make it narrower than its likelihood, an agent needs a finer axis
+        again = []
+        for a in unresolved:
+            finer = _finer(axes[a], log_priors[a] + _marginal_on(grids[a], axes[a]), fine)
+            if finer is not None:
+                axes[a] = finer
+                again.append(a)
+        if not again:
+            break
+        for a, values in zip(again, _log_priors(pool, [axes[a] for a in again], again), strict=True):
+            log_priors[a] = values
+        unresolved = again
+    finished = []
+    for grid, axis, log_prior, likelihood in zip(grids, axes, log_priors, likelihoods, strict=True):
+        if axis is grid.axis:
+            table = grid.loglik
+        else:
+            table = likelihood(axis.theta, grid.rho) + log_prior_rho(grid.rho.rho)
+        finished.append(AgentGrid(axis, grid.rho, table, log_prior))
+    return finished, pool
+
+
+def _log_priors(pool: PoolGrid, axes: list[Axis], agents: list[int]) -> list[Array]:
+    """What the pool says of these agents, at the nodes of their axes."""
+    longest = max(axis.size for axis in axes)
+    theta = np.stack([np.pad(axis.theta, (0, longest - axis.size), mode="edge") for axis in axes])
+    values = pool.log_priors(theta, np.array(agents))
+    return [row[: axis.size] for row, axis in zip(values, axes, strict=True)]
+
+
+def _marginal_on(grid: AgentGrid, axis: Axis) -> Array:
+    """log L(θ) at the nodes of another axis."""
+    if axis is grid.axis:
+        return grid.log_marginal
+    return spline_at(grid.axis, cubic_spline(grid.axis, grid.log_marginal), axis.theta)
+
+
+def _finer(axis: Axis, density: Array, fine: float) -> Axis | None:
+    """An axis that resolves this log density, or None where `axis` does."""
+    log_mass = density + np.log(axis.spacing)
+    mass = np.exp(log_mass - log_mass.max())
+    mean, sd = _moments(axis.theta, mass / mass.sum())
+    if sd > 3 * fine * float(axis.spacing_at(np.asarray(mean))):
+        return None
+    low, high = _kept(axis.theta, density, (float(axis.theta[0]), float(axis.theta[-1])))
+    return Axis.over(low, high, mean, max(sd, (high - low) / 64), step=STEP / fine)

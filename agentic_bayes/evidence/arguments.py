@@ -1,0 +1,236 @@
+"""Do the arguments of two tool calls agree? A typed comparison, exact wherever no float is involved."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ArgumentRule", "Difference"]
+
+# A value as (kind, content): hashable, and of two kinds where Python's == would mix them (True and 1).
+Canonical = tuple[Any, ...]
+
+_NUMBERS = ("int", "float")
+_NUMBER_TEXT = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+# Every whole number up to here is a float of its own; above, a whole float may be a rounded one.
+_WHOLE_FLOATS = 2.0**53
+_LARGEST_FLOAT = sys.float_info.max
+
+
+def canonical(value: object) -> Canonical:
+    """The value as nested tuples of (kind, content), so that it can be hashed and told from other kinds."""
+    if value is None:
+        return ("null",)
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, str):
+        return ("text", str(value))
+    if isinstance(value, Integral):
+        return ("int", int(value))
+    if isinstance(value, (Real, Decimal)):
+        number = float(value)
+        return ("float", "nan" if math.isnan(number) else number)
+    if isinstance(value, Mapping):
+        items = sorted(((str(key), content) for key, content in value.items()), key=lambda item: item[0])
+        return ("object", tuple((key, canonical(content)) for key, content in items))
+    if isinstance(value, (list, tuple)):
+        return ("list", tuple(canonical(item) for item in value))
+    return ("other", type(value).__name__, repr(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One argument in which two calls differ.
+
+    Attributes
+    ----------
+    key : str
+        Name of the argument.
+    kind : {"missing", "extra", "unequal"}
+        Expected and not given; given and not expected; both, with different values.
+    expected, made : Any
+        The two values (None where there is none).
+    """
+
+    key: str
+    kind: Literal["missing", "extra", "unequal"]
+    expected: Any = None
+    made: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentRule:
+    """How arguments are compared.
+
+    Parameters
+    ----------
+    over : {"union_keys", "expected_keys"}
+        The keys that count: those of either call, or only the expected ones.
+    float_tolerance : float
+        Two numbers of which at least one has a fraction are equal when they differ by at most this,
+        absolutely or relative to the larger. Whole numbers (5 and 5.0, ids, counts) are compared exactly.
+    numeric_strings : bool
+        Whether the text "5" equals the number 5.
+
+    Notes
+    -----
+    A boolean is not a number, a missing argument is not ``None``, NaN equals NaN, a tuple equals a list
+    with the same items, and objects and lists are compared item by item.
+    """
+
+    over: Literal["union_keys", "expected_keys"] = "union_keys"
+    float_tolerance: float = 1e-9
+    numeric_strings: bool = False
+
+    def equal(self, expected: object, made: object) -> bool:
+        """Whether two argument values are equal."""
+        return self._equal(canonical(expected), canonical(made))
+
+    def counts(
+        self, expected: Sequence[Mapping[str, Any]], made: Sequence[Mapping[str, Any]]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Agreement of every expected with every made call, as two whole numbers.
+
+        Parameters
+        ----------
+        expected, made : sequence of mapping
+            Arguments of the calls.
+
+        Returns
+        -------
+        agreeing, considered : array of int, shape (len(expected), len(made))
+            Number of keys with equal values, and of keys that count. The agreement is their ratio, and 1
+            where no key counts.
+        """
+        shape = (len(expected), len(made))
+        agreeing, common = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        columns_of = _calls_by_key(made)
+        for key, rows in _calls_by_key(expected).items():
+            columns = columns_of.get(key)
+            if columns is None:
+                continue
+            block = np.ix_(rows, columns)
+            common[block] += 1
+            agreeing[block] += self._equal_table(
+                [canonical(expected[row][key]) for row in rows],
+                [canonical(made[column][key]) for column in columns],
+            )
+        sizes = np.array([len(call) for call in expected], dtype=np.int64)[:, None]
+        if self.over == "expected_keys":
+            return agreeing, np.broadcast_to(sizes, shape)
+        return agreeing, sizes + np.array([len(call) for call in made], dtype=np.int64)[None, :] - common
+
+    def differences(self, expected: Mapping[str, Any], made: Mapping[str, Any]) -> Iterator[Difference]:
+        """The arguments that cost agreement, in the order in which they were written."""
+        for key, value in expected.items():
+            if key not in made:
+                yield Difference(key, "missing", expected=value)
+            elif not self.equal(value, made[key]):
+                yield Difference(key, "unequal", expected=value, made=made[key])
+        if self.over == "union_keys":
+            for key, value in made.items():
+                if key not in expected:
+                    yield Difference(key, "extra", made=value)
+
+    def _equal_table(self, expected: list[Canonical], made: list[Canonical]) -> npt.NDArray[np.bool_]:
+        row_of = {value: row for row, value in enumerate(dict.fromkeys(expected))}
+        column_of = {value: column for column, value in enumerate(dict.fromkeys(made))}
+        table = np.zeros((len(row_of), len(column_of)), dtype=np.bool_)
+        for value, row in row_of.items():
+            if value in column_of:
+                table[row, column_of[value]] = True
+        # Only values that may be equal without being identical are compared pair by pair.
+        pairs = self._near_numbers(row_of, column_of)
+        loose_columns = [value for value in column_of if self._is_loose(value)]
+        for value in row_of:
+            for other in column_of if self._is_loose(value) else loose_columns:
+                if value[0] not in _NUMBERS or other[0] not in _NUMBERS:
+                    pairs.append((value, other))
+        for value, other in pairs:
+            if self._equal(value, other):
+                table[row_of[value], column_of[other]] = True
+        selected = np.ix_([row_of[value] for value in expected], [column_of[value] for value in made])
+        return np.asarray(table[selected], dtype=np.bool_)
+
+    def _near_numbers(
+        self, expected: Iterable[Canonical], made: Iterable[Canonical]
+    ) -> list[tuple[Canonical, Canonical]]:
+        """Pairs of numbers that the tolerance may make equal (with some to spare)."""
+        left, right = _with_floats(expected), _with_floats(made)
+        a = np.array([number for _, number in left])[:, None]
+        b = np.array([number for _, number in right])[None, :]
+        with np.errstate(over="ignore"):
+            near = np.abs(a - b) <= 1.001 * self.float_tolerance * np.maximum(np.maximum(np.abs(a), np.abs(b)), 1)
+        return [(left[i][0], right[j][0]) for i, j in np.argwhere(near | (a == b))]
+
+    def _is_loose(self, value: Canonical) -> bool:
+        """Whether the value may equal one that is not identical to it."""
+        if value[0] == "list":
+            return any(self._is_loose(item) for item in value[1])
+        if value[0] == "object":
+            return any(self._is_loose(item) for _, item in value[1])
+        return value[0] == "float" or (self.numeric_strings and value[0] == "text" and _number_in(value[1]) is not None)
+
+    def _equal(self, expected: Canonical, made: Canonical) -> bool:
+        if expected == made:
+            return True
+        kind, other = expected[0], made[0]
+        if kind in _NUMBERS and other in _NUMBERS:
+            return self._equal_numbers(expected[1], made[1])
+        if self.numeric_strings and "text" in (kind, other) and (kind in _NUMBERS or other in _NUMBERS):
+            left, right = (_number_in(v[1]) if v[0] == "text" else v[1] for v in (expected, made))
+            return left is not None and right is not None and self._equal_numbers(left, right)
+        if kind != other or kind not in ("list", "object") or len(expected[1]) != len(made[1]):
+            return False
+        if kind == "list":
+            return all(map(self._equal, expected[1], made[1]))
+        return all(a[0] == b[0] and self._equal(a[1], b[1]) for a, b in zip(expected[1], made[1], strict=True))
+
+    def _equal_numbers(self, expected: float | str, made: float | str) -> bool:
+        if isinstance(expected, str) or isinstance(made, str):  # one is NaN, and not both
+            return False
+        if expected == made:
+            return True
+        whole = all(isinstance(x, int) or (abs(x) <= _WHOLE_FLOATS and x.is_integer()) for x in (expected, made))
+        if whole:
+            return False
+        try:
+            return math.isclose(expected, made, rel_tol=self.float_tolerance, abs_tol=self.float_tolerance)
+        except OverflowError:  # a whole number beyond every float
+            return False
+
+
+def _with_floats(values: Iterable[Canonical]) -> list[tuple[Canonical, float]]:
+    """The numbers among the values that a float can hold, with it."""
+    found = []
+    for value in values:
+        if value[0] in _NUMBERS and value[1] != "nan" and abs(value[1]) <= _LARGEST_FLOAT:
+            found.append((value, float(value[1])))
+    return found
+
+
+def _calls_by_key(calls: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for index, call in enumerate(calls):
+        for key in call:
+            found.setdefault(key, []).append(index)
+    return found
+
+
+def _number_in(text: str) -> int | float | None:
+    """The number that a text is, or None."""
+    if not _NUMBER_TEXT.fullmatch(text):
+        return None
+    try:
+        return int(text)
+    except ValueError:  # a fraction, or more digits than int() reads
+        return float(text)

@@ -1,0 +1,295 @@
+"""Conversations × graders → evidence. What was judged is kept, whatever happens to the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
+
+import anyio
+import anyio.lowlevel
+from anyio.abc import TaskGroup
+
+from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.ledger import Ledger, Turn
+from agentic_bayes.evidence.row import AGENT_ERROR, COLUMNS
+from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
+from agentic_bayes.evidence.tool_rubric import ToolRubric
+from agentic_bayes.records.base import short
+from agentic_bayes.records.model import Conversation
+
+__all__ = ["assess", "assess_async"]
+
+Progress = Callable[[int, int | None], object]
+_NO_CONVERSATIONS = "there are no conversations to assess"
+
+
+def assess(
+    conversations: Iterable[Conversation],
+    *,
+    judge: Grader,
+    tool_rubric: ToolRubric = ToolRubric(),  # noqa: B008 - frozen
+    metrics: Sequence[Grader] = (),
+    concurrency: int = 8,
+    progress: Progress | None = None,
+) -> Evidence:
+    """Score every interaction.
+
+    Parameters
+    ----------
+    conversations : iterable of Conversation
+        A list is checked as a whole before the first judgement. An iterator is read as the work proceeds.
+    judge : Grader
+        Scores the answers: `ReferenceJudge()`, `LLMJudge(model)`, or anything with ``name``, ``identity`` and
+        ``grade``.
+    tool_rubric : ToolRubric
+        Scores the tool calls where some are expected.
+    metrics : sequence of Grader
+        Further metrics, each a column of its own.
+    concurrency : int
+        How many interactions are judged at a time. It never changes the result.
+    progress : callable, optional
+        Called with (interactions done, interactions in all or None).
+
+    Returns
+    -------
+    Evidence
+        After Ctrl-C, with `Evidence.stopped` set: what was judged is kept, and the other interactions of the
+        conversations read so far (of a list: all others) are unscored.
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is outside what is allowed; nothing was judged then.
+    RecordsError
+        If conversations do not fit together, such as a session_id given twice.
+    EvidenceError
+        If there are no conversations, or something else is among them.
+
+    Warns
+    -----
+    StoppedEarly
+        If the run was interrupted.
+
+    Notes
+    -----
+    A grader that raises gives `Unscored` with the exception as the reason. Interactions where the agent
+    crashed are not judged; their reason begins with ``agent error: ``.
+
+    An error of the iterator, or of `progress`, ends the run, but does not lose what was judged: the error
+    carries it as its attribute ``evidence``. Where conversations do not fit together, tasks and trials in it
+    are provisional: a task is its task_id or qa_ids, and trials are numbered in order of arrival.
+
+    The graders run in a thread of their own, so that this works in a notebook, too.
+    """
+    run = _Run(conversations, judge, tool_rubric, metrics, concurrency, progress)
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="assess") as thread:
+        try:
+            # a thread has an event loop of its own, also where the caller is inside a running one
+            thread.submit(context.run, lambda: anyio.run(run.work)).result()
+        except KeyboardInterrupt:
+            run.interrupt()
+    return run.result()
+
+
+async def assess_async(
+    conversations: Iterable[Conversation],
+    *,
+    judge: Grader,
+    tool_rubric: ToolRubric = ToolRubric(),  # noqa: B008 - frozen
+    metrics: Sequence[Grader] = (),
+    concurrency: int = 8,
+    progress: Progress | None = None,
+) -> Evidence:
+    """`assess` for callers that have an event loop; the graders run in it.
+
+    Parameters, results, errors and warnings are those of `assess`. Cancelling the task cancels the run.
+    """
+    run = _Run(conversations, judge, tool_rubric, metrics, concurrency, progress)
+    await run.work()
+    return run.result()
+
+
+class _Run:
+    """One run: its graders, and a ledger that holds every grade from the moment it was given."""
+
+    def __init__(
+        self,
+        conversations: Iterable[Conversation],
+        judge: Grader,
+        tool_rubric: ToolRubric,
+        metrics: Sequence[Grader],
+        concurrency: int,
+        progress: Progress | None,
+    ) -> None:
+        _check_arguments(conversations, judge, tool_rubric, metrics, concurrency, progress)
+        self._judge, self._tool_rubric, self._metrics = judge, tool_rubric, tuple(metrics)
+        self._concurrency, self._progress = concurrency, progress
+        self._ledger = Ledger()
+        self._done = 0
+        self._total: int | None = None
+        self._stopped: str | None = None
+        self._failure: BaseException | None = None
+        self._cancel: Callable[[], object] = lambda: None
+        self._items = self._pull(_checked(conversations))
+        if isinstance(conversations, Sized):
+            items = list(self._items)
+            if not items:
+                raise EvidenceError(_NO_CONVERSATIONS)
+            if misfit := self._ledger.misfit():
+                raise misfit  # check first, pay later
+            self._total = len(items)
+            self._items = iter(items)
+
+    def _pull(self, conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int, Turn]]:
+        """The interactions one by one; a conversation enters the ledger with its first."""
+        for conversation in conversations:
+            for position, turn in enumerate(self._ledger.add(conversation)):
+                yield conversation, position, turn
+
+    async def work(self) -> None:
+        """Judge everything, or until something stops the run; raises nothing but cancellation."""
+        async with anyio.create_task_group() as group:
+            loop = asyncio.get_running_loop()
+            self._cancel = lambda: loop.call_soon_threadsafe(group.cancel_scope.cancel)
+            group.start_soon(self._worker, group, 1)
+
+    async def _worker(self, group: TaskGroup, number: int) -> None:
+        """Judge one interaction after the other, all workers from one iterator. Each starts the next one."""
+        try:
+            for conversation, position, turn in self._items:
+                if self._stopped is not None or self._failure is not None:
+                    return
+                if number < self._concurrency:
+                    group.start_soon(self._worker, group, number + 1)
+                    number = self._concurrency
+                await self._grade(conversation, position, turn)
+                self._done += 1
+                if self._progress is not None:
+                    self._progress(self._done, self._total)
+                await anyio.lowlevel.checkpoint()
+        except KeyboardInterrupt:
+            self._stopped = "interrupted"
+            group.cancel_scope.cancel()
+        except (Exception, SystemExit) as error:
+            self._failure = error
+
+    async def _grade(self, conversation: Conversation, position: int, turn: Turn) -> None:
+        """Every grade of one interaction; each is in the ledger before the next is asked for."""
+        crash = conversation.error_at(position)
+        if crash is not None:
+            nothing = Unscored(f"{AGENT_ERROR}{crash}")
+            turn.answer, turn.tools = nothing, nothing if turn.has_expectations else None
+            turn.metrics = {metric.name: nothing for metric in self._metrics}
+            return
+        try:
+            turn.tools = self._tool_rubric.grade(conversation.conversation[position])
+        except Exception as error:
+            turn.tools = _failed(error)
+        turn.answer = await _ask(self._judge, conversation, position)
+        for metric in self._metrics:
+            turn.metrics[metric.name] = await _ask(metric, conversation, position)
+
+    def interrupt(self) -> None:
+        """Stop soon; may be called from another thread, and when the run has ended."""
+        self._stopped = "interrupted"
+        with contextlib.suppress(RuntimeError):  # the event loop is closed: the run has ended
+            self._cancel()
+
+    def result(self) -> Evidence:
+        """The evidence; raises what ended the run, if anything did, with the evidence on it."""
+        if self._failure is None and self._stopped is None:
+            self._failure = self._ledger.misfit()
+        ending = self._stopped or (_failed(self._failure).reason if self._failure else "cancelled")
+        rows = self._ledger.rows(
+            judge=self._judge.identity,
+            tool_rubric=self._tool_rubric.identity,
+            metrics=[metric.name for metric in self._metrics],
+            missing=Unscored(f"stopped: {ending}"),
+        )
+        evidence = Evidence(rows, self._stopped)
+        if self._failure is not None:
+            # any exception can carry an attribute that its class does not declare
+            self._failure.evidence = evidence  # type: ignore[attr-defined]
+            self._failure.add_note(f"Judged before: {evidence.scored} interactions, kept in this error's `evidence`.")
+            raise self._failure
+        if self._stopped is not None:
+            warnings.warn(StoppedEarly(f"{evidence!r}; what was judged is kept"), stacklevel=3)
+        elif not evidence.rows:
+            raise EvidenceError(_NO_CONVERSATIONS)
+        return evidence
+
+
+async def _ask(grader: Grader, conversation: Conversation, position: int) -> Grade:
+    """What the grader gives, or why it gives nothing."""
+    try:
+        grade: object = grader.grade(conversation, position)
+        if inspect.isawaitable(grade):
+            grade = await grade
+    except Exception as error:
+        return _failed(error)
+    if isinstance(grade, Unscored) and grade.reason.startswith(AGENT_ERROR):
+        return Unscored(f"judge: {grade.reason}")  # only a crashed agent has the bare prefix
+    if isinstance(grade, Score):
+        # a score was paid for: what is odd about its reason must not lose it
+        details = grade.details if isinstance(grade.details, Mapping) else {}
+        return Score(grade.value, grade.reason if isinstance(grade.reason, str) else str(grade.reason or ""), details)
+    if not isinstance(grade, Unscored):
+        return Unscored(f"{grader.name} must give a Score or Unscored, got {short(grade)}")
+    return grade
+
+
+def _failed(error: BaseException) -> Unscored:
+    return Unscored(f"{type(error).__name__}: {error}")
+
+
+def _checked(conversations: Iterable[Conversation]) -> Iterator[Conversation]:
+    for position, conversation in enumerate(conversations):
+        if not isinstance(conversation, Conversation):
+            raise EvidenceError(f"conversations[{position}] must be a Conversation, got {short(conversation)}")
+        yield conversation
+
+
+def _check_arguments(
+    conversations: object,
+    judge: object,
+    tool_rubric: object,
+    metrics: object,
+    concurrency: object,
+    progress: object,
+) -> None:
+    if isinstance(conversations, (str, bytes, Conversation)) or not isinstance(conversations, Iterable):
+        raise InvalidArgument(
+            "conversations must be an iterable of Conversation, such as what read_conversations gives, "
+            f"got {short(conversations)}"
+        )
+    _check_grader("judge", judge)
+    if not isinstance(tool_rubric, ToolRubric):
+        raise InvalidArgument(f"tool_rubric must be a ToolRubric, got {short(tool_rubric)}")
+    if not isinstance(metrics, Sequence):
+        raise InvalidArgument(f"metrics must be a list of graders, got {short(metrics)}")
+    taken = {*COLUMNS, "tool_rubric", "metrics", "answer", "tools", "joint"}
+    for metric in metrics:
+        _check_grader("metrics", metric)
+        if metric.name in taken:
+            raise InvalidArgument(f"metrics must have names of their own, got {metric.name!r}, which is taken")
+        taken.add(metric.name)
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise InvalidArgument(f"concurrency must be an integer ≥ 1, got {concurrency!r}")
+    if progress is not None and not callable(progress):
+        raise InvalidArgument(f"progress must be callable, got {short(progress)}")
+
+
+def _check_grader(name: str, grader: object) -> None:
+    if isinstance(grader, type) or not isinstance(grader, Grader):
+        hint = ", such as ReferenceJudge() or LLMJudge(model)" if name == "judge" else ""
+        raise InvalidArgument(f"{name} must have `name`, `identity` and `grade`{hint}, got {short(grader)}")
+    for text in (grader.name, grader.identity):
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidArgument(f"{name} must have a name and an identity that are text, got {short(text)}")

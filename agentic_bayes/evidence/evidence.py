@@ -1,0 +1,220 @@
+"""Scored interactions, with every reason kept, in memory and as JSONL."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.errors import EvidenceError, Problem, no_such_file
+from agentic_bayes.evidence.jsonl import read_objects, write_objects
+from agentic_bayes.evidence.row import (
+    AGENT_ERROR,
+    COLUMNS,
+    INDEX_COLUMNS,
+    SCORE_COLUMNS,
+    EvidenceRow,
+    record_problems,
+    row_from_json,
+    row_to_json,
+)
+from agentic_bayes.evidence.score import Score
+from agentic_bayes.formatting import plural
+from agentic_bayes.numerics import check_probability
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Evidence", "EvidenceRow"]
+
+_SHOWN = 50
+
+
+@dataclass(frozen=True, repr=False)
+class Evidence:
+    """Scored interactions.
+
+    Attributes
+    ----------
+    rows : tuple of EvidenceRow
+        Sorted by (agent, task, trial, interaction).
+    stopped : str or None
+        Why the run ended early, or None. Not kept in the file, where the unscored rows say it.
+
+    Raises
+    ------
+    EvidenceError
+        If an (agent, task, trial, interaction) occurs twice.
+    """
+
+    rows: tuple[EvidenceRow, ...]
+    stopped: str | None = None
+
+    def __post_init__(self) -> None:
+        rows = tuple(sorted(self.rows, key=_place))
+        for before, after in itertools.pairwise(rows):
+            if _place(before) == _place(after):
+                raise EvidenceError(
+                    f"{_name(after)} occurs twice, in sessions {before.session_id!r} and {after.session_id!r}"
+                )
+        object.__setattr__(self, "rows", rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[EvidenceRow]:
+        return iter(self.rows)
+
+    @property
+    def scored(self) -> int:
+        """How many interactions have an answer score."""
+        return sum(row.answer_score is not None for row in self.rows)
+
+    @property
+    def unscored(self) -> int:
+        """How many interactions have none."""
+        return len(self.rows) - self.scored
+
+    def __repr__(self) -> str:
+        conversations = len({(row.agent, row.task, row.trial) for row in self.rows})
+        agents = len({row.agent for row in self.rows})
+        ending = f"; stopped: {self.stopped}" if self.stopped else ""
+        turns = f"{plural(len(self), 'interaction')} ({self.scored:,} scored, {self.unscored:,} unscored)"
+        return f"Evidence: {turns} of {plural(conversations, 'conversation')}, {plural(agents, 'agent')}{ending}"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per interaction.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``agent, task, trial, session_id, interaction, qa_id, answer_score, answer_reason,
+            selection, parameters, sequence, utilization, tool_overall, tools_correct, tool_reason,
+            unscored_reason, judge``, then one column of scores per further metric. Missing numbers are NaN,
+            missing text and booleans None.
+        """
+        import pandas as pd
+
+        columns: dict[str, pd.Series[Any]] = {}
+        for name in COLUMNS:
+            values = [getattr(row, name) for row in self.rows]
+            if name in SCORE_COLUMNS:
+                kind = "float64"
+            else:
+                # a trial may be any whole number, a column of int64 not
+                kind = "int64" if name in INDEX_COLUMNS and max(values, default=0) < 2**63 else "object"
+            columns[name] = pd.Series(values, dtype=kind)
+        for name in sorted({name for row in self.rows for name in row.metrics}):
+            grades = [row.metrics.get(name) for row in self.rows]
+            scores = [grade.value if isinstance(grade, Score) else None for grade in grades]
+            columns[name] = pd.Series(scores, dtype="float64")
+        return pd.DataFrame(columns)
+
+    def summary(self, *, threshold: float = 0.7) -> pd.DataFrame:
+        """One row per agent.
+
+        Parameters
+        ----------
+        threshold : float
+            From which answer score on an answer counts as right, in [0, 1].
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``agent, conversations, interactions, scored, unscored, agent_errors`` (the part of the unscored
+            that is due to a crashed agent), ``mean_answer_score`` (over the scored), ``tools_scored``,
+            ``tools_unscored``, ``mean_tool_overall`` and ``right_answer_wrong_tools``: right answers whose
+            tool verdict is not.
+        """
+        import pandas as pd
+
+        check_probability(threshold, "threshold")
+        table = self.to_pandas()
+        table["crashed"] = [(row.unscored_reason or "").startswith(AGENT_ERROR) for row in self.rows]
+        table["tools_unscored"] = [row.tool_overall is None and row.tool_reason is not None for row in self.rows]
+        table["wrong_tools"] = (table["answer_score"] >= threshold) & (table["tools_correct"] == False)  # noqa: E712
+        return pd.DataFrame(
+            {
+                "agent": agent,
+                "conversations": len(part[["task", "trial"]].drop_duplicates()),
+                "interactions": len(part),
+                "scored": int(part["answer_score"].notna().sum()),
+                "unscored": int(part["answer_score"].isna().sum()),
+                "agent_errors": int(part["crashed"].sum()),
+                "mean_answer_score": part["answer_score"].mean(),
+                "tools_scored": int(part["tool_overall"].notna().sum()),
+                "tools_unscored": int(part["tools_unscored"].sum()),
+                "mean_tool_overall": part["tool_overall"].mean(),
+                "right_answer_wrong_tools": int(part["wrong_tools"].sum()),
+            }
+            for agent, part in table.groupby("agent", sort=True)
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write JSONL, gzipped if the name ends in ``.gz``; all of it or nothing.
+
+        The same rows give the same bytes. `stopped` is not written.
+
+        Parameters
+        ----------
+        path : path
+            Where to; an existing file is replaced.
+        """
+        write_objects(Path(path), (row_to_json(row) for row in self.rows))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Evidence:
+        """Read what `write` wrote.
+
+        Parameters
+        ----------
+        path : path
+            A ``.jsonl`` or ``.jsonl.gz`` file.
+
+        Returns
+        -------
+        Evidence
+
+        Raises
+        ------
+        EvidenceError
+            If there is no such file, or anything in it is wrong: all problems in one report, each with its line
+            and field.
+        """
+        source = Path(path)
+        if not source.exists() or source.is_dir():
+            raise EvidenceError(no_such_file(source))
+        return cls(_read_rows(source))
+
+
+def _place(row: EvidenceRow) -> tuple[str, str, int, int]:
+    return (row.agent, row.task, row.trial, row.interaction)
+
+
+def _name(row: EvidenceRow) -> str:
+    return f"agent {row.agent!r}, task {row.task!r}, trial {row.trial}, interaction {row.interaction}"
+
+
+def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
+    rows: list[EvidenceRow] = []
+    places: dict[tuple[str, str, int, int], int] = {}
+    problems: list[Problem] = []
+    for number, record in read_objects(path):
+        found = [("", record)] if isinstance(record, str) else record_problems(record)
+        if not found and isinstance(record, dict):
+            row = row_from_json(record)
+            first = places.setdefault(_place(row), number)
+            if first != number:
+                found = [("", f"{_name(row)} was given already in line {first}")]
+            rows.append(row)
+        problems += [Problem(str(path), f"line {number}", name, message) for name, message in found]
+    if problems:
+        shown = "\n  ".join(map(str, problems[:_SHOWN]))
+        more = f"\n  … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise EvidenceError(f"{plural(len(problems), 'problem')} in the evidence:\n  {shown}{more}")
+    if not rows:
+        raise EvidenceError(f"{path}: holds no evidence; one JSON object per interaction is expected")
+    return tuple(rows)

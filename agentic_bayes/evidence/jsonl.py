@@ -1,0 +1,99 @@
+"""Strict JSONL files, plain or gzipped: one object per line, no NaN, all of the file or nothing."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["read_objects", "write_objects"]
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def write_objects(path: Path, objects: Iterable[Mapping[str, Any]]) -> None:
+    """Write one object per line, gzipped if the name ends in ``.gz``. Equal objects give equal bytes.
+
+    Parameters
+    ----------
+    path : Path
+        Where to. The file is replaced once everything is on disk, so that nobody sees half of it.
+    objects : iterable of mapping
+        What to write, in this order.
+    """
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with open(draft, "xb") as file:
+            if path.suffix == ".gz":
+                # neither name nor time in the header: same content, same bytes
+                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                    packed.writelines(map(_line, objects))
+            else:
+                file.writelines(map(_line, objects))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    # half of a UTF-16 pair cannot be encoded; inside JSON text it can be escaped
+    return _LONE_SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text).encode() + b"\n"
+
+
+def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """The objects of a file, or what is wrong with a line.
+
+    Parameters
+    ----------
+    path : Path
+        The file; gzip is told by its first bytes. Blank lines are skipped.
+
+    Yields
+    ------
+    line : int
+        From 1.
+    record : dict or str
+        The object, or a message that says what is wrong. After a line that cannot be decoded nothing follows.
+    """
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        lines = io.TextIOWrapper(gzip.GzipFile(fileobj=file) if packed else file, encoding="utf-8-sig", newline="\n")
+        number = 0
+        try:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield number, _parse(line)
+        except UnicodeDecodeError as error:
+            yield number + 1, f"must be UTF-8 text: {error}"
+        except (EOFError, gzip.BadGzipFile, OSError) as error:
+            yield number + 1, f"cannot be read: {error}"
+
+
+def _parse(line: str) -> dict[str, Any] | str:
+    try:
+        record = json.loads(line, parse_constant=_refuse, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        return f"must be one JSON object: {error or 'nested too deeply'}"
+    return record if isinstance(record, dict) else f"must be a JSON object, got {line.strip()[:40]}"
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
+    return record

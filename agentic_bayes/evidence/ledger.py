@@ -1,0 +1,132 @@
+"""The ledger of a run: what is known of every interaction, from the moment it is known."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentic_bayes.errors import RecordsError
+from agentic_bayes.evidence.row import EvidenceRow
+from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.evidence.tool_rubric import ToolCorrectnessScore
+from agentic_bayes.records.identity import Identity, TaskIndex, task_label
+from agentic_bayes.records.model import Conversation
+
+__all__ = ["Ledger", "Tools", "Turn"]
+
+Tools = ToolCorrectnessScore | Unscored | None
+
+
+@dataclass(slots=True)
+class Turn:
+    """What is known of one interaction so far; None where nothing is."""
+
+    qa_id: str
+    has_expectations: bool
+    answer: Grade | None = None
+    tools: Tools = None
+    metrics: dict[str, Grade] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What is kept of a conversation."""
+
+    agent: str
+    session: str
+    task: str
+    turns: tuple[Turn, ...]
+
+
+class Ledger:
+    """Collects conversations and their grades, in any order, and makes rows of evidence of them."""
+
+    def __init__(self) -> None:
+        self._index = TaskIndex()
+        self._entries: list[_Entry] = []
+
+    def add(self, conversation: Conversation) -> tuple[Turn, ...]:
+        """Take in a conversation; the grades of its interactions go into the turns returned."""
+        turns = tuple(Turn(t.qa_id, t.ground_truth_agentic is not None) for t in conversation.conversation)
+        task = conversation.task_id or task_label(conversation.qa_ids)
+        self._index.add(conversation)
+        self._entries.append(_Entry(conversation.assistant_id, conversation.session_id, task, turns))
+        return turns
+
+    def misfit(self) -> RecordsError | None:
+        """Why the conversations do not fit together, or None."""
+        try:
+            self._index.resolve()
+        except RecordsError as error:
+            return error
+        return None
+
+    def rows(
+        self, *, judge: str, tool_rubric: str, metrics: Sequence[str], missing: Unscored
+    ) -> tuple[EvidenceRow, ...]:
+        """One row per interaction.
+
+        Parameters
+        ----------
+        judge, tool_rubric : str
+            Identities of the graders.
+        metrics : sequence of str
+            Names of the further metrics.
+        missing : Unscored
+            Stands where a grade is missing.
+
+        Returns
+        -------
+        tuple of EvidenceRow
+            Where the conversations do not fit together, tasks and trials are provisional.
+        """
+        identities = self._provisional() if self.misfit() else self._index.resolve()
+        return tuple(
+            EvidenceRow(
+                agent=entry.agent,
+                task=identity.task,
+                trial=identity.trial,
+                session_id=entry.session,
+                interaction=position,
+                qa_id=turn.qa_id,
+                **_answer_fields(turn.answer or missing),
+                **_tool_fields(turn.tools or (missing if turn.has_expectations else None)),
+                judge=judge,
+                tool_rubric=tool_rubric,
+                metrics={name: turn.metrics.get(name, missing) for name in metrics},
+            )
+            for entry, identity in zip(self._entries, identities, strict=True)
+            for position, turn in enumerate(entry.turns)
+        )
+
+    def _provisional(self) -> list[Identity]:
+        """A task is its task_id or qa_ids, and trials are numbered in order of arrival."""
+        trials: defaultdict[tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
+        return [Identity(entry.task, next(trials[entry.agent, entry.task])) for entry in self._entries]
+
+
+def _answer_fields(grade: Grade) -> dict[str, Any]:
+    if isinstance(grade, Score):
+        return {"answer_score": grade.value, "answer_reason": grade.reason}
+    return {"unscored_reason": grade.reason}
+
+
+def _tool_fields(verdict: Tools) -> dict[str, Any]:
+    if verdict is None:
+        return {}
+    if isinstance(verdict, Unscored):
+        return {"tool_reason": verdict.reason}
+    measured = not math.isnan(verdict.result_utilization)
+    return {
+        "selection": verdict.tool_selection_correct,
+        "parameters": verdict.parameter_accuracy,
+        "sequence": verdict.sequence_correct,
+        "utilization": verdict.result_utilization if measured else None,
+        "tool_overall": verdict.overall_correctness,
+        "tools_correct": verdict.is_correct,
+        "tool_reason": verdict.reasoning,
+    }

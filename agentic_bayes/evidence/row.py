@@ -1,0 +1,226 @@
+"""One scored interaction: its fields, what they may hold, and its JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentic_bayes.errors import EvidenceError, did_you_mean
+from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.records.base import short
+
+__all__ = [
+    "AGENT_ERROR",
+    "COLUMNS",
+    "INDEX_COLUMNS",
+    "SCORE_COLUMNS",
+    "EvidenceRow",
+    "record_problems",
+    "row_from_json",
+    "row_to_json",
+]
+
+
+AGENT_ERROR = "agent error: "
+"""How `EvidenceRow.unscored_reason` begins if, and only if, the agent crashed."""
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_index(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or check(value)
+
+
+_ID = (_is_id, "text that is not blank")
+_INDEX = (_is_index, "a whole number ≥ 0")
+_SCORE = (_or_none(_is_score), "a number in [0, 1], or null")
+_TEXT = (_or_none(lambda value: isinstance(value, str)), "text, or null")
+_REASON = (_or_none(_is_id), "text that is not blank, or null")
+_BOOLEAN = (_or_none(lambda value: isinstance(value, bool)), "true or false, or null")
+
+# field → (is it allowed, what is allowed); the order is the order of the columns
+_ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "agent": _ID,
+    "task": _ID,
+    "trial": _INDEX,
+    "session_id": _ID,
+    "interaction": _INDEX,
+    "qa_id": _ID,
+    "answer_score": _SCORE,
+    "answer_reason": _TEXT,
+    "selection": _SCORE,
+    "parameters": _SCORE,
+    "sequence": _SCORE,
+    "utilization": _SCORE,
+    "tool_overall": _SCORE,
+    "tools_correct": _BOOLEAN,
+    "tool_reason": _TEXT,
+    "unscored_reason": _REASON,
+    "judge": _ID,
+    "tool_rubric": _ID,
+}
+COLUMNS = tuple(name for name in _ALLOWED if name != "tool_rubric")
+INDEX_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _INDEX)
+SCORE_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _SCORE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRow:
+    """What is known about one interaction.
+
+    Attributes
+    ----------
+    agent, task : str
+        Who attempted what.
+    trial : int
+        Which attempt, within (agent, task).
+    session_id : str
+        The conversation.
+    interaction : int
+        Index of the turn, from 0.
+    qa_id : str
+        The question.
+    answer_score : float or None
+        The judge's score in [0, 1]; None where there is none, and then `unscored_reason` says why.
+    answer_reason : str or None
+        The judge's reason.
+    selection, parameters, sequence, utilization, tool_overall : float or None
+        The tool rubric's scores. All None: no tool verdict; then `tool_reason` says why it is unscored, or is
+        None where nothing was expected. `utilization` alone is None where it could not be measured.
+    tools_correct : bool or None
+        The rubric's verdict, at its own threshold.
+    tool_reason : str or None
+        The rubric's explanation, or why there is no verdict.
+    unscored_reason : str or None
+        Why there is no answer score. Begins with ``agent error: `` if, and only if, the agent crashed.
+    judge, tool_rubric : str
+        Identity of the graders.
+    metrics : mapping
+        Further metrics: name → `Score` or `Unscored`. Not to be changed.
+    """
+
+    agent: str
+    task: str
+    trial: int
+    session_id: str
+    interaction: int
+    qa_id: str
+    answer_score: float | None = None
+    answer_reason: str | None = None
+    selection: float | None = None
+    parameters: float | None = None
+    sequence: float | None = None
+    utilization: float | None = None
+    tool_overall: float | None = None
+    tools_correct: bool | None = None
+    tool_reason: str | None = None
+    unscored_reason: str | None = None
+    judge: str
+    tool_rubric: str
+    metrics: Mapping[str, Grade] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        wrong = _row_problems({name: getattr(self, name) for name in _ALLOWED})
+        if wrong:
+            raise EvidenceError("not a row of evidence: " + "; ".join(f"{name}: {text}" for name, text in wrong))
+        for name in SCORE_COLUMNS:
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else float(value))
+        object.__setattr__(self, "metrics", {name: _kept(self.metrics[name]) for name in sorted(self.metrics)})
+
+
+def _row_problems(values: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Everything wrong with the fields of a row, as (field, message)."""
+    wrong = [
+        (name, f"must be {allowed}, got {short(values[name])}")
+        for name, (is_allowed, allowed) in _ALLOWED.items()
+        if name in values and not is_allowed(values[name])
+    ]
+    if wrong:
+        return wrong
+    if (values.get("answer_score") is None) == (values.get("unscored_reason") is None):
+        wrong.append(("answer_score", "must be given if, and only if, unscored_reason is null"))
+    overall = values.get("tool_overall")
+    for name in ("selection", "parameters", "sequence", "tools_correct"):
+        if (values.get(name) is None) != (overall is None):
+            wrong.append((name, "must be given if, and only if, tool_overall is"))
+    if overall is None and values.get("utilization") is not None:
+        wrong.append(("utilization", "must be null where tool_overall is"))
+    return wrong
+
+
+def _kept(grade: Grade) -> Grade:
+    """The grade with details that a JSON file can hold."""
+    return Score(grade.value, grade.reason, _plain(grade.details)) if isinstance(grade, Score) else grade
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON knows it; what JSON cannot say becomes text, and NaN and infinities None."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(str(item) for item in value)
+    return _plain(value.tolist()) if hasattr(value, "tolist") else str(value)
+
+
+def row_to_json(row: EvidenceRow) -> dict[str, Any]:
+    """The row as an object that a JSON file can hold."""
+    record: dict[str, Any] = {name: getattr(row, name) for name in _ALLOWED}
+    record["metrics"] = {
+        name: {"score": grade.value, "reason": grade.reason, "details": grade.details}
+        if isinstance(grade, Score)
+        else {"unscored": grade.reason}
+        for name, grade in row.metrics.items()
+    }
+    return record
+
+
+def row_from_json(record: Mapping[str, Any]) -> EvidenceRow:
+    """The row that `row_to_json` gave; `record_problems` must have found nothing."""
+    return EvidenceRow(**{**record, "metrics": {name: _to_grade(g) for name, g in record["metrics"].items()}})
+
+
+def record_problems(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Everything wrong with a row in its JSON form, as (field, message)."""
+    known = (*_ALLOWED, "metrics")
+    wrong = [(str(key), f"unknown key: {did_you_mean(key, known)}") for key in record if key not in known]
+    wrong += [(key, "is missing") for key in known if key not in record]
+    if wrong:
+        return wrong
+    wrong = _row_problems(record)
+    metrics = record["metrics"]
+    if not isinstance(metrics, dict):
+        return [*wrong, ("metrics", f"must be an object (name → score), got {short(metrics)}")]
+    for name, grade in metrics.items():
+        try:
+            _to_grade(grade)
+        except (KeyError, TypeError, ValueError):
+            allowed = '{"score": number in [0, 1], "reason": text, "details": object} or {"unscored": text}'
+            wrong.append((f"metrics.{name}", f"must be {allowed}, got {short(grade)}"))
+    return wrong
+
+
+def _to_grade(record: Mapping[str, Any]) -> Grade:
+    match record:
+        case {"unscored": str(reason), **rest} if not rest:
+            return Unscored(reason)
+        case {"score": value, "reason": str(reason), "details": dict(details), **rest} if not rest:
+            return Score(value, reason, details)
+    raise ValueError("neither a score nor unscored")

@@ -1,0 +1,183 @@
+"""Words that the reference judge knows: units, numbers, negations, and words without content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "CONTRACTED",
+    "CONTRACTION_TAILS",
+    "CURRENCY_SYMBOLS",
+    "DEGREE_SCALES",
+    "LINKING_WORDS",
+    "NEGATING_CHARACTERS",
+    "NEGATIONS",
+    "NO_WORDS",
+    "NUMBER_WORDS",
+    "POWERS_OF_TEN",
+    "PRONOUNS",
+    "STATUS_WORDS",
+    "STOP_WORDS",
+    "UNITS",
+    "UNIT_PREFIXES",
+    "YES_WORDS",
+    "Meanings",
+]
+
+Meanings = frozenset[str]
+
+
+def _table(rows: Mapping[str, Iterable[str]]) -> dict[str, Meanings]:
+    """Spelling → meanings; a spelling in several rows ("pounds") may mean any of them."""
+    table: dict[str, Meanings] = {}
+    for meaning, spellings in rows.items():
+        for spelling in spellings:
+            table[spelling] = table.get(spelling, frozenset()) | {meaning}
+    return table
+
+
+_DOLLARS = frozenset({"usd", "cad", "aud", "nzd", "sgd", "hkd", "mxn"})
+
+CURRENCY_SYMBOLS: dict[str, Meanings] = {
+    "$": _DOLLARS,
+    "€": frozenset({"eur"}),
+    "£": frozenset({"gbp"}),
+    "¥": frozenset({"jpy", "cny"}),
+    "₹": frozenset({"inr"}),
+    "₩": frozenset({"krw"}),
+    "₽": frozenset({"rub"}),
+}
+
+# After "degrees" or "°"; a bare degree may be any of these, so it says nothing.
+DEGREE_SCALES: dict[str, Meanings] = _table(
+    {"celsius": ("c", "celsius", "centigrade"), "fahrenheit": ("f", "fahrenheit")}
+)
+
+UNITS: dict[str, Meanings] = {
+    **_table(
+        {
+            "percent": ("%", "percent", "pct"),
+            "permille": ("‰",),
+            "eur": ("eur", "euro", "euros"),
+            "gbp": ("gbp", "quid", "pound", "pounds"),
+            "jpy": ("jpy", "yen", "円"),
+            "cny": ("cny", "rmb", "yuan", "元"),
+            "inr": ("inr", "rupee", "rupees"),
+            "krw": ("krw", "원"),
+            "chf": ("chf", "franc", "francs"),
+            "usd": ("usd",),
+            "cad": ("cad",),
+            "aud": ("aud",),
+            "cents": ("cent", "cents"),
+            "mm": ("mm", "millimeter", "millimeters", "millimetre", "millimetres"),
+            "cm": ("cm", "centimeter", "centimeters", "centimetre", "centimetres"),
+            "m": ("m", "meter", "meters", "metre", "metres"),
+            "km": ("km", "kilometer", "kilometers", "kilometre", "kilometres"),
+            "m2": ("m2", "sqm"),
+            "km2": ("km2",),
+            "m3": ("m3",),
+            "mile": ("mi", "mile", "miles"),
+            "foot": ("ft", "foot", "feet"),
+            "inch": ("inch", "inches"),
+            "yard": ("yd", "yard", "yards"),
+            "mg": ("mg", "milligram", "milligrams"),
+            "g": ("g", "gram", "grams"),
+            "kg": ("kg", "kgs", "kilo", "kilos", "kilogram", "kilograms"),
+            "pound": ("lb", "lbs", "pound", "pounds"),
+            "ounce": ("oz", "ounce", "ounces"),
+            "tonne": ("tonne", "tonnes", "ton", "tons"),
+            "ml": ("ml", "milliliter", "milliliters", "millilitre", "millilitres"),
+            "l": ("l", "liter", "liters", "litre", "litres"),
+            "gallon": ("gal", "gallon", "gallons"),
+            "ms": ("ms", "millisecond", "milliseconds"),
+            "s": ("s", "sec", "secs", "second", "seconds"),
+            "min": ("min", "mins", "minute", "minutes"),
+            "h": ("h", "hr", "hrs", "hour", "hours"),
+            "day": ("day", "days"),
+            "week": ("week", "weeks"),
+            "month": ("month", "months"),
+            "year": ("year", "years", "yr", "yrs"),
+            "am": ("am", "a.m"),
+            "pm": ("pm", "p.m"),
+            "kb": ("kb", "kilobyte", "kilobytes"),
+            "mb": ("mb", "megabyte", "megabytes"),
+            "gb": ("gb", "gigabyte", "gigabytes"),
+            "tb": ("tb", "terabyte", "terabytes"),
+            "kw": ("kw", "kilowatt", "kilowatts"),
+            "kwh": ("kwh",),
+            "watt": ("w", "watt", "watts"),
+            "km/h": ("km/h", "kmh", "kph"),
+            "mph": ("mph",),
+        }
+    ),
+    "dollar": _DOLLARS,
+    "dollars": _DOLLARS,
+    "buck": _DOLLARS,
+    "bucks": _DOLLARS,
+    **DEGREE_SCALES,
+    **CURRENCY_SYMBOLS,
+}
+
+# Written before a number without a space ("USD36").
+UNIT_PREFIXES = ("usd", "eur", "gbp", "jpy", "cny", "inr", "chf", "cad", "aud")
+
+POWERS_OF_TEN = {"k": 3, "thousand": 3, "mn": 6, "million": 6, "bn": 9, "billion": 9, "trillion": 12}
+
+
+def _words(*lines: str) -> tuple[str, ...]:
+    return tuple(word for line in lines for word in line.split())
+
+
+# "one" is left out: in running text it is a pronoun more often than a number.
+NUMBER_WORDS = {
+    word: value
+    for value, word in enumerate(
+        _words(
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen",
+            "fifteen sixteen seventeen eighteen nineteen twenty",
+        )
+    )
+    if word != "one"
+}
+
+NEGATIONS = frozenset(
+    _words(
+        "not no never neither nor without non instead except",
+        "nicht kein keine pas não nunca jamais",
+    )
+)
+NEGATING_CHARACTERS = frozenset("不没沒未非无無")
+
+# They may stand between a negation and what it negates.
+LINKING_WORDS = frozenset(
+    _words(
+        "a an the to of by in fact be been being is equal exactly currently actually really quite precisely",
+        "yet any longer at all on for from with as my your our this that es est ist ein eine un une",
+    )
+)
+
+# After the apostrophe of a contraction; "n't" is read as "not".
+CONTRACTION_TAILS = frozenset(_words("s m d ll re ve"))
+CONTRACTED = {"ca": "can", "wo": "will", "sha": "shall"}
+
+YES_WORDS = frozenset(_words("yes yeah yep true correct"))
+NO_WORDS = frozenset(_words("no nope false incorrect"))
+PRONOUNS = frozenset(_words("i it you we they he she that this there"))
+
+# As stems: "does" is "doe".
+STOP_WORDS = frozenset(
+    _words(
+        "a about all also am an and are as at be been being but by can could did do doe for from had has",
+        "have he her here him his i if in into is it its just me my no not of on or our she should so than",
+        "that the their them then there these they this to too very was we were what when where which who",
+        "will with would yes you your",
+    )
+)
+
+# They say that a call worked, not what it found.
+STATUS_WORDS = frozenset(
+    _words(
+        "ok okay success successful succeeded done complete completed",
+        "true false none null error failed",
+    )
+)

@@ -1,0 +1,389 @@
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentic_bayes.evidence.reference import ReferenceJudge
+from agentic_bayes.evidence.score import Grader, Score, Unscored
+from agentic_bayes.records.model import Conversation
+
+RIGHT = 0.7
+WRONG = 0.3
+
+
+def judge(reference, answer, query="?"):
+    conversation = Conversation(
+        session_id="s",
+        assistant_id="a",
+        error="crashed" if answer is None else None,
+        conversation=[{"qa_id": "q", "query": query, "assistant": answer, "ground_truth_assistant": reference}],
+    )
+    return ReferenceJudge().grade(conversation, 0)
+
+
+def value(reference, answer, query="?"):
+    return judge(reference, answer, query).value
+
+
+def test_the_judge_is_a_grader_with_a_name_and_a_version():
+    """It fulfils the grader protocol, and two of them are equal."""
+    assert isinstance(ReferenceJudge(), Grader)
+    assert (ReferenceJudge().name, ReferenceJudge().identity) == ("answer", "reference-judge/1")
+    assert ReferenceJudge() == ReferenceJudge()
+
+
+def test_public_conversations_are_right_but_for_one_turn(shared_data):
+    """In the public file only conversation 3's first turn (53 where 42 is right) is wrong."""
+    path = shared_data("fair_forge_dataset_agentic.json")
+    conversations = [Conversation.model_validate(c) for c in json.loads(path.read_text(encoding="utf-8"))]
+    grades = {
+        (c.session_id, turn.qa_id): ReferenceJudge().grade(c, position)
+        for c in conversations
+        for position, turn in enumerate(c.conversation)
+    }
+    wrong = grades.pop(("agentic_eval_session3", "q1_math"))
+    assert wrong.value < WRONG
+    assert "42" in wrong.reason
+    assert len(grades) == 8
+    assert all(grade.value >= RIGHT for grade in grades.values())
+
+
+def test_answers_of_the_metric_page_are_right():
+    """A bare number as reference is right in a sentence."""
+    assert value("8", "The result is 8.", "What is 5 + 3?") == 0.9
+    assert value("25", "100 divided by 4 is 25.", "What is 100 / 4?") == 0.9
+
+
+@pytest.mark.parametrize("reference", [None, "", "  \n"])
+def test_no_reference_is_unscored(reference):
+    """Without a reference there is nothing to compare with, and no zero."""
+    assert judge(reference, "42") == Unscored("no reference answer")
+
+
+def test_no_recorded_answer_is_unscored():
+    """An agent that crashed gave no wrong answer."""
+    assert judge("42", None) == Unscored("no answer was recorded")
+
+
+def test_a_blank_answer_is_zero():
+    """Saying nothing is wrong."""
+    assert judge("42", " \n") == Score(0.0, "The answer is blank.")
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("Paris", "PARIS."),
+        ("Straße", "STRASSE"),
+        ("café", "cafe\u0301"),
+        ("42", "４２"),
+        ("42", "٤٢"),
+        ("**42**", "`42`"),
+        ("1,234.5", "1234.50"),
+        ("1 234", "1,234"),
+        ("1\u202f234,5", "1,234.5"),
+        ("1.234.567", "1 234 567"),
+        ("1'234.5", "1_234.5"),
+        ("12,34,567", "1234567"),
+        ("1,5", "1.5"),
+        ("0,125", "0.125"),
+        (".5", "0.50"),
+        ("1.5e3", "1500"),
+        ("2e-3", "0.002"),
+        ("18°C", "18 °C"),
+        ("18°C", "18℃"),
+        ("18°C", "18 degrees Celsius"),
+        ("18 C", "18 degrees centigrade"),
+        ("$36", "36 dollars"),
+        ("$36", "36 USD"),
+        ("USD36", "US$ 36"),
+        ("USD 36", "$36"),
+        ("minus $5", "-$5"),
+        ("€5", "5 euros"),
+        ("10%", "10 percent"),
+        ("10 %", "10 per cent"),
+        ("32.40", "32.4"),
+        ("\u22125", "-5"),
+        ("-$5", "$-5"),
+        ("minus 5 °C", "-5°C"),
+        ("$5 million", "$5,000,000"),
+        ("10k", "10,000"),
+        ("seven", "7"),
+        ("Twelve nights", "12 nights"),
+        ("one", "1"),
+        ("½", "1/2"),
+        ("10am", "10 a.m."),
+        ("is not valid", "isn't valid"),
+        ("We cannot.", "We can't"),
+        ("5-star", "5 stars"),
+        ("東京", "東京。"),
+    ],
+)
+def test_the_same_said_in_another_form_is_one(reference, answer):
+    """Case, Unicode forms, separators, spellings of units and number words do not matter."""
+    assert value(reference, answer) == value(answer, reference) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("18°C", "18°F"),
+        ("18°C", "It is 18 degrees Fahrenheit."),
+        ("$5", "€5"),
+        ("$5", "5 pounds"),
+        ("5 km", "5 miles"),
+        ("10:30 am", "10:30 pm"),
+        ("30 days", "30 months"),
+        ("10%", "10 dollars"),
+    ],
+)
+def test_two_units_that_differ_are_a_mismatch(reference, answer):
+    """The right number in another recognised unit is wrong."""
+    assert value(reference, answer) < WRONG
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [("18°C", "It is 18."), ("18", "18°C"), ("$5", "5"), ("10:30", "at 10:30 AM"), ("18°C", "18 degrees")],
+)
+def test_a_missing_unit_is_no_mismatch(reference, answer):
+    """A number without its unit is accepted, on either side."""
+    assert RIGHT <= value(reference, answer) <= 0.9
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("3", "30"),
+        ("4", "The answer is 42"),
+        ("1.5", "15"),
+        ("1,234", "1.234"),
+        ("-5", "5"),
+        ("2024-05-03", "2024-05-04"),
+        ("10:30", "10:45"),
+        ("ORD-1042", "ORD-1043"),
+        ("1042", "ORD-1042"),
+        ("192.168.0.1", "192.168.0.10"),
+        ("10²", "102"),
+        ("2½", "21/2"),
+        ("42", "4 2"),
+        ("The total is 42 and the change 8", "The total is 42"),
+    ],
+)
+def test_numbers_and_codes_are_compared_as_a_whole(reference, answer):
+    """Part of a number, another date or another code is wrong."""
+    assert value(reference, answer) < WRONG
+
+
+def test_a_reference_inside_a_longer_answer_is_right_but_verbose():
+    """A contained reference scores .9, below an equal answer."""
+    assert value("Paris", "The capital of France is Paris, on the Seine.") == 0.9
+    assert value("ORD-1042", "Your order (ORD-1042) ships today.") == 0.9
+    assert value("2024-05-03", "It was on 2024-05-03.") == 0.9
+    assert value("art", "The party starts") < WRONG
+
+
+def test_missing_numbers_are_named():
+    """The reason names the numbers that the answer lacks and a number in another unit that it has."""
+    grade = judge("You pay 32.40 and save 3.60", "You pay 32.40")
+    assert grade.value < WRONG
+    assert "3.6" in grade.reason
+    assert "32.4" not in grade.reason
+    assert "given: 18 fahrenheit" in judge("18°C", "18°F").reason
+
+
+def test_extra_numbers_are_no_error():
+    """All numbers of the reference are there, and others do not hurt."""
+    reference = "First, 3 items at $12 each is $36. With a 10% discount, you pay $32.40."
+    query = "If I buy 3 items at $12 each and have a 10% discount, what's the total?"
+    assert value(reference, "3 × $12 = $36, minus 10% ($3.60): $32.40, or 2 × $16.20", query) >= RIGHT
+
+
+def test_numbers_of_the_query_do_not_decide():
+    """Repeating the query's numbers earns nothing, and lacking them costs nothing."""
+    assert value("15 + 27 equals 42.", "15 + 27 is 53", "What is 15 + 27?") < WRONG
+    assert value("15 + 27 equals 42.", "42", "What is 15 + 27?") >= RIGHT
+    assert value("5", "3", "Which is larger, 3 or 5?") < WRONG
+    assert value("5", "5 is", "Which is larger, 3 or 5?") >= RIGHT
+
+
+def test_words_grade_up_an_answer_with_all_numbers():
+    """With the numbers complete the score grows from .7 to .9 with the words."""
+    reference, query = "The hotel costs 240 euros with breakfast included", "How much?"
+    few = value(reference, "240", query)
+    some = value(reference, "240 for the hotel", query)
+    most = value(reference, "With breakfast included the hotel costs 240 euros", query)
+    assert RIGHT <= few < some < most <= 0.9
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("42", "not 42"),
+        ("42", "It isn't 42."),
+        ("42", "15 + 27 is not equal to 42"),
+        ("42", "The answer is 53, not 42."),
+        ("The ticket is refundable.", "The ticket is not refundable."),
+        ("The ticket is not refundable.", "The ticket is refundable."),
+        ("refundable", "It is non-refundable"),
+        ("You can cancel", "You cannot cancel"),
+        ("Breakfast is included", "Breakfast isn't included"),
+        ("可退款", "不可退款"),
+        ("reembolsable", "no es reembolsable"),
+    ],
+)
+def test_a_direct_negation_is_wrong(reference, answer):
+    """A reference that the answer negates, or affirms where it is negated, is wrong."""
+    assert value(reference, answer) < WRONG
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("42", "It is not 41 but 42."),
+        ("42", "Not 41. 42!"),
+        ("Refunds are not available", "No refunds are available"),
+        ("It is not included", "It isn't included in the price"),
+        ("Paris", "It is not only big, it is Paris"),
+    ],
+)
+def test_another_negation_does_not_count_against_the_answer(reference, answer):
+    """A negation of something else, or the same one in another place, is no contradiction."""
+    assert value(reference, answer) >= RIGHT
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "right"),
+    [
+        ("Yes", "Yes, you can.", True),
+        ("Yes.", "yes", True),
+        ("Yes", "No, you cannot.", False),
+        ("No", "No.", True),
+        ("No", "You cannot cancel the booking.", True),
+        ("Yes", "You can cancel the booking.", True),
+        ("Yes", "You cannot cancel the booking.", False),
+        ("No", "You can cancel the booking.", False),
+        ("No", "I don't know.", False),
+        ("Yes", "Perhaps.", False),
+        ("True", "That is true.", True),
+        ("False", "That is true.", False),
+        ("Yes, you can cancel it.", "No, it cannot be cancelled.", False),
+        ("No, it is too late.", "No, it is too late now.", True),
+    ],
+)
+def test_yes_and_no_are_compared_by_polarity(reference, answer, right):
+    """A yes/no reference wants the same polarity, said or implied by the words of the query."""
+    score = value(reference, answer, "Can I cancel the booking?")
+    assert score >= RIGHT if right else score < WRONG
+
+
+def test_words_decide_where_there_are_no_numbers():
+    """Half of the key words is not enough, and a wrong key word in a short reference is wrong."""
+    assert value("partly cloudy", "cloudy") == 0.45
+    assert value("The capital is Paris", "The capital is Lyon", "What is the capital of France?") == 0
+    assert value("partly cloudy and mild", "mild, and partly cloudy") == 0.9
+    assert value("partly cloudy and mild", "partly cloudy and cold") < RIGHT
+    assert value("A+", "A-") < WRONG
+
+
+def test_one_counts_as_a_number_only_where_it_can_be_nothing_else():
+    """The word "one" answers the reference 1, but in a reference it is a pronoun."""
+    assert value("1", "There is one item.") >= RIGHT
+    assert value("Take the red one", "Take the red") >= 0.45
+    assert value("twenty-one", "20") < WRONG
+
+
+def test_scripts_without_spaces_are_compared_by_neighbouring_characters():
+    """Chinese, Japanese and Thai answers are found inside longer ones and told apart."""
+    assert value("東京", "日本の首都は東京です。") == 0.9
+    assert value("東京", "大阪です。") == 0
+    assert value("京東", "東京") < WRONG
+    assert value("กรุงเทพ", "เมืองหลวงคือกรุงเทพ") == 0.9
+    assert value("42元", "价格是42元。") == 0.9
+
+
+def test_texts_without_words_are_compared_as_they_are():
+    """Emoji and punctuation can be a reference, too."""
+    assert value("👍", "👍 👍") == 0.9
+    assert value("👍", "👎") == 0
+    assert value("?!", "? !") == 1.0
+
+
+def test_the_order_of_interactions_and_other_turns_do_not_matter():
+    """Only the turn itself is looked at."""
+    turns = [
+        {"qa_id": str(i), "query": "?", "assistant": a, "ground_truth_assistant": "42"}
+        for i, a in enumerate(["42", "1"])
+    ]
+    forward = Conversation(session_id="s", assistant_id="a", conversation=turns)
+    backward = Conversation(session_id="s", assistant_id="a", conversation=turns[::-1])
+    assert ReferenceJudge().grade(forward, 0) == ReferenceJudge().grade(backward, 1)
+
+
+texts = st.one_of(
+    st.text(max_size=40),
+    st.text(alphabet="0123456789.,:/'-+$€%° aomnot\n", max_size=40),
+    st.lists(
+        st.sampled_from(
+            ["not", "42", "1 234", "$", "°C", "isn't", "no", "yes", "one", "twenty", "1,5", "ORD-1", "不", "."]
+        ),
+        max_size=8,
+    ).map(" ".join),
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(texts, texts, texts)
+def test_any_text_is_judged(reference, answer, query):
+    """No text raises, and the result is a score in [0, 1] or the lack of a reference."""
+    grade = judge(reference, answer, query)
+    assert isinstance(grade, Score if reference.strip() else Unscored)
+    assert grade == judge(reference, answer, query)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts.filter(str.strip), texts)
+def test_an_answer_equal_to_its_reference_is_one(text, query):
+    """The reference itself is always right, also in other white space."""
+    assert value(text, text, query) == 1.0
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.decimals(0, 10**9, places=2), st.integers(0, 10**6))
+def test_numbers_are_equal_by_value_in_every_notation(amount, other):
+    """A number written with separators is the same number, and another one is not."""
+    grouped = f"{amount:,.2f}"
+    spaced = grouped.replace(",", " ")
+    continental = spaced.replace(".", ",")
+    assert value(str(amount), grouped) == value(str(amount), spaced) == value(str(amount), continental) == 1.0
+    assert (value(str(amount), f"It is {other}.") >= RIGHT) == (amount == other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1" * 200_000,
+        "1," * 100_000,
+        "1" + " 234" * 50_000,
+        "1" + ",234" * 50_000,
+        " " * 200_000 + "1",
+        "." * 50_000 + "5",
+        "$" * 50_000 + "5",
+        "-" * 50_000 + "5",
+        "not " * 12_000 + "42",
+        "a'" * 25_000,
+        "1-" * 25_000,
+        "a " * 25_000,
+        "ก" * 50_000,
+        "不" * 50_000,
+        "\u0301" * 50_000,
+    ],
+    ids=lambda text: repr(text[:6]),
+)
+def test_long_texts_take_linear_time(text):
+    """Long texts of the worst kinds, as reference, answer and query, are judged in seconds."""
+    begin = time.perf_counter()
+    judge(text[: len(text) // 2] + " b", text, text[:1000])
+    assert time.perf_counter() - begin < 20
