@@ -108,6 +108,27 @@ def _counts(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> tuple[Floats, Floats, N
     return trials, successes, ks
 
 
+def _draw(n: Floats, marked: Floats, k: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Probabilities that k of n items, drawn without replacement, hold none and at least one of the marked ones.
+
+    With m marked items, none is the product Π_{j<k} (n - m - j)/(n - j), where m and k may be exchanged: the shorter
+    product is taken. At least one is the sum over j of the probability that the first marked item is draw j: no
+    binomial coefficient is formed, and neither number is the small difference of large ones.
+    """
+    possible = k <= n
+    length, share = np.minimum(k, marked), np.maximum(k, marked)
+    none, some, j = np.ones(n.shape), np.zeros(n.shape), 0
+    smallest = np.finfo(np.float64).tiny
+    while np.any(active := possible & (j < length) & (none > smallest)):
+        left = np.where(active, n - j, 1)
+        some = np.where(active, some + none * (share / left), some)
+        none = np.where(active, none * (left - share) / left, none)
+        j += 1
+    none = np.where(none > smallest, none, 0.0)
+    some = np.where(none < 0.5, 1 - none, some)
+    return np.where(possible, none, np.nan), np.where(possible, some, np.nan)
+
+
 def pass_pow_k(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> Floats:
     """Unbiased pass^k of tasks with c successes in n trials.
 
@@ -128,27 +149,12 @@ def pass_pow_k(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> Floats:
     InvalidArgument
         If counts are not whole numbers with 0 ≤ c ≤ n, or k is not an integer ≥ 1.
 
-    Notes
-    -----
-    Computed as Π_{j<k} (c - j)/(n - j), or as the equal Π_{j<n-c} (n - k - j)/(n - j) where that is the
-    shorter product, so that no binomial coefficient is formed.
-
     References
     ----------
     Yao et al. (2024), tau-bench, arXiv:2406.12045.
     """
     trials, successes, ks = _counts(n, c, k)
-    failures = trials - successes
-    # both products have factors (top - j)/(n - j); each cell takes the shorter one
-    short = ks <= failures
-    length = np.where(short, ks, failures)
-    top = np.where(short, successes, trials - ks)
-    possible = ks <= trials
-    out = np.ones(trials.shape)
-    for j in range(int(length[possible].max(initial=0))):
-        active = possible & (j < length)
-        out = np.where(active, out * np.clip(top - j, 0, None) / np.where(active, trials - j, 1), out)
-    return np.where(possible, out, np.nan)
+    return _draw(trials, trials - successes, ks)[0]
 
 
 def pass_at_k(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> Floats:
@@ -171,24 +177,12 @@ def pass_at_k(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> Floats:
     InvalidArgument
         If counts are not whole numbers with 0 ≤ c ≤ n, or k is not an integer ≥ 1.
 
-    Notes
-    -----
-    Computed as Σ_{j<k} P(the first success is draw j), or as the equal sum with c and k exchanged where that is the
-    shorter one: all terms are ≥ 0, so that a small value keeps its digits.
-
     References
     ----------
     Chen et al. (2021), Evaluating Large Language Models Trained on Code, arXiv:2107.03374.
     """
     trials, successes, ks = _counts(n, c, k)
-    length, share = np.minimum(ks, successes), np.maximum(ks, successes)
-    possible = ks <= trials
-    out = np.zeros(trials.shape)
-    for j in range(int(length[possible].max(initial=0))):
-        active = possible & (j < length)
-        left = np.where(active, trials - j, 1)
-        out = np.where(active, out + (1 - out) * np.minimum(share / left, 1), out)
-    return np.where(possible, out, np.nan)
+    return _draw(trials, successes, ks)[1]
 
 
 def plugin_pass_pow_k(p: ArrayLike, k: ArrayLike) -> Floats:

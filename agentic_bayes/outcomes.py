@@ -2,7 +2,7 @@
 
 Dims ``(agent, task)``; integer variables ``successes``, ``trials``, ``unscored`` and ``errored`` (the part of
 ``unscored`` that is due to a crashed agent); attributes say what was counted: ``unit``, ``indicator``,
-``threshold``, ``tool_threshold``, ``judge``, ``source``.
+``threshold``, ``tool_threshold``, ``judge``, ``source``, and ``tool_rubric`` where tool verdicts were looked at.
 """
 
 from __future__ import annotations
@@ -177,6 +177,8 @@ def count_outcomes(
         "errors": errors,
         "left_out": left_out,
     }
+    if indicator in ("tools", "joint"):
+        attrs["tool_rubric"] = "; ".join(sorted({row.tool_rubric for row in evidence.rows}))
     ds = dataset_from_counts(counts, attrs)
     return _with_bounds(ds) if errors == "bounds" else ds
 
@@ -333,7 +335,7 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
 
 
 # what two sets of outcomes must share to be counted together
-SHARED = ("unit", "indicator", "threshold", "tool_threshold", "judge", "errors")
+SHARED = ("unit", "indicator", "threshold", "tool_threshold", "judge", "tool_rubric", "errors")
 
 
 def combine_outcomes(

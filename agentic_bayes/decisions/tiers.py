@@ -124,6 +124,7 @@ def classify(
     """
     if table not in TIERS:
         raise UnknownName("table", table, TIERS)
+    k = numerics.check_k(k)
     names = ("pass_at_1", "pass_pow_3") if table == "paper" else ("pass_at_k", "pass_pow_k")
     typed = {
         "pass_at_1": pass_at_1,
@@ -135,10 +136,12 @@ def classify(
     if est is not None:
         if given:
             raise InvalidArgument(f"give an estimate or typed-in values, not both (got {', '.join(given)})")
-        at_k, pow_k = (1, 3) if table == "paper" else (numerics.check_k(k), numerics.check_k(k))
+        at_k, pow_k = (1, 3) if table == "paper" else (k, k)
         at = est.metric_draws(agent, metric="pass_at_k", k=at_k, estimand=estimand)
         power = est.metric_draws(agent, metric="pass_pow_k", k=pow_k, estimand=estimand)
     else:
+        if agent is not None:
+            raise InvalidArgument(f"an agent needs an estimate, got agent {agent!r} without one")
         if set(given) != set(names):
             raise InvalidArgument(
                 f"table {table!r} needs an estimate, or {names[0]} and {names[1]}; got {', '.join(given) or 'neither'}"

@@ -59,7 +59,7 @@ def log_likelihood_table(
 def _tasks_above(values: Array, size: Array) -> Array:
     """How many tasks have a value above j, for j = 0, 1, …, max - 1."""
     counts = np.bincount(values, weights=size, minlength=int(values.max()) + 1)
-    return counts[::-1].cumsum()[::-1][1:]
+    return np.asarray(counts[::-1].cumsum()[::-1][1:])
 
 
 def _product(above: Array, log_share: Array, rho: Array, one_minus_rho: Array) -> Array:
@@ -88,7 +88,7 @@ def _rising(log_part: Array, length: int, rho: Array) -> Array:
     direct = gammaln(small + length) - gammaln(small) + length * log_rho
     series = (large + length - 0.5) * np.log1p(length / large) - length + length * log_part
     series += _stirling(large + length) - _stirling(large)
-    return np.where(a < STIRLING_FROM, direct, series)
+    return np.asarray(np.where(a < STIRLING_FROM, direct, series))
 
 
 def _stirling(a: Array) -> Array:

@@ -79,13 +79,13 @@ class ConjugatePosterior:
     def aggregate(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Stats:
         """Statistics of the mean over the scored tasks, or of the pooled success probability."""
         scored = self.counts.scored[agent]
+        if estimand == "tasks" and not scored.any():
+            return nothing_scored()
         if self.pool_tasks:
             a, b = (parameter[agent, :1] for parameter in self._parameters)
             stats = self._closed_form(a, b, metric, k, n_tasks=int(scored.sum()))
             mean, sd, median, lower, upper = (float(getattr(stats, name)[0]) for name in STATISTICS)
             return Stats(mean, sd, median, lower, upper, stats.n_tasks)
-        if not scored.any():
-            return nothing_scored()
         a, b = (parameter[agent, scored] for parameter in self._parameters)
         mean = float(mean_of_metric(a, b, metric, k).mean())
         draws = self.draws(agent, estimand, metric, k)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, assert_never, get_args
+from typing import TYPE_CHECKING, Any, Self, assert_never, get_args
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, no
 from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.diagnostics import Diagnostics
+from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.frequentist import Estimator, FrequentistEstimate
 from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.posterior import (
@@ -30,6 +31,10 @@ from agentic_bayes.estimation.posterior import (
     Posterior,
     Stats,
 )
+from agentic_bayes.estimation.prior import Prior
+from agentic_bayes.estimation.quadrature import GridFit, fit_agents
+from agentic_bayes.estimation.settings import Engine, Method, Settings, check_choice, check_ks
+from agentic_bayes.estimation.storage import read_groups, write_groups
 from agentic_bayes.formatting import Metric, format_interval, format_number, html_table, metric_name, plural
 from agentic_bayes.outcomes import check_outcomes
 
@@ -37,28 +42,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["Estimate", "Settings", "estimate"]
+__all__ = ["Estimate", "estimate"]
 
-Method = Literal["frequentist", "conjugate", "hierarchical"]
-Engine = Literal["auto", "pymc"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 LARGEST_P = 10**7  # draws × agents × tasks that `to_arviz` is willing to make
 PACKAGES = ("agentic-bayes", "numpy", "scipy", "xarray", "pymc", "nutpie", "arviz")
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How an estimate was asked for; see `estimate`."""
-
-    method: Method
-    k: tuple[int, ...]
-    ci_prob: float
-    ci_kind: CIKind
-    engine: Engine
-    estimator: Estimator
-    pool_agents: bool
-    pool_tasks: bool
-    random_seed: int
 
 
 def estimate(
@@ -70,6 +58,7 @@ def estimate(
     ci_kind: CIKind = "eti",
     engine: Engine = "auto",
     estimator: Estimator = "unbiased",
+    prior: Prior | None = None,
     pool_agents: bool = True,
     pool_tasks: bool = False,
     random_seed: int = 0,
@@ -89,11 +78,14 @@ def estimate(
         Probability of the intervals, strictly between 0 and 1.
     ci_kind : {"eti", "hdi"}
         Equal-tailed or highest-density (narrowest) intervals. The frequentist method has "eti" only.
-    engine : {"auto", "pymc"}
-        What computes the hierarchical posterior. ``auto`` is ``pymc``; the other methods need none.
+    engine : {"auto", "quadrature", "pymc"}
+        What computes the hierarchical posterior: exactly and in milliseconds (``quadrature``, which ``auto`` is), or by
+        NUTS (``pymc``). The other methods need none.
     estimator : {"unbiased", "plugin"}
         For the frequentist method: 1 - C(n-c,k)/C(n,k) and C(c,k)/C(n,k) per task, or the pooled rate put into the
         formulas.
+    prior : Prior, optional
+        Priors other than the default ones.
     pool_agents : bool
         For the hierarchical method: agents share strength.
     pool_tasks : bool
@@ -123,52 +115,24 @@ def estimate(
     3      0.33  0.059  0.707
     """
     settings = Settings(
-        method=_choice("method", method, get_args(Method)),
-        k=_check_ks(k),
-        ci_prob=numerics.check_probability(ci_prob, "ci_prob", open_ends=True),
-        ci_kind=_choice("ci_kind", ci_kind, get_args(CIKind)),
-        engine=_choice("engine", engine, get_args(Engine)),
-        estimator=_choice("estimator", estimator, get_args(Estimator)),
-        pool_agents=_flag("pool_agents", pool_agents),
-        pool_tasks=_flag("pool_tasks", pool_tasks),
-        random_seed=_check_seed(random_seed),
+        method=method,
+        k=check_ks(k),
+        ci_prob=ci_prob,
+        ci_kind=ci_kind,
+        engine=engine,
+        estimator=estimator,
+        prior=Prior() if prior is None else prior,
+        pool_agents=pool_agents,
+        pool_tasks=pool_tasks,
+        random_seed=random_seed,
     )
-    if method == "frequentist" and ci_kind == "hdi":
-        raise InvalidArgument("ci_kind must be 'eti' for the frequentist method (it has no density), got 'hdi'")
     checked = check_outcomes(outcomes)
-    if settings.method != "hierarchical":
+    if settings.method != "hierarchical" or settings.engine != "pymc":
         return Estimate(checked, settings)
     from agentic_bayes.estimation import mcmc
 
-    fit = mcmc.fit(checked, pool_agents=settings.pool_agents, random_seed=settings.random_seed)
+    fit = mcmc.fit(checked, pool_agents=settings.pool_agents, prior=settings.prior, random_seed=settings.random_seed)
     return Estimate(checked, settings, draws=fit.posterior, sample_stats=fit.sample_stats, diagnostics=fit.diagnostics)
-
-
-def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:
-    if value not in allowed:
-        raise UnknownName(name, value, allowed)
-    return value
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidArgument(f"{name} must be True or False, got {value!r}")
-    return value
-
-
-def _check_ks(k: object) -> tuple[int, ...]:
-    if isinstance(k, str) or not isinstance(k, Iterable):
-        return (numerics.check_k(k),)
-    ks = sorted({numerics.check_k(value) for value in k})
-    if not ks:
-        raise InvalidArgument("k must hold at least one integer ≥ 1, got none")
-    return tuple(ks)
-
-
-def _check_seed(seed: object) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
-        raise InvalidArgument(f"random_seed must be an integer ≥ 0, got {seed!r}")
-    return int(seed)
 
 
 def installed_versions() -> dict[str, str]:
@@ -182,7 +146,7 @@ def installed_versions() -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Estimate:
     """Estimates of pass@k and pass^k for every agent, with what is needed to trust and reproduce them.
 
@@ -193,11 +157,14 @@ class Estimate:
     settings : Settings
         How it was asked for.
     draws, sample_stats : xarray.Dataset or None
-        The sampler's draws of ``mu`` and ``rho``, dims (chain, draw, agent), and its account of them.
+        A sampler's draws of ``mu`` and ``rho``, dims (chain, draw, agent), and its account of them; None where the
+        posterior is exact.
     diagnostics : Diagnostics or None
         Whether the sampler's draws may be trusted; None where nothing was sampled.
     versions : dict
         Of Python and the packages that made it.
+    grids : GridFit or None
+        The exact engine's posterior grids; made where they are needed and not given.
     """
 
     outcomes: xr.Dataset
@@ -206,6 +173,7 @@ class Estimate:
     sample_stats: xr.Dataset | None = None
     diagnostics: Diagnostics | None = None
     versions: dict[str, str] = field(default_factory=installed_versions)
+    grids: GridFit | None = None
     counts: Counts = field(init=False)
     posterior: Posterior = field(init=False)
 
@@ -219,18 +187,19 @@ class Estimate:
             case "frequentist":
                 return FrequentistEstimate(self.counts, s.ci_prob, s.estimator)
             case "conjugate":
-                return ConjugatePosterior(self.counts, s.ci_prob, s.ci_kind, s.random_seed, s.pool_tasks)
-            case "hierarchical":
-                if self.draws is None:
-                    raise EstimateError("a hierarchical estimate needs draws of mu and rho")
-                return HierarchicalPosterior(
-                    self.counts,
-                    s.ci_prob,
-                    s.ci_kind,
-                    s.random_seed,
-                    self.draws["mu"].transpose("chain", "draw", "agent").values,
-                    self.draws["rho"].transpose("chain", "draw", "agent").values,
+                return ConjugatePosterior(
+                    self.counts, s.ci_prob, s.ci_kind, s.random_seed, s.pool_tasks, s.beta_prior()
                 )
+            case "hierarchical" if self.draws is not None:
+                mu, rho = (self.draws[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho"))
+                return HierarchicalPosterior(self.counts, s.ci_prob, s.ci_kind, s.random_seed, mu, rho)
+            case "hierarchical":
+                grids = self.grids
+                if grids is None:
+                    grids = fit_agents(self.counts, pool_agents=s.pool_agents, prior=s.prior or Prior())
+                    object.__setattr__(self, "grids", grids)
+                wanted = tuple((metric, k) for metric in METRICS for k in s.k)
+                return ExactPosterior(self.counts, s.ci_prob, s.ci_kind, s.random_seed, grids, wanted)
             case _:
                 assert_never(s.method)
 
@@ -269,7 +238,7 @@ class Estimate:
         -------
         Estimate
         """
-        return replace(self, settings=replace(self.settings, k=_check_ks(k)))
+        return replace(self, settings=replace(self.settings, k=check_ks(k)))
 
     def metric_draws(self, agent: str | None, *, metric: Metric, k: int, estimand: Estimand = "population") -> Array:
         """Posterior draws of one metric of one agent.
@@ -296,8 +265,8 @@ class Estimate:
             If an argument is not valid, or the method does not define the estimand or has no posterior.
         """
         index = self.agent_index(agent)
-        _choice("metric", metric, METRICS)
-        _choice("estimand", estimand, ("population", "tasks"))
+        check_choice("metric", metric, METRICS)
+        check_choice("estimand", estimand, ("population", "tasks"))
         numerics.check_k(k)
         if estimand not in self.posterior.estimands:
             defined = [name for name in self.posterior.estimands if name != "task"]
@@ -339,7 +308,7 @@ class Estimate:
         hierarchical = self.settings.method == "hierarchical"
         if hierarchical and most == 1 and (k > 1 or estimand != "population"):
             found.append("prior_driven")
-        if self.settings.method != "frequentist" and k > most:
+        if k > most and (self.settings.method != "frequentist" or self.settings.estimator == "plugin"):
             found.append("extrapolated")
         return tuple(found)
 
@@ -424,7 +393,7 @@ class Estimate:
                 flags.append("no_data")
                 note = "nothing was scored"
             elif key["k"] > trials[j]:
-                if self.settings.method == "frequentist" or np.isnan(stats.mean[j]):
+                if np.isnan(stats.mean[j]):
                     note = f"{plural(int(trials[j]), 'trial')}, fewer than {key['k']}"
                 else:
                     flags.append("extrapolated")
@@ -477,8 +446,9 @@ class Estimate:
                     for i, k in enumerate(self.settings.k):
                         values[:, :, a, e, i] = self.posterior.draws(a, estimand, metric, k).reshape(shape)
             variables[metric] = ((*dims, "estimand", "k"), values)
-        if self.draws is not None:
-            variables |= {name: self.draws[name].variable for name in ("mu", "rho")}
+        hyper = self._hyper_draws()
+        if hyper is not None:
+            variables |= {name: hyper[name].variable for name in ("mu", "rho")}
         if tasks:
             p = np.stack([self.posterior.task_draws(a).reshape(*shape, n_tasks) for a in range(n_agents)], axis=2)
             variables["p"] = ((*dims, "task"), p)
@@ -496,11 +466,21 @@ class Estimate:
             groups["sample_stats"] = self.sample_stats
         return _arviz.from_groups(groups, {"agentic_bayes": json.dumps(self._record())})
 
+    def _hyper_draws(self) -> xr.Dataset | None:
+        """Draws of μ and ρ, dims (chain, draw, agent), from a sampler or from the grids."""
+        if self.draws is not None or not isinstance(self.posterior, ExactPosterior):
+            return self.draws
+        import xarray as xr
+
+        shape, dims = (CHAINS, DRAWS, len(self.agents)), ("chain", "draw", "agent")
+        drawn = zip(("mu", "rho"), self.posterior.hyper_draws(), strict=True)
+        coords = {"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": np.asarray(self.agents, dtype=object)}
+        return xr.Dataset({name: (dims, values.reshape(shape)) for name, values in drawn}, coords=coords)
+
     def _record(self) -> dict[str, Any]:
         """Settings, versions and diagnostics, as plain JSON values."""
         return {
-            "format": FORMAT,
-            "settings": asdict(self.settings),
+            "settings": self.settings.record(),
             "versions": self.versions,
             "diagnostics": None if self.diagnostics is None else self.diagnostics.as_dict(),
             "not_converged": self.diagnostics is not None and not self.diagnostics.passed,
@@ -518,21 +498,8 @@ class Estimate:
         -------
         pathlib.Path
         """
-        import xarray as xr
-
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = target.with_name(f".{target.name}.writing")
-        try:
-            xr.Dataset(attrs={"agentic_bayes": json.dumps(self._record())}).to_netcdf(scratch, engine="h5netcdf")
-            groups = {"outcomes": self.outcomes, "draws": self.draws, "sample_stats": self.sample_stats}
-            for name, ds in groups.items():
-                if ds is not None:
-                    ds.to_netcdf(scratch, group=name, mode="a", engine="h5netcdf")
-            scratch.replace(target)
-        finally:
-            scratch.unlink(missing_ok=True)
-        return target
+        groups = {"outcomes": self.outcomes, "draws": self._hyper_draws(), "sample_stats": self.sample_stats}
+        return write_groups(Path(path), self._record(), groups)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -552,33 +519,26 @@ class Estimate:
         EstimateError
             If it is not such a file.
         """
-        import xarray as xr
-
         source = Path(path)
         if not source.is_file():
             raise EstimateError(no_such_file(source))
         try:
-            with xr.open_dataset(source, engine="h5netcdf") as root:
-                record = json.loads(root.attrs["agentic_bayes"])
-            found: dict[str, Any] = {"sample_stats": None, "draws": None}
-            for name in ("outcomes", "draws", "sample_stats"):
-                if name == "outcomes" or record["diagnostics"] is not None:
-                    with xr.open_dataset(source, engine="h5netcdf", group=name) as ds:
-                        found[name] = ds.load()
-        except (OSError, KeyError, ValueError) as error:
+            record, groups = read_groups(source)
+            settings, diagnostics = Settings.from_record(record["settings"]), record["diagnostics"]
+            # an exact posterior is made again from the counts, unless its prior was a function
+            exact = diagnostics is None and settings.prior is not None
+            return cls(
+                check_outcomes(groups["outcomes"]),
+                settings,
+                draws=None if exact else groups.get("draws"),
+                sample_stats=groups.get("sample_stats"),
+                diagnostics=None if diagnostics is None else Diagnostics(**diagnostics),
+                versions=record["versions"],
+            )
+        except EstimateError:
+            raise
+        except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
             raise EstimateError(f"{source}: not an estimate saved by agentic_bayes ({error})") from None
-        if record["format"] != FORMAT:
-            raise EstimateError(f"{source}: has format {record['format']!r}, this version reads {FORMAT!r}")
-        settings = record["settings"]
-        diagnostics = record["diagnostics"]
-        return cls(
-            check_outcomes(found["outcomes"]),
-            Settings(**{**settings, "k": tuple(settings["k"])}),
-            draws=found["draws"],
-            sample_stats=found["sample_stats"],
-            diagnostics=None if diagnostics is None else Diagnostics(**diagnostics),
-            versions=record["versions"],
-        )
 
     def __repr__(self) -> str:
         s, n = self.settings, self.counts
@@ -607,7 +567,6 @@ class Estimate:
         return html_table(header, rows, caption=repr(self))
 
 
-FORMAT = "agentic-bayes-estimate/1"
 COLUMNS = (
     *("agent", "task", "estimand", "metric", "k", *STATISTICS, "ci_kind", "ci_prob"),
     *("method", "estimator", "unit", "indicator", "n_tasks", "flags", "note"),

@@ -27,8 +27,8 @@ from agentic_bayes.estimation.posterior import (
 from agentic_bayes.estimation.quadrature import (
     AgentGrid,
     AgentLikelihood,
+    GridFit,
     PoolGrid,
-    RhoAxis,
     cubic_spline,
     logsumexp,
     spline_at,
@@ -53,10 +53,8 @@ class ExactPosterior:
         Of the intervals.
     random_seed : int
         For quantiles of `tasks` and `task` and for draws.
-    grids : list of AgentGrid
-        One per agent.
-    pool : PoolGrid or None
-        How agents share strength.
+    fit : GridFit
+        The posterior grids.
     wanted : tuple of (metric, k)
         What will be asked for; computed together.
     """
@@ -65,8 +63,7 @@ class ExactPosterior:
     ci_prob: float
     ci_kind: CIKind
     random_seed: int
-    grids: list[AgentGrid]
-    pool: PoolGrid | None
+    fit: GridFit
     wanted: tuple[tuple[Metric, int], ...]
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -89,7 +86,7 @@ class ExactPosterior:
     def aggregate(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Stats:
         """Statistics of a new task (`population`) or of the mean over the scored tasks (`tasks`)."""
         n_tasks = int(self.counts.scored[agent].sum())
-        grid = self.grids[agent]
+        grid = self.fit.agents[agent]
         if estimand == "population":
             table = self._power(grid, metric, 0, 0, k)
             mean, second = (float(np.sum(grid.weights * power)) for power in (table, table**2))
@@ -105,7 +102,7 @@ class ExactPosterior:
 
     def _tasks_moments(self, agent: int, metric: Metric, k: int) -> tuple[float, float]:
         """Mean and sd of the mean over tasks: the variance between nodes plus the one within."""
-        grid = self.grids[agent]
+        grid = self.fit.agents[agent]
         centre = np.zeros(grid.loglik.shape)
         within = np.zeros(grid.loglik.shape)
         for c, n, size in zip(*(part.tolist() for part in self.counts.groups(agent)), strict=True):
@@ -120,7 +117,7 @@ class ExactPosterior:
 
     def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
         """Statistics of every task, arrays of shape (tasks,); computed once per distinct (c, n)."""
-        grid = self.grids[agent]
+        grid = self.fit.agents[agent]
         c, n, place = self._pairs(agent)
         moments = np.array(
             [
@@ -154,7 +151,7 @@ class ExactPosterior:
     def _fine(self, agent: int) -> _FineGrid:
         key = agent, "fine"
         if key not in self._cache:
-            self._cache[key] = _FineGrid.of(self.grids[agent])
+            self._cache[key] = _FineGrid.of(self.fit.agents[agent])
         fine: _FineGrid = self._cache[key]
         return fine
 
@@ -177,12 +174,12 @@ class ExactPosterior:
         """Draws of θ and ρ, shape (draws, agents); agents that share strength belong together row by row."""
         count = CHAINS * DRAWS
         rng = np.random.default_rng([self.random_seed, 0])
-        theta, rho = np.empty((2, count, len(self.grids)))
-        m, tau = (None, None) if self.pool is None else _draw_pool(self.pool, rng, count)
-        for agent, grid in enumerate(self.grids):
+        theta, rho = np.empty((2, count, len(self.fit.agents)))
+        m, tau = (None, None) if self.fit.pool is None else _draw_pool(self.fit.pool, rng, count)
+        for agent, grid in enumerate(self.fit.agents):
             own = np.random.default_rng([self.random_seed, 1, agent])
             theta[:, agent] = _draw_theta(grid, own, count, m, tau)
-            rho[:, agent] = _draw_rho(grid, AgentLikelihood(self.counts, agent), own, theta[:, agent])
+            rho[:, agent] = _draw_rho(grid, self.fit.likelihoods[agent], own, theta[:, agent])
         return theta, rho
 
     def hyper_draws(self) -> tuple[Array, Array]:
@@ -272,7 +269,9 @@ class _FineGrid:
         cumulative *= grid.weights[:, matters].sum(axis=0) / cumulative[-1]
         theta = (axis.centre + axis.scale * np.sinh(x))[:, None]
         mu, one_minus_mu = np.exp(-np.logaddexp(0, -theta)), np.exp(-np.logaddexp(0, theta))
-        return cls(mu, one_minus_mu, grid.rho.rho[matters], grid.rho.one_minus_rho[matters], cumulative / cumulative[-1].sum())
+        return cls(
+            mu, one_minus_mu, grid.rho.rho[matters], grid.rho.one_minus_rho[matters], cumulative / cumulative[-1].sum()
+        )
 
 
 class _Distribution:
@@ -288,7 +287,7 @@ class _Distribution:
     def cdf(self, y: Array) -> Array:
         """P(metric ≤ y)."""
         columns = zip(self.values.T, self.cumulative.T, strict=True)
-        return np.sum([np.interp(y, values, mass) for values, mass in columns], axis=0)
+        return np.asarray(np.sum([np.interp(y, values, mass) for values, mass in columns], axis=0))
 
     def quantile(self, q: Array) -> Array:
         """Inverse of `cdf`, by the Illinois method from a bracket on a coarse table."""
@@ -297,21 +296,22 @@ class _Distribution:
         place = np.clip(np.searchsorted(table, q), 1, y.size - 1)
         low, high = y[place - 1], y[place]
         below, above = table[place - 1] - q, table[place] - q
+        side = np.zeros(q.shape, dtype=int)
         for step in range(100):
-            if np.all(high - low <= 1e-15 + 1e-14 * high):
-                break
             rise = above - below
             secant = np.where(rise > 0, low - below * (high - low) / np.where(rise > 0, rise, 1), (low + high) / 2)
-            # every third step halves the bracket, so that a flat stretch cannot stall it
-            middle = (low + high) / 2 if step % 3 == 2 else np.clip(secant, low, high)
-            error = self.cdf(middle) - q
+            # now and then halve the bracket, so that a flat stretch cannot stall it
+            point = (low + high) / 2 if step % 8 == 7 else np.clip(secant, low, high)
+            error = self.cdf(point) - q
+            if np.all((np.abs(error) < 1e-13) | (high - low <= 1e-15)):
+                return np.asarray(point)
             left = error < 0
-            # the end that stays is given half its error (Illinois)
-            above, below = np.where(left, above / 2, error), np.where(left, error, below / 2)
-            low, high = np.where(left, middle, low), np.where(left, high, middle)
-            if np.all(np.abs(error) < 1e-14):
-                return middle
-        return (low + high) / 2
+            # an end that stays for the second time counts for half (Illinois)
+            above = np.where(left, np.where(side < 0, above / 2, above), error)
+            below = np.where(left, error, np.where(side > 0, below / 2, below))
+            low, high = np.where(left, point, low), np.where(left, high, point)
+            side = np.where(left, -1, 1)
+        return np.asarray((low + high) / 2)
 
 
 def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
@@ -329,16 +329,14 @@ def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Ar
     return m, pool.tau[k]
 
 
-def _draw_theta(
-    grid: AgentGrid, rng: np.random.Generator, count: int, m: Array | None, tau: Array | None
-) -> Array:
+def _draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array | None, tau: Array | None) -> Array:
     """Draws of θ, given (m, τ) where agents share strength."""
     axis = grid.axis
     uniform, jitter = rng.random(count), rng.random(count) - 0.5
     if m is None or tau is None:
         mass = grid.weights.sum(axis=1)
         node = np.minimum(np.searchsorted(np.cumsum(mass), uniform * mass.sum()), axis.size - 1)
-        return axis.centre + axis.scale * np.sinh(axis.x[node] + axis.step * jitter)
+        return np.asarray(axis.centre + axis.scale * np.sinh(axis.x[node] + axis.step * jitter))
     out = np.empty(count)
     wide = tau >= 1.2 * axis.spacing_at(m)
     if wide.any():
@@ -358,15 +356,15 @@ def _draw_theta(
 
 def _draw_rho(grid: AgentGrid, likelihood: AgentLikelihood, rng: np.random.Generator, theta: Array) -> Array:
     """Draws of ρ given θ, from the likelihood at the nearest node of θ on fine cells of v."""
-    v = grid.rho.v
-    edges = np.linspace(max(v[0] - (v[1] - v[0]), 0.0), min(v[-1] + (v[-1] - v[-2]), likelihood.v_end), RHO_CELLS + 1)
-    middle = (edges[1:] + edges[:-1]) / 2
-    cells = RhoAxis.at(middle, np.full(middle.shape, np.log(edges[1] - edges[0])), likelihood.n_max)
+    v, (low, high) = grid.rho.v, likelihood.concentration.ends
+    edges = np.linspace(max(v[0] - (v[1] - v[0]), low), min(v[-1] + (v[-1] - v[-2]), high), RHO_CELLS + 1)
+    middle, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
+    cells = likelihood.concentration.at(middle, np.full(middle.shape, np.log(width)))
     table = likelihood(grid.axis.theta, cells) + cells.log_weight
     mass = np.exp(table - logsumexp(table, axis=1)[:, None])
     x = np.arcsinh((theta - grid.axis.centre) / grid.axis.scale)
     row = np.clip(np.round((x - grid.axis.x[0]) / grid.axis.step).astype(int), 0, grid.axis.size - 1)
     cumulative = np.cumsum(mass, axis=1)
     cell = np.minimum((cumulative[row] < rng.random(theta.size)[:, None]).sum(axis=1), RHO_CELLS - 1)
-    drawn = edges[cell] + (edges[1] - edges[0]) * rng.random(theta.size)
-    return np.clip(np.expm1(drawn) / likelihood.n_max, 1e-12, 1 - 1e-12)
+    drawn = edges[cell] + width * rng.random(theta.size)
+    return np.asarray(np.clip(likelihood.concentration.at(drawn, np.zeros(drawn.shape)).rho, 1e-12, 1 - 1e-12))

@@ -20,14 +20,16 @@ from typing import Any
 
 import numpy as np
 
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.betabinomial import log_likelihood_table
 from agentic_bayes.estimation.posterior import Array, Counts
+from agentic_bayes.estimation.prior import LogDensity, Prior
 
 __all__ = [
     "AgentGrid",
     "AgentLikelihood",
+    "GridFit",
     "PoolGrid",
-    "RhoAxis",
     "cubic_spline",
     "fit_agents",
     "logsumexp",
@@ -41,6 +43,7 @@ STEP = 0.11  # of x in θ = centre + scale·sinh(x)
 STEP_M, STEP_TAU = 0.22, 0.2
 HERMITE_NODES = 9
 TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
+LOG_KAPPA_RANGE = (-30.0, 30.0)
 
 
 def _softplus(x: Array) -> Array:
@@ -53,7 +56,7 @@ def logsumexp(values: Array, axis: int | None = None) -> Array:
     top = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
         out = np.log(np.sum(np.exp(values - top), axis=axis, keepdims=True)) + top
-    return np.squeeze(out, axis=axis) if axis is not None else out.reshape(())
+    return np.asarray(out.reshape(()) if axis is None else np.squeeze(out, axis=axis))
 
 
 def log_logistic(theta: Array) -> Array:
@@ -110,14 +113,16 @@ class Axis:
 
 @dataclass(frozen=True)
 class RhoAxis:
-    """Gauss-Legendre nodes of ρ in v = log(1 + n_max ρ).
+    """Nodes of ρ and their prior mass.
 
     Attributes
     ----------
+    v : ndarray, shape (nodes,)
+        Nodes in the coordinate in which they are regular; see `Concentration`.
     rho, one_minus_rho : ndarray, shape (nodes,)
         ρ and 1 - ρ.
     log_weight : ndarray, shape (nodes,)
-        Log of dρ.
+        Log of prior density times the width of the node.
     """
 
     v: Array
@@ -125,20 +130,64 @@ class RhoAxis:
     one_minus_rho: Array
     log_weight: Array
 
-    @classmethod
-    def over(cls, low: float, high: float, n_max: int, nodes: int) -> RhoAxis:
-        """Nodes between two values of v."""
-        x, w = _legendre(nodes)
-        v = (low + high) / 2 + (high - low) / 2 * x
-        return cls.at(v, np.log(w * (high - low) / 2), n_max)
 
-    @classmethod
-    def at(cls, v: Array, log_dv: Array, n_max: int) -> RhoAxis:
+@dataclass(frozen=True)
+class Concentration:
+    """The prior of ρ, or of κ = 1/ρ - 1, and the coordinate v in which its axis is laid out.
+
+    A prior of ρ is bounded at ρ = 0 and is laid out in v = log(1 + n_max ρ); one of κ may be singular there and is
+    laid out in v = log κ.
+
+    Attributes
+    ----------
+    n_max : int
+        Largest number of trials.
+    prior : Prior
+        Where `rho` or `kappa` may be given.
+    """
+
+    n_max: int
+    prior: Prior
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The range of v that the prior allows."""
+        density = self.prior.log_density("kappa")
+        if density is None:
+            return 0.0, float(np.log1p(self.n_max))
+        v = np.linspace(*LOG_KAPPA_RANGE, 1201)
+        allowed = np.flatnonzero(np.isfinite(density(np.exp(v))))
+        if allowed.size == 0:
+            raise InvalidArgument("the prior of kappa is zero everywhere between e^-30 and e^30")
+        low, high = (float(v[i]) for i in allowed[[0, -1]])
+        step = float(v[1] - v[0])
+        return _edge(density, low - step, low), _edge(density, high + step, high)
+
+    def over(self, low: float, high: float, nodes: int) -> RhoAxis:
+        """Gauss-Legendre nodes between two values of v."""
+        x, w = _legendre(nodes)
+        return self.at((low + high) / 2 + (high - low) / 2 * x, np.log(w * (high - low) / 2))
+
+    def at(self, v: Array, log_dv: Array) -> RhoAxis:
         """Given nodes v and log dv."""
-        rho = np.expm1(v) / n_max
+        kappa_density, rho_density = self.prior.log_density("kappa"), self.prior.log_density("rho")
+        if kappa_density is not None:
+            return RhoAxis(v, np.exp(-_softplus(v)), np.exp(-_softplus(-v)), log_dv + v + kappa_density(np.exp(v)))
+        rho = np.expm1(v) / self.n_max
         # 1 - ρ = ((1 + n_max) - e^v)/n_max, without cancellation where v nears its end
-        one_minus = -np.expm1(v - np.log1p(n_max)) * (1 + n_max) / n_max
-        return cls(v, rho, one_minus, log_dv + v - np.log(n_max))
+        one_minus = -np.expm1(v - np.log1p(self.n_max)) * (1 + self.n_max) / self.n_max
+        log_weight = log_dv + v - np.log(self.n_max)
+        return RhoAxis(v, rho, one_minus, log_weight if rho_density is None else log_weight + rho_density(rho))
+
+
+def _edge(density: LogDensity, outside: float, inside: float) -> float:
+    """The end of the support between two values of log κ, by bisection."""
+    if np.isfinite(density(np.exp(np.array(outside)))):
+        return inside
+    for _ in range(60):
+        middle = (outside + inside) / 2
+        outside, inside = (outside, middle) if np.isfinite(density(np.exp(np.array(middle)))) else (middle, inside)
+    return inside
 
 
 _LEGENDRE: dict[int, tuple[Array, Array]] = {}
@@ -162,7 +211,7 @@ class AgentGrid:
     rho : RhoAxis
         Nodes of ρ.
     loglik : ndarray, shape (θ nodes, ρ nodes)
-        Log likelihood plus log prior density of ρ.
+        Log likelihood.
     log_prior : ndarray, shape (θ nodes,)
         Log of the density that multiplies the likelihood of θ: the prior, or what the other agents say of it.
     """
@@ -176,7 +225,7 @@ class AgentGrid:
     def log_weights(self) -> Array:
         """Log posterior mass of every node, normalised."""
         mass = self.loglik + self.rho.log_weight + (self.log_prior + np.log(self.axis.spacing))[:, None]
-        return mass - logsumexp(mass)
+        return np.asarray(mass - logsumexp(mass))
 
     @cached_property
     def weights(self) -> Array:
@@ -185,7 +234,7 @@ class AgentGrid:
 
     @cached_property
     def log_marginal(self) -> Array:
-        """log L(θ): the likelihood with ρ integrated out, shape (θ nodes,)."""
+        """Log L(θ): the likelihood with ρ integrated out, shape (θ nodes,)."""
         return logsumexp(self.loglik + self.rho.log_weight, axis=1)
 
     @cached_property
@@ -202,12 +251,12 @@ class AgentGrid:
 class AgentLikelihood:
     """The likelihood table of one agent at any nodes."""
 
-    def __init__(self, counts: Counts, agent: int) -> None:
+    def __init__(self, counts: Counts, agent: int, prior: Prior) -> None:
         self.c, self.n, self.size = counts.groups(agent)
-        self.n_max = int(self.n.max(initial=1))
-        self.v_end = float(np.log1p(self.n_max))
+        self.concentration = Concentration(int(self.n.max(initial=1)), prior)
 
     def __call__(self, theta: Array, rho: RhoAxis) -> Array:
+        """Log likelihood at these nodes, shape (θ nodes, ρ nodes)."""
         log_mu, log_nu = -_softplus(-theta), -_softplus(theta)
         return log_likelihood_table(self.c, self.n, self.size, log_mu, log_nu, rho.rho, rho.one_minus_rho)
 
@@ -231,37 +280,54 @@ def _kept(nodes: Array, log_density: Array, ends: tuple[float, float]) -> tuple[
     return float(low), float(high)
 
 
-def _locate(likelihood: AgentLikelihood, log_prior: Callable[[Array], Array]) -> tuple[float, float, float, float]:
+def _widened(log_density: Array, now: tuple[float, float], ends: tuple[float, float]) -> tuple[float, float]:
+    """The range, half as wide again on a side where its end still holds mass."""
+    floor = log_density.max() - 0.8 * NEGLIGIBLE
+    more = (now[1] - now[0]) / 2
+    low = max(ends[0], now[0] - more) if log_density[0] > floor else now[0]
+    high = min(ends[1], now[1] + more) if log_density[-1] > floor else now[1]
+    return low, high
+
+
+def _locate(likelihood: AgentLikelihood, log_prior: LogDensity) -> tuple[float, float, float, float]:
     """Ranges of θ and v that hold all but a negligible part of one agent's posterior."""
-    theta_range, v_range = (-FARTHEST, FARTHEST), (0.0, likelihood.v_end)
-    for _ in range(20):
+    theta_ends, v_ends = (-FARTHEST, FARTHEST), likelihood.concentration.ends
+    theta_range, v_range = theta_ends, v_ends
+    for _ in range(40):
         theta = (theta_range[0] + theta_range[1]) / 2 + (theta_range[1] - theta_range[0]) / 2 * np.linspace(-1, 1, 49)
-        rho = RhoAxis.over(*v_range, likelihood.n_max, 24)
+        rho = likelihood.concentration.over(*v_range, 32)
         mass = likelihood(theta, rho) + log_prior(theta)[:, None] + rho.log_weight
-        new_theta = _kept(theta, logsumexp(mass, axis=1), theta_range)
-        new_v = _kept(rho.v, logsumexp(mass, axis=0), v_range)
-        shrunk = min(
-            (new_theta[1] - new_theta[0]) / (theta_range[1] - theta_range[0]),
-            (new_v[1] - new_v[0]) / (v_range[1] - v_range[0]),
-        )
+        by_theta, by_v = logsumexp(mass, axis=1), logsumexp(mass, axis=0)
+        wide = _widened(by_theta, theta_range, theta_ends), _widened(by_v, v_range, v_ends)
+        if wide != (theta_range, v_range):
+            theta_range, v_range = wide
+            continue
+        new_theta, new_v = _kept(theta, by_theta, theta_range), _kept(rho.v, by_v, v_range)
+        # until θ is resolved, the likelihood at its nodes says nothing about ρ
+        resolved = new_theta[1] - new_theta[0] > 0.25 * (theta_range[1] - theta_range[0])
+        if not resolved:
+            new_v = v_range
+        shrunk = min(_share(new_theta, theta_range), _share(new_v, v_range))
         theta_range, v_range = new_theta, new_v
-        if shrunk > 0.6:
+        if resolved and shrunk > 0.6:
             break
     return (*theta_range, *v_range)
 
 
-def _agent_grid(
-    likelihood: AgentLikelihood, log_prior: Callable[[Array], Array], log_prior_rho: Callable[[Array], Array], fine: float
-) -> AgentGrid:
+def _share(part: tuple[float, float], whole: tuple[float, float]) -> float:
+    return (part[1] - part[0]) / (whole[1] - whole[0])
+
+
+def _agent_grid(likelihood: AgentLikelihood, log_prior: LogDensity, fine: float) -> AgentGrid:
     """The likelihood table of one agent where its posterior under `log_prior` has mass."""
     low, high, v_low, v_high = _locate(likelihood, log_prior)
     nodes = max(RHO_NODES, 5 * (v_high - v_low))  # long tasks spread ρ over many orders of magnitude
-    rho = RhoAxis.over(v_low, v_high, likelihood.n_max, int(nodes * fine))
+    rho = likelihood.concentration.over(v_low, v_high, int(nodes * fine))
     step, position = STEP, 0
     for _ in range(4):
         centre, scale = likelihood.sharpest_scale(float(rho.rho[position]))
         axis = Axis.over(low, high, min(max(centre, low), high), scale, step=step / fine)
-        table = likelihood(axis.theta, rho) + log_prior_rho(rho.rho)
+        table = likelihood(axis.theta, rho)
         grid = AgentGrid(axis, rho, table, log_prior(axis.theta))
         # ρ below the first node that has mass does not set the scale
         first = int(np.argmax(grid.weights.sum(axis=0) > 1e-7))
@@ -292,12 +358,16 @@ def cubic_spline(axis: Axis, values: Array) -> Any:
 
 
 def spline_at(axis: Axis, spline: Any, theta: Array) -> Array:
-    """A spline of `cubic_spline` at any θ, continued by straight lines."""
-    x = np.arcsinh((theta - axis.centre) / axis.scale)
-    inside = np.clip(x, axis.x[0], axis.x[-1])
-    slope_low, slope_high = spline(axis.x[[0, -1]], 1)
-    beyond = np.where(x < inside, slope_low, slope_high) * (x - inside)
-    return np.asarray(spline(inside) + beyond)
+    """A spline of a log density, made by `cubic_spline`, at any θ.
+
+    Beyond the axis, where there is no mass, it goes on along a straight line in θ that does not rise.
+    """
+    low, high = float(axis.theta[0]), float(axis.theta[-1])
+    inside = np.clip(theta, low, high)
+    x = np.clip(np.arcsinh((inside - axis.centre) / axis.scale), axis.x[0], axis.x[-1])
+    slopes = spline(axis.x[[0, -1]], 1) / (axis.scale * np.cosh(axis.x[[0, -1]]))
+    falling = np.where(theta < low, max(float(slopes[0]), 0.0), min(float(slopes[1]), 0.0))
+    return np.asarray(spline(x) + falling * (theta - inside))
 
 
 class _Functions:
@@ -324,7 +394,7 @@ class _Functions:
         self.step, self.scale, self.centre = column
 
     def smooth(self, targets: Array, tau: float) -> Array:
-        """log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets).
+        """Log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets).
 
         The trapezoid rule where the kernel is wider than the spacing, else Gauss-Hermite on the spline of log f.
         """
@@ -337,7 +407,7 @@ class _Functions:
             kernel *= -0.5 / tau**2
             kernel += self.log_mass[:, None, :]
             out = logsumexp(kernel, axis=2) - np.log(tau * np.sqrt(2 * np.pi))
-        for a in np.flatnonzero(narrow.any(axis=1)):
+        for a in map(int, np.flatnonzero(narrow.any(axis=1))):
             z, log_w = _hermite()
             points = targets[a, narrow[a], None] + tau * z
             if a not in self.splines:
@@ -396,19 +466,22 @@ class PoolGrid:
         return total
 
 
-def _pool(grids: list[AgentGrid], fine: float) -> PoolGrid:
+def _pool(grids: list[AgentGrid], prior: Prior, fine: float) -> PoolGrid:
     """Integrate every agent's likelihood over its normal population, for every (m, τ)."""
     widths = [float(np.sqrt(_variance(grid))) for grid in grids]
     smallest = max(0.5 * float(np.median(widths)) / np.sqrt(len(grids)), 1e-6)
     step = STEP_TAU / fine
-    size = int(np.ceil(np.arcsinh(TAU_MOST / smallest) / step))
+    log_prior_m, log_prior_tau = prior.log_density("m") or log_logistic, prior.log_density("tau")
+    most = TAU_MOST if log_prior_tau is None else FARTHEST
+    size = int(np.ceil(np.arcsinh(most / smallest) / step))
     x = step * (np.arange(size) + 0.5)  # midpoints: the integrand is even in τ
-    tau, log_dtau = smallest * np.sinh(x), np.log(step * smallest * np.cosh(x))
+    tau = smallest * np.sinh(x)
+    log_dtau = np.log(step * smallest * np.cosh(x)) + (-0.5 * tau**2 if log_prior_tau is None else log_prior_tau(tau))
     functions = _Functions([grid.axis for grid in grids], [grid.log_marginal for grid in grids])
 
     def log_joint(m: Array, s: float) -> tuple[Array, Array]:
         integrals = functions.smooth(m, s)
-        return integrals, integrals.sum(axis=0) + log_logistic(m) - 0.5 * s**2
+        return integrals, integrals.sum(axis=0) + log_prior_m(m)
 
     axes: list[Axis] = []
     ends = -FARTHEST, FARTHEST
@@ -454,8 +527,31 @@ def _variance(grid: AgentGrid) -> float:
     return _moments(grid.axis.theta, grid.weights.sum(axis=1))[1] ** 2
 
 
-def _flat(rho: Array) -> Array:
-    return np.zeros(rho.shape)
+@dataclass(frozen=True)
+class GridFit:
+    """What the exact engine gives.
+
+    Attributes
+    ----------
+    agents : list of AgentGrid
+        One posterior per agent.
+    pool : PoolGrid or None
+        Posterior of (m, τ), if agents share strength.
+    likelihoods : list of AgentLikelihood
+        One per agent, at any nodes.
+    """
+
+    agents: list[AgentGrid]
+    pool: PoolGrid | None
+    likelihoods: list[AgentLikelihood]
+
+
+def _log_prior_theta(prior: Prior) -> LogDensity:
+    """Log density of θ = logit μ for agents that do not share strength."""
+    density = prior.log_density("mu")
+    if density is None:
+        return log_logistic
+    return lambda theta: density(np.exp(-_softplus(-theta))) + log_logistic(theta)
 
 
 def _wide(theta: Array) -> Array:
@@ -467,10 +563,9 @@ def fit_agents(
     counts: Counts,
     *,
     pool_agents: bool,
-    log_prior_theta: Callable[[Array], Array] = log_logistic,
-    log_prior_rho: Callable[[Array], Array] = _flat,
+    prior: Prior,
     fine: float = 1.0,
-) -> tuple[list[AgentGrid], PoolGrid | None]:
+) -> GridFit:
     """Posterior grids of all agents.
 
     Parameters
@@ -479,25 +574,21 @@ def fit_agents(
         The data.
     pool_agents : bool
         Whether agents share strength; with one agent there is nothing to share.
-    log_prior_theta : callable
-        Log density of θ = logit μ for agents that do not share strength.
-    log_prior_rho : callable
-        Log density of ρ.
+    prior : Prior
+        Of μ, ρ or κ, m and τ.
     fine : float
         Grids are this many times as fine; for checking that they are fine enough.
 
     Returns
     -------
-    grids : list of AgentGrid
-        One per agent.
-    pool : PoolGrid or None
-        Posterior of (m, τ), if agents share strength.
+    GridFit
     """
-    likelihoods = [AgentLikelihood(counts, agent) for agent in range(len(counts.agents))]
+    likelihoods = [AgentLikelihood(counts, agent, prior) for agent in range(len(counts.agents))]
     if not pool_agents or len(likelihoods) == 1:
-        return [_agent_grid(part, log_prior_theta, log_prior_rho, fine) for part in likelihoods], None
-    grids = [_agent_grid(part, _wide, log_prior_rho, fine) for part in likelihoods]
-    pool = _pool(grids, fine)
+        own = _log_prior_theta(prior)
+        return GridFit([_agent_grid(part, own, fine) for part in likelihoods], None, likelihoods)
+    grids = [_agent_grid(part, _wide, fine) for part in likelihoods]
+    pool = _pool(grids, prior, fine)
     axes = [grid.axis for grid in grids]
     log_priors = _log_priors(pool, axes, list(range(len(axes))))
     unresolved = list(range(len(grids)))
@@ -518,9 +609,9 @@ def fit_agents(
         if axis is grid.axis:
             table = grid.loglik
         else:
-            table = likelihood(axis.theta, grid.rho) + log_prior_rho(grid.rho.rho)
+            table = likelihood(axis.theta, grid.rho)
         finished.append(AgentGrid(axis, grid.rho, table, log_prior))
-    return finished, pool
+    return GridFit(finished, pool, likelihoods)
 
 
 def _log_priors(pool: PoolGrid, axes: list[Axis], agents: list[int]) -> list[Array]:
@@ -532,7 +623,7 @@ def _log_priors(pool: PoolGrid, axes: list[Axis], agents: list[int]) -> list[Arr
 
 
 def _marginal_on(grid: AgentGrid, axis: Axis) -> Array:
-    """log L(θ) at the nodes of another axis."""
+    """Log L(θ) at the nodes of another axis."""
     if axis is grid.axis:
         return grid.log_marginal
     return spline_at(grid.axis, cubic_spline(grid.axis, grid.log_marginal), axis.theta)

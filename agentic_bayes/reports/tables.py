@@ -119,7 +119,7 @@ def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: A
         f"{unscored} unscored; unit {est.outcomes.attrs['unit']}, indicator {_indicator(est)}; "
         f"{est.settings.ci_prob * 100:.4g} % intervals ({est.settings.ci_kind}; baseline: confidence)"
     ]
-    notes += _footnotes(own, est.settings.k)
+    notes += _footnotes([own, plain], est.settings.k)
     for note in dict.fromkeys(note for note in [*own["note"], *plain["note"]] if note):
         notes.append(note)
     return Table(f"{agent}, {ESTIMANDS[estimand]} ({estimand})", tuple(header), tuple(rows), tuple(notes))
@@ -141,11 +141,11 @@ def _indicator(est: Estimate) -> str:
     return f"{name} ≥ {attrs['threshold']:g}" if "threshold" in attrs else name
 
 
-def _footnotes(frame: Any, ks: Sequence[int]) -> list[str]:
+def _footnotes(frames: Sequence[Any], ks: Sequence[int]) -> list[str]:
     """One line per flag, naming the k it concerns."""
     notes = []
     for flag, meaning in FLAGS.items():
-        hit = [k for k in ks if any(flag in flags for flags in frame[frame["k"] == k]["flags"])]
+        hit = [k for k in ks if any(flag in flags for frame in frames for flags in frame[frame["k"] == k]["flags"])]
         if hit:
             where = "" if len(hit) == len(ks) else f" (k = {', '.join(map(str, hit))})"
             notes.append(f"* {flag}{where}: {meaning}")

@@ -1,0 +1,134 @@
+"""How an estimate is asked for: its settings, checked before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.errors import InvalidArgument, UnknownName
+from agentic_bayes.estimation.frequentist import Estimator
+from agentic_bayes.estimation.posterior import CIKind
+from agentic_bayes.estimation.prior import Prior
+
+__all__ = ["Engine", "Method", "Settings", "check_choice", "check_ks"]
+
+Method = Literal["frequentist", "conjugate", "hierarchical"]
+Engine = Literal["auto", "quadrature", "pymc"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How an estimate was asked for; see `estimate` for every field.
+
+    Raises
+    ------
+    InvalidArgument
+        If a value is outside what is allowed, or values do not fit together.
+    """
+
+    method: Method
+    k: tuple[int, ...]
+    ci_prob: float
+    ci_kind: CIKind
+    engine: Engine
+    estimator: Estimator
+    prior: Prior | None
+    pool_agents: bool
+    pool_tasks: bool
+    random_seed: int
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("method", get_args(Method)),
+            ("ci_kind", get_args(CIKind)),
+            ("engine", get_args(Engine)),
+            ("estimator", get_args(Estimator)),
+        ):
+            check_choice(name, getattr(self, name), allowed)
+        object.__setattr__(self, "k", check_ks(self.k))
+        numerics.check_probability(self.ci_prob, "ci_prob", open_ends=True)
+        for name in ("pool_agents", "pool_tasks"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidArgument(f"{name} must be True or False, got {getattr(self, name)!r}")
+        object.__setattr__(self, "random_seed", _check_seed(self.random_seed))
+        if self.prior is not None and not isinstance(self.prior, Prior):
+            raise InvalidArgument(f"prior must be a Prior, got {self.prior!r}")
+        if self.method == "frequentist" and self.ci_kind == "hdi":
+            raise InvalidArgument("ci_kind must be 'eti' for the frequentist method (it has no density), got 'hdi'")
+        self._check_prior_fits()
+
+    def _check_prior_fits(self) -> None:
+        given = [] if self.prior is None else [f.name for f in fields(self.prior) if getattr(self.prior, f.name)]
+        usable = {"frequentist": (), "conjugate": ("mu",), "hierarchical": ("mu", "rho", "kappa", "m", "tau")}
+        unused = [name for name in given if name not in usable[self.method]]
+        if unused:
+            raise InvalidArgument(f"method {self.method!r} has no prior of {', '.join(unused)}")
+        if self.method == "conjugate":
+            self.beta_prior()
+
+    def beta_prior(self) -> tuple[float, float]:
+        """(a, b) of the conjugate method's Beta prior.
+
+        Raises
+        ------
+        InvalidArgument
+            If the prior of μ is neither Beta nor Uniform(0, 1).
+        """
+        mu = None if self.prior is None else self.prior.mu
+        if mu is None:
+            return 1.0, 1.0
+        name = getattr(getattr(mu, "dist", None), "name", None)
+        if name in ("beta", "uniform"):
+            shapes, loc, scale = mu.dist._parse_args(*mu.args, **mu.kwds)
+            if (loc, scale) == (0, 1):
+                return (float(shapes[0]), float(shapes[1])) if shapes else (1.0, 1.0)
+        raise InvalidArgument("the conjugate method's prior of mu must be scipy.stats.beta(a, b) on (0, 1)")
+
+    def record(self) -> dict[str, Any]:
+        """Plain JSON values, for a file."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return values | {"k": list(self.k), "prior": None if self.prior is None else self.prior.as_dict()}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """What `record` wrote; a prior given as a function is not kept there and becomes None."""
+        return cls(**{**record, "k": tuple(record["k"]), "prior": Prior.from_dict(record["prior"])})
+
+
+def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:
+    """One of a closed set, or an error that names the nearest.
+
+    Raises
+    ------
+    UnknownName
+        If it is not.
+    """
+    if value not in allowed:
+        raise UnknownName(name, value, allowed)
+    return value
+
+
+def check_ks(k: object) -> tuple[int, ...]:
+    """Sorted, distinct integers ≥ 1 from one or several.
+
+    Raises
+    ------
+    InvalidArgument
+        If anything else is among them, or nothing.
+    """
+    if isinstance(k, str) or not isinstance(k, Iterable):
+        return (numerics.check_k(k),)
+    ks = sorted({numerics.check_k(value) for value in k})
+    if not ks:
+        raise InvalidArgument("k must hold at least one integer ≥ 1, got none")
+    return tuple(ks)
+
+
+def _check_seed(seed: object) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+        raise InvalidArgument(f"random_seed must be an integer ≥ 0, got {seed!r}")
+    return int(seed)

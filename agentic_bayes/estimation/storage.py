@@ -1,0 +1,88 @@
+"""Estimates on disk: a record of plain values and some datasets, in one netCDF file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.errors import EstimateError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["read_groups", "write_groups"]
+
+FORMAT = "agentic-bayes-estimate/1"
+GROUPS = ("outcomes", "draws", "sample_stats")
+
+
+def write_groups(target: Path, record: Mapping[str, Any], groups: Mapping[str, xr.Dataset | None]) -> Path:
+    """Write a record and datasets; beside their place first, so that nothing is left half-written.
+
+    Parameters
+    ----------
+    target : pathlib.Path
+        The file; its folder is made.
+    record : mapping
+        Plain JSON values.
+    groups : mapping
+        Group name → dataset; None is left out.
+
+    Returns
+    -------
+    pathlib.Path
+        `target`.
+    """
+    import xarray as xr
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = target.with_name(f".{target.name}.writing")
+    try:
+        text = json.dumps({"format": FORMAT, **record})
+        xr.Dataset(attrs={"agentic_bayes": text}).to_netcdf(scratch, engine="h5netcdf")
+        for name, ds in groups.items():
+            if ds is not None:
+                # a checksum per array: a damaged file is refused instead of giving other numbers
+                arrays = [str(v) for v in ds.data_vars if ds[v].ndim and ds[v].dtype.kind in "iufb"]
+                sums = {variable: {"fletcher32": True} for variable in arrays}
+                ds.to_netcdf(scratch, group=name, mode="a", engine="h5netcdf", encoding=sums)
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return target
+
+
+def read_groups(source: Path) -> tuple[dict[str, Any], dict[str, xr.Dataset]]:
+    """The record and the datasets of a saved estimate, loaded.
+
+    Parameters
+    ----------
+    source : pathlib.Path
+        A file that `write_groups` wrote.
+
+    Returns
+    -------
+    record : dict
+    groups : dict of xarray.Dataset
+
+    Raises
+    ------
+    EstimateError
+        If it has another format version. What else is wrong with a file surfaces as the readers' own errors.
+    """
+    import h5py  # type: ignore[import-untyped]
+    import xarray as xr
+
+    with h5py.File(source) as file:  # h5netcdf leaves half-open files behind where this fails
+        names = [name for name in GROUPS if name in file]
+    with xr.open_dataset(source, engine="h5netcdf") as root:
+        record = json.loads(root.attrs["agentic_bayes"])
+    if record["format"] != FORMAT:
+        raise EstimateError(f"{source}: has format {record['format']!r}, this version reads {FORMAT!r}")
+    groups = {}
+    for name in names:
+        with xr.open_dataset(source, engine="h5netcdf", group=name) as ds:
+            groups[name] = ds.load()
+    return record, groups
