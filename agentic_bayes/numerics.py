@@ -28,6 +28,7 @@ __all__ = [
     "clopper_pearson_interval",
     "hdi_from_draws",
     "hdi_from_quantiles",
+    "logit_t_interval",
     "pass_at_k",
     "pass_pow_k",
     "plugin_pass_at_k",
@@ -373,6 +374,35 @@ def t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:
     mean, error = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(size)
     half = float(stdtrit(size - 1, 0.5 + ci_prob / 2)) * error
     return max(0.0, mean - half), min(1.0, mean + half)
+
+
+def logit_t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:
+    """Student's t interval of the logit of the mean of independent values, mapped back.
+
+    Parameters
+    ----------
+    values : array_like of float, shape (tasks,)
+        One value per task, in [0, 1]. Tasks are the independent units.
+    ci_prob : float
+        Nominal coverage, in (0, 1).
+
+    Returns
+    -------
+    lower, upper : float
+        (NaN, NaN) where it is undefined: fewer than two values, all values equal.
+
+    Notes
+    -----
+    With mean x, standard deviation s and T values, logit x ± t_{T-1} s / (√T x (1 - x)), by the delta method.
+    """
+    from scipy.special import expit, logit, stdtrit
+
+    array = np.asarray(values, dtype=np.float64)
+    if array.size < 2 or np.all(array == array[0]):
+        return math.nan, math.nan
+    mean, error = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(array.size)
+    half = float(stdtrit(array.size - 1, 0.5 + ci_prob / 2)) * error / (mean * (1 - mean))
+    return float(expit(logit(mean) - half)), float(expit(logit(mean) + half))
 
 
 def hdi_from_draws(draws: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:

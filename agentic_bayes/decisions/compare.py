@@ -8,14 +8,16 @@ from typing import Literal
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.errors import EstimateError, InvalidArgument
+from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.posterior import CIKind, Estimand, interval_of_draws
+from agentic_bayes.estimation.settings import check_choice
 from agentic_bayes.formatting import Metric, format_number, metric_name, plural
 
 __all__ = ["Comparison", "compare"]
 
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
+FEW_SHARED = 15  # shared tasks below which a comparison says so
 EQUIVALENT = 0.95  # probability inside the ROPE from which two agents count as equivalent
 
 
@@ -44,14 +46,17 @@ class Comparison:
         What choosing `agent` loses on average: E max(baseline - agent, 0).
     expected_loss_baseline : float
         What choosing `baseline` loses on average.
-    pairing : {"none"}
-        How tasks that both agents attempted enter. ``none``: each agent's tasks are a sample of its own.
+    pairing : {"tasks", "none"}
+        How tasks that both agents attempted enter. ``tasks``: their difficulty is shared, so that the agents are
+        compared on the same tasks. ``none``: each agent's tasks are a sample of its own.
     n_shared_tasks : int
         Tasks on which both agents have scored trials.
     method : str
-        Method of the estimate.
+        Method of the posterior that was used.
     flags : tuple of str
         What makes the numbers doubtful; see `Estimate.flags`.
+    note : str
+        What else a reader must know, or empty.
     """
 
     agent: str
@@ -69,10 +74,11 @@ class Comparison:
     rope: float
     expected_loss: float
     expected_loss_baseline: float
-    pairing: Literal["none"]
+    pairing: Literal["tasks", "none"]
     n_shared_tasks: int
     method: str
     flags: tuple[str, ...]
+    note: str
 
     @property
     def verdict(self) -> Verdict:
@@ -101,7 +107,8 @@ class Comparison:
             f"{self.ci_prob * 100:.4g} % {kind} interval {format_number(self.lower)} to {format_number(self.upper)}; "
             f"{self.method}, pairing {self.pairing}, {plural(self.n_shared_tasks, 'shared task')}"
         )
-        return f"{sentence} [{', '.join(self.flags)}]" if self.flags else sentence
+        marks = f" [{', '.join(self.flags)}]" if self.flags else ""
+        return sentence + marks + (f" ({self.note})" if self.note else "")
 
 
 def compare(
@@ -113,14 +120,14 @@ def compare(
     k: int = 1,
     estimand: Estimand = "population",
     rope: float = 0.02,
-    pairing: Literal["auto", "none"] = "auto",
+    pairing: Literal["auto", "tasks", "none"] = "auto",
 ) -> Comparison:
     """Compare an agent with a baseline agent of the same estimate.
 
     Parameters
     ----------
     est : Estimate
-        An estimate with a posterior (hierarchical or conjugate) that holds both agents.
+        An estimate that holds both agents.
     agent, baseline : str
         Names.
     metric : {"pass_pow_k", "pass_at_k"}
@@ -131,9 +138,10 @@ def compare(
         On new tasks of this kind, or on the observed tasks.
     rope : float
         Half-width of the region of practical equivalence, in [0, 1].
-    pairing : {"auto", "none"}
-        ``none`` takes the estimate's own draws, in which an agent's tasks are a sample of its own; ``auto`` does the
-        same for the methods there are.
+    pairing : {"auto", "tasks", "none"}
+        ``auto``: a crossed estimate's own draws; otherwise, when the agents share two tasks or more, a crossed fit of
+        these two agents, which compares them on the same tasks; else the estimate's own draws. ``tasks`` is the same,
+        but an error where there are fewer than two shared tasks. ``none`` always takes the estimate's own draws.
 
     Returns
     -------
@@ -144,19 +152,19 @@ def compare(
     UnknownName, InvalidArgument
         If an argument is not valid.
     EstimateError
-        If the estimate has no posterior or does not define the estimand.
+        If the estimate has no posterior or does not define the estimand, or agents share too few tasks to be paired.
     """
-    if pairing not in ("auto", "none"):
-        raise InvalidArgument(f"pairing must be 'auto' or 'none', got {pairing!r}")
+    check_choice("pairing", pairing, ("auto", "tasks", "none"))
     half_width = numerics.check_probability(rope, "rope")
-    first, second = est.agent_index(agent), est.agent_index(baseline)
-    if first == second:
+    if est.agent_index(agent) == est.agent_index(baseline):
         raise InvalidArgument(f"agent and baseline must differ, got {agent!r} for both")
-    difference = est.metric_draws(agent, metric=metric, k=k, estimand=estimand) - est.metric_draws(
+    shared = _shared_tasks(est, agent, baseline)
+    fit, paired = _fit_to_compare(est, agent, baseline, shared, pairing)
+    difference = fit.metric_draws(agent, metric=metric, k=k, estimand=estimand) - fit.metric_draws(
         baseline, metric=metric, k=k, estimand=estimand
     )
-    lower, upper = interval_of_draws(difference, est.settings.ci_prob, est.settings.ci_kind)
-    flags = [flag for name in (agent, baseline) for flag in est.flags(name, estimand=estimand, k=k)]
+    lower, upper = interval_of_draws(difference, fit.settings.ci_prob, fit.settings.ci_kind)
+    flags = [flag for name in (agent, baseline) for flag in fit.flags(name, estimand=estimand, k=k)]
     return Comparison(
         agent=agent,
         baseline=baseline,
@@ -166,15 +174,54 @@ def compare(
         mean=float(difference.mean()),
         lower=lower,
         upper=upper,
-        ci_prob=est.settings.ci_prob,
-        ci_kind=est.settings.ci_kind,
+        ci_prob=fit.settings.ci_prob,
+        ci_kind=fit.settings.ci_kind,
         prob_better=float(np.mean(difference > 0) + np.mean(difference == 0) / 2),
         prob_rope=float(np.mean(np.abs(difference) <= half_width)),
         rope=half_width,
         expected_loss=float(np.maximum(-difference, 0).mean()),
         expected_loss_baseline=float(np.maximum(difference, 0).mean()),
-        pairing="none",
-        n_shared_tasks=int((est.counts.scored[first] & est.counts.scored[second]).sum()),
-        method=est.settings.method,
+        pairing="tasks" if paired else "none",
+        n_shared_tasks=shared,
+        method=fit.settings.method,
         flags=tuple(dict.fromkeys(flags)),
+        note=f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
+        if paired and shared < FEW_SHARED
+        else "",
+    )
+
+
+def _shared_tasks(est: Estimate, agent: str, baseline: str) -> int:
+    scored = est.counts.scored
+    return int((scored[est.agent_index(agent)] & scored[est.agent_index(baseline)]).sum())
+
+
+def _fit_to_compare(
+    est: Estimate, agent: str, baseline: str, shared: int, pairing: Literal["auto", "tasks", "none"]
+) -> tuple[Estimate, bool]:
+    """The posterior from which two agents are compared, and whether it pairs them by task."""
+    if est.settings.method == "crossed":
+        if shared == 0:
+            raise EstimateError(
+                f"{agent!r} and {baseline!r} share no task, so a crossed estimate cannot compare them: "
+                "use method='hierarchical'"
+            )
+        return est, True
+    if pairing == "tasks" and shared < 2:
+        raise EstimateError(f"pairing='tasks' needs at least 2 shared tasks, {agent!r} and {baseline!r} share {shared}")
+    if pairing == "none" or shared < 2:
+        return est, False
+    pair = est.outcomes.sel(agent=[agent, baseline])
+    attempted = (pair["trials"] + pair["unscored"]).sum("agent") > 0
+    settings = est.settings
+    return (
+        estimate(
+            pair.isel(task=attempted.values),
+            method="crossed",
+            k=settings.k,
+            ci_prob=settings.ci_prob,
+            ci_kind=settings.ci_kind,
+            random_seed=settings.random_seed,
+        ),
+        True,
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["log_likelihood_table", "mean_power"]
+__all__ = ["LONGEST_PRODUCT", "log_likelihood_table", "log_rising", "mean_power"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -50,9 +50,9 @@ def log_likelihood_table(
     table = np.zeros((log_mu.size, rho.size))
     log_parts = [np.log(one_minus_rho) + log[:, None] for log in (log_mu, log_nu, np.zeros(1))]
     for successes, trials, count in zip(c.tolist(), n.tolist(), size.tolist(), strict=True):
-        table += count * _rising(log_parts[0], successes, rho)
-        table += count * _rising(log_parts[1], trials - successes, rho)
-        table -= count * _rising(log_parts[2], trials, rho)
+        table += count * log_rising(log_parts[0], successes, rho)
+        table += count * log_rising(log_parts[1], trials - successes, rho)
+        table -= count * log_rising(log_parts[2], trials, rho)
     return table
 
 
@@ -71,7 +71,7 @@ def _product(above: Array, log_share: Array, rho: Array, one_minus_rho: Array) -
     return out
 
 
-def _rising(log_part: Array, length: int, rho: Array) -> Array:
+def log_rising(log_part: Array, length: int, rho: Array) -> Array:
     """Σ_{j<length} log(part + jρ) for part = exp(log_part), by the log-gamma function.
 
     With a = part/ρ this is length·log ρ + log Γ(a + length) - log Γ(a). For large a the difference is taken in

@@ -123,6 +123,19 @@ class ConjugatePosterior:
         tail = (1 - self.ci_prob) / 2
         lower, median, upper = quantile(np.array([tail, 0.5, 1 - tail]))
         if self.ci_kind == "hdi":
-            lower, upper = numerics.hdi_from_quantiles(quantile, self.ci_prob)
+            lower, upper = self._narrowest(a, b, metric, k)
         mean, sd = mean_of_metric(a, b, metric, k), sd_of_metric(a, b, metric, k)
         return Stats(mean, sd, median, lower, upper, n_tasks)
+
+    def _narrowest(self, a: Array, b: Array, metric: Metric, k: int) -> tuple[Array, Array]:
+        """Highest-density intervals, searched once per distinct (a, b)."""
+        pairs, place = np.unique(np.stack([a, b]), axis=1, return_inverse=True)
+        ends = [
+            numerics.hdi_from_quantiles(
+                lambda q, pair=pair: apply_metric(numerics.beta_quantile(q, *pair), metric, k),  # type: ignore[misc]
+                self.ci_prob,
+            )
+            for pair in pairs.T
+        ]
+        lower, upper = np.asarray(ends).T[:, place.reshape(-1)]
+        return lower, upper

@@ -10,11 +10,12 @@ from agentic_bayes.estimation import _arviz
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Diagnostics", "diagnose"]
+__all__ = ["Diagnostics", "ImportanceDiagnostics", "diagnose", "from_record"]
 
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
 MAX_DIVERGENT_SHARE = 0.001
+MAX_PARETO_K = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,59 @@ class Diagnostics:
             f"{state} (R-hat {self.rhat:.3f}, ESS bulk {self.ess_bulk:.0f}, tail {self.ess_tail:.0f}, "
             f"{self.divergences} divergences in {self.draws} draws)"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ImportanceDiagnostics:
+    """What an importance sampling run says about itself.
+
+    Attributes
+    ----------
+    pareto_k : float
+        Shape of the tail of the weights; must be at most .7.
+    ess : float
+        Effective sample size of the weights; must be at least 400.
+    draws : int
+        Proposals.
+
+    References
+    ----------
+    Vehtari et al. (2024), Pareto Smoothed Importance Sampling, JMLR 25(72).
+    """
+
+    pareto_k: float
+    ess: float
+    draws: int
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What failed, in words; empty when all is well."""
+        found = []
+        if not self.pareto_k <= MAX_PARETO_K:
+            found.append(f"Pareto k {self.pareto_k:.2f} (must be ≤ {MAX_PARETO_K})")
+        if not self.ess >= MIN_ESS:
+            found.append(f"ESS {self.ess:.0f} (must be ≥ {MIN_ESS:.0f})")
+        return tuple(found)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers, for a file."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        state = "reliable" if self.passed else "NOT RELIABLE: " + "; ".join(self.problems)
+        return f"{state} (Pareto k {self.pareto_k:.2f}, ESS {self.ess:.0f} of {self.draws} importance draws)"
+
+
+def from_record(record: dict[str, Any] | None) -> Diagnostics | ImportanceDiagnostics | None:
+    """What `as_dict` of either class gave."""
+    if record is None:
+        return None
+    return ImportanceDiagnostics(**record) if "pareto_k" in record else Diagnostics(**record)
 
 
 def diagnose(posterior: xr.Dataset, divergences: int, target_accept: float) -> Diagnostics:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, assert_never, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, assert_never, get_args
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from agentic_bayes import numerics
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, no_such_file
 from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation.conjugate import ConjugatePosterior
-from agentic_bayes.estimation.diagnostics import Diagnostics
+from agentic_bayes.estimation.crossed import CrossedPosterior
+from agentic_bayes.estimation.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
 from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.fitting import choose_method, sample
 from agentic_bayes.estimation.frequentist import Estimator, FrequentistEstimate
 from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.posterior import (
@@ -52,14 +54,14 @@ PACKAGES = ("agentic-bayes", "numpy", "scipy", "xarray", "pymc", "nutpie", "arvi
 def estimate(
     outcomes: xr.Dataset,
     *,
-    method: Method = "hierarchical",
+    method: Method | Literal["auto"] = "hierarchical",
     k: int | Iterable[int] = (1, 3, 5),
     ci_prob: float = 0.95,
     ci_kind: CIKind = "eti",
     engine: Engine = "auto",
     estimator: Estimator = "unbiased",
     prior: Prior | None = None,
-    pool_agents: bool = True,
+    pool_agents: bool | None = None,
     pool_tasks: bool = False,
     random_seed: int = 0,
 ) -> Estimate:
@@ -69,25 +71,30 @@ def estimate(
     ----------
     outcomes : xarray.Dataset
         Counts, from `count_outcomes` or `outcomes_from_table`.
-    method : {"hierarchical", "conjugate", "frequentist"}
-        ``hierarchical``: partial pooling across tasks and agents (Beta-Binomial). ``conjugate``: every task on its
-        own, p | c, n ~ Beta(1 + c, 1 + n - c). ``frequentist``: no model; see `estimator`.
+    method : {"hierarchical", "crossed", "conjugate", "frequentist", "auto"}
+        ``hierarchical``: partial pooling across tasks and agents (Beta-Binomial). ``crossed``: agents that attempt the
+        same tasks share the tasks' difficulty. ``conjugate``: every task on its own,
+        p | c, n ~ Beta(1 + c, 1 + n - c). ``frequentist``: no model; see `estimator`. ``auto``: crossed if there are
+        two agents or more and at least half of the tasks were attempted by two or more, else hierarchical; see
+        `Estimate.note`.
     k : int or iterable of int
         Numbers of attempts, ≥ 1. Others can be asked for later.
     ci_prob : float
         Probability of the intervals, strictly between 0 and 1.
     ci_kind : {"eti", "hdi"}
         Equal-tailed or highest-density (narrowest) intervals. The frequentist method has "eti" only.
-    engine : {"auto", "quadrature", "pymc"}
-        What computes the hierarchical posterior: exactly and in milliseconds (``quadrature``, which ``auto`` is), or by
-        NUTS (``pymc``). The other methods need none.
+    engine : {"auto", "quadrature", "importance", "pymc"}
+        What computes the posterior. Hierarchical: exactly and in milliseconds (``quadrature``, which ``auto`` is), or
+        by NUTS (``pymc``). Crossed: by importance sampling (``importance``), or by NUTS, to which ``auto`` turns where
+        importance sampling finds itself unreliable. The other methods need none.
     estimator : {"unbiased", "plugin"}
         For the frequentist method: 1 - C(n-c,k)/C(n,k) and C(c,k)/C(n,k) per task, or the pooled rate put into the
         formulas.
     prior : Prior, optional
         Priors other than the default ones.
-    pool_agents : bool
-        For the hierarchical method: agents share strength.
+    pool_agents : bool, optional
+        Whether agents share strength. Default: True for ``hierarchical``, False for ``crossed``, where it makes
+        comparisons of two agents weak.
     pool_tasks : bool
         For the conjugate method: one success probability per agent.
     random_seed : int
@@ -114,6 +121,9 @@ def estimate(
            mean  lower  upper
     3      0.33  0.059  0.707
     """
+    checked, note = check_outcomes(outcomes), ""
+    if method == "auto":
+        method, note = choose_method(Counts.of(checked))
     settings = Settings(
         method=method,
         k=check_ks(k),
@@ -122,17 +132,21 @@ def estimate(
         engine=engine,
         estimator=estimator,
         prior=Prior() if prior is None else prior,
-        pool_agents=pool_agents,
+        pool_agents=method == "hierarchical" if pool_agents is None else pool_agents,
         pool_tasks=pool_tasks,
         random_seed=random_seed,
     )
-    checked = check_outcomes(outcomes)
-    if settings.method != "hierarchical" or settings.engine != "pymc":
-        return Estimate(checked, settings)
-    from agentic_bayes.estimation import mcmc
-
-    fit = mcmc.fit(checked, pool_agents=settings.pool_agents, prior=settings.prior, random_seed=settings.random_seed)
-    return Estimate(checked, settings, draws=fit.posterior, sample_stats=fit.sample_stats, diagnostics=fit.diagnostics)
+    if settings.method != "crossed" and settings.engine != "pymc":
+        return Estimate(checked, settings, note=note)
+    found = sample(checked, settings)
+    return Estimate(
+        checked,
+        settings,
+        draws=found.draws,
+        sample_stats=found.sample_stats,
+        diagnostics=found.diagnostics,
+        note="; ".join(filter(None, (note, found.note))),
+    )
 
 
 def installed_versions() -> dict[str, str]:
@@ -157,10 +171,12 @@ class Estimate:
     settings : Settings
         How it was asked for.
     draws, sample_stats : xarray.Dataset or None
-        A sampler's draws of ``mu`` and ``rho``, dims (chain, draw, agent), and its account of them; None where the
-        posterior is exact.
-    diagnostics : Diagnostics or None
+        A sampler's draws of ``mu`` or ``theta`` and of ``rho``, dims (chain, draw, agent), and its account of them;
+        None where the posterior is exact.
+    diagnostics : Diagnostics, ImportanceDiagnostics or None
         Whether the sampler's draws may be trusted; None where nothing was sampled.
+    note : str
+        Why this method or engine was taken, where that was left to the program.
     versions : dict
         Of Python and the packages that made it.
     grids : GridFit or None
@@ -171,7 +187,8 @@ class Estimate:
     settings: Settings
     draws: xr.Dataset | None = None
     sample_stats: xr.Dataset | None = None
-    diagnostics: Diagnostics | None = None
+    diagnostics: Diagnostics | ImportanceDiagnostics | None = None
+    note: str = ""
     versions: dict[str, str] = field(default_factory=installed_versions)
     grids: GridFit | None = None
     counts: Counts = field(init=False)
@@ -200,6 +217,12 @@ class Estimate:
                     object.__setattr__(self, "grids", grids)
                 wanted = tuple((metric, k) for metric in METRICS for k in s.k)
                 return ExactPosterior(self.counts, s.ci_prob, s.ci_kind, s.random_seed, grids, wanted)
+            case "crossed":
+                if self.draws is None:
+                    raise EstimateError("a crossed estimate needs draws of theta, sigma and rho")
+                flat = self.draws.stack(sample=("chain", "draw"), create_index=False).transpose("sample", ...)
+                theta, sigma, rho = (flat[name].values for name in ("theta", "sigma", "rho"))
+                return CrossedPosterior(self.counts, s.ci_prob, s.ci_kind, s.random_seed, theta, sigma, rho)
             case _:
                 assert_never(s.method)
 
@@ -305,7 +328,7 @@ class Estimate:
             found.append("not_converged")
         if most == 0:
             return (*found, "no_data")
-        hierarchical = self.settings.method == "hierarchical"
+        hierarchical = self.settings.method in ("hierarchical", "crossed")
         if hierarchical and most == 1 and (k > 1 or estimand != "population"):
             found.append("prior_driven")
         if k > most and (self.settings.method != "frequentist" or self.settings.estimator == "plugin"):
@@ -344,7 +367,8 @@ class Estimate:
         """
         rows: list[dict[str, Any]] = []
         for estimator in get_args(Estimator):
-            settings = replace(self.settings, method="frequentist", estimator=estimator, ci_kind="eti")
+            plain: dict[str, Any] = {"method": "frequentist", "ci_kind": "eti", "engine": "auto", "prior": None}
+            settings = replace(self.settings, estimator=estimator, **plain)
             other = Estimate(self.outcomes, settings, versions=self.versions)
             rows += other._rows(other.posterior, settings, tasks=tasks)
         return _table(self, rows)
@@ -448,7 +472,7 @@ class Estimate:
             variables[metric] = ((*dims, "estimand", "k"), values)
         hyper = self._hyper_draws()
         if hyper is not None:
-            variables |= {name: hyper[name].variable for name in ("mu", "rho")}
+            variables |= {str(name): hyper[name].variable for name in hyper.data_vars}
         if tasks:
             p = np.stack([self.posterior.task_draws(a).reshape(*shape, n_tasks) for a in range(n_agents)], axis=2)
             variables["p"] = ((*dims, "task"), p)
@@ -468,11 +492,14 @@ class Estimate:
 
     def _hyper_draws(self) -> xr.Dataset | None:
         """Draws of μ and ρ, dims (chain, draw, agent), from a sampler or from the grids."""
-        if self.draws is not None or not isinstance(self.posterior, ExactPosterior):
+        if not isinstance(self.posterior, (CrossedPosterior, ExactPosterior)):
             return self.draws
         import xarray as xr
 
         shape, dims = (CHAINS, DRAWS, len(self.agents)), ("chain", "draw", "agent")
+        if isinstance(self.posterior, CrossedPosterior) and self.draws is not None:
+            # the mean success probability of a new task follows from θ and σ
+            return self.draws.assign(mu=(dims, self.posterior.hyper_draws()[0].reshape(shape)))
         drawn = zip(("mu", "rho"), self.posterior.hyper_draws(), strict=True)
         coords = {"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": np.asarray(self.agents, dtype=object)}
         return xr.Dataset({name: (dims, values.reshape(shape)) for name, values in drawn}, coords=coords)
@@ -482,6 +509,7 @@ class Estimate:
         return {
             "settings": self.settings.record(),
             "versions": self.versions,
+            "note": self.note,
             "diagnostics": None if self.diagnostics is None else self.diagnostics.as_dict(),
             "not_converged": self.diagnostics is not None and not self.diagnostics.passed,
         }
@@ -524,15 +552,16 @@ class Estimate:
             raise EstimateError(no_such_file(source))
         try:
             record, groups = read_groups(source)
-            settings, diagnostics = Settings.from_record(record["settings"]), record["diagnostics"]
+            settings = Settings.from_record(record["settings"])
             # an exact posterior is made again from the counts, unless its prior was a function
-            exact = diagnostics is None and settings.prior is not None
+            exact = record["diagnostics"] is None and settings.prior is not None
             return cls(
                 check_outcomes(groups["outcomes"]),
                 settings,
                 draws=None if exact else groups.get("draws"),
                 sample_stats=groups.get("sample_stats"),
-                diagnostics=None if diagnostics is None else Diagnostics(**diagnostics),
+                diagnostics=from_record(record["diagnostics"]),
+                note=record["note"],
                 versions=record["versions"],
             )
         except EstimateError:

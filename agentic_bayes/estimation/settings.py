@@ -16,8 +16,14 @@ from agentic_bayes.estimation.prior import Prior
 
 __all__ = ["Engine", "Method", "Settings", "check_choice", "check_ks"]
 
-Method = Literal["frequentist", "conjugate", "hierarchical"]
-Engine = Literal["auto", "quadrature", "pymc"]
+Method = Literal["frequentist", "conjugate", "hierarchical", "crossed"]
+Engine = Literal["auto", "quadrature", "importance", "pymc"]
+ENGINES: dict[Method, tuple[str, ...]] = {
+    "frequentist": (),
+    "conjugate": (),
+    "hierarchical": ("quadrature", "pymc"),
+    "crossed": ("importance", "pymc"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +48,13 @@ class Settings:
     random_seed: int
 
     def __post_init__(self) -> None:
-        for name, allowed in (
+        closed: tuple[tuple[str, tuple[str, ...]], ...] = (
             ("method", get_args(Method)),
             ("ci_kind", get_args(CIKind)),
             ("engine", get_args(Engine)),
             ("estimator", get_args(Estimator)),
-        ):
+        )
+        for name, allowed in closed:
             check_choice(name, getattr(self, name), allowed)
         object.__setattr__(self, "k", check_ks(self.k))
         numerics.check_probability(self.ci_prob, "ci_prob", open_ends=True)
@@ -59,16 +66,27 @@ class Settings:
             raise InvalidArgument(f"prior must be a Prior, got {self.prior!r}")
         if self.method == "frequentist" and self.ci_kind == "hdi":
             raise InvalidArgument("ci_kind must be 'eti' for the frequentist method (it has no density), got 'hdi'")
+        if self.engine != "auto" and self.engine not in ENGINES[self.method]:
+            engines = " or ".join(repr(name) for name in ("auto", *ENGINES[self.method]))
+            raise InvalidArgument(f"engine of method {self.method!r} must be {engines}, got {self.engine!r}")
+        if self.engine == "importance" and self.pool_agents:
+            raise InvalidArgument("engine 'importance' has no pooled agents: use engine='pymc' or pool_agents=False")
         self._check_prior_fits()
 
     def _check_prior_fits(self) -> None:
         given = [] if self.prior is None else [f.name for f in fields(self.prior) if getattr(self.prior, f.name)]
-        usable = {"frequentist": (), "conjugate": ("mu",), "hierarchical": ("mu", "rho", "kappa", "m", "tau")}
-        unused = [name for name in given if name not in usable[self.method]]
+        every = ("mu", "rho", "kappa", "m", "tau")
+        usable = {"frequentist": (), "conjugate": ("mu",)}.get(self.method, every)
+        unused = [name for name in given if name not in usable]
         if unused:
             raise InvalidArgument(f"method {self.method!r} has no prior of {', '.join(unused)}")
         if self.method == "conjugate":
             self.beta_prior()
+
+    @property
+    def prior_is_default(self) -> bool:
+        """Whether every prior is the default one."""
+        return self.prior is not None and self.prior.as_dict() is None
 
     def beta_prior(self) -> tuple[float, float]:
         """(a, b) of the conjugate method's Beta prior.

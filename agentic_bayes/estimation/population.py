@@ -1,0 +1,147 @@
+"""Posterior draws of the distribution of success probabilities, and what they say of counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from agentic_bayes.estimation.betabinomial import LONGEST_PRODUCT, log_rising
+from agentic_bayes.estimation.crossed import DELTA, LOG_WEIGHT, CrossedPosterior, expit_pair
+from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
+from agentic_bayes.estimation.posterior import Array
+
+__all__ = ["Population", "log_binomial", "population_of"]
+
+TINY = 1e-300
+EVERY_DELTA = 2  # a step of .5 is enough for checks
+
+
+@dataclass(frozen=True)
+class Population:
+    """Draws of a distribution of p: a mixture of Betas that share ρ. A component with μ = 0 or 1 is a point mass.
+
+    Attributes
+    ----------
+    mu, one_minus_mu : ndarray, shape (draws, components)
+        Mean of each Beta and its complement.
+    rho : ndarray, shape (draws, 1)
+        Intra-class correlation.
+    weight : ndarray, shape (draws or 1, components)
+        Of the Betas; sums to 1 over components.
+    """
+
+    mu: Array
+    one_minus_mu: Array
+    rho: Array
+    weight: Array
+
+    @cached_property
+    def _parts(self) -> tuple[Array, Array, Array]:
+        """(1-ρ)μ, (1-ρ)(1-μ) and 1-ρ: Beta parameters times ρ, finite at ρ = 0."""
+        rest = 1 - self.rho
+        return np.maximum(self.mu * rest, TINY), np.maximum(self.one_minus_mu * rest, TINY), np.maximum(rest, TINY)
+
+    def log_kernels(self, c: Array, n: Array) -> Array:
+        """Log probability of one given sequence with c successes in n trials, shape (pairs, draws, components)."""
+        success, failure, either = self._parts
+        out = self._rising(success, c) + self._rising(failure, n - c) - self._rising(either, n)
+        return np.asarray(out)
+
+    def _rising(self, part: Array, lengths: Array) -> Array:
+        """Log Π_{j<m} (part + jρ) for every m in `lengths`."""
+        most = int(lengths.max(initial=0))
+        if most > LONGEST_PRODUCT:
+            return np.stack([log_rising(np.log(part), m, self.rho) for m in lengths.tolist()])
+        factors = part + np.arange(most)[:, None, None] * self.rho
+        running = np.concatenate([np.zeros((1, *part.shape)), np.cumsum(np.log(factors), axis=0)])
+        return np.asarray(running[lengths])
+
+    def log_pmf(self, c: Array, n: Array) -> Array:
+        """Log probability of c successes in n trials of a new task, shape (pairs, draws)."""
+        kernels = self.log_kernels(c, n)
+        top = kernels.max(axis=2, keepdims=True)
+        mixed = np.log(np.sum(np.exp(kernels - top) * self.weight, axis=2)) + top[:, :, 0]
+        return np.asarray(mixed + log_binomial(n, c)[:, None])
+
+    def histogram(self, n: int) -> Array:
+        """Probability of 0, …, n successes in n trials of a new task, shape (draws, n + 1)."""
+        cells = np.exp(self.log_pmf(np.arange(n + 1), np.full(n + 1, n))).T
+        return np.asarray(cells / cells.sum(axis=1, keepdims=True))
+
+    def powers(self, c: Array, n: Array, most: int) -> tuple[Array, Array]:
+        """E p^r and E (1-p)^r of tasks with c successes in n trials, averaged over draws.
+
+        Parameters
+        ----------
+        c, n : ndarray of int, shape (pairs,)
+        most : int
+            Largest r.
+
+        Returns
+        -------
+        ndarray, ndarray, shape (pairs, most + 1)
+            For r = 0, …, most.
+        """
+        success, failure, either = self._parts
+        kernels = self.log_kernels(c, n)
+        share = np.exp(kernels - kernels.max(axis=2, keepdims=True)) * self.weight
+        share = share / (share.sum(axis=2, keepdims=True) * self.rho.size)
+        return self._powers(success, c, either, n, share, most), self._powers(failure, n - c, either, n, share, most)
+
+    def _powers(self, part: Array, count: Array, either: Array, n: Array, share: Array, most: int) -> Array:
+        power, found = share, [share.sum(axis=(1, 2))]
+        for r in range(most):
+            ahead, total = ((values + r)[:, None, None] * self.rho for values in (count, n))
+            power = power * ((part + ahead) / (either + total))
+            found.append(power.sum(axis=(1, 2)))
+        return np.stack(found, axis=1)
+
+
+def log_binomial(n: Array, c: Array) -> Array:
+    """Log of the binomial coefficient."""
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(n + 1.0) - gammaln(c + 1.0) - gammaln(n - c + 1.0))
+
+
+def population_of(posterior: Any, agent: int, draws: int) -> Population | None:
+    """The population of one agent; None where the method has no model of how tasks differ.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of any method.
+    agent : int
+        Index of the agent.
+    draws : int
+        About how many of its draws to take, evenly spaced.
+
+    Returns
+    -------
+    Population or None
+    """
+    match posterior:
+        case ExactPosterior():
+            mu, rho = (part[:, agent, None] for part in posterior.hyper_draws())
+        case HierarchicalPosterior():
+            mu, rho = (part[:, :, agent].reshape(-1, 1) for part in (posterior.mu, posterior.rho))
+        case CrossedPosterior():
+            every = max(posterior.sigma.size // draws, 1)
+            theta, sigma, rho = (
+                part[::every]
+                for part in (posterior.theta[:, agent, None], posterior.sigma, posterior.rho[:, agent, None])
+            )
+            log_weight = LOG_WEIGHT[::EVERY_DELTA]
+            weight = np.exp(log_weight - log_weight.max())
+            return Population(
+                *expit_pair(theta + sigma[:, None] * DELTA[::EVERY_DELTA]), rho, weight[None] / weight.sum()
+            )
+        case _:
+            return None
+    every = max(mu.shape[0] // draws, 1)
+    mu, rho = mu[::every], rho[::every]
+    return Population(mu, 1 - mu, rho, np.ones((1, 1)))
