@@ -42,6 +42,7 @@ _HOME = {
     "MissingPackage": "errors",
     "NotConverged": "errors",
     "OutcomesError": "errors",
+    "Prior": "estimation.prior",
     "RecordsError": "errors",
     "ReferenceJudge": "evidence.reference",
     "Retriever": "records.retriever",

@@ -39,7 +39,7 @@ Input = Annotated[str, typer.Argument(help="Outcomes (CSV/TSV), evidence (JSONL)
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the results.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Ks = Annotated[str, typer.Option("--k", help="Numbers of attempts.")]
-Method = Annotated[str, typer.Option(help="hierarchical, conjugate or frequentist.")]
+Method = Annotated[str, typer.Option(help="hierarchical, crossed, conjugate, frequentist or auto.")]
 CiProb = Annotated[float, typer.Option(help="Probability of the intervals.")]
 CiKind = Annotated[str, typer.Option(help="eti (equal-tailed) or hdi (highest density).")]
 Seed = Annotated[int, typer.Option("--random-seed", help="Same seed, same numbers.")]
@@ -97,7 +97,12 @@ def estimate(
     method: Method = "hierarchical",
     ci_prob: CiProb = 0.95,
     ci_kind: CiKind = "eti",
-    engine: Annotated[str, typer.Option(help="auto (exact), quadrature (exact) or pymc (NUTS).")] = "auto",
+    inflate: Annotated[
+        bool, typer.Option("--inflate", help="Point masses for tasks that always or never pass.")
+    ] = False,
+    engine: Annotated[
+        str, typer.Option(help="auto, quadrature (exact), importance (crossed) or pymc (NUTS).")
+    ] = "auto",
     random_seed: Seed = 0,
     columns: Columns = None,
     unit: Unit = None,
@@ -119,6 +124,7 @@ def estimate(
         ci_prob=ci_prob,
         ci_kind=ci_kind,
         engine=engine,
+        inflate=inflate,
         random_seed=random_seed,
     )
     if output is not None:
@@ -129,6 +135,8 @@ def estimate(
     show(*_tables().estimate_tables(est))
     if est.diagnostics is not None:
         say(f"{est.diagnostics}")
+    if est.note:
+        say(f"method {est.settings.method}: {est.note}")
     if output is not None:
         say(f"results written to {output}")
 
@@ -141,6 +149,7 @@ def compare(
     metric: Annotated[str, typer.Option(help="Such as pass^3 or pass@1.")] = "pass^1",
     estimand: Annotated[str, typer.Option(help="population (new tasks) or tasks (these tasks).")] = "population",
     rope: Annotated[float, typer.Option(help="Differences within ± this do not matter.")] = 0.02,
+    pairing: Annotated[str, typer.Option(help="auto or tasks (on shared tasks), or none.")] = "auto",
     method: Annotated[str | None, typer.Option(help="hierarchical or conjugate.", show_default="hierarchical")] = None,
     ci_prob: Annotated[float | None, typer.Option(help="Probability of the interval.", show_default="0.95")] = None,
     ci_kind: Annotated[str | None, typer.Option(help="eti or hdi.", show_default="eti")] = None,
@@ -163,12 +172,17 @@ def compare(
 
     name, power = parse_metric(metric)
     check_probability(rope, "rope")
-    if estimand not in ("population", "tasks"):
-        raise UnknownName("estimand", estimand, ("population", "tasks"))
+    for option, value, allowed in (
+        ("estimand", estimand, ("population", "tasks")),
+        ("pairing", pairing, ("auto", "tasks", "none")),
+    ):
+        if value not in allowed:
+            raise UnknownName(option, value, allowed)
     counting = _counting(unit, indicator, threshold, tool_threshold, None, errors)
     settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
     est, agent, baseline = _two_agents(files, agent, baseline, columns, counting, settings)
-    result = compare_agents(est, agent, baseline=baseline, metric=name, k=power or 1, estimand=estimand, rope=rope)  # type: ignore[arg-type]
+    chosen: dict[str, Any] = {"metric": name, "k": power or 1, "estimand": estimand, "rope": rope, "pairing": pairing}
+    result = compare_agents(est, agent, baseline=baseline, **chosen)
     if as_json:
         say_json({"verdict": result.verdict, **asdict(result)})
     else:

@@ -15,6 +15,7 @@ import numpy as np
 from agentic_bayes import numerics
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, no_such_file
 from agentic_bayes.estimation import _arviz
+from agentic_bayes.estimation.checks import ModelChecks
 from agentic_bayes.estimation.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.crossed import CrossedPosterior
 from agentic_bayes.estimation.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
@@ -22,6 +23,7 @@ from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.fitting import choose_method, sample
 from agentic_bayes.estimation.frequentist import Estimator, FrequentistEstimate
 from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
+from agentic_bayes.estimation.inflated import InflatedPosterior
 from agentic_bayes.estimation.posterior import (
     CHAINS,
     DRAWS,
@@ -33,6 +35,7 @@ from agentic_bayes.estimation.posterior import (
     Posterior,
     Stats,
 )
+from agentic_bayes.estimation.predictive import Statistic
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.estimation.quadrature import GridFit, fit_agents
 from agentic_bayes.estimation.settings import Engine, Method, Settings, check_choice, check_ks
@@ -63,6 +66,7 @@ def estimate(
     prior: Prior | None = None,
     pool_agents: bool | None = None,
     pool_tasks: bool = False,
+    inflate: bool = False,
     random_seed: int = 0,
 ) -> Estimate:
     """Estimate pass@k and pass^k with intervals.
@@ -97,6 +101,9 @@ def estimate(
         comparisons of two agents weak.
     pool_tasks : bool
         For the conjugate method: one success probability per agent.
+    inflate : bool
+        For the hierarchical method: tasks that always or never pass have probabilities of their own (point masses at
+        p = 0 and p = 1 beside the Beta distribution, weights ~ Dirichlet(1, 1, 4)).
     random_seed : int
         ≥ 0. Same outcomes and seed, same numbers.
 
@@ -134,6 +141,7 @@ def estimate(
         prior=Prior() if prior is None else prior,
         pool_agents=method == "hierarchical" if pool_agents is None else pool_agents,
         pool_tasks=pool_tasks,
+        inflate=inflate,
         random_seed=random_seed,
     )
     if settings.method != "crossed" and settings.engine != "pymc":
@@ -193,10 +201,13 @@ class Estimate:
     grids: GridFit | None = None
     counts: Counts = field(init=False)
     posterior: Posterior = field(init=False)
+    checks: ModelChecks = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", Counts.of(self.outcomes))
         object.__setattr__(self, "posterior", self._posterior())
+        checks = ModelChecks(self.posterior, self.counts, self.settings.random_seed, self.settings.k)
+        object.__setattr__(self, "checks", checks)
 
     def _posterior(self) -> Posterior:
         s = self.settings
@@ -213,10 +224,12 @@ class Estimate:
             case "hierarchical":
                 grids = self.grids
                 if grids is None:
-                    grids = fit_agents(self.counts, pool_agents=s.pool_agents, prior=s.prior or Prior())
+                    prior = s.prior or Prior()
+                    grids = fit_agents(self.counts, pool_agents=s.pool_agents, prior=prior, inflate=s.inflate)
                     object.__setattr__(self, "grids", grids)
                 wanted = tuple((metric, k) for metric in METRICS for k in s.k)
-                return ExactPosterior(self.counts, s.ci_prob, s.ci_kind, s.random_seed, grids, wanted)
+                kind = InflatedPosterior if s.inflate else ExactPosterior
+                return kind(self.counts, s.ci_prob, s.ci_kind, s.random_seed, grids, wanted)
             case "crossed":
                 if self.draws is None:
                     raise EstimateError("a crossed estimate needs draws of theta, sigma and rho")
@@ -302,7 +315,7 @@ class Estimate:
             )
         return self.posterior.draws(index, estimand, metric, k)
 
-    def flags(self, agent: str, *, estimand: Estimand, k: int) -> tuple[str, ...]:
+    def flags(self, agent: str, *, estimand: Estimand, k: int, metric: Metric | None = None) -> tuple[str, ...]:
         """What makes a number of this agent doubtful.
 
         Parameters
@@ -313,6 +326,8 @@ class Estimate:
             Of the number.
         k : int
             Of the number.
+        metric : {"pass_at_k", "pass_pow_k"}, optional
+            Of the number; without it, what makes either of them doubtful.
 
         Returns
         -------
@@ -320,9 +335,12 @@ class Estimate:
             ``not_converged``: the sampler's diagnostics failed. ``no_data``: nothing was scored.
             ``prior_driven``: no task was tried twice, so the spread between tasks is the prior's.
             ``extrapolated``: k exceeds every number of trials.
+            ``misfit``: counts replicated from the model do not look like the agent's; see `predictive_check`.
+            ``disagrees``: the model's mean over the observed tasks is more than two standard errors from the
+            unbiased estimate of the same quantity (estimand ``tasks``).
         """
-        trials = self.counts.trials[self.agent_index(agent)]
-        most = int(trials.max(initial=0))
+        index = self.agent_index(agent)
+        most = int(self.counts.trials[index].max(initial=0))
         found = []
         if self.diagnostics is not None and not self.diagnostics.passed:
             found.append("not_converged")
@@ -333,7 +351,47 @@ class Estimate:
             found.append("prior_driven")
         if k > most and (self.settings.method != "frequentist" or self.settings.estimator == "plugin"):
             found.append("extrapolated")
-        return tuple(found)
+        return (*found, *self.checks.flags(index, estimand, metric, k))
+
+    def predictive_check(self) -> pd.DataFrame:
+        """Whether counts replicated from the fitted model look like the data, agent by agent.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns agent, statistic, observed, expected, p, note; three rows per agent. ``histogram``: distance of
+            the histogram of successes from the one that the model expects. ``all_pass``, ``never_pass``: share of the
+            tasks of which all, or no, trials passed. p is the probability that replicated data have a value at least
+            as large; below .01 (for the shares also above .99) the agent's numbers are flagged ``misfit``. Only tasks
+            tried twice or more enter; with fewer than 10 of them nothing is checked, and the note says so.
+
+        Raises
+        ------
+        EstimateError
+            If the method has no model of how tasks differ.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from agentic_bayes import estimate, outcomes_from_table
+        >>> counts = [c for c, size in enumerate((14, 12, 10, 4, 10)) for _ in range(size)]
+        >>> table = pd.DataFrame({"task": range(50), "successes": counts, "trials": 4})
+        >>> found = estimate(outcomes_from_table(table)).predictive_check()
+        >>> found[["statistic", "observed"]].round(2).to_dict("list")
+        {'statistic': ['histogram', 'all_pass', 'never_pass'], 'observed': [1.4, 0.2, 0.28]}
+        """
+        import pandas as pd
+
+        if self.settings.method in ("frequentist", "conjugate"):
+            raise EstimateError(f"method {self.settings.method!r} has no model of how tasks differ: nothing to check")
+        rows: list[tuple[Any, ...]] = []
+        for index, agent in enumerate(self.agents):
+            checks = self.checks.predictive(index)
+            rows += [(agent, one.statistic, one.observed, one.expected, one.p, "") for one in checks]
+            if not checks:
+                nan, note = float("nan"), self.checks.not_checked(index)
+                rows += [(agent, name, nan, nan, nan, note) for name in get_args(Statistic)]
+        return pd.DataFrame(rows, columns=["agent", "statistic", "observed", "expected", "p", "note"])
 
     def summary(self, *, tasks: bool = True) -> pd.DataFrame:
         """One row per agent × estimand × metric × k.
@@ -367,7 +425,13 @@ class Estimate:
         """
         rows: list[dict[str, Any]] = []
         for estimator in get_args(Estimator):
-            plain: dict[str, Any] = {"method": "frequentist", "ci_kind": "eti", "engine": "auto", "prior": None}
+            plain: dict[str, Any] = {
+                "method": "frequentist",
+                "ci_kind": "eti",
+                "engine": "auto",
+                "prior": None,
+                "inflate": False,
+            }
             settings = replace(self.settings, estimator=estimator, **plain)
             other = Estimate(self.outcomes, settings, versions=self.versions)
             rows += other._rows(other.posterior, settings, tasks=tasks)
@@ -393,13 +457,23 @@ class Estimate:
                             yield from self._task_rows(index, posterior.per_task(index, metric, k), key)
                         else:
                             stats = posterior.aggregate(index, estimand, metric, k)
+                            flags = self.flags(agent, estimand=estimand, k=k, metric=metric)
+                            notes = [stats.note, self._unscored_note(index)]
+                            if "extrapolated" in flags and estimand == "population":
+                                notes.append(self._bounds_note(index, metric, k))
                             yield key | {
                                 "task": "",
                                 **{name: getattr(stats, name) for name in STATISTICS},
                                 "n_tasks": stats.n_tasks,
-                                "flags": ", ".join(self.flags(agent, estimand=estimand, k=k)),
-                                "note": "; ".join(filter(None, (stats.note, self._unscored_note(index)))),
+                                "flags": ", ".join(flags),
+                                "note": "; ".join(filter(None, notes)),
                             }
+
+    def _bounds_note(self, agent: int, metric: Metric, k: int) -> str:
+        """How far the data alone reach where the model extrapolates; the plug-in formula has no model."""
+        if self.settings.method == "frequentist":
+            return ""
+        return self.checks.bounds_note(agent, metric, k, self.settings.ci_prob)
 
     def _unscored_note(self, agent: int) -> str:
         empty = int((self.counts.attempted[agent] & ~self.counts.scored[agent]).sum())
@@ -410,7 +484,7 @@ class Estimate:
     def _task_rows(self, agent: int, stats: Stats, key: dict[str, Any]) -> Iterator[dict[str, Any]]:
         trials = self.counts.trials[agent]
         repeated = self.flags(key["agent"], estimand="task", k=key["k"])
-        general = [flag for flag in repeated if flag in ("not_converged", "prior_driven")]
+        general = [flag for flag in repeated if flag in ("not_converged", "prior_driven", "misfit")]
         for j in np.flatnonzero(self.counts.attempted[agent]):
             flags, note = list(general), ""
             if trials[j] == 0:

@@ -175,10 +175,10 @@ class ExactPosterior:
         count = CHAINS * DRAWS
         rng = np.random.default_rng([self.random_seed, 0])
         theta, rho = np.empty((2, count, len(self.fit.agents)))
-        m, tau = (None, None) if self.fit.pool is None else _draw_pool(self.fit.pool, rng, count)
+        m, tau = (None, None) if self.fit.pool is None else draw_pool(self.fit.pool, rng, count)
         for agent, grid in enumerate(self.fit.agents):
             own = np.random.default_rng([self.random_seed, 1, agent])
-            theta[:, agent] = _draw_theta(grid, own, count, m, tau)
+            theta[:, agent] = draw_theta(grid, own, count, m, tau)
             rho[:, agent] = _draw_rho(grid, self.fit.likelihoods[agent], own, theta[:, agent])
         return theta, rho
 
@@ -314,7 +314,7 @@ class _Distribution:
         return np.asarray((low + high) / 2)
 
 
-def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+def draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
     """Draws of (m, τ): a node by its mass, then m anywhere in the node's cell."""
     mass = np.exp(np.concatenate(pool.log_mass))
     node = rng.choice(mass.size, size=count, p=mass / mass.sum())
@@ -329,7 +329,7 @@ def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Ar
     return m, pool.tau[k]
 
 
-def _draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array | None, tau: Array | None) -> Array:
+def draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array | None, tau: Array | None) -> Array:
     """Draws of θ, given (m, τ) where agents share strength."""
     axis = grid.axis
     uniform, jitter = rng.random(count), rng.random(count) - 0.5

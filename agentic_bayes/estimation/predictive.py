@@ -20,7 +20,7 @@ from agentic_bayes.outcomes import check_outcomes
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["LEAST_TASKS", "Check", "check_counts", "disagreements", "prior_predictive"]
+__all__ = ["LEAST_TASKS", "Check", "Statistic", "check_counts", "disagreements", "prior_predictive"]
 
 LEAST_TASKS = 10  # fewer say nothing about the shape of a distribution
 MOST_TRIALS = 30  # of one task that enter the histogram
@@ -318,7 +318,9 @@ def _drawn(prior: Prior, name: str, rng: np.random.Generator, shape: tuple[int, 
     assert density is not None
     logs = density(parameter(middle)) + log_slope(middle)
     if not np.isfinite(logs).any():
-        raise InvalidArgument(f"the prior of {name} is zero everywhere between {parameter(low):g} and {parameter(high):g}")
+        raise InvalidArgument(
+            f"the prior of {name} is zero everywhere between {parameter(low):g} and {parameter(high):g}"
+        )
     mass = np.exp(logs - logs.max())
     cell = rng.choice(middle.size, size=shape, p=mass / mass.sum())
     return np.asarray(parameter(edges[cell] + (edges[1] - edges[0]) * rng.random(shape)))

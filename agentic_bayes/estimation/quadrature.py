@@ -29,6 +29,7 @@ __all__ = [
     "AgentGrid",
     "AgentLikelihood",
     "GridFit",
+    "InflatedAxis",
     "PoolGrid",
     "cubic_spline",
     "fit_agents",
@@ -260,6 +261,12 @@ class AgentLikelihood:
         log_mu, log_nu = -_softplus(-theta), -_softplus(theta)
         return log_likelihood_table(self.c, self.n, self.size, log_mu, log_nu, rho.rho, rho.one_minus_rho)
 
+    def place(self, log_prior: LogDensity, fine: float) -> tuple[float, float, RhoAxis]:
+        """The range of θ and the nodes of ρ that hold all but a negligible part of the posterior."""
+        low, high, v_low, v_high = _locate(self, log_prior)
+        nodes = max(RHO_NODES, 5 * (v_high - v_low))  # long tasks spread ρ over many orders of magnitude
+        return low, high, self.concentration.over(v_low, v_high, int(nodes * fine))
+
     def sharpest_scale(self, rho: float) -> tuple[float, float]:
         """Where θ is if ρ is this small, and how sharply it is known then (both to a factor)."""
         if self.n.size == 0:
@@ -318,11 +325,95 @@ def _share(part: tuple[float, float], whole: tuple[float, float]) -> float:
     return (part[1] - part[0]) / (whole[1] - whole[0])
 
 
+@dataclass(frozen=True)
+class InflatedAxis(RhoAxis):
+    """Nodes of ρ times nodes of the probabilities that a task never or always passes.
+
+    Attributes
+    ----------
+    never, always, rest : ndarray, shape (nodes,)
+        Weights of the point mass at p = 0, of the one at p = 1, and of the Beta distribution.
+    """
+
+    never: Array
+    always: Array
+    rest: Array
+
+
+class InflatedLikelihood(AgentLikelihood):
+    """As `AgentLikelihood`, with point masses at p = 0 and p = 1 beside the Beta distribution.
+
+    Their weights are (never, always, rest) ~ Dirichlet(1, 1, 4), laid out in s = never + always and
+    t = never/(never + always), whose prior density is 20 s (1 - s)^3.
+    """
+
+    def __call__(self, theta: Array, rho: RhoAxis) -> Array:
+        """Log likelihood at these nodes, shape (θ nodes, nodes of ρ and of the weights)."""
+        if not isinstance(rho, InflatedAxis):
+            return super().__call__(theta, rho)
+        log_mu, log_nu = -_softplus(-theta), -_softplus(theta)
+        # ρ repeats for every weight: the Beta-Binomial part is made once per distinct ρ
+        distinct, first, place = np.unique(rho.v, return_index=True, return_inverse=True)
+        parts = RhoAxis(distinct, rho.rho[first], rho.one_minus_rho[first], rho.log_weight[first])
+        table = np.zeros((theta.size, rho.v.size))
+        log_rest = np.log(rho.rest)
+        for c, n, size in zip(self.c, self.n, self.size, strict=True):
+            one = np.array([c]), np.array([n]), np.array([1])
+            beta = log_likelihood_table(*one, log_mu, log_nu, parts.rho, parts.one_minus_rho)[:, place] + log_rest
+            if c == 0:
+                beta = np.logaddexp(beta, np.log(rho.never))
+            elif c == n:
+                beta = np.logaddexp(beta, np.log(rho.always))
+            table += size * beta
+        return table
+
+    def axis(self, ranges: list[tuple[float, float]], nodes: tuple[int, int, int]) -> InflatedAxis:
+        """Product of Gauss-Legendre nodes of v, s and t."""
+        rho = self.concentration.over(*ranges[0], nodes[0])
+        shares, logs = [], []
+        for (low, high), count in zip(ranges[1:], nodes[1:], strict=True):
+            x, w = _legendre(count)
+            shares.append((low + high) / 2 + (high - low) / 2 * x)
+            logs.append(np.log(w * (high - low) / 2))
+        index = np.indices(nodes).reshape(3, -1)
+        s, t = shares[0][index[1]], shares[1][index[2]]
+        log_weight = rho.log_weight[index[0]] + logs[0][index[1]] + logs[1][index[2]]
+        log_weight = log_weight + np.log(s) + 3 * np.log1p(-s)
+        return InflatedAxis(
+            rho.v[index[0]], rho.rho[index[0]], rho.one_minus_rho[index[0]], log_weight, s * t, s * (1 - t), 1 - s
+        )
+
+    def place(self, log_prior: LogDensity, fine: float) -> tuple[float, float, RhoAxis]:
+        """The range of θ and the nodes of ρ and of the weights that hold all but a negligible part."""
+        ends = [(-FARTHEST, FARTHEST), self.concentration.ends, (0.0, 1.0), (0.0, 1.0)]
+        ranges, nodes = list(ends), (16, 8, 8)
+        for _ in range(25):
+            theta = np.linspace(*ranges[0], 33)
+            axis = self.axis(ranges[1:], nodes)
+            mass = (self(theta, axis) + axis.log_weight + log_prior(theta)[:, None]).reshape(theta.size, *nodes)
+            marginal = [logsumexp(np.moveaxis(mass, i, 0).reshape(mass.shape[i], -1), axis=1) for i in range(4)]
+            cube = (axis.v, 1 - axis.rest, axis.never / (1 - axis.rest))
+            first = ((slice(None), 0, 0), (0, slice(None), 0), (0, 0, slice(None)))
+            coordinates = [theta, *(part.reshape(nodes)[at] for part, at in zip(cube, first, strict=True))]
+            wide = [_widened(m, now, end) for m, now, end in zip(marginal, ranges, ends, strict=True)]
+            if wide[0] != ranges[0]:
+                ranges[0] = wide[0]
+                continue
+            new = [_kept(x, m, now) for x, m, now in zip(coordinates, marginal, ranges, strict=True)]
+            resolved = new[0][1] - new[0][0] > 0.25 * (ranges[0][1] - ranges[0][0])
+            if not resolved:
+                new[1:] = ranges[1:]
+            shrunk = min(_share(part, whole) for part, whole in zip(new, ranges, strict=True))
+            ranges = new
+            if resolved and shrunk > 0.6:
+                break
+        counts = tuple(int(count * fine) for count in (20, 12, 10))
+        return (*ranges[0], self.axis(ranges[1:], (counts[0], counts[1], counts[2])))
+
+
 def _agent_grid(likelihood: AgentLikelihood, log_prior: LogDensity, fine: float) -> AgentGrid:
     """The likelihood table of one agent where its posterior under `log_prior` has mass."""
-    low, high, v_low, v_high = _locate(likelihood, log_prior)
-    nodes = max(RHO_NODES, 5 * (v_high - v_low))  # long tasks spread ρ over many orders of magnitude
-    rho = likelihood.concentration.over(v_low, v_high, int(nodes * fine))
+    low, high, rho = likelihood.place(log_prior, fine)
     step, position = STEP, 0
     for _ in range(4):
         centre, scale = likelihood.sharpest_scale(float(rho.rho[position]))
@@ -564,6 +655,7 @@ def fit_agents(
     *,
     pool_agents: bool,
     prior: Prior,
+    inflate: bool = False,
     fine: float = 1.0,
 ) -> GridFit:
     """Posterior grids of all agents.
@@ -576,6 +668,8 @@ def fit_agents(
         Whether agents share strength; with one agent there is nothing to share.
     prior : Prior
         Of μ, ρ or κ, m and τ.
+    inflate : bool
+        Whether tasks that always or never pass have probabilities of their own; see `inflated`.
     fine : float
         Grids are this many times as fine; for checking that they are fine enough.
 
@@ -583,7 +677,8 @@ def fit_agents(
     -------
     GridFit
     """
-    likelihoods = [AgentLikelihood(counts, agent, prior) for agent in range(len(counts.agents))]
+    kind = InflatedLikelihood if inflate else AgentLikelihood
+    likelihoods = [kind(counts, agent, prior) for agent in range(len(counts.agents))]
     if not pool_agents or len(likelihoods) == 1:
         own = _log_prior_theta(prior)
         return GridFit([_agent_grid(part, own, fine) for part in likelihoods], None, likelihoods)

@@ -45,6 +45,7 @@ class Settings:
     prior: Prior | None
     pool_agents: bool
     pool_tasks: bool
+    inflate: bool
     random_seed: int
 
     def __post_init__(self) -> None:
@@ -58,7 +59,7 @@ class Settings:
             check_choice(name, getattr(self, name), allowed)
         object.__setattr__(self, "k", check_ks(self.k))
         numerics.check_probability(self.ci_prob, "ci_prob", open_ends=True)
-        for name in ("pool_agents", "pool_tasks"):
+        for name in ("pool_agents", "pool_tasks", "inflate"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidArgument(f"{name} must be True or False, got {getattr(self, name)!r}")
         object.__setattr__(self, "random_seed", _check_seed(self.random_seed))
@@ -71,6 +72,8 @@ class Settings:
             raise InvalidArgument(f"engine of method {self.method!r} must be {engines}, got {self.engine!r}")
         if self.engine == "importance" and self.pool_agents:
             raise InvalidArgument("engine 'importance' has no pooled agents: use engine='pymc' or pool_agents=False")
+        if self.inflate and (self.method != "hierarchical" or self.engine == "pymc"):
+            raise InvalidArgument("inflate=True needs method='hierarchical' and engine='auto' or 'quadrature'")
         self._check_prior_fits()
 
     def _check_prior_fits(self) -> None:

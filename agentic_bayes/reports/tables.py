@@ -18,6 +18,8 @@ FLAGS = {
     "no_data": "nothing was scored: this is the prior's prediction",
     "prior_driven": "no task was tried twice, so the spread between tasks is the prior's",
     "extrapolated": "k exceeds every number of trials: the model extrapolates",
+    "misfit": "the histogram of successes does not look like the model's: consider inflate=True",
+    "disagrees": "the model is more than two standard errors from the unbiased estimate",
 }
 
 

@@ -1,0 +1,98 @@
+"""The checks that an estimate carries: each computed when it is first asked for, and once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+
+from agentic_bayes.estimation.bounds import pass_bounds
+from agentic_bayes.estimation.population import Population, population_of
+from agentic_bayes.estimation.posterior import Array, Counts, Estimand, Posterior
+from agentic_bayes.estimation.predictive import LEAST_TASKS, Check, check_counts, disagreements
+from agentic_bayes.formatting import Metric, format_interval
+
+__all__ = ["ModelChecks"]
+
+DRAWS = 1000  # of the posterior's, for the checks
+
+
+@dataclass(frozen=True)
+class ModelChecks:
+    """Checks of a posterior against the counts that it was made from.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        Of any method; only those that model how tasks differ can be checked.
+    counts : Counts
+        The data.
+    random_seed : int
+        For replicated data.
+    ks : tuple of int
+        Numbers of attempts that will be asked for; looked at together.
+    """
+
+    posterior: Posterior
+    counts: Counts
+    random_seed: int
+    ks: tuple[int, ...]
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def flags(self, agent: int, estimand: Estimand, metric: Metric | None, k: int) -> list[str]:
+        """``misfit`` and ``disagrees``, where they apply; without a metric, to either of them."""
+        found = ["misfit"] if any(check.misfit for check in self.predictive(agent)) else []
+        metrics = get_args(Metric) if metric is None else (metric,)
+        if estimand == "tasks" and any((one, k) in self._disagreements(agent, k) for one in metrics):
+            found.append("disagrees")
+        return found
+
+    def predictive(self, agent: int) -> tuple[Check, ...]:
+        """The posterior predictive check of one agent; empty where there is nothing to check."""
+        key = agent, "predictive"
+        if key not in self._cache:
+            population = self._population(agent)
+            rng = np.random.default_rng([self.random_seed, 5, agent])
+            checks = () if population is None else check_counts(population, *self._groups(agent), rng)
+            self._cache[key] = checks
+        found: tuple[Check, ...] = self._cache[key]
+        return found
+
+    def not_checked(self, agent: int) -> str:
+        """Why there is no posterior predictive check of this agent."""
+        repeated = int((self.counts.trials[agent] > 1).sum())
+        return f"needs {LEAST_TASKS} tasks tried twice or more, there are {repeated}"
+
+    def bounds_note(self, agent: int, metric: Metric, k: int, prob: float) -> str:
+        """Distribution-free bounds of the metric on a new task, in words."""
+        key = agent, metric, k, prob
+        if key not in self._cache:
+            lower, upper = pass_bounds(*self._groups(agent), metric, k, prob=prob)
+            if np.isnan(lower):
+                self._cache[key] = "no distribution-free bounds: the trials of a task vary less than repeats can"
+            else:
+                self._cache[key] = f"distribution-free bounds {format_interval(lower, upper)}"
+        note: str = self._cache[key]
+        return note
+
+    def _groups(self, agent: int) -> tuple[Array, Array, Array]:
+        return self.counts.groups(agent)
+
+    def _population(self, agent: int) -> Population | None:
+        key = agent, "population"
+        if key not in self._cache:
+            scored = int(self.counts.scored[agent].sum())
+            self._cache[key] = None if scored < LEAST_TASKS else population_of(self.posterior, agent, DRAWS)
+        found: Population | None = self._cache[key]
+        return found
+
+    def _disagreements(self, agent: int, k: int) -> frozenset[tuple[Metric, int]]:
+        ks = self.ks if k in self.ks else (k,)
+        key = agent, "disagreements", ks
+        if key not in self._cache:
+            population = self._population(agent)
+            found = frozenset() if population is None else disagreements(population, *self._groups(agent), ks)
+            self._cache[key] = found
+        far: frozenset[tuple[Metric, int]] = self._cache[key]
+        return far
