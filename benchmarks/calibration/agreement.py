@@ -1,0 +1,136 @@
+"""Two engines, one posterior: quadrature against NUTS (PyMC through nutpie) on random outcomes with unequal n."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from agentic_bayes.errors import NotConverged
+from agentic_bayes.estimation import _arviz, mcmc
+from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Array
+from agentic_bayes.formatting import Metric, metric_name
+from calibration.simulate import Wanted, counts_of, exact_posterior, population_cdf, rho_cdf, success_probabilities
+
+__all__ = ["AGENTS", "TASKS", "Check", "allowed_beyond", "compare", "random_outcomes"]
+
+AGENTS, TASKS = 2, 12
+WANTED: Wanted = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3))
+PROBABILITIES = (0.025, 0.25, 0.5, 0.75, 0.975)
+LIMIT = 4.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison.
+
+    Attributes
+    ----------
+    data : int
+        Which set of outcomes.
+    quantity, what : str
+        Of which quantity what was compared.
+    z : float
+        Difference in standard errors of the sampler (and, for `tasks`, of the exact engine's own draws).
+    """
+
+    data: int
+    quantity: str
+    what: str
+    z: float
+
+
+def allowed_beyond(checks: int) -> int:
+    """How many of so many checks may lie beyond 4 standard errors: exceeded by right engines with probability .001.
+
+    One check is beyond with probability 6e-5. The checks of one data set are correlated, which this leaves out.
+    """
+    return int(stats.binom.ppf(0.999, checks, 2 * stats.norm.sf(LIMIT)))
+
+
+def random_outcomes(index: int, seed: int) -> tuple[Array, Array]:
+    """Successes and trials, shape (2, 12), with truth from the prior and 0 to 6 trials.
+
+    Up to half of the tasks are never attempted. All have one shape, so that PyMC compiles once.
+    """
+    rng = np.random.default_rng([seed, index])
+    theta = rng.logistic() + abs(rng.standard_normal()) * rng.standard_normal((AGENTS, 1))
+    p = success_probabilities(rng, 1 / (1 + np.exp(-theta)), rng.random((AGENTS, 1)), (AGENTS, TASKS))
+    n = rng.integers(0, 7, (AGENTS, TASKS))
+    n[:, int(rng.integers(TASKS // 2, TASKS + 1)) :] = 0
+    n[:, 0] = np.maximum(n[:, 0], 1)
+    return rng.binomial(n, p), n
+
+
+def compare(index: int, *, seed: int) -> tuple[list[Check], bool]:
+    """Every check of one set of outcomes, and whether the sampler's own diagnostics passed."""
+    c, n = random_outcomes(index, seed)
+    counts = counts_of(c, n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConverged)
+        fit = mcmc.fit(_outcomes(c, n), random_seed=index)
+    mu, rho = (fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho"))
+    sampled = HierarchicalPosterior(counts, 0.95, "eti", index, mu, rho)
+    exact = exact_posterior(counts, wanted=WANTED)
+    checks: list[Check] = []
+    for agent in range(AGENTS):
+        for name, draws, mean, cdf, own in _quantities(agent, exact, sampled):
+            label = f"{name}, agent {agent + 1}"
+            checks += [Check(index, label, what, z) for what, z in _checks(draws, mean, cdf, own)]
+    return checks, fit.diagnostics.passed
+
+
+# P(quantity < x) and P(quantity ≤ x); they differ where p underflows to 0 or rounds to 1
+CDF = Callable[[float], tuple[float, float]]
+Quantity = tuple[str, Array, float, CDF, float]
+
+
+def _quantities(agent: int, exact: ExactPosterior, sampled: HierarchicalPosterior) -> Iterator[Quantity]:
+    """Name, NUTS draws (chain, draw), exact mean, distribution function, share of its variance made by own draws."""
+    grid, n_max = exact.fit.agents[agent], exact.fit.likelihoods[agent].concentration.n_max
+    mean_rho = float(grid.weights.sum(axis=0) @ grid.rho.rho)
+    yield "ρ", sampled.rho[:, :, agent], mean_rho, lambda x: (float(rho_cdf(grid, n_max, x)),) * 2, 0.0
+    for metric, k in WANTED:
+        draws = sampled.draws(agent, "population", metric, k).reshape(CHAINS, DRAWS)
+        mean = exact.aggregate(agent, "population", metric, k).mean
+        yield f"population {metric_name(metric, k)}", draws, mean, _population_cdf(exact, agent, metric, k), 0.0
+    draws = sampled.draws(agent, "tasks", "pass_pow_k", 3).reshape(CHAINS, DRAWS)
+    own = np.sort(exact.draws(agent, "tasks", "pass_pow_k", 3))
+    mean = exact.aggregate(agent, "tasks", "pass_pow_k", 3).mean
+    yield "tasks pass^3", draws, mean, lambda x: _share(own, x), 1 / own.size
+
+
+def _share(ordered: Array, x: float) -> tuple[float, float]:
+    below, upto = (float(np.searchsorted(ordered, x, side=side) / ordered.size) for side in ("left", "right"))
+    return below, upto
+
+
+def _population_cdf(exact: ExactPosterior, agent: int, metric: Metric, k: int) -> CDF:
+    return lambda x: (float(population_cdf(exact, agent, metric, k, x)),) * 2
+
+
+def _checks(draws: Array, mean: float, cdf: CDF, own: float) -> Iterator[tuple[str, float]]:
+    """The mean within MCSE; quantiles by F(q_p) - p, whose variance is p(1-p)/ESS."""
+    ess = _arviz.arviz().ess
+    yield "mean", float((draws.mean() - mean) / (draws.std(ddof=1) / np.sqrt(float(ess(draws, method="mean")))))
+    for p in PROBABILITIES:
+        size = float(ess(draws, method="quantile", prob=p))
+        error = np.sqrt(p * (1 - p) * (1 / size + own))
+        yield f"quantile {p}", float((np.clip(p, *cdf(float(np.quantile(draws, p)))) - p) / error)
+
+
+def _outcomes(c: Array, n: Array) -> xr.Dataset:
+    """The counts as the PyMC engine takes them."""
+    cells = {"successes": c, "trials": n, "unscored": np.zeros_like(n)}
+    coords: dict[str, Any] = {
+        dim: np.array([f"{dim} {i + 1}" for i in range(size)], dtype=object)
+        for dim, size in zip(("agent", "task"), n.shape, strict=True)
+    }
+    return xr.Dataset({name: (("agent", "task"), values) for name, values in cells.items()}, coords=coords)

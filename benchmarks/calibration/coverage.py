@@ -1,0 +1,187 @@
+"""Coverage and width of 95 % intervals at fixed truths, beside the intervals that others use.
+
+A data set with equal n is known by how many tasks have c = 0, …, n; equal ones are analysed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from agentic_bayes import numerics
+from agentic_bayes.estimation.conjugate import ConjugatePosterior
+from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.frequentist import FrequentistEstimate, unbiased
+from agentic_bayes.estimation.posterior import Array, Counts, apply_metric, mean_of_metric
+from agentic_bayes.formatting import Metric
+from calibration.simulate import counts_of, exact_posterior, spread, success_probabilities
+
+__all__ = ["ALL_CELLS", "ESTIMANDS", "METHODS", "METRICS", "Cell", "coverage", "requirements", "width_ratios"]
+
+ESTIMANDS = ("population", "tasks")
+METRICS: tuple[tuple[Metric, int], ...] = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3), ("pass_pow_k", 8))
+METHODS = ("ours", "ours hdi", "plug-in", "conjugate pooled", "clustered t", "logit-t", "bootstrap")
+OURS, LOGIT_T = METHODS.index("ours"), METHODS.index("logit-t")
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A fixed truth and a size of study.
+
+    Attributes
+    ----------
+    mu, rho : float
+        Population mean and intra-class correlation.
+    tasks, trials : int
+        T and n.
+    """
+
+    mu: float
+    rho: float
+    tasks: int
+    trials: int
+
+
+ALL_CELLS = tuple(
+    Cell(mu, rho, T, n) for T, n, rho, mu in product((5, 20, 50), (1, 3, 5), (0, 0.2, 0.6), (0.5, 0.7, 0.9))
+)
+
+
+def coverage(cells: Sequence[Cell], size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
+    """Coverage and mean width of every method in every cell.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Where.
+    size : int
+        Data sets per cell.
+    seed, processes : int
+        Of the simulation; the number of processes changes nothing in the result.
+
+    Returns
+    -------
+    pandas.DataFrame
+        T, n, rho, mu, estimand, metric, k, method, exists (share of data sets with an interval), coverage and width
+        (over those), width_logit_t and width_beside (mean widths of logit-t and of the method where logit-t exists).
+    """
+    rows: list[dict[str, object]] = []
+    for T, n in sorted({(cell.tasks, cell.trials) for cell in cells}):
+        here = [cell for cell in cells if (cell.tasks, cell.trials) == (T, n)]
+        simulated = [_simulate(cell, size, seed) for cell in here]
+        histograms, place = np.unique(np.concatenate([part[0] for part in simulated]), axis=0, return_inverse=True)
+        place = place.reshape(len(here), size)
+        edge = {int(i) for cell, part in zip(here, place, strict=True) if cell.rho == 0 for i in part}
+        items = [(tuple(row), i in edge) for i, row in enumerate(histograms.tolist())]
+        analysed = np.array(spread(_analyse, items, processes=processes))
+        for cell, (_, truth), part in zip(here, simulated, place, strict=True):
+            rows += _rows(cell, truth, analysed[part])
+    return pd.DataFrame(rows)
+
+
+def _simulate(cell: Cell, size: int, seed: int) -> tuple[Array, Array]:
+    """Histograms of c, shape (data sets, n + 1), and true values, shape (data sets, estimands, metrics)."""
+    place = [cell.tasks, cell.trials, round(1000 * cell.rho), round(1000 * cell.mu)]
+    rng = np.random.default_rng([seed, *place])
+    p = success_probabilities(rng, cell.mu, cell.rho, (size, cell.tasks))
+    c = rng.binomial(cell.trials, p)
+    histograms = (c[:, :, None] == np.arange(cell.trials + 1)).sum(axis=1)
+    truth = np.empty((size, len(ESTIMANDS), len(METRICS)))
+    for i, (metric, k) in enumerate(METRICS):
+        truth[:, 0, i] = _population(cell, metric, k)
+        truth[:, 1, i] = apply_metric(p, metric, k).mean(axis=1)
+    return histograms, truth
+
+
+def _population(cell: Cell, metric: Metric, k: int) -> float:
+    if cell.rho == 0:
+        return float(apply_metric(np.array(cell.mu), metric, k))
+    kappa = 1 / cell.rho - 1
+    return float(mean_of_metric(np.array(cell.mu * kappa), np.array((1 - cell.mu) * kappa), metric, k))
+
+
+def _analyse(item: tuple[tuple[int, ...], bool]) -> Array:
+    """Limits, shape (methods, estimands, metrics, 2), of one histogram of c; NaN where there is no interval."""
+    histogram, with_hdi = item
+    n = len(histogram) - 1
+    counts = counts_of(np.repeat(np.arange(n + 1), histogram), np.full(sum(histogram), n))
+    exact = exact_posterior(counts, wanted=METRICS)
+    hdi = ExactPosterior(counts, 0.95, "hdi", 0, exact.fit, METRICS, exact._cache)
+    pooled = ConjugatePosterior(counts, 0.95, "eti", 0, pool_tasks=True)
+    limits = np.full((len(METHODS), len(ESTIMANDS), len(METRICS), 2), np.nan)
+    for e, estimand in enumerate(ESTIMANDS):
+        for i, (metric, k) in enumerate(METRICS):
+            found = [exact.aggregate(0, estimand, metric, k), pooled.aggregate(0, "population", metric, k)]
+            limits[[0, 3], e, i] = [(stats.lower, stats.upper) for stats in found]
+            if with_hdi:
+                narrowest = hdi.aggregate(0, estimand, metric, k)
+                limits[1, e, i] = narrowest.lower, narrowest.upper
+    for i, (metric, k) in enumerate(METRICS):
+        limits[2, :, i] = _stated(FrequentistEstimate(counts, 0.95, "plugin"), metric, k)
+        if k <= n:
+            limits[4, :, i] = _stated(FrequentistEstimate(counts, 0.95), metric, k)
+            values = unbiased(counts.trials[0], counts.successes[0], metric, k)
+            limits[5, :, i] = numerics.logit_t_interval(values)
+            limits[6, :, i] = _bootstrap(counts, np.array(histogram), metric, k)
+    return limits
+
+
+def _stated(estimate: FrequentistEstimate, metric: Metric, k: int) -> tuple[float, float]:
+    stats = estimate.aggregate(0, "tasks", metric, k)
+    return stats.lower, stats.upper
+
+
+def _bootstrap(counts: Counts, histogram: Array, metric: Metric, k: int) -> Array:
+    """Percentile interval of the mean of per-task values, tasks drawn with replacement."""
+    n = histogram.size - 1
+    values = unbiased(np.full(n + 1, n), np.arange(n + 1), metric, k)
+    rng = np.random.default_rng([0, *histogram.tolist()])
+    drawn = rng.multinomial(histogram.sum(), histogram / histogram.sum(), RESAMPLES)
+    return np.quantile(drawn @ values / histogram.sum(), [0.025, 0.975])
+
+
+def _rows(cell: Cell, truth: Array, limits: Array) -> Iterator[dict[str, object]]:
+    """One row per method, estimand and metric from limits of shape (data sets, methods, estimands, metrics, 2)."""
+    lower, upper = limits[..., 0], limits[..., 1]
+    exists = np.isfinite(lower)
+    covered = (lower <= truth[:, None]) & (truth[:, None] <= upper)
+    width = upper - lower
+    beside = exists[:, LOGIT_T]
+    for (m, method), (e, estimand), (i, (metric, k)) in product(*map(enumerate, (METHODS, ESTIMANDS, METRICS))):
+        there = exists[:, m, e, i]
+        # hdi is computed for data of the cells with ρ = 0; that some recur elsewhere says nothing about those cells
+        if not there.any() or (method == "ours hdi" and cell.rho > 0):
+            continue
+        both = there & beside[:, e, i]
+        yield {
+            "T": cell.tasks,
+            "n": cell.trials,
+            "rho": cell.rho,
+            "mu": cell.mu,
+            "estimand": estimand,
+            "metric": metric,
+            "k": k,
+            "method": method,
+            "exists": there.mean(),
+            "coverage": covered[there, m, e, i].mean(),
+            "width": width[there, m, e, i].mean(),
+            "width_beside": width[both, m, e, i].mean() if both.any() else np.nan,
+            "width_logit_t": width[both, LOGIT_T, e, i].mean() if both.any() else np.nan,
+        }
+
+
+def requirements(table: pd.DataFrame, method: str = "ours") -> pd.DataFrame:
+    """One method's rows in the cells that are held to a coverage of .90: T ≥ 20, n ≥ 3, k ≤ n, ρ ≥ .2."""
+    return table.query("method == @method and T >= 20 and n >= 3 and k <= n and rho >= 0.2")
+
+
+def width_ratios(table: pd.DataFrame) -> dict[str, float]:
+    """Our mean width over that of logit-t where logit-t exists, averaged over cells and metrics, by estimand."""
+    ours = table.query("method == 'ours'").dropna(subset=["width_logit_t"])
+    ratio = ours["width_beside"] / ours["width_logit_t"]
+    return {estimand: float(ratio[ours["estimand"] == estimand].mean()) for estimand in ESTIMANDS}

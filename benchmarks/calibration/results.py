@@ -1,0 +1,114 @@
+"""What was simulated, and every requirement held against it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from agentic_bayes.formatting import format_number
+from calibration.agreement import Check, allowed_beyond
+from calibration.coverage import requirements, width_ratios
+from calibration.heldout import PUBLISHED, beta_binomial_pass4
+from calibration.sbc import Study
+
+__all__ = ["LOW", "Results", "Verdict", "verdicts"]
+
+LOW = 0.90
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that was simulated.
+
+    Attributes
+    ----------
+    header : str
+        What was run: form, sizes, seed, versions.
+    studies : dict of Study
+        Simulation-based calibration by design.
+    wrong : Study
+        The same under a wrong prior of ρ.
+    table : pandas.DataFrame
+        Coverage at fixed truths; see `coverage.coverage`.
+    checks : list of Check
+        Engine agreement.
+    converged : list of bool
+        Whether the sampler's own diagnostics passed, by data set.
+    held_out : dict of pandas.DataFrame
+        log_score and error by method, by data.
+    """
+
+    header: str
+    studies: dict[str, Study]
+    wrong: Study
+    table: pd.DataFrame
+    checks: list[Check]
+    converged: list[bool]
+    held_out: dict[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A requirement, what was found, and whether it holds."""
+
+    requirement: str
+    found: str
+    holds: bool
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """Every requirement against what was found."""
+    ranks = {f"{name} ({design})": p for design, one in results.studies.items() for name, p in one.p_values().items()}
+    worst = min(ranks, key=ranks.__getitem__)
+    wrong = results.wrong.p_values()
+    covered = {
+        f"{name} ({design})": float(hits.mean())
+        for design, one in results.studies.items()
+        for name, hits in one.covered.items()
+    }
+    low, high = min(covered, key=covered.__getitem__), max(covered, key=covered.__getitem__)
+    held = requirements(results.table)
+    below = int((held["coverage"] < LOW).sum())
+    ratios = width_ratios(results.table)
+    beyond, allowed = sum(abs(c.z) > 4 for c in results.checks), allowed_beyond(len(results.checks))
+    errors = np.abs(beta_binomial_pass4(PUBLISHED[:, 0], PUBLISHED[:, 1]) - PUBLISHED[:, 3])
+    return [
+        Verdict(
+            "SBC: every rank ECDF inside its 99 % envelope",
+            f"smallest p = {ranks[worst]:.4f}: {worst}",
+            ranks[worst] > 0.01,
+        ),
+        Verdict(
+            "SBC: a wrong prior of ρ is caught (ρ, population pass^3 outside)",
+            f"p = {wrong['ρ']:.1g} and {wrong['population pass^3']:.1g}",
+            max(wrong["ρ"], wrong["population pass^3"]) < 0.01,
+        ),
+        Verdict(
+            "coverage with truth from the prior: .93 to .97, every estimand",
+            f"{format_number(covered[low])} ({low}) to {format_number(covered[high])} ({high})",
+            covered[low] >= 0.93 and covered[high] <= 0.97,
+        ),
+        Verdict(
+            "coverage at fixed truths ≥ .90 wherever T ≥ 20, n ≥ 3, k ≤ n, ρ ≥ .2",
+            f"lowest {format_number(held['coverage'].min())} of {len(held)} entries; {below} below",
+            below == 0,
+        ),
+        Verdict(
+            "width ≤ 1.02 × logit-t, population (cells with k ≤ n, data sets where it exists)",
+            f"{ratios['population']:.3f}",
+            ratios["population"] <= 1.02,
+        ),
+        Verdict("width ≤ .75 × logit-t, tasks", f"{ratios['tasks']:.3f}", ratios["tasks"] <= 0.75),
+        Verdict(
+            f"engines agree: at most {allowed} of {len(results.checks)} checks beyond 4 standard errors",
+            f"{beyond} beyond; largest {max(abs(c.z) for c in results.checks):.2f}",
+            beyond <= allowed,
+        ),
+        Verdict(
+            "published pass^1 and pass^2 predict pass^4: mean error ≤ .013 to three decimals",
+            format_number(errors.mean()),
+            errors.mean() < 0.0135,
+        ),
+    ]

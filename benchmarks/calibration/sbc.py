@@ -1,0 +1,165 @@
+"""Simulation-based calibration: with truth from the prior, its rank in the posterior is uniform.
+
+References
+----------
+Talts et al. (2018), Validating Bayesian inference algorithms with simulation-based calibration, arXiv:1804.06788.
+Säilynoja, Bürkner and Vehtari (2022), Statistics and Computing 32:32, doi:10.1007/s11222-022-10090-6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+from scipy import stats
+
+from agentic_bayes.estimation.betabinomial import mean_power
+from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.posterior import Array, apply_metric
+from agentic_bayes.estimation.prior import Prior
+from agentic_bayes.formatting import Metric, metric_name
+from calibration.simulate import Sample, Wanted, exact_posterior, from_prior, population_cdf, rho_cdf, spread
+
+__all__ = ["DESIGNS", "WRONG_PRIOR", "Study", "envelope_p_value", "study"]
+
+WANTED: Wanted = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3))
+# name → agents, numbers of tasks, trials per cell
+DESIGNS = {
+    "one agent": {"agents": 1, "tasks": (5, 40), "trials": (1, 6)},
+    "two agents that share strength": {"agents": 2, "tasks": (5, 20), "trials": (1, 6)},
+}
+WRONG_PRIOR = Prior(rho=stats.beta(1, 10))
+SIMULATIONS = 20_000
+POINTS = 100
+
+
+@dataclass(frozen=True)
+class Study:
+    """Ranks and intervals of many data sets.
+
+    Attributes
+    ----------
+    ranks : dict of ndarray, shape (data sets,)
+        P(quantity ≤ truth | data) by quantity; uniform if the posterior is right.
+    covered : dict of ndarray of bool, shape (data sets,)
+        Whether the 95 % interval held the truth.
+    width : dict of ndarray, shape (data sets,)
+        Of that interval.
+    """
+
+    ranks: dict[str, Array]
+    covered: dict[str, Array]
+    width: dict[str, Array]
+
+    def p_values(self) -> dict[str, float]:
+        """Probability of an ECDF that leaves its envelope as far as this, were the ranks uniform; by quantity."""
+        return {name: envelope_p_value(ranks) for name, ranks in self.ranks.items()}
+
+
+def study(design: str, size: int, *, seed: int, prior: Prior | None = None, processes: int = 1) -> Study:
+    """Simulate `size` data sets from the default prior and fit each under `prior` (the default one if None)."""
+    work = partial(_one, design, seed, prior)
+    found = spread(work, range(size), processes=processes)
+    gathered = [{name: np.array([one[i][name] for one in found]) for name in found[0][i]} for i in range(3)]
+    return Study(*gathered)
+
+
+def _one(design: str, seed: int, prior: Prior | None, index: int) -> tuple[dict, dict, dict]:
+    rng = np.random.default_rng([seed, list(DESIGNS).index(design), index])
+    sample = from_prior(rng, **DESIGNS[design])
+    posterior = exact_posterior(sample.counts, wanted=WANTED, prior=prior or Prior())
+    ranks = _ranks(sample, posterior, rng)
+    covered, width = {}, {}
+    for name, (truth, lower, upper) in _intervals(sample, posterior).items():
+        covered[name] = lower <= truth <= upper
+        width[name] = upper - lower
+    return ranks, covered, width
+
+
+def population_truth(sample: Sample, metric: Metric, k: int) -> Array:
+    """E f(p) for a new task, shape (agents,)."""
+    share = sample.mu if metric == "pass_pow_k" else 1 - sample.mu
+    tail = mean_power(share, sample.rho, 1 - sample.rho, 0, 0, k)
+    return tail if metric == "pass_pow_k" else 1 - tail
+
+
+def _ranks(sample: Sample, posterior: ExactPosterior, rng: np.random.Generator) -> dict[str, float]:
+    """Of the first agent: by distribution function where the engine has one, else among its independent draws."""
+    n_max = int(sample.counts.trials[0].max())
+    cube = population_truth(sample, "pass_pow_k", 3)
+    ranks = {
+        "μ": float(population_cdf(posterior, 0, "pass_pow_k", 1, sample.mu[0])),
+        "ρ": float(rho_cdf(posterior.fit.agents[0], n_max, sample.rho[0])),
+        "population pass^3": float(population_cdf(posterior, 0, "pass_pow_k", 3, cube[0])),
+        "tasks pass^3": _among(
+            posterior.draws(0, "tasks", "pass_pow_k", 3), apply_metric(sample.p[0], "pass_pow_k", 3).mean(), rng
+        ),
+        "task pass^3": _among(posterior.task_draws(0)[:, 0] ** 3, sample.p[0, 0] ** 3, rng),
+    }
+    if sample.mu.size > 1:
+        draws = [posterior.draws(agent, "population", "pass_pow_k", 3) for agent in (0, 1)]
+        ranks["difference of population pass^3"] = _among(draws[1] - draws[0], cube[1] - cube[0], rng)
+    return ranks
+
+
+def _among(draws: Array, truth: float, rng: np.random.Generator) -> float:
+    """Rank of the truth among draws, spread evenly over its place; ties (p that rounds to 0 or 1) in random order."""
+    below, equal = int((draws < truth).sum()), int((draws == truth).sum())
+    return float((below + rng.random() * (equal + 1)) / (draws.size + 1))
+
+
+def _intervals(sample: Sample, posterior: ExactPosterior) -> dict[str, tuple[float, float, float]]:
+    """Truth, lower and upper end, of the first agent."""
+    found = {}
+    for metric, k in WANTED:
+        label = metric_name(metric, k)
+        values = apply_metric(sample.p[0], metric, k)
+        truths = {"population": float(population_truth(sample, metric, k)[0]), "tasks": float(values.mean())}
+        for estimand, truth in truths.items():
+            got = posterior.aggregate(0, estimand, metric, k)
+            found[f"{estimand} {label}"] = truth, got.lower, got.upper
+        if k > 1:
+            each = posterior.per_task(0, metric, k)
+            found[f"task {label}"] = float(values[0]), each.lower[0], each.upper[0]
+    return found
+
+
+def envelope_p_value(ranks: Array) -> float:
+    """How extreme the ECDF of ranks is among those of uniform samples of the same size.
+
+    Parameters
+    ----------
+    ranks : ndarray, shape (data sets,)
+        In [0, 1].
+
+    Returns
+    -------
+    float
+        Below 1 - prob exactly where the ECDF leaves the simultaneous envelope of probability `prob`: the envelope is
+        made of the pointwise binomial limits whose joint coverage, by simulation, is `prob`.
+    """
+    cells = np.clip((ranks * POINTS).astype(int), 0, POINTS - 1)
+    observed = _smallest_pointwise(np.bincount(cells, minlength=POINTS)[None, :])[0]
+    reference = _reference(ranks.size)
+    return float((np.searchsorted(reference, observed, side="right") + 1) / (reference.size + 1))
+
+
+@cache
+def _reference(size: int) -> Array:
+    """Sorted smallest pointwise probabilities of uniform samples."""
+    rng = np.random.default_rng([2022, size])
+    return np.sort(_smallest_pointwise(rng.multinomial(size, np.full(POINTS, 1 / POINTS), SIMULATIONS)))
+
+
+def _smallest_pointwise(cells: Array) -> Array:
+    """Smallest two-sided binomial probability over the points of each ECDF, from counts per cell."""
+    below = np.cumsum(cells, axis=1)[:, :-1]
+    return np.asarray(_two_sided(int(cells[0].sum()))[below, np.arange(POINTS - 1)].min(axis=1))
+
+
+@cache
+def _two_sided(size: int) -> Array:
+    """Two-sided binomial probability of so many ranks below each point, shape (size + 1, points)."""
+    count, z = np.arange(size + 1)[:, None], np.arange(1, POINTS) / POINTS
+    return np.asarray(2 * np.minimum(stats.binom.cdf(count, size, z), stats.binom.sf(count - 1, size, z)))

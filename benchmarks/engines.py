@@ -1,0 +1,187 @@
+"""Time, memory and error of the engines of the hierarchical model.
+
+``python benchmarks/engines.py`` prints two tables: the exact engine against the size of the data, draws of `tasks` and
+`task` timed apart; and the exact engine against PyMC through nutpie (4 × 1,000 draws) on the same outcomes in this run.
+Seconds are wall time, the median of five after a warm-up for the exact engine and one run for the sampler.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from agentic_bayes.errors import NotConverged
+from agentic_bayes.estimation import mcmc
+from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
+from agentic_bayes.estimation.posterior import Counts, Posterior
+from agentic_bayes.estimation.prior import Prior
+from agentic_bayes.estimation.quadrature import fit_agents
+from agentic_bayes.formatting import Metric
+
+# agents, tasks, trials
+SIZES = (
+    *((1, 50, 5), (1, 1_000, 5), (1, 100_000, 5)),
+    *((1, 50, 50), (1, 50, 1_000), (1, 50, 1_000_000)),
+    *((3, 50, 5), (13, 80, 5), (50, 50, 5), (200, 50, 5)),
+)
+COMPARED = ((1, 50, 5), (3, 50, 5))
+WANTED: tuple[tuple[Metric, int], ...] = tuple((m, k) for m in ("pass_at_k", "pass_pow_k") for k in (1, 3, 5))
+REPEAT = 5
+
+
+def main(sizes: Sequence[tuple[int, int, int]] = SIZES, compared: Sequence[tuple[int, int, int]] = COMPARED) -> None:
+    """Run everything and print both tables."""
+    show(
+        ("agents × tasks × trials", "fit", "population", "tasks", "task", "peak of fit", "peak of all"),
+        [scaling(*size) for size in sizes],
+    )
+    print()
+    show(
+        ("agents × tasks × trials", "engine", "time", "exact is", "error of means", "error of 95 % ends"),
+        [row for size in compared for row in versus(*size)],
+    )
+
+
+def show(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print an aligned table."""
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    for row in (header, tuple("-" * width for width in widths), *rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def simulated(agents: int, tasks: int, trials: int) -> xr.Dataset:
+    """Outcomes of agents whose tasks differ about as much as those of real benchmarks (ρ = .4)."""
+    rng = np.random.default_rng([agents, tasks, trials])
+    mu, kappa = rng.uniform(0.3, 0.9, (agents, 1)), 1.5
+    n = np.full((agents, tasks), trials)
+    c = rng.binomial(n, rng.beta(mu * kappa, (1 - mu) * kappa, n.shape))
+    cells = {"successes": c, "trials": n, "unscored": np.zeros_like(n)}
+    labels: dict[str, Any] = {"agent": list(map(str, range(agents))), "task": list(map(str, range(tasks)))}
+    return xr.Dataset({name: (("agent", "task"), values) for name, values in cells.items()}, coords=labels)
+
+
+def exact(counts: Counts, fine: float = 1.0) -> ExactPosterior:
+    """The quadrature engine's posterior."""
+    fit = fit_agents(counts, pool_agents=True, prior=Prior(), fine=fine)
+    return ExactPosterior(counts, 0.95, "eti", 0, fit, WANTED)
+
+
+def aggregates(posterior: Posterior, estimand: Any) -> np.ndarray:
+    """Mean, lower and upper end of every agent and metric."""
+    agents = range(len(posterior.counts.agents))  # type: ignore[attr-defined]
+    found = [posterior.aggregate(agent, estimand, metric, k) for agent in agents for metric, k in WANTED]
+    return np.array([(stats.mean, stats.lower, stats.upper) for stats in found])
+
+
+def per_task(posterior: Posterior) -> None:
+    """Every task of every agent."""
+    for agent in range(len(posterior.counts.agents)):  # type: ignore[attr-defined]
+        for metric, k in WANTED:
+            posterior.per_task(agent, metric, k)
+
+
+def seconds(work: Callable[[Any], Any], make: Callable[[], Any]) -> float:
+    """Median wall time of five runs after one to warm up; `make` prepares each and is not timed."""
+    times = []
+    for _ in range(REPEAT + 1):
+        argument = make()
+        start = time.perf_counter()
+        work(argument)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
+
+
+def peak(work: Callable[[], Any]) -> float:
+    """Most memory that Python held while working, in MB."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def scaling(agents: int, tasks: int, trials: int) -> tuple[str, ...]:
+    """The exact engine at one size."""
+    outcomes = simulated(agents, tasks, trials)
+
+    def fresh() -> Counts:
+        return Counts.of(outcomes)
+
+    def everything() -> None:
+        posterior = exact(fresh())
+        for estimand in ("population", "tasks"):
+            aggregates(posterior, estimand)
+        per_task(posterior)
+
+    fitted = exact(fresh())
+
+    def unasked() -> ExactPosterior:
+        return ExactPosterior(fitted.counts, 0.95, "eti", 0, fitted.fit, WANTED)
+
+    times = [
+        seconds(exact, fresh),
+        *(seconds(lambda posterior, e=e: aggregates(posterior, e), unasked) for e in ("population", "tasks")),
+        seconds(per_task, unasked),
+    ]
+    memory = peak(lambda: exact(fresh())), peak(everything)
+    return (
+        f"{agents} × {tasks:,} × {trials:,}",
+        *(f"{1e3 * value:.0f} ms" for value in times),
+        *(f"{value:.0f} MB" for value in memory),
+    )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One engine on one set of outcomes: seconds, and mean, lower and upper end of every agent and metric."""
+
+    engine: str
+    seconds: float
+    numbers: np.ndarray
+
+
+def versus(agents: int, tasks: int, trials: int) -> list[tuple[str, ...]]:
+    """Fit and `population` summary by each engine; errors against grids three times as fine."""
+    outcomes = simulated(agents, tasks, trials)
+    reference = aggregates(exact(Counts.of(outcomes), fine=3.0), "population")
+    ours = Run(
+        "quadrature",
+        seconds(lambda counts: aggregates(exact(counts), "population"), lambda: Counts.of(outcomes)),
+        aggregates(exact(Counts.of(outcomes)), "population"),
+    )
+    first = sampled(outcomes, "PyMC, first fit with compilation")
+    again = sampled(outcomes, "PyMC, sampling alone")
+    rows = []
+    for run in (ours, again, first):
+        error = np.abs(run.numbers - reference)
+        ratio = "" if run is ours else f"{run.seconds / ours.seconds:.0f} × faster"
+        taken = f"{1e3 * run.seconds:.0f} ms" if run.seconds < 1 else f"{run.seconds:.1f} s"
+        errors = f"{error[:, 0].max():.1g}", f"{error[:, 1:].max():.1g}"
+        rows.append((f"{agents} × {tasks:,} × {trials:,}", run.engine, taken, ratio, *errors))
+    return rows
+
+
+def sampled(outcomes: xr.Dataset, name: str) -> Run:
+    """One run of the PyMC engine."""
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConverged)
+        fit = mcmc.fit(outcomes)
+    taken = time.perf_counter() - start
+    mu, rho = (fit.posterior[variable].transpose("chain", "draw", "agent").values for variable in ("mu", "rho"))
+    posterior = HierarchicalPosterior(Counts.of(outcomes), 0.95, "eti", 0, mu, rho)
+    return Run(name, taken, aggregates(posterior, "population"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+"""The documentation is run: its code works, the output that it shows is what comes out, its links lead somewhere."""
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted import ScriptedChatModel, verdict
+
+import agentic_bayes as ab
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "agentic_bayes"
+EXAMPLE = ROOT / "examples" / "support_agent"
+RUN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), EXAMPLE / "README.md"]
+PAGES = [*RUN, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+NUMBER = re.compile(r"-?(?:\d+\.\d+|\.\d+|\d+)")
+# two stacks agree to this in a probability, and much better as a rule
+TOLERANCE = 0.015
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text and the line where it begins."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(path: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    found: list[Block] = []
+    inside: list[str] | None = None
+    language, start = "", 0
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.startswith("```"):
+            if inside is None:
+                language, start, inside = line[3:].strip(), number, []
+            else:
+                found.append(Block(language, "\n".join(inside) + "\n", start))
+                inside = None
+        elif inside is not None:
+            inside.append(line)
+    assert inside is None, f"{path.name}: the block in line {start} has no end"
+    return found
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The single commands of a shell block, without comments."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        command: list[str] = []
+        for word in [*words, "&&"]:
+            if word in ("&&", "|"):
+                if command:
+                    yield command
+                command = []
+            else:
+                command.append(word)
+
+
+def was_printed(shown: str, printed: str) -> bool:
+    """Whether a shown output stands in what was printed, however its lines are broken; probabilities may differ a
+    little.
+    """
+    wanted, words = shown.split(), printed.split()
+    starts = range(len(words) - len(wanted) + 1)
+    return any(all(map(_agree, wanted, words[start : start + len(wanted)])) for start in starts)
+
+
+def _agree(shown: str, printed: str) -> bool:
+    if NUMBER.sub("#", shown) != NUMBER.sub("#", printed):
+        return False
+    pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
+    return all(abs(float(a) - float(b)) <= TOLERANCE if "." in a else a == b for a, b in pairs)
+
+
+@pytest.mark.parametrize(
+    ("shown", "agrees"),
+    [
+        ("mean 0.18 of 50 tasks", True),
+        ("mean 0.19\nof 50 tasks", True),
+        ("mean 0.20 of 50 tasks", False),
+        ("mean 0.18 of 51 tasks", False),
+        ("median 0.18 of 50 tasks", False),
+        ("mean 0.18 of 50 tasks\nmean 0.18 of 50 tasks", False),
+    ],
+)
+def test_a_shown_output_that_differs_is_found(shown: str, agrees: bool) -> None:
+    """Shown output agrees with what was printed in words, counts and order, and nearly in probabilities."""
+    assert was_printed(shown, "first\nmean 0.181 of 50 tasks\nlast") == agrees
+
+
+def run_console(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the console entry point prints; it must succeed."""
+    module, _, function = PROJECT["scripts"]["agentic-bayes"].partition(":")
+    monkeypatch.setattr(sys, "argv", ["agentic-bayes", *arguments])
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            getattr(import_module(module), function)()
+            code: Any = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+    assert code == 0, f"agentic-bayes {shlex.join(arguments)} ended with {code}:\n{printed.getvalue()}"
+    return printed.getvalue()
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the pages name, a provider without a network, and no window for plots."""
+    import matplotlib.pyplot as plt
+
+    shutil.copytree(EXAMPLE, tmp_path / "examples" / "support_agent")
+    shutil.copy(EXAMPLE / "results.csv", tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    def script(messages: Any) -> str:
+        material = str(messages[1].content)
+        reference, answer = (
+            re.search(rf"\[{name} (\w+)\]\n(.*)\n\[end of {name} \1\]", material, re.DOTALL)
+            for name in ("reference", "answer")
+        )
+        assert reference
+        assert answer
+        return verdict(0.95 if reference[2].casefold() in answer[2].casefold() else 0.2)
+
+    provider: Any = types.ModuleType("langchain_openai")
+    provider.ChatOpenAI = lambda **_: ScriptedChatModel(script=script, calls=[])
+    monkeypatch.setitem(sys.modules, "langchain_openai", provider)
+    plt.switch_backend("agg")
+    yield tmp_path
+    plt.close("all")
+
+
+@pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_code_of_a_page_runs(path: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every Python block and every `agentic-bayes` command works, and a shown output is what was printed."""
+    namespace: dict[str, Any] = {"__name__": f"page_{path.stem}"}
+    printed = None
+    for block in blocks(path):
+        place = f"{path.name}:{block.line}"
+        match block.language:
+            case "python":
+                with contextlib.redirect_stdout(io.StringIO()) as out:
+                    exec(compile("\n" * block.line + block.text, str(path), "exec"), namespace)
+                printed = out.getvalue()
+            case "sh":
+                console = [words[1:] for words in commands(block.text) if words[0] == "agentic-bayes"]
+                printed = "".join(run_console(arguments, monkeypatch) for arguments in console)
+            case "text" if printed is not None:
+                assert was_printed(block.text, printed), f"{place}: not printed; what was:\n{printed}"
+            case "text" | "csv":
+                pass
+            case other:
+                pytest.fail(f"{place}: a block must be python, sh, text or csv, got {other!r}")
+
+
+def test_the_csv_that_the_readme_shows_can_be_read(tmp_path: Path) -> None:
+    """The table that the README shows gives outcomes of two agents."""
+    (shown,) = (block for block in blocks(ROOT / "README.md") if block.language == "csv")
+    path = tmp_path / "results.csv"
+    path.write_text(shown.text, encoding="utf-8")
+    outcomes = ab.outcomes_from_table(path)
+    assert outcomes["trials"].sum("task").values.tolist() == [2, 1]
+    assert outcomes["successes"].sum("task").values.tolist() == [1, 1]
+
+
+def test_the_readme_quotes_what_tau_bench_gives() -> None:
+    """The README's table holds the plug-in, unbiased and posterior pass^4 of gpt-4o on tau-bench airline."""
+    import pandas as pd
+
+    solved = [c for c, tasks in enumerate((14, 12, 10, 4, 10)) for _ in range(tasks)]
+    table = pd.DataFrame({"task": range(50), "successes": solved, "trials": 4})
+    est = ab.estimate(ab.outcomes_from_table(table), k=4)
+    baseline = est.baseline().query("metric == 'pass_pow_k' and estimand == 'tasks'").set_index("estimator")
+    posterior = est.summary(tasks=False).query("metric == 'pass_pow_k' and estimand == 'population'").iloc[0]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name, row in (
+        ("plug-in", baseline.loc["plugin"]),
+        ("unbiased", baseline.loc["unbiased"]),
+        ("posterior", posterior),
+    ):
+        line = next(line for line in text.splitlines() if line.startswith(f"| {name}"))
+        _, _, value, interval, _ = line.split("|", 4)
+        digits = len(value.strip()) - 1
+        quoted = [float(value), *map(float, interval.split(" to "))]
+        assert quoted == pytest.approx([row["mean"], row["lower"], row["upper"]], abs=0.8 * 10**-digits), line
+
+
+def test_the_readme_is_short() -> None:
+    """The README fits two screens, and none of its three paths takes fifteen lines of Python."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    lengths = [len(block.text.splitlines()) for block in blocks(ROOT / "README.md") if block.language == "python"]
+    assert len(lengths) == 3
+    assert max(lengths) < 15
+
+
+def test_commands_of_the_shell_exist() -> None:
+    """Shell lines use make targets, extras, files and commands that there are."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    seen = set()
+    for path in PAGES:
+        for block in blocks(path):
+            if block.language != "sh":
+                continue
+            for words in commands(block.text):
+                program = Path(words[0]).name or words[0]
+                seen.add(program)
+                place = f"{path.name}:{block.line}: {shlex.join(words)}"
+                match program:
+                    case "make":
+                        assert {word for word in words[1:] if "=" not in word} <= targets, place
+                    case "pip":
+                        extras = [name for word in words for name in re.findall(r"^\.\[(.*)\]$", word)]
+                        assert set(extras) <= set(PROJECT["optional-dependencies"]), place
+                    case "agentic-bayes":
+                        assert words[1] in subcommands(), place
+                    case "." | "grep" | "pre-commit" | "python3" | "python3.11":
+                        pass
+                    case _:
+                        pytest.fail(f"{place}: unknown command")
+                for word in words[1:]:
+                    folder = word.split("/")[0]
+                    if folder in ("benchmarks", "constraints", "docs", "examples", "notebooks", "tests"):
+                        assert list(ROOT.glob(word)), f"{place}: no such file"
+    assert {"make", "pip", "agentic-bayes"} <= seen
+
+
+def subcommands() -> set[str]:
+    """Names of the commands of the command line."""
+    from agentic_bayes.cli import app
+
+    return {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    """Every relative link of a page names a file, and every `agentic-bayes` command in its text exists."""
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if not target.startswith(("https://", "#")):
+            assert (path.parent / target.split("#")[0]).exists(), f"{path.name} links to {target}"
+    named = set(re.findall(r"`agentic-bayes ([a-z]+)", text))
+    assert named <= subcommands()
+
+
+def test_the_architecture_page_lists_every_module() -> None:
+    """docs/architecture.md has one line for each module of the package, and for no other."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `([a-z_/]+\.py)` \|", text, re.MULTILINE)
+    there = {
+        str(path.relative_to(PACKAGE).as_posix())
+        for path in PACKAGE.rglob("*.py")
+        # the __init__ of a folder holds no more than a docstring
+        if "_examples" not in path.parts and (path.name != "__init__.py" or path.parent == PACKAGE)
+    }
+    assert len(listed) == len(set(listed))
+    assert set(listed) == there

@@ -1,0 +1,144 @@
+"""Every notebook runs from top to bottom on this interpreter, and prints what the committed one shows."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+QUICKSTART = ROOT / "notebooks" / "01_quickstart.ipynb"
+STRICT = """
+import warnings
+from agentic_bayes.errors import AgenticBayesWarning
+warnings.filterwarnings("error", category=AgenticBayesWarning)
+warnings.filterwarnings("error", module=r"agentic_bayes(\\.|$)")
+"""
+# of a machine or a person, not of the notebook
+TRACES = ("/home/", "/root/", "/tmp/", "/Users/", "C:\\", "site-packages", "ipykernel_")
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Any]:
+    """Every notebook, run with this interpreter as its kernel and warnings about our package as errors."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    spec = folder / "kernels" / "python3"
+    spec.mkdir(parents=True)
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    content = {"argv": command, "display_name": "Python 3", "language": "python"}
+    (spec / "kernel.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        # nothing of the user's: neither kernels nor start-up files
+        for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+            patch.setenv(name, str(folder))
+        patch.setenv("PYTHONPATH", str(ROOT))
+        return {path: _run(path) for path in NOTEBOOKS}
+
+
+def _run(path: Path) -> Any:
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(STRICT))
+    NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+    ).execute()
+    del notebook.cells[0]
+    return notebook
+
+
+def output_of(notebook: Any, source: str) -> str:
+    """The text that the one cell with this in its source gave."""
+    (cell,) = (cell for cell in notebook.cells if cell.cell_type == "code" and source in cell.source)
+    return "".join(
+        output.text if output.output_type == "stream" else output.data.get("text/plain", "") for output in cell.outputs
+    )
+
+
+def numbers(text: str, beginning: str) -> list[float]:
+    """The numbers after a beginning (a pattern) in a text."""
+    found = re.search(rf"{beginning}(.*)", text)
+    assert found, f"nothing like {beginning!r} in:\n{text}"
+    return [float(number) for number in re.findall(r"-?\d+\.?\d*", found[1])]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs(path: Path, executed: dict[Path, Any]) -> None:
+    """Every code cell runs, and what was committed shows as many pictures and tables."""
+    committed = nbformat.read(path, as_version=4)
+    nbformat.validate(committed)
+    for fresh, shown in zip(executed[path].cells, committed.cells, strict=True):
+        assert kinds(fresh) == kinds(shown), fresh.source
+
+
+def kinds(cell: Any) -> list[str]:
+    """What the outputs of a cell are."""
+    if cell.cell_type != "code":
+        return []
+    found = []
+    for output in cell.outputs:
+        assert output.output_type in ("stream", "display_data", "execute_result"), output
+        data = getattr(output, "data", {})
+        kind = "picture" if "image/png" in data else "table" if data else output.name
+        if data or found[-1:] != [kind]:  # a kernel may send printed text in one piece or in several
+            found.append(kind)
+    return found
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_committed_notebook_is_clean(path: Path) -> None:
+    """The committed notebook was run in order, without errors or warnings, and holds no trace of a machine."""
+    committed = nbformat.read(path, as_version=4)
+    code = [cell for cell in committed.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    for cell in committed.cells:
+        assert "stderr" not in kinds(cell)
+        assert not set(cell.metadata) - {"tags"}
+        text = cell.source + "".join(
+            output.get("text", "") + "".join(str(v) for k, v in output.get("data", {}).items() if k.startswith("text"))
+            for output in cell.get("outputs", [])
+        )
+        assert not [trace for trace in TRACES if trace in text]
+
+
+@pytest.mark.parametrize("state", ["fresh", "committed"])
+def test_the_quickstart_prints_the_known_numbers(state: str, executed: dict[Path, Any]) -> None:
+    """The quickstart counts 64 and 84 of 122, and its estimates are those that the example is known to give."""
+    notebook = executed[QUICKSTART] if state == "fresh" else nbformat.read(QUICKSTART, as_version=4)
+    assert "248 conversations" in output_of(notebook, "read_conversations(")
+    assert "608 scored, 4 unscored" in output_of(notebook, "evidence.summary()")
+    counted = output_of(notebook, "ab.count_outcomes(evidence, indicator")
+    assert numbers(counted, "support-v1") == [64, 122, 2, 2]
+    assert numbers(counted, "support-v2") == [84, 122, 2, 2]
+    baseline = output_of(notebook, "est.baseline()")
+    assert numbers(baseline, "support-v1 +plugin")[0] == pytest.approx((64 / 122) ** 3, abs=6e-4)
+    assert numbers(baseline, "support-v2 +plugin")[0] == pytest.approx((84 / 122) ** 3, abs=6e-4)
+    assert numbers(baseline, "support-v1 +unbiased")[0] == 0.306
+    assert numbers(baseline, "support-v2 +unbiased")[0] == 0.435
+    summary = output_of(notebook, "est.summary(tasks=False).query")
+    row = "{} +population +pass_pow_k +3 "
+    assert numbers(summary, row.format("support-v1")) == pytest.approx([0.335, 0.197, 0.488], abs=0.02)
+    assert numbers(summary, row.format("support-v2")) == pytest.approx([0.416, 0.276, 0.567], abs=0.02)
+    decision = " ".join(output_of(notebook, "ab.compare(").split())
+    chance = numbers(decision, r"support-v2 has the higher pass\^3 \(population\) is ")[0]
+    assert chance == pytest.approx(0.926, abs=0.02)
+    assert decision.startswith("support-v2 is better than support-v1: the probability that")
+    assert "same numbers: True" in output_of(notebook, "ab.Estimate.load(")
+
+
+def test_the_quickstart_walks_through_attempts(executed: dict[Path, Any]) -> None:
+    """The second half shows three of four attempts right, and their pass values for K from 1 to 10."""
+    notebook = executed[QUICKSTART]
+    table = output_of(notebook, 'groupby("session_id")')
+    assert len(re.findall(r"v1-appointment-move-\d .* True", table)) == 3
+    assert len(re.findall(r"v1-appointment-move-\d .* False", table)) == 1
+    values = output_of(notebook, "k=range(1, 11))")
+    # Beta(1 + 3, 1 + 1) beside the plug-in value of 3 of 4
+    assert numbers(values, r"\n3 +")[:2] == pytest.approx(
+        [1 - (2 * 3 * 4) / (6 * 7 * 8), (4 * 5 * 6) / (6 * 7 * 8)], abs=6e-4
+    )
+    assert f"{0.75**10:.3f}" in values
+    assert values.count("\n10 ") == 2
