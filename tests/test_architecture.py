@@ -1,0 +1,372 @@
+"""The rules of the package's structure, each a checker over syntax trees that is itself shown to catch a violation."""
+
+import ast
+import graphlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import agentic_bayes
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "agentic_bayes"
+HEAVY = ("pymc", "nutpie", "arviz", "matplotlib", "langchain_core", "pandas", "xarray", "scipy")
+
+# stage → what it may import beside itself
+UPSTREAM: dict[str, set[str]] = {"errors": set()}
+UPSTREAM |= {name: {"errors"} for name in ("formatting", "numerics", "records")}
+UPSTREAM["evidence"] = {"errors", "formatting", "numerics", "records"}
+UPSTREAM["outcomes"] = {"errors", "evidence"}
+UPSTREAM["estimation"] = {"errors", "formatting", "numerics", "outcomes"}
+UPSTREAM["decisions"] = {"errors", "formatting", "numerics", "estimation"}
+UPSTREAM["reports"] = set(UPSTREAM)
+UPSTREAM["top"] = set(UPSTREAM)
+UPSTREAM["cli"] = set(UPSTREAM)
+STAGE_OF = {name: name for name in UPSTREAM if name != "top"}
+STAGE_OF |= {"outcomes_table": "outcomes", "__main__": "cli"}
+STAGE_OF |= dict.fromkeys(("suite", "agentic", "agentic_modes", "agentic_result", "pytest_plugin", "inputs"), "top")
+
+# package (and what begins with its name) → modules that may import it
+HOMES: dict[str, tuple[str, ...]] = {
+    "pymc": ("estimation.mcmc", "estimation.judge_error"),
+    "pytensor": ("estimation.mcmc", "estimation.judge_error"),
+    "nutpie": ("estimation.mcmc",),
+    "arviz": ("estimation._arviz",),
+    "matplotlib": ("reports.plots",),
+    "langchain": ("evidence.judge", "evidence.trace_metrics", "records.formats", "suite.agents"),
+}
+GENERATORS = {"default_rng", "Generator", "SeedSequence", "BitGenerator", "PCG64", "PCG64DXSM", "Philox"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file under inspection; `name` is its dotted name inside the package."""
+
+    name: str
+    tree: ast.Module
+
+    @classmethod
+    def read(cls, path: Path) -> "Source":
+        """The file's tree, under its dotted name."""
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        return cls(".".join(part for part in parts if part != "__init__"), ast.parse(path.read_text("utf-8")))
+
+
+SOURCES = [Source.read(path) for path in sorted(PACKAGE.rglob("*.py")) if "_examples" not in path.parts]
+MODULES = {source.name for source in SOURCES}
+
+
+def walk(node: ast.AST, *, deferred: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node, and whether it runs later than the import of its module (or only for a type checker)."""
+    yield node, deferred
+    for field, value in ast.iter_fields(node):
+        body = field == "body" and (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+        )
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from walk(child, deferred=deferred or body)
+
+
+def imports(source: Source) -> Iterator[tuple[str, bool, int]]:
+    """Dotted name, whether the import is deferred, line. Names of our own come without "agentic_bayes."."""
+    for node, deferred in walk(source.tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = source.name.split(".")[: -node.level] if node.level else []
+            base = ".".join([*(["agentic_bayes", *above] if node.level else []), *filter(None, [node.module])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+            names = [a.value for a in node.args[:1] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        for name in names:
+            root, _, inside = name.partition(".")
+            if root == "agentic_bayes":
+                # a public name of the package stands for the module that defines it
+                name = agentic_bayes._HOME.get(inside, inside)
+                while name and name not in MODULES and "." in name:
+                    name = name.rpartition(".")[0]
+                name = f"agentic_bayes.{name}"
+            yield name, deferred, getattr(node, "lineno", 0)
+
+
+def stage(name: str) -> str | None:
+    return STAGE_OF.get(name.split(".")[0])
+
+
+def upstream_only(source: Source) -> Iterator[str]:
+    """A stage imports only what the table allows, also inside functions and for annotations."""
+    own = stage(source.name)
+    for name, _, line in imports(source):
+        root, _, inside = name.partition(".")
+        if root != "agentic_bayes":
+            continue
+        other = stage(inside)
+        if other is None:
+            yield f"{source.name}:{line} imports {name}, which belongs to no stage"
+        elif own is None or other not in {own, *UPSTREAM[own]}:
+            yield f"{source.name}:{line} ({own}) imports {name} ({other})"
+
+
+def packages_at_home(source: Source) -> Iterator[str]:
+    """A heavy package is imported only by the modules that are its home."""
+    for name, _, line in imports(source):
+        for package, homes in HOMES.items():
+            if name.split(".")[0].startswith(package) and not any(
+                source.name == home or source.name.startswith(f"{home}.") for home in homes
+            ):
+                yield f"{source.name}:{line} imports {name}; allowed in {', '.join(homes)}"
+
+
+def heavy_on_first_use(source: Source) -> Iterator[str]:
+    """A heavy package is never imported when its module is."""
+    for name, deferred, line in imports(source):
+        if not deferred and name.split(".")[0].startswith(tuple(HOMES) + HEAVY):
+            yield f"{source.name}:{line} imports {name} when it is imported itself"
+
+
+def well_named(source: Source) -> Iterator[str]:
+    """No module is a drawer for the rest."""
+    for part in source.name.split("."):
+        if part.strip("_").rstrip("s") in ("util", "helper", "common", "misc", "manager"):
+            yield f"{source.name} must say what it holds"
+
+
+def prints_in_cli_only(source: Source) -> Iterator[str]:
+    """Only the command line prints."""
+    for node, _ in walk(source.tree):
+        if isinstance(node, ast.Name) and node.id == "print" and source.name != "cli":
+            yield f"{source.name}:{node.lineno} prints"
+
+
+def no_global_logging(source: Source) -> Iterator[str]:
+    """Nobody configures logging for the whole program."""
+    for node, _ in walk(source.tree):
+        if "basicConfig" in (getattr(node, "attr", ""), getattr(node, "id", ""), getattr(node, "name", "")):
+            yield f"{source.name}:{getattr(node, 'lineno', 0)} configures logging"
+
+
+def no_global_random(source: Source) -> Iterator[str]:
+    """Randomness comes from generators that are made where they are used, never from global state."""
+    for name, _, line in imports(source):
+        if name.split(".")[0] == "random" or (
+            name.startswith("numpy.random.") and name.split(".")[-1] not in GENERATORS
+        ):
+            yield f"{source.name}:{line} imports {name}"
+    for node, deferred in walk(source.tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
+            if node.attr not in GENERATORS:
+                yield f"{source.name}:{node.lineno} uses the global generator ({node.attr})"
+        elif isinstance(node, ast.Call) and not deferred and ast.unparse(node.func).split(".")[-1] in GENERATORS:
+            yield f"{source.name}:{node.lineno} makes a generator when it is imported"
+
+
+RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
+    upstream_only: [
+        ("records.model", "from agentic_bayes.evidence.score import Score"),
+        ("evidence.judge", "def f():\n    from agentic_bayes.outcomes import count_outcomes"),
+        ("numerics", "if TYPE_CHECKING:\n    import agentic_bayes.estimation.estimate"),
+        ("outcomes", "from agentic_bayes.numerics import check_k"),
+        ("outcomes", "from agentic_bayes import Conversation"),
+        ("evidence.score", "from ..estimation import estimate"),
+        ("decisions.gate", "from agentic_bayes import plot_posterior"),
+        ("reports.tables", "from agentic_bayes.inputs import open_input"),
+        ("agentic", "from agentic_bayes import cli"),
+        ("formatting", "import_module('agentic_bayes.numerics')"),
+        ("errors", "import agentic_bayes"),
+        ("unknown_stage", "from agentic_bayes import errors"),
+    ],
+    packages_at_home: [
+        ("estimation.estimate", "def f():\n    import pymc as pm"),
+        ("estimation.hierarchical", "if TYPE_CHECKING:\n    from nutpie import sample"),
+        ("estimation.mcmc", "import arviz_stats"),
+        ("cli", "def f():\n    import matplotlib.pyplot as plt"),
+        ("evidence.assess", "from langchain_core.language_models import BaseChatModel"),
+        ("agentic", "def f():\n    from langchain_openai import ChatOpenAI"),
+    ],
+    heavy_on_first_use: [
+        ("outcomes", "import xarray as xr"),
+        ("numerics", "try:\n    from scipy.special import betaln\nexcept ImportError:\n    raise"),
+        ("evidence.judge", "class Judge:\n    from langchain_core import messages"),
+    ],
+    well_named: [("evidence.utils", ""), ("records._helpers", ""), ("estimation.common", "")],
+    prints_in_cli_only: [("outcomes", "def f():\n    print(1)"), ("reports.tables", "show = print")],
+    no_global_logging: [
+        ("agentic", "import logging\nlogging.basicConfig()"),
+        ("cli", "from logging import basicConfig"),
+    ],
+    no_global_random: [
+        ("estimation.mcmc", "def f():\n    np.random.seed(0)"),
+        ("decisions.plan", "def f():\n    return np.random.normal()"),
+        ("decisions.plan", "from random import random"),
+        ("decisions.plan", "def f():\n    from numpy.random import seed"),
+        ("estimation.posterior", "RNG = np.random.default_rng(0)"),
+        ("estimation.posterior", "def draw(rng=np.random.default_rng(0)):\n    return rng"),
+    ],
+}
+ALLOWED = [
+    ("estimation.estimate", "from agentic_bayes import numerics\nfrom agentic_bayes.outcomes import check_outcomes"),
+    ("cli", "def f():\n    from agentic_bayes import estimate\n    print(estimate)"),
+    ("estimation.mcmc", "def fit():\n    import pymc, nutpie\n    return np.random.default_rng(0)"),
+    ("evidence.judge", "if TYPE_CHECKING:\n    from langchain_core.messages import BaseMessage"),
+    ("records.formats.langchain", "def read():\n    import langchain_core.messages"),
+    ("outcomes_table", "from agentic_bayes.outcomes import dataset_from_counts\nimport numpy as np"),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_package_keeps_every_rule(rule):
+    """No module of the package breaks the rule."""
+    assert [problem for source in SOURCES for problem in rule(source)] == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "text"), [(rule, *snippet) for rule, snippets in RULES.items() for snippet in snippets]
+)
+def test_every_rule_catches_a_violation(rule, name, text):
+    """Code that breaks the rule is found, wherever it hides."""
+    assert list(rule(Source(name, ast.parse(text))))
+
+
+@pytest.mark.parametrize(("name", "text"), ALLOWED)
+def test_no_rule_refuses_what_is_allowed(name, text):
+    """Code that keeps the rules passes all of them."""
+    assert [problem for rule in RULES for problem in rule(Source(name, ast.parse(text)))] == []
+
+
+def test_every_module_belongs_to_a_stage():
+    """Every module of the package has its place in the table; only the package itself has none."""
+    assert {name for name in MODULES if stage(name) is None} == {""}
+
+
+def cycles(graph: dict[str, set[str]]) -> list[str]:
+    try:
+        list(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_modules_import_each_other_without_cycles():
+    """No chain of imports, also of those inside functions, leads back to where it began."""
+    graph = {
+        source.name: {name.partition(".")[2] for name, _, _ in imports(source) if name.startswith("agentic_bayes.")}
+        for source in SOURCES
+    }
+    assert cycles(graph) == []
+    assert cycles({"a": {"b"}, "b": {"a"}}) != []
+
+
+# Tests of the tests
+
+TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def raises_without_match(tree: ast.AST) -> Iterator[int]:
+    """Lines where an error is expected but not what it says."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("pytest.raises", "raises"):
+            given = [keyword.value for keyword in node.keywords if keyword.arg == "match"]
+            if not given or ast.unparse(given[0]) in ("''", "None"):
+                yield node.lineno
+
+
+def silent_tests(tree: ast.AST) -> Iterator[str]:
+    """Tests that do not say what they show."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name.startswith("test_")
+            and not ast.get_docstring(node)
+        ):
+            yield node.name
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: path.relative_to(ROOT / "tests").as_posix())
+def test_every_test_states_what_it_shows_and_what_an_error_says(path):
+    """Every test has a docstring, and every `pytest.raises` a match."""
+    tree = ast.parse(path.read_text("utf-8"))
+    assert (list(raises_without_match(tree)), list(silent_tests(tree))) == ([], [])
+
+
+@pytest.mark.parametrize("text", ["pytest.raises(ValueError)", "with raises(E, match=''): f()"])
+def test_an_expected_error_without_match_is_caught(text):
+    """An error that is expected without saying which is found."""
+    assert list(raises_without_match(ast.parse(text))) == [1]
+    assert not list(raises_without_match(ast.parse("pytest.raises(ValueError, match='must')")))
+
+
+def test_a_test_without_docstring_is_caught():
+    """A test without a sentence is found."""
+    assert list(silent_tests(ast.parse("def test_it():\n    assert f()"))) == ["test_it"]
+    assert list(silent_tests(ast.parse("def test_it():\n    'It holds.'\n    assert f()"))) == []
+
+
+def test_test_files_have_names_of_their_own():
+    """No two test files share a name, which pytest could not tell apart."""
+    names = Counter(path.name for path in TEST_FILES if path.name != "conftest.py")
+    assert [name for name, number in names.items() if number > 1] == []
+
+
+# What is loaded when
+
+
+def loaded(code: str, *arguments: str, cwd: Path = ROOT) -> set[str]:
+    """The heavy packages that a fresh interpreter has loaded after running the code."""
+    program = f"{code}\nimport json, sys\nprint(json.dumps([n for n in {HEAVY} if n in sys.modules]), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+RUN = """
+from agentic_bayes.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+"""
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    """`import agentic_bayes` loads none of the heavy packages, nor does looking at its names."""
+    assert loaded("import agentic_bayes\ndir(agentic_bayes)") == set()
+
+
+def test_help_loads_nothing_heavy():
+    """`agentic-bayes --help` loads none of the heavy packages."""
+    assert loaded(RUN, "--help") == set()
+
+
+def test_importing_estimate_loads_no_sampler():
+    """`from agentic_bayes import estimate` loads neither PyMC nor anything else heavy."""
+    assert loaded("from agentic_bayes import estimate") == set()
+
+
+@pytest.mark.parametrize("method", ["conjugate", "frequentist"])
+def test_a_closed_form_estimate_loads_no_sampler(method, tmp_path):
+    """Estimating from a table of counts in closed form needs no sampler, no ArviZ and no pictures."""
+    (tmp_path / "counts.csv").write_text("task,successes,trials\na,7,10\nb,2,3\n")
+    used = loaded(RUN, "estimate", "counts.csv", "--method", method, cwd=tmp_path)
+    assert used & {"pymc", "nutpie", "arviz", "matplotlib", "langchain_core"} == set()
+
+
+def test_the_check_of_loaded_packages_sees_a_heavy_import():
+    """A heavy import is seen by the check."""
+    assert loaded("import pandas") == {"pandas"}

@@ -1,0 +1,623 @@
+"""The command line: what it prints, what it writes, and how it refuses."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from scripted import conversation, turn
+
+from agentic_bayes import cli
+from agentic_bayes.decisions.compare import compare
+from agentic_bayes.errors import StoppedEarly
+from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.outcomes import count_outcomes
+from agentic_bayes.outcomes_table import outcomes_from_table
+from agentic_bayes.records.write import write_conversations
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLE = "agent,task,trial,correct\nv1,a,0,1\nv1,a,1,0\nv1,b,0,0\nv1,b,1,0\nv2,a,0,1\nv2,a,1,1\nv2,b,0,1\nv2,b,1,\n"
+FAST = ("--method", "conjugate")
+UNPAIRED = (*FAST, "--estimand", "tasks", "--pairing", "none")
+CALL = {"tool_name": "add", "parameters": {"a": 5, "b": 3}, "result": 8, "step": 1}
+USED = {"tools_used": [CALL], "final_answer_uses_tools": True}
+EXPECTED = {"expected_tools": [{"tool_name": "add", "parameters": {"a": 5, "b": 3}, "step": 1}]}
+
+
+@dataclass
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Runs a command in this process, inside an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_command(*arguments: str | Path) -> Done:
+        monkeypatch.setattr(sys, "argv", ["agentic-bayes", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as end:
+            code = 0 if end.code is None else end.code  # type: ignore[assignment]
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run_command
+
+
+def in_a_shell(
+    *arguments: str | Path, cwd: Path, program: tuple[str, ...] = ("-m", "agentic_bayes"), **environment: str
+) -> Done:
+    """Runs a command in an interpreter of its own."""
+    done = subprocess.run(
+        [sys.executable, *program, *map(str, arguments)],
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE)
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Conversations of two versions: right, wrong, through wrong tools, crashed."""
+    for agent, answers in (("v1", ["8", "9", "8"]), ("v2", ["8", "8", None])):
+        made = []
+        for i, answer in enumerate(answers):
+            tools = {"agentic": USED if i else {"tools_used": []}, "ground_truth_agentic": EXPECTED}
+            crash = {} if answer else {"error": "timeout"}
+            made.append(
+                conversation(
+                    turn("q1", answer, **tools), session=f"{agent}-{i}", agent=agent, task_id="t", trial=i, **crash
+                )
+            )
+        write_conversations(made, tmp_path / f"{agent}.jsonl")
+    return [tmp_path / "v1.jsonl", tmp_path / "v2.jsonl"]
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def strict(text: str) -> Any:
+    """JSON without NaN and infinities."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+# Help and usage
+
+
+def test_help_names_every_command_and_the_exit_codes(run):
+    """--help lists the commands; without arguments it is shown too."""
+    done = run("--help")
+    assert done.code == 0
+    for name in ("demo", "validate", "assess", "estimate", "compare", "Exit codes: 0 ok, 2 usage or bad input"):
+        assert name in done.out
+    assert "Usage" in run().out + run().err
+
+
+@pytest.mark.parametrize("command", ["demo", "validate", "assess", "estimate", "compare"])
+def test_every_command_explains_itself(run, command):
+    """Every command has help of its own."""
+    done = run(command, "--help")
+    assert done.code == 0
+    assert "Usage" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("estimte",), "No such command 'estimte'"),
+        (("estimate", "table.csv", "--kk", "1"), "No such option"),
+        (("estimate",), "Missing argument"),
+        (("estimate", "table.csv", "--ci-prob", "high"), "Invalid value"),
+        (("assess", "v1.jsonl"), "Missing option"),
+    ],
+)
+def test_usage_errors(run, table, arguments, message):
+    """A command or option that does not exist, or lacks its value, ends with exit code 2."""
+    done = run(*arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert done.out == ""
+
+
+# Refusals
+
+
+REFUSED = [
+    (("--k", "0"), "k must be an integer ≥ 1, got 0"),
+    (("--k", "-1"), "k must be an integer ≥ 1, got -1"),
+    (("--k", "2.5"), "--k must be whole numbers ≥ 1 such as \"1,3,5\", got '2.5'"),
+    (("--k", '"3"'), '--k must be whole numbers ≥ 1 such as "1,3,5", got \'"3"\''),
+    (("--k", "1,,3"), "--k must be whole numbers ≥ 1"),
+    (("--k", ""), "--k must be whole numbers ≥ 1"),
+    (("--ci-prob", "95"), "ci_prob must be a number strictly between 0 and 1, got 95.0"),
+    (("--ci-prob", "0"), "ci_prob must be a number strictly between 0 and 1, got 0.0"),
+    (("--ci-prob", "nan"), "ci_prob must be a number strictly between 0 and 1, got nan"),
+    (("--ci-kind", "hpd"), "unknown ci_kind 'hpd'"),
+    (("--method", "hierarchic"), "unknown method 'hierarchic': did you mean 'hierarchical'?"),
+    (("--engine", "stan"), "unknown engine 'stan'"),
+    (("--random-seed", "-1"), "random_seed must be an integer ≥ 0, got -1"),
+    (("--threshold", "70"), "table.csv is a table, which does not use threshold"),
+    (("--columns", "agent"), "--columns must be like agent=model,task=id"),
+    (("--columns", "agnet=model"), "--columns must be like agent=model,task=id"),
+    (("--columns", "task=id"), "no column 'id'"),
+    (("-o", "table.csv"), "--output must be a folder, table.csv is a file"),
+]
+
+
+def assert_refused(done: Done, message: str) -> None:
+    """Exit code 2, one message on stderr, no traceback, nothing on stdout."""
+    assert done.code == 2
+    assert done.err.startswith("error: ")
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert done.out == ""
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_options_that_are_not_allowed(run, table, tmp_path, options, message):
+    """An option outside what is allowed is one message and exit code 2, and nothing is written."""
+    before = listing(tmp_path)
+    output = () if "-o" in options else ("-o", "out")
+    assert_refused(run("estimate", table.name, *output, *options), message)
+    assert listing(tmp_path) == before
+    assert not (tmp_path / "out").exists()
+
+
+BROKEN_TABLES = {
+    "empty": (b"", "the file is empty"),
+    "header only": (b"task,correct\n", "the table has no rows"),
+    "wrong encoding": ("task,correct\nä,1\n".encode("latin-1"), "must be UTF-8"),
+    "duplicate": (b"agent,task,trial,correct\nv,a,0,1\nv,a,0,1\n", "rows 1 and 2 are both agent 'v'"),
+    "nan in counts": (b"task,successes,trials\na,nan,3\n", "successes must be a whole number"),
+    "score": (b"task,correct\na,0.95\n", "correct must be 0, 1, true, false or blank, got '0.95'"),
+    "folder": (None, "must be a file, is a folder"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN_TABLES)
+def test_tables_that_cannot_be_read(run, tmp_path, kind):
+    """A broken table is one message that names the file, and nothing is written."""
+    content, message = BROKEN_TABLES[kind]
+    path = tmp_path / "broken.csv"
+    path.mkdir() if content is None else path.write_bytes(content)
+    before = listing(tmp_path)
+    done = run("estimate", path.name, *FAST, "-o", "out")
+    assert_refused(done, message)
+    assert "broken.csv" in done.err
+    assert listing(tmp_path) == before
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    turns = [{"qa_id": "q", "query": "5 + 3?", "assistant": "8", "ground_truth_assistant": "8"}]
+    return {"session_id": "s", "assistant_id": "v1", "conversation": turns} | changes
+
+
+BROKEN_CONVERSATIONS: dict[str, tuple[bytes, str]] = {
+    "empty file": (b"", "broken.jsonl"),
+    "wrong encoding": (json.dumps(record(session_id="ä"), ensure_ascii=False).encode("latin-1"), "UTF-8"),
+    "unknown key": (json.dumps(record(assistent_id="x")).encode(), "did you mean 'assistant_id'?"),
+    "truncated JSON": (json.dumps(record()).encode()[:-10], "line 1"),
+    "empty conversation": (json.dumps(record(conversation=[])).encode(), "conversation"),
+    "duplicate trial": (
+        "\n".join(json.dumps(record(session_id=s, task_id="t", trial=0)) for s in "ab").encode(),
+        "trial",
+    ),
+    "duplicate session": ("\n".join(json.dumps(record(task_id=t)) for t in "ab").encode(), "session_id"),
+    "NaN": (
+        json.dumps(record(recorded_score=math.nan)).encode(),
+        "recorded_score: must be a number in [0, 1], got nan",
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ["validate", "assess"])
+@pytest.mark.parametrize("kind", BROKEN_CONVERSATIONS)
+def test_conversations_that_cannot_be_read(run, tmp_path, command, kind):
+    """Broken conversations are one report that names the file, and no evidence is written."""
+    content, message = BROKEN_CONVERSATIONS[kind]
+    (tmp_path / "broken.jsonl").write_bytes(content)
+    before = listing(tmp_path)
+    done = run(command, "broken.jsonl", *(("-o", "evidence.jsonl") if command == "assess" else ()))
+    assert_refused(done, message)
+    assert "broken.jsonl" in done.err
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--threshold", "70"), "threshold must be a number in [0, 1], got 70.0"),
+        (("--unit", "turn"), "unknown unit 'turn'"),
+        (("--indicator", "answers"), "unknown indicator 'answers': did you mean 'answer'?"),
+        (("--errors", "failed"), "unknown errors 'failed'"),
+        (("--agents", "both"), "unknown agents 'both'"),
+        (("--columns", "task=id"), "is evidence, which does not use task"),
+    ],
+)
+def test_options_for_evidence_that_are_not_allowed(run, files, tmp_path, options, message):
+    """Rules of counting are checked, and what evidence does not use is refused."""
+    assert run("assess", *files, "-o", "e.jsonl").code == 0
+    assert_refused(run("estimate", "e.jsonl", *FAST, *options), message)
+
+
+def test_conversations_must_be_assessed_first(run, files):
+    """Estimating from conversations is refused with the command that comes before."""
+    assert_refused(run("estimate", files[0].name, *FAST), "assess v1.jsonl -o evidence.jsonl")
+
+
+@pytest.mark.parametrize("output", ["no/such/folder/e.jsonl", "."])
+def test_evidence_is_not_judged_before_its_place_is_known(run, files, monkeypatch, output):
+    """A place where nothing can be written is refused before anything is judged."""
+    monkeypatch.setattr(cli, "_assess", lambda *_, **__: pytest.fail("judged"))
+    assert_refused(run("assess", *files, "-o", output), "--output must be a file in a folder that exists")
+
+
+def test_evidence_never_replaces_conversations(run, files):
+    """Conversations are never overwritten by the evidence on them; older evidence is."""
+    before = files[0].read_bytes()
+    assert_refused(run("assess", *files, "-o", files[0]), "--output must not be a file of conversations")
+    assert files[0].read_bytes() == before
+    assert run("assess", *files, "-o", "e.jsonl").code == 0
+    assert run("assess", *files, "-o", "e.jsonl").code == 0
+
+
+def test_a_file_that_may_not_be_read_is_an_error_in_the_input(run, table, monkeypatch):
+    """What the system refuses is named, without a traceback."""
+
+    def denied(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied", "table.csv")
+
+    monkeypatch.setattr("agentic_bayes.inputs.open_input", denied)
+    assert_refused(run("estimate", table, *FAST), "table.csv: Permission denied")
+
+
+def test_a_crash_is_not_dressed_as_bad_input(run, table, monkeypatch):
+    """An error of the program itself is not hidden."""
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("agentic_bayes.inputs.open_input", broken)
+    with pytest.raises(OSError, match="no space left"):
+        run("estimate", table, *FAST)
+
+
+# What the commands do
+
+
+def test_validate_says_what_is_there(run, files, tmp_path):
+    """Conversations, turns, agents, tasks and crashes are counted; files, folders and patterns are taken."""
+    message = "valid: 6 conversations, 6 interactions, 2 agents (v1, v2), 1 task, 1 with an agent error"
+    for arguments in (files, [tmp_path], [tmp_path / "v*.jsonl"]):
+        done = run("validate", *arguments)
+        assert (done.code, " ".join(done.out.split()), done.err) == (0, message, "")
+
+
+def test_assess_writes_evidence(run, files, tmp_path):
+    """The evidence file is complete, and the summary names what is unscored and why."""
+    done = run("assess", *files, "-o", "e.jsonl")
+    assert done.code == 0
+    assert "5 scored, 1 unscored" in done.out
+    assert "1 × agent error: timeout" in done.out
+    assert "evidence written to e.jsonl" in done.out
+    evidence = Evidence.read(tmp_path / "e.jsonl")
+    assert len(evidence) == 6
+    assert count_outcomes(evidence)["successes"].values.tolist() == [[2], [2]]
+    assert count_outcomes(evidence, indicator="joint")["successes"].values.tolist() == [[1], [1]]
+
+
+def test_assess_is_the_same_for_any_concurrency_and_order(run, files, tmp_path):
+    """How many are judged at a time, and in which order files are named, changes no byte."""
+    assert run("assess", *files, "-o", "one.jsonl", "--concurrency", "1").code == 0
+    assert run("assess", *reversed(files), "-o", "two.jsonl", "--concurrency", "7").code == 0
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
+    assert_refused(
+        run("assess", *files, "-o", "three.jsonl", "--concurrency", "0"), "concurrency must be an integer ≥ 1"
+    )
+
+
+def test_a_run_that_stopped_early_keeps_what_it_has(run, files, tmp_path, monkeypatch):
+    """When judging was stopped, the evidence so far is written, a warning says so, and the exit code is 1."""
+    whole = cli._assess(list(map(str, files)))
+
+    def stopped(*_: Any, **__: Any) -> Evidence:
+        warnings.warn(StoppedEarly("5 scored, 1 unscored; what was judged is kept"), stacklevel=2)
+        return Evidence(whole.rows, stopped="interrupted")
+
+    monkeypatch.setattr(cli, "_assess", stopped)
+    done = run("assess", *files, "-o", "e.jsonl")
+    assert done.code == 1
+    assert "warning: 5 scored, 1 unscored; what was judged is kept" in done.err
+    assert Evidence.read(tmp_path / "e.jsonl") == whole
+
+
+@pytest.mark.parametrize("method", ["conjugate", "frequentist"])
+def test_estimate_from_a_table(run, table, tmp_path, method):
+    """The tables show what `estimate` computes, with the denominators; the files hold it."""
+    done = run("estimate", table, "--method", method, "--k", "1,2", "-o", "out/deep")
+    assert (done.code, done.err) == (0, "")
+    assert "v1, on these tasks (tasks)" in done.out
+    assert "2 tasks, 3 scored trials, 1 unscored" in done.out
+    assert "results written to out/deep" in done.out
+    folder = tmp_path / "out" / "deep"
+    assert sorted(path.name for path in folder.iterdir()) == ["baseline.csv", "estimate.nc", "summary.csv"]
+    expected = estimate(outcomes_from_table(table), method=method, k=(1, 2))
+    written = pd.read_csv(folder / "summary.csv", keep_default_na=False, na_values=[""])
+    assert written["mean"].to_numpy() == pytest.approx(expected.summary()["mean"].to_numpy(), nan_ok=True)
+    saved = Estimate.load(folder / "estimate.nc")
+    pd.testing.assert_frame_equal(saved.summary(), expected.summary())
+    assert set(pd.read_csv(folder / "baseline.csv")["estimator"]) == {"unbiased", "plugin"}
+
+
+def test_seven_of_ten_on_the_command_line(run, tmp_path):
+    """7 of 10 at k = 3 shows the published numbers of all three methods side by side."""
+    (tmp_path / "t.csv").write_text("task,successes,trials\na,7,10\n")
+    done = run("estimate", "t.csv", *FAST, "--k", "3")
+    lines = [line.split() for line in done.out.splitlines() if line.strip().startswith("pass")]
+    means = {line[0]: [cell for cell in line[1:] if cell[0] == "0" and cell[-1] not in ",]"] for line in lines}
+    assert means == {"pass@3": ["0.945", "0.992", "0.973"], "pass^3": ["0.330", "0.292", "0.343"]}
+    rows = strict(run("estimate", "t.csv", *FAST, "--k", "3", "--json").out)["summary"]
+    limits = {row["metric"]: [row["lower"], row["upper"]] for row in rows if row["estimand"] == "task"}
+    assert limits["pass_at_k"] == pytest.approx([0.773, 0.9987], abs=5e-4)
+    assert limits["pass_pow_k"] == pytest.approx([0.059, 0.707], abs=5e-4)
+
+
+def test_columns_of_a_table_by_name(run, tmp_path):
+    """--columns maps the names of a table."""
+    (tmp_path / "t.csv").write_text(TABLE.replace("agent,task,trial,correct", "model,id,run,ok"))
+    done = run("estimate", "t.csv", *FAST, "--columns", "agent=model, task=id,trial=run,correct=ok", "--json")
+    assert {row["agent"] for row in strict(done.out)["summary"]} == {"v1", "v2"}
+
+
+@pytest.mark.parametrize("method", ["conjugate", "frequentist"])
+def test_json_is_strict(run, table, method):
+    """--json prints one JSON document; what is undefined is null, never NaN."""
+    done = run("estimate", table, "--method", method, "--json", "--k", "1,9")
+    document = strict(done.out)
+    assert set(document) == {"summary", "baseline"}
+    expected = estimate(outcomes_from_table(table), method=method, k=(1, 9)).summary()
+    assert [row["mean"] for row in document["summary"]] == [
+        None if value != value else value for value in expected["mean"]
+    ]
+    assert any(row["mean"] is None for row in document["baseline"])
+    assert list(document["summary"][0]) == list(expected.columns)
+
+
+def test_estimate_from_evidence_and_from_a_saved_estimate(run, files, tmp_path):
+    """Evidence is counted by the given rules; a saved estimate gives its counts to a new one."""
+    run("assess", *files, "-o", "e.jsonl")
+    counting = {"indicator": "joint", "unit": "interaction", "errors": "fail", "agents": "together", "threshold": 0.9}
+    options = [part for name, value in counting.items() for part in (f"--{name}", value)]
+    done = run("estimate", "e.jsonl", *FAST, "--json", "-o", "out", *options)
+    expected = count_outcomes(Evidence.read(tmp_path / "e.jsonl"), **counting)
+    rows = [row for row in strict(done.out)["summary"] if row["estimand"] == "task"]
+    assert {row["agent"] for row in rows} == {"all"}
+    assert {row["task"] for row in rows} == set(expected["task"].values)
+    assert {(row["unit"], row["indicator"]) for row in rows} == {("interaction", "joint")}
+    again = run("estimate", "out/estimate.nc", *FAST, "--json")
+    assert again.out == done.out
+    assert_refused(run("estimate", "out/estimate.nc", *FAST, "--unit", "question"), "is a saved estimate")
+
+
+def test_compare_in_one_file(run, table):
+    """One file with both agents: the sentence is that of `compare`."""
+    options = (*UNPAIRED, "--metric", "pass^2", "--rope", "0.1")
+    done = run("compare", table, "--agent", "v2", "--baseline", "v1", *options)
+    est = estimate(outcomes_from_table(table), method="conjugate")
+    result = compare(est, "v2", baseline="v1", metric="pass_pow_k", k=2, estimand="tasks", rope=0.1, pairing="none")
+    assert done.code == 0
+    assert " ".join(done.out.split()) == str(result)
+    document = strict(run("compare", table, "--agent", "v2", "--baseline", "v1", *options, "--json").out)
+    assert document["verdict"] == result.verdict
+    assert document["mean"] == result.mean
+    assert (document["metric"], document["k"], document["rope"]) == ("pass_pow_k", 2, 0.1)
+
+
+def test_agents_are_compared_on_their_shared_tasks(run, table):
+    """By default two agents that share tasks are compared on them, and the output says so."""
+    done = run("compare", table, "--agent", "v2", "--baseline", "v1", *FAST)
+    assert done.code == 0
+    assert "crossed, pairing tasks, 2 shared tasks" in " ".join(done.out.split())
+    again = run("compare", table, "--agent", "v2", "--baseline", "v1", *FAST)
+    assert again.out == done.out
+
+
+def test_compare_two_files(run, tmp_path):
+    """Two files: the second against the first, by the agents' own names."""
+    (tmp_path / "old.csv").write_text("agent,task,correct\nx,a,0\nx,b,1\n")
+    (tmp_path / "new.csv").write_text("agent,task,correct\ny,a,1\ny,b,1\nz,a,0\n")
+    settings = (*UNPAIRED, "--json")
+    assert_refused(run("compare", "old.csv", "new.csv", *settings), "new.csv holds 2 agents: say --agent")
+    assert_refused(run("compare", "old.csv", "new.csv", "--agent", "w", *settings), "unknown agent 'w'")
+    document = strict(run("compare", "old.csv", "new.csv", "--agent", "y", *settings).out)
+    assert (document["agent"], document["baseline"]) == ("y", "x")
+    assert document["mean"] > 0
+    assert document["n_shared_tasks"] == 2
+
+
+def test_compare_two_files_of_one_agent(run, tmp_path):
+    """When both files hold an agent of one name, the files' names tell them apart."""
+    (tmp_path / "may").mkdir()
+    for name, result in (("old.csv", 0), ("new.csv", 1), ("may/new.csv", 0)):
+        (tmp_path / name).write_text(f"task,correct\na,{result}\nb,1\n")
+    settings = (*UNPAIRED, "--json")
+    document = strict(run("compare", "old.csv", "new.csv", *settings).out)
+    assert (document["agent"], document["baseline"]) == ("new", "old")
+    document = strict(run("compare", "may/new.csv", "new.csv", *settings).out)
+    assert (document["agent"], document["baseline"]) == ("new.csv", "may/new.csv")
+    assert_refused(
+        run("compare", "old.csv", "old.csv", *settings), "compare needs two agents, got 'agent' of old.csv twice"
+    )
+
+
+def test_compare_from_a_saved_estimate(run, table):
+    """A saved estimate is compared as it is, or fitted again with the settings that are given; none is ignored."""
+    run("estimate", table, *FAST, "--ci-prob", "0.8", "--random-seed", "5", "-o", "out")
+    both = ("compare", "out/estimate.nc", "--agent", "v2", "--baseline", "v1", *UNPAIRED[2:], "--json")
+    saved = strict(run(*both).out)
+    assert (saved["ci_prob"], saved["method"]) == (0.8, "conjugate")
+    fitted = strict(run(*both, *FAST, "--ci-prob", "0.9").out)
+    assert fitted["ci_prob"] == 0.9
+    assert fitted["mean"] != saved["mean"]  # another seed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("table.csv",), "with one file, say --agent NEW and --baseline OLD"),
+        (("table.csv", "--agent", "v2"), "with one file, say --agent NEW and --baseline OLD"),
+        (("table.csv",) * 3, "compare takes one or two files, got 3"),
+        (("table.csv", "--agent", "v3", "--baseline", "v1"), "unknown agent 'v3': valid: 'v1', 'v2'"),
+        (("table.csv", "--agent", "v2", "--baseline", "zz"), "unknown agent 'zz': valid: 'v1', 'v2'"),
+        (("table.csv", "--agent", "v2", "--baseline", "v1", "--metric", "pass3"), 'metric must be like "pass^3"'),
+        (("table.csv", "--agent", "v2", "--baseline", "v1", "--rope", "5"), "rope must be a number in [0, 1], got 5.0"),
+        (("table.csv", "--agent", "v2", "--baseline", "v1", "--estimand", "task"), "unknown estimand 'task'"),
+        (("table.csv", "--agent", "v2", "--baseline", "v1", "--pairing", "task"), "unknown pairing 'task'"),
+        (("nowhere.csv", "--agent", "v2", "--baseline", "v1"), "nowhere.csv: no such file"),
+    ],
+)
+def test_compare_refuses_before_it_fits(run, table, monkeypatch, arguments, message):
+    """Everything that can be wrong is found before the model is fitted."""
+    monkeypatch.setattr("agentic_bayes.estimation.estimate.estimate", lambda *_, **__: pytest.fail("fitted"))
+    assert_refused(run("compare", *arguments), message)
+
+
+def test_an_agent_is_not_compared_with_itself(run, table):
+    """The same agent twice is refused."""
+    done = run("compare", table, "--agent", "v1", "--baseline", "v1", *UNPAIRED)
+    assert_refused(done, "agent and baseline must differ, got 'v1' for both")
+
+
+# How it looks
+
+
+@pytest.mark.parametrize(
+    "name", ["v1", "support-agent-2024-05-01-with-a-very-long-name-that-nobody-would-type-twice-x"]
+)
+def test_output_fits_eighty_columns(run, tmp_path, name):
+    """Off a terminal no line is longer than 80 columns, names are whole and no number is cut."""
+    rows = "".join(f"{agent},task {i},{i % 2}\n" for agent in (f"{name}1", f"{name}2") for i in range(3))
+    (tmp_path / "t.csv").write_text("agent,task,correct\n" + rows)
+    outputs = [
+        run("estimate", "t.csv", *FAST, "--k", "1,3,5,10,100"),
+        run("compare", "t.csv", "--agent", f"{name}2", "--baseline", f"{name}1", *UNPAIRED),
+    ]
+    made = [
+        conversation(turn(f"q{i}", str(8 + i)), session=f"{agent}-{i}", agent=agent)
+        for agent in (f"{name}1", f"{name}2")
+        for i in range(2)
+    ]
+    write_conversations(made, tmp_path / "c.jsonl")
+    outputs += [run("assess", "c.jsonl", "-o", "e.jsonl"), run("validate", "c.jsonl")]
+    for done, mentioned in zip(outputs, ("12", "2", "12", "12"), strict=True):
+        assert done.code == 0
+        longest = max(done.out.splitlines(), key=len)
+        assert len(longest) <= max(80, len(name) + 2), longest
+        assert "…" not in done.out
+        assert "\x1b" not in done.out
+        if name == "v1":  # a folded name is spread over the lines of its column
+            assert all(f"{name}{version}" in done.out for version in mentioned)
+
+
+def test_a_narrow_encoding_does_not_end_the_run(table, tmp_path):
+    """On a terminal that knows only ASCII, signs that it lacks are written as escapes."""
+    done = in_a_shell("estimate", table, *FAST, cwd=tmp_path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.code == 0
+    assert done.out.isascii()
+    refused = in_a_shell("estimate", table, "--k", "0", cwd=tmp_path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert refused.code == 2
+    assert refused.err == "error: k must be an integer \\u2265 1, got 0\n"
+
+
+SEVERAL = """
+import json, sys
+from agentic_bayes.cli import main
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["agentic-bayes", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        print(arguments[0], "ended with", end.code)
+"""
+
+
+def test_the_hash_seed_changes_nothing(files, table, tmp_path):
+    """Output and files are the same for any PYTHONHASHSEED."""
+    commands = [
+        ["assess", *map(str, files), "-o", "e.jsonl"],
+        ["estimate", "e.jsonl", *FAST, "--json", "--indicator", "joint"],
+        ["compare", str(table), "--agent", "v2", "--baseline", "v1", *UNPAIRED],
+        ["estimate", str(table), *FAST, "--errors", "x", "--unit", "y", "--columns", "task=z"],
+        ["estimate", str(table), *FAST, "--columns", "task=z,correct=y,agent=x"],
+    ]
+    seen = []
+    for seed in ("1", "2"):
+        done = in_a_shell(json.dumps(commands), cwd=tmp_path, program=("-c", SEVERAL), PYTHONHASHSEED=seed)
+        seen.append((done, (tmp_path / "e.jsonl").read_bytes()))
+    assert seen[0] == seen[1]
+    assert seen[0][0].code == 0
+    assert seen[0][0].out.count("ended with 2") == 2
+
+
+def test_shuffled_rows_change_nothing(run, tmp_path):
+    """The order of the rows of a table changes no byte of the output."""
+    header, *rows = TABLE.splitlines(keepends=True)
+    (tmp_path / "t.csv").write_text(TABLE)
+    one = run("estimate", "t.csv", *FAST, "--json")
+    (tmp_path / "t.csv").write_text(header + "".join(rows[::-1]))
+    assert run("estimate", "t.csv", *FAST, "--json").out == one.out
+
+
+def test_the_command_runs_as_a_module(table, tmp_path):
+    """`python -m agentic_bayes` is the command line; a failure there is an exit code, too."""
+    assert in_a_shell("estimate", table, *FAST, cwd=tmp_path).code == 0
+    done = in_a_shell("estimate", "nowhere.csv", cwd=tmp_path)
+    assert (done.code, done.out, done.err) == (2, "", "error: nowhere.csv: no such file\n")
+
+
+def test_demo(run, tmp_path):
+    """The demo judges, estimates with PyMC, compares and classifies two versions, offline, and draws them."""
+    done = run("demo", "-o", "out")
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    for words in ("What was judged", "pass^3", "hierarchical", "unbiased", "plug-in", "the higher pass^1", "tier"):
+        assert words in said
+    assert max(map(len, done.out.splitlines())) <= 80
+    written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    pictures = ["curves.png", "posterior.png", "tools.png"]
+    assert written == sorted(["baseline.csv", "estimate.nc", "evidence.jsonl", "summary.csv", *pictures])
+    for name in pictures:
+        assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / "out" / name).stat().st_size > 10_000
+    assert Estimate.load(tmp_path / "out" / "estimate.nc").diagnostics.passed
+    assert_refused(run("demo", "-o", tmp_path / "out" / "summary.csv"), "--output must be a folder")

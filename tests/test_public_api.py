@@ -1,0 +1,299 @@
+"""What people may rely on: the public names, their documentation, and the signatures that scripts use."""
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+import agentic_bayes as ab
+
+PUBLIC = [
+    "Agentic",
+    "AgenticBayesError",
+    "AgenticBayesWarning",
+    "AgenticMetric",
+    "AgenticResult",
+    "Batch",
+    "BayesianMode",
+    "Comparison",
+    "Conversation",
+    "Dataset",
+    "Diagnostics",
+    "Estimate",
+    "EstimateError",
+    "Evidence",
+    "EvidenceError",
+    "ExpectedTools",
+    "FrequentistMode",
+    "Grader",
+    "Interaction",
+    "InvalidArgument",
+    "LLMJudge",
+    "MissingPackage",
+    "NotConverged",
+    "OutcomesError",
+    "Prior",
+    "RecordsError",
+    "ReferenceJudge",
+    "Retriever",
+    "Score",
+    "StoppedEarly",
+    "TierProbabilities",
+    "ToolCall",
+    "ToolCorrectnessScore",
+    "ToolRubric",
+    "ToolUse",
+    "UnknownName",
+    "Unscored",
+    "assess",
+    "assess_async",
+    "build_model",
+    "check_outcomes",
+    "classify",
+    "combine_outcomes",
+    "compare",
+    "count_outcomes",
+    "estimate",
+    "numerics",
+    "outcomes_from_table",
+    "plot_pass_curves",
+    "plot_posterior",
+    "plot_tools",
+    "read_conversations",
+    "write_conversations",
+]
+REQUIRED = inspect.Parameter.empty
+# function → its positional parameters, then its keyword-only ones with their defaults
+SIGNATURES: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "count_outcomes": (
+        ["evidence"],
+        {
+            "unit": "conversation",
+            "indicator": "answer",
+            "threshold": 0.7,
+            "tool_threshold": 1.0,
+            "agents": "separate",
+            "errors": "unscored",
+        },
+    ),
+    "outcomes_from_table": (
+        ["table"],
+        {
+            "agent": "agent",
+            "task": "task",
+            "trial": "trial",
+            "correct": "correct",
+            "successes": None,
+            "trials": None,
+        },
+    ),
+    "combine_outcomes": (["outcomes"], {"names": None, "allow": ()}),
+    "check_outcomes": (["outcomes"], {}),
+    "estimate": (
+        ["outcomes"],
+        {
+            "method": "hierarchical",
+            "k": (1, 3, 5),
+            "ci_prob": 0.95,
+            "ci_kind": "eti",
+            "engine": "auto",
+            "estimator": "unbiased",
+            "pool_tasks": False,
+            "random_seed": 0,
+        },
+    ),
+    "compare": (
+        ["est", "agent"],
+        {
+            "baseline": REQUIRED,
+            "metric": "pass_pow_k",
+            "k": 1,
+            "estimand": "population",
+            "rope": 0.02,
+            "pairing": "auto",
+        },
+    ),
+    "assess": (
+        ["conversations"],
+        {
+            "judge": REQUIRED,
+            "tool_rubric": ab.ToolRubric(),
+            "metrics": (),
+            "concurrency": 8,
+            "progress": None,
+        },
+    ),
+    "read_conversations": (["paths"], {"format": "auto", "agent": None}),
+    "write_conversations": (["conversations", "path"], {}),
+    "LLMJudge": (["model"], {"use_structured_output": True}),
+    "ToolRubric": ([], {"weights": None, "threshold": 1.0}),
+    "Agentic.run": (
+        ["retriever"],
+        {
+            "model": REQUIRED,
+            "k": REQUIRED,
+            "threshold": 0.7,
+            "tool_threshold": 1.0,
+            "tool_weights": None,
+            "statistical_mode": ab.FrequentistMode(),
+            "use_structured_output": True,
+            "require_tools": False,
+            "verbose": False,
+        },
+    ),
+    "plot_posterior": (["est"], {"metric": "pass_pow_k", "k": 1, "ref_val": None, "rope": None}),
+    "numerics.pass_at_k": (["n", "c", "k"], {}),
+    "numerics.pass_pow_k": (["n", "c", "k"], {}),
+}
+BAYESIAN_MODE = {
+    "mc_samples": 5000,
+    "ci_level": 0.95,
+    "dirichlet_prior": 1.0,
+    "beta_prior_a": 1.0,
+    "beta_prior_b": 1.0,
+    "rng_seed": 42,
+}
+
+
+def test_the_public_names_are_these():
+    """`__all__` is exactly the list above, sorted."""
+    assert ab.__all__ == PUBLIC
+    assert sorted(PUBLIC) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_resolves_and_is_documented(name):
+    """Every public name is there, is listed by `dir`, and says what it is."""
+    value = getattr(ab, name)
+    assert name in dir(ab)
+    # of a class a docstring of its own, not one that a base class or `dataclass` made
+    text = (vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__) or ""
+    assert len(text.strip()) > 15
+    assert not text.startswith(f"{name}(")
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    """A name that does not exist is refused as Python does it."""
+    with pytest.raises(AttributeError, match="'agentic_bayes' has no attribute 'estimat'"):
+        _ = ab.estimat  # type: ignore[attr-defined]
+    with pytest.raises(ImportError, match="cannot import name 'estimat'"):
+        from agentic_bayes import estimat  # type: ignore[attr-defined]  # noqa: F401
+
+
+def test_names_of_gaussia_are_the_same_records():
+    """`Dataset` and `Batch` are `Conversation` and `Interaction` themselves."""
+    assert ab.Dataset is ab.Conversation
+    assert ab.Batch is ab.Interaction
+
+
+def parameters(value: Any) -> dict[str, inspect.Parameter]:
+    """What can be given by name."""
+    found = inspect.signature(value).parameters
+    return {
+        name: parameter
+        for name, parameter in found.items()
+        if name not in ("self", "cls")
+        and not name.startswith("_")
+        and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    }
+
+
+def documented(value: Any) -> set[str]:
+    """Names described under Parameters or Attributes of a numpydoc docstring."""
+    text = inspect.cleandoc(value.__doc__ or "")
+    sections = re.split(r"^(\w[\w ]*)\n-{3,}$", text, flags=re.MULTILINE)
+    bodies = dict(zip(sections[1::2], sections[2::2], strict=True))
+    lines = "\n".join(bodies.get(name, "") for name in ("Parameters", "Attributes")).splitlines()
+    entries = [line.split(" : ")[0] for line in lines if " : " in line and not line.startswith(" ")]
+    return {name.strip().lstrip("*") for entry in entries for name in entry.split(",")}
+
+
+CALLABLES = [
+    name
+    for name in PUBLIC
+    if callable(getattr(ab, name)) and not getattr(getattr(ab, name), "_is_protocol", False) and name != "assess_async"
+]
+
+
+def has_own_parameters(value: Any) -> bool:
+    """Whether it is a function, or a class that says what it takes."""
+    if not inspect.isclass(value):
+        return True
+    return not issubclass(value, Warning | Exception) or "__init__" in vars(value)
+
+
+@pytest.mark.parametrize("name", [name for name in CALLABLES if has_own_parameters(getattr(ab, name))])
+def test_every_parameter_is_documented(name):
+    """Every parameter of every public function and class is described in its numpydoc docstring."""
+    value = getattr(ab, name)
+    assert set(parameters(value)) - documented(value) == set()
+
+
+# methods that modules of the package call on each other's objects: one line says enough
+PLUMBING = {
+    "AgenticResult.of",
+    "BayesianMode.pass_values",
+    "Estimate.agent_index",
+    "FrequentistMode.pass_values",
+    "Prior.from_dict",
+}
+METHODS = [
+    (name, method)
+    for name in PUBLIC
+    if inspect.isclass(getattr(ab, name)) and getattr(ab, name).__module__.startswith("agentic_bayes")
+    for method, value in vars(getattr(ab, name)).items()
+    if not method.startswith("_") and inspect.isroutine(getattr(value, "__func__", value))
+]
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS)
+def test_every_public_method_is_documented(name, method):
+    """Every public method says what it does and describes its parameters."""
+    value = getattr(getattr(ab, name), method)
+    assert (value.__doc__ or "").strip()
+    assert f"{name}.{method}" in PLUMBING or set(parameters(value)) <= documented(value)
+
+
+def test_the_check_of_documentation_sees_a_gap():
+    """A parameter without description is found; joint and starred entries count."""
+
+    def f(a, b, *c, d):
+        """Do.
+
+        Parameters
+        ----------
+        a, b : int
+            Two.
+        *c : int
+            More, d : not an entry.
+        """
+
+    assert set(parameters(f)) - documented(f) == {"d"}
+
+
+def test_assess_async_takes_what_assess_takes():
+    """The two ways to assess have one signature, described once."""
+    assert inspect.signature(ab.assess_async).parameters == inspect.signature(ab.assess).parameters
+    assert "`assess`" in (ab.assess_async.__doc__ or "")
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures_are_what_scripts_rely_on(name):
+    """Data comes first and by position, everything else by keyword, with the documented defaults."""
+    positional, keywords = SIGNATURES[name]
+    value: Any = ab
+    for part in name.split("."):
+        value = getattr(value, part)
+    found = parameters(value)
+    by_position = [n for n, parameter in found.items() if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
+    assert by_position == positional
+    assert {n: found[n].default for n in keywords if n in found} == keywords
+    assert all(found[n].default is not REQUIRED for n in found if n not in (*positional, *keywords))
+
+
+def test_bayesian_mode_has_gaussias_arguments():
+    """`BayesianMode` takes Gaussia's arguments, in Gaussia's order, with Gaussia's defaults."""
+    found = parameters(ab.BayesianMode)
+    assert [(name, parameter.default) for name, parameter in found.items()] == list(BAYESIAN_MODE.items())
+    assert parameters(ab.FrequentistMode) == {}
