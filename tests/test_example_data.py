@@ -177,8 +177,7 @@ def test_parameters_are_as_varied_as_real_ones(conversations: list[Conversation]
         assert any(type(value) is kind for value in values), kind
     assert not json.dumps(values, ensure_ascii=False).isascii()
     assert any(
-        len({call.tool_name for call in e.expected_tools}) < len(e.expected_tools)
-        and not e.tool_sequence_matters
+        len({call.tool_name for call in e.expected_tools}) < len(e.expected_tools) and not e.tool_sequence_matters
         for e in expected
     )
     assert any(not e.expected_tools for e in expected)

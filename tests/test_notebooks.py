@@ -123,7 +123,7 @@ def test_the_quickstart_prints_the_known_numbers(state: str, executed: dict[Path
     assert numbers(summary, row.format("support-v1")) == pytest.approx([0.335, 0.197, 0.488], abs=0.02)
     assert numbers(summary, row.format("support-v2")) == pytest.approx([0.416, 0.276, 0.567], abs=0.02)
     decision = " ".join(output_of(notebook, "ab.compare(").split())
-    chance = numbers(decision, r"support-v2 has the higher pass\^3 \(population\) is ")[0]
+    chance = numbers(decision, r"support-v2 has a higher pass\^3 \(population\) than support-v1 is ")[0]
     assert chance == pytest.approx(0.926, abs=0.02)
     assert decision.startswith("support-v2 is better than support-v1: the probability that")
     assert "same numbers: True" in output_of(notebook, "ab.Estimate.load(")

@@ -102,8 +102,8 @@ class Comparison:
                 head = f"{self.agent} is {verdict} than {self.baseline}"
         kind = "equal-tailed" if self.ci_kind == "eti" else "highest-density"
         sentence = (
-            f"{head}: the probability that {self.agent} has the higher {name} ({self.estimand}) is "
-            f"{format_number(self.prob_better)}; difference {format_number(self.mean)}, "
+            f"{head}: the probability that {self.agent} has a higher {name} ({self.estimand}) than {self.baseline} "
+            f"is {format_number(self.prob_better)}; difference {format_number(self.mean)}, "
             f"{self.ci_prob * 100:.4g} % {kind} interval {format_number(self.lower)} to {format_number(self.upper)}; "
             f"{self.method}, pairing {self.pairing}, {plural(self.n_shared_tasks, 'shared task')}"
         )

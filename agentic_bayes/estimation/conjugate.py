@@ -81,8 +81,9 @@ class ConjugatePosterior:
         scored = self.counts.scored[agent]
         if estimand == "tasks" and not scored.any():
             return nothing_scored()
-        if self.pool_tasks:
-            a, b = (parameter[agent, :1] for parameter in self._parameters)
+        if self.pool_tasks or scored.sum() == 1:  # one Beta distribution: no draws are needed
+            first = 0 if self.pool_tasks else int(np.argmax(scored))
+            a, b = (parameter[agent, first : first + 1] for parameter in self._parameters)
             stats = self._closed_form(a, b, metric, k, n_tasks=int(scored.sum()))
             mean, sd, median, lower, upper = (float(getattr(stats, name)[0]) for name in STATISTICS)
             return Stats(mean, sd, median, lower, upper, stats.n_tasks)

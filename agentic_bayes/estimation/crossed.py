@@ -166,12 +166,14 @@ class CrossedPosterior:
         return ("population", "tasks", "task")
 
     @cached_property
-    def _likelihood(self) -> CrossedLikelihood:
+    def likelihood(self) -> CrossedLikelihood:
+        """The likelihood that the draws are weighted by."""
         return CrossedLikelihood(self.counts)
 
     @cached_property
-    def _tables(self) -> list[Array]:
-        return self._likelihood.agent_tables(self.theta, self.sigma, self.rho, 1 - self.rho)
+    def tables(self) -> list[Array]:
+        """Log likelihood of each agent's distinct (c, n) at every draw and δ; see `CrossedLikelihood.agent_tables`."""
+        return self.likelihood.agent_tables(self.theta, self.sigma, self.rho, 1 - self.rho)
 
     def _shares(self, agent: int) -> tuple[Array, Array]:
         """μ and 1 - μ at every δ, shape (draws, δ nodes)."""
@@ -179,17 +181,17 @@ class CrossedPosterior:
 
     def _given_data(self, agent: int, pattern: int, metric: Metric, k: int) -> Array:
         """E t given the hyperparameters and data, t = p^k or (1-p)^k, shape (draws,)."""
-        c, n = (int(part[self._likelihood.patterns[pattern, agent]]) for part in self._likelihood.pairs[agent])
+        c, n = (int(part[self.likelihood.patterns[pattern, agent]]) for part in self.likelihood.pairs[agent])
         mu, nu = self._shares(agent)
         share, count = (mu, c) if metric == "pass_pow_k" else (nu, n - c)
         rho = self.rho[:, agent, None]
-        weights = self._likelihood.delta_weights(self._tables, pattern)
+        weights = self.likelihood.delta_weights(self.tables, pattern)
         return np.asarray(np.sum(weights * mean_power(share, rho, 1 - rho, count, n, k), axis=1))
 
     def _own_patterns(self, agent: int) -> tuple[Array, Array]:
         """Patterns of the agent's scored tasks and how many tasks have each."""
         scored = self.counts.scored[agent]
-        patterns, size = np.unique(self._likelihood.place[scored], return_counts=True)
+        patterns, size = np.unique(self.likelihood.place[scored], return_counts=True)
         return patterns, size
 
     def aggregate(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Stats:
@@ -238,12 +240,12 @@ class CrossedPosterior:
         key = agent, pattern, count, "p"
         if key not in self._cache:
             rng = np.random.default_rng([self.random_seed, 1, pattern])
-            cumulative = np.cumsum(self._likelihood.delta_weights(self._tables, pattern), axis=1)
+            cumulative = np.cumsum(self.likelihood.delta_weights(self.tables, pattern), axis=1)
             uniform = rng.random((self.sigma.size, count))
             node = np.stack([(cumulative < column[:, None]).sum(axis=1) for column in uniform.T], axis=1)
             step = DELTA[1] - DELTA[0]
             delta = DELTA[np.minimum(node, DELTA.size - 1)] + step * (rng.random(node.shape) - 0.5)
-            c, n = (int(part[self._likelihood.patterns[pattern, agent]]) for part in self._likelihood.pairs[agent])
+            c, n = (int(part[self.likelihood.patterns[pattern, agent]]) for part in self.likelihood.pairs[agent])
             own = np.random.default_rng([self.random_seed, 2, pattern, agent])
             mu, nu = expit_pair(self.theta[:, agent, None] + self.sigma[:, None] * delta)
             kappa = (1 / self.rho[:, agent] - 1)[:, None]
@@ -255,22 +257,22 @@ class CrossedPosterior:
     def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
         """Statistics of every task, arrays of shape (tasks,); computed once per distinct pattern."""
         rows = []
-        for pattern in range(len(self._likelihood.patterns)):
+        for pattern in range(len(self.likelihood.patterns)):
             first, second = (float(self._given_data(agent, pattern, metric, power).mean()) for power in (k, 2 * k))
             values = apply_metric(self._pattern_draws(agent, pattern, 1)[:, 0], metric, k)
             mean = first if metric == "pass_pow_k" else 1 - first
             sd = np.sqrt(max(second - first**2, 0))
             rows.append((mean, sd, np.median(values), *interval_of_draws(values, self.ci_prob, self.ci_kind)))
-        mean, sd, median, lower, upper = np.array(rows)[self._likelihood.place].T
+        mean, sd, median, lower, upper = np.array(rows)[self.likelihood.place].T
         return Stats(mean, sd, median, lower, upper)
 
     def task_draws(self, agent: int) -> Array:
         """Posterior draws of p, shape (draws, tasks)."""
         seen: dict[int, int] = {}
         out = np.empty((self.sigma.size, len(self.counts.tasks)))
-        for task, pattern in enumerate(self._likelihood.place.tolist()):
+        for task, pattern in enumerate(self.likelihood.place.tolist()):
             used = seen.get(pattern, 0)
-            count = int(self._likelihood.size[pattern])
+            count = int(self.likelihood.size[pattern])
             out[:, task] = self._pattern_draws(agent, pattern, count)[:, used]
             seen[pattern] = used + 1
         return out

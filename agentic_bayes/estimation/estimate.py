@@ -24,6 +24,7 @@ from agentic_bayes.estimation.fitting import choose_method, sample
 from agentic_bayes.estimation.frequentist import Estimator, FrequentistEstimate
 from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.inflated import InflatedPosterior
+from agentic_bayes.estimation.log_density import density_groups
 from agentic_bayes.estimation.posterior import (
     CHAINS,
     DRAWS,
@@ -509,14 +510,16 @@ class Estimate:
         Parameters
         ----------
         tasks : bool
-            Whether to make ``p`` (agent, task); refused beyond 10^7 values.
+            Whether to make what has a value per task and draw; refused beyond 10^7 values.
 
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
             Group ``posterior`` with ``pass_at_k``, ``pass_pow_k`` (agent, estimand, k), ``p`` (agent, task) and, for
             the hierarchical method, ``mu``, ``rho`` (agent); 4 chains × 1,000 draws. Group ``observed_data`` with the
-            counts; ``sample_stats`` where a sampler ran.
+            counts; ``sample_stats`` where a sampler ran. With `tasks` also ``log_likelihood`` (``successes`` per scored
+            cell) and ``log_prior``, for ``az.loo``, ``az.compare`` and prior sensitivity, where tasks share something
+            (not for conjugate estimates of separate tasks).
 
         Raises
         ------
@@ -562,6 +565,8 @@ class Estimate:
         groups = {"posterior": xr.Dataset(variables, coords=coords), "observed_data": self.outcomes}
         if self.sample_stats is not None:
             groups["sample_stats"] = self.sample_stats
+        if tasks:
+            groups |= density_groups(self.posterior, self.counts, self.settings.prior, hyper)
         return _arviz.from_groups(groups, {"agentic_bayes": json.dumps(self._record())})
 
     def _hyper_draws(self) -> xr.Dataset | None:
@@ -571,12 +576,18 @@ class Estimate:
         import xarray as xr
 
         shape, dims = (CHAINS, DRAWS, len(self.agents)), ("chain", "draw", "agent")
-        if isinstance(self.posterior, CrossedPosterior) and self.draws is not None:
+        if isinstance(self.posterior, CrossedPosterior):
             # the mean success probability of a new task follows from θ and σ
-            return self.draws.assign(mu=(dims, self.posterior.hyper_draws()[0].reshape(shape)))
+            return (
+                None
+                if self.draws is None
+                else self.draws.assign(mu=(dims, self.posterior.hyper_draws()[0].reshape(shape)))
+            )
         drawn = zip(("mu", "rho"), self.posterior.hyper_draws(), strict=True)
         coords = {"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": np.asarray(self.agents, dtype=object)}
-        return xr.Dataset({name: (dims, values.reshape(shape)) for name, values in drawn}, coords=coords)
+        found = xr.Dataset({name: (dims, values.reshape(shape)) for name, values in drawn}, coords=coords)
+        pool = zip(("m", "tau"), self.posterior.pool_draws or (), strict=False)
+        return found.assign({name: (dims[:2], values.reshape(shape[:2])) for name, values in pool})
 
     def _record(self) -> dict[str, Any]:
         """Settings, versions and diagnostics, as plain JSON values."""

@@ -170,12 +170,18 @@ class ExactPosterior:
     # -- draws --------------------------------------------------------------------------------------------------
 
     @cached_property
+    def pool_draws(self) -> tuple[Array, Array] | None:
+        """Draws of m and τ, shape (draws,); None where agents do not share strength."""
+        if self.fit.pool is None:
+            return None
+        return _draw_pool(self.fit.pool, np.random.default_rng([self.random_seed, 0]), CHAINS * DRAWS)
+
+    @cached_property
     def _hyper(self) -> tuple[Array, Array]:
         """Draws of θ and ρ, shape (draws, agents); agents that share strength belong together row by row."""
         count = CHAINS * DRAWS
-        rng = np.random.default_rng([self.random_seed, 0])
         theta, rho = np.empty((2, count, len(self.fit.agents)))
-        m, tau = (None, None) if self.fit.pool is None else draw_pool(self.fit.pool, rng, count)
+        m, tau = self.pool_draws or (None, None)
         for agent, grid in enumerate(self.fit.agents):
             own = np.random.default_rng([self.random_seed, 1, agent])
             theta[:, agent] = draw_theta(grid, own, count, m, tau)
@@ -314,7 +320,7 @@ class _Distribution:
         return np.asarray((low + high) / 2)
 
 
-def draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
     """Draws of (m, τ): a node by its mass, then m anywhere in the node's cell."""
     mass = np.exp(np.concatenate(pool.log_mass))
     node = rng.choice(mass.size, size=count, p=mass / mass.sum())

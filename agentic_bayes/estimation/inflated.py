@@ -17,7 +17,7 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.estimation.betabinomial import log_likelihood_table
-from agentic_bayes.estimation.exact import ExactPosterior, draw_pool, draw_theta
+from agentic_bayes.estimation.exact import ExactPosterior, draw_theta
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, LARGE_GROUP, Array, Estimand, apply_metric
 from agentic_bayes.estimation.quadrature import AgentGrid, InflatedAxis
 from agentic_bayes.formatting import Metric
@@ -28,7 +28,7 @@ __all__ = ["InflatedPosterior"]
 class InflatedPosterior(ExactPosterior):
     """Posterior of every estimand under the inflated model.
 
-    Means are exact; quantiles of `population` come from the masses of the grid's nodes (to about .003), those of `tasks`
+    Means are exact; quantiles of `population` come from the masses of the nodes (to about .003), those of `tasks`
     and `task` from draws.
     """
 
@@ -74,10 +74,9 @@ class InflatedPosterior(ExactPosterior):
     def _nodes(self) -> tuple[Array, Array]:
         """Draws of θ and of a node of (ρ, weights), shape (draws, agents)."""
         count = CHAINS * DRAWS
-        rng = np.random.default_rng([self.random_seed, 0])
         theta = np.empty((count, len(self.fit.agents)))
         node = np.empty(theta.shape, dtype=np.int64)
-        m, tau = (None, None) if self.fit.pool is None else draw_pool(self.fit.pool, rng, count)
+        m, tau = self.pool_draws or (None, None)
         for agent, grid in enumerate(self.fit.agents):
             own = np.random.default_rng([self.random_seed, 1, agent])
             theta[:, agent] = draw_theta(grid, own, count, m, tau)
@@ -97,7 +96,7 @@ class InflatedPosterior(ExactPosterior):
         rho = np.stack([grid.rho.rho[node[:, a]] for a, grid in enumerate(self.fit.agents)], axis=1)
         return theta, np.clip(rho, 1e-12, 1 - 1e-12)
 
-    def _weights_drawn(self, agent: int) -> tuple[Array, Array, Array]:
+    def weights_drawn(self, agent: int) -> tuple[Array, Array, Array]:
         """Draws of never, always and rest, shape (draws,)."""
         axis, node = cast(InflatedAxis, self.fit.agents[agent].rho), self._nodes[1][:, agent]
         return axis.never[node], axis.always[node], axis.rest[node]
@@ -108,7 +107,7 @@ class InflatedPosterior(ExactPosterior):
         if key not in self._cache:
             if estimand == "population":
                 theta, rho = (part[:, agent] for part in self._hyper)
-                _, always, rest = self._weights_drawn(agent)
+                _, always, rest = self.weights_drawn(agent)
                 beta = self._population_draws(theta, rho, metric, k)
                 self._cache[key] = always + rest * beta  # both metrics are 1 where p = 1 and 0 where p = 0
             else:
@@ -127,7 +126,7 @@ class InflatedPosterior(ExactPosterior):
         rng = np.random.default_rng([self.random_seed, 2, agent, c, n])
         a, b = self._given_data(agent, np.array([c]), np.array([n]))
         p = rng.beta(a, b, size=(CHAINS * DRAWS, count))
-        never, always, rest = self._weights_drawn(agent)
+        never, always, rest = self.weights_drawn(agent)
         uniform = rng.random(p.shape)
         if n > 0:
             theta, rho = (part[:, agent] for part in self._hyper)

@@ -12,6 +12,7 @@ from agentic_bayes.estimation.betabinomial import LONGEST_PRODUCT, log_rising
 from agentic_bayes.estimation.crossed import DELTA, LOG_WEIGHT, CrossedPosterior, expit_pair
 from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
+from agentic_bayes.estimation.inflated import InflatedPosterior
 from agentic_bayes.estimation.posterior import Array
 
 __all__ = ["Population", "log_binomial", "population_of"]
@@ -44,6 +45,12 @@ class Population:
         """(1-ρ)μ, (1-ρ)(1-μ) and 1-ρ: Beta parameters times ρ, finite at ρ = 0."""
         rest = 1 - self.rho
         return np.maximum(self.mu * rest, TINY), np.maximum(self.one_minus_mu * rest, TINY), np.maximum(rest, TINY)
+
+    def thinned(self, most: int) -> Population:
+        """At most about `most` of the draws, evenly spaced."""
+        every = max(self.rho.size // max(most, 1), 1)
+        weight = self.weight if self.weight.shape[0] == 1 else self.weight[::every]
+        return Population(self.mu[::every], self.one_minus_mu[::every], self.rho[::every], weight)
 
     def log_kernels(self, c: Array, n: Array) -> Array:
         """Log probability of one given sequence with c successes in n trials, shape (pairs, draws, components)."""
@@ -87,8 +94,10 @@ class Population:
             For r = 0, …, most.
         """
         success, failure, either = self._parts
-        kernels = self.log_kernels(c, n)
-        share = np.exp(kernels - kernels.max(axis=2, keepdims=True)) * self.weight
+        share = np.ones((c.size, *self.mu.shape))
+        if self.weight.size > 1:  # else there is nothing to decide between
+            kernels = self.log_kernels(c, n)
+            share = np.exp(kernels - kernels.max(axis=2, keepdims=True)) * self.weight
         share = share / (share.sum(axis=2, keepdims=True) * self.rho.size)
         return self._powers(success, c, either, n, share, most), self._powers(failure, n - c, either, n, share, most)
 
@@ -125,6 +134,12 @@ def population_of(posterior: Any, agent: int, draws: int) -> Population | None:
     Population or None
     """
     match posterior:
+        case InflatedPosterior():
+            mu, rho = (part[:, agent, None] for part in posterior.hyper_draws())
+            never, always, rest = (part[:, None] for part in posterior.weights_drawn(agent))
+            zero = np.zeros(mu.shape)
+            mu, one_minus_mu = np.hstack([mu, zero, zero + 1]), np.hstack([1 - mu, zero + 1, zero])
+            return Population(mu, one_minus_mu, rho, np.hstack([rest, never, always])).thinned(draws)
         case ExactPosterior():
             mu, rho = (part[:, agent, None] for part in posterior.hyper_draws())
         case HierarchicalPosterior():
@@ -142,6 +157,4 @@ def population_of(posterior: Any, agent: int, draws: int) -> Population | None:
             )
         case _:
             return None
-    every = max(mu.shape[0] // draws, 1)
-    mu, rho = mu[::every], rho[::every]
-    return Population(mu, 1 - mu, rho, np.ones((1, 1)))
+    return Population(mu, 1 - mu, rho, np.ones((1, 1))).thinned(draws)

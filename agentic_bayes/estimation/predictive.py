@@ -25,6 +25,7 @@ __all__ = ["LEAST_TASKS", "Check", "Statistic", "check_counts", "disagreements",
 LEAST_TASKS = 10  # fewer say nothing about the shape of a distribution
 MOST_TRIALS = 30  # of one task that enter the histogram
 MOST_K = 50  # larger k are not compared with the unbiased estimate: hardly a task has so many trials
+MOST_VALUES, LEAST_DRAWS = 200_000, 50  # pairs × draws × components of the moments
 TAIL = 0.01
 FAR = 2.0  # standard errors
 LARGEST = 10**7  # draws × agents × tasks of a prior predictive
@@ -176,6 +177,8 @@ def disagreements(
     asked = [k for k in ks if k <= MOST_K and size[n >= k].sum() >= LEAST_TASKS]
     if not asked:
         return frozenset()
+    # with many distinct pairs fewer draws do: the mean over tasks is averaged over both
+    population = population.thinned(max(MOST_VALUES // (c.size * population.mu.shape[1]), LEAST_DRAWS))
     far: set[tuple[Metric, int]] = set()
     for metric, powers in zip(("pass_pow_k", "pass_at_k"), population.powers(c, n, 2 * max(asked)), strict=True):
         hits = c if metric == "pass_pow_k" else n - c

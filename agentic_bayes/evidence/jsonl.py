@@ -8,6 +8,7 @@ import json
 import os
 import re
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
                     yield number, _parse(line)
         except UnicodeDecodeError as error:
             yield number + 1, f"must be UTF-8 text: {error}"
-        except (EOFError, gzip.BadGzipFile, OSError) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error, OSError) as error:
             yield number + 1, f"cannot be read: {error}"
 
 

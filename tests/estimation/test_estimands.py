@@ -162,7 +162,7 @@ class TestTask:
         assert (abs(inside - 0.95) <= 4 * math.sqrt(2 * 0.95 * 0.05 / 2000)).all()
 
     @given(st.integers(0, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.integers(1, 30))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     def test_conjugate_is_scipys_beta(self, cell, k):
         """A task on its own has the Beta(1 + c, 1 + n - c) posterior: mean by integration, quantiles by SciPy."""
         c, n = cell

@@ -14,10 +14,10 @@ from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.settings import Engine
 from agentic_bayes.outcomes_table import outcomes_from_table
 
-COLUMNS = (
-    "agent task estimand metric k mean sd median lower upper ci_kind ci_prob method estimator unit indicator n_tasks "
-    "flags note"
-).split()
+COLUMNS = [
+    *("agent", "task", "estimand", "metric", "k", "mean", "sd", "median", "lower", "upper", "ci_kind", "ci_prob"),
+    *("method", "estimator", "unit", "indicator", "n_tasks", "flags", "note"),
+]
 
 
 @pytest.fixture(params=ENGINES)
@@ -121,8 +121,8 @@ class TestAgents:
 
     def test_an_unknown_agent_names_the_nearest(self, conjugate):
         """A misspelt agent is an error that names the one that exists."""
-        with pytest.raises(UnknownName, match="unknown agent 'v3': did you mean 'v"):
-            conjugate.metric_draws("v3", metric="pass_pow_k", k=1, estimand="tasks")
+        with pytest.raises(UnknownName, match="unknown agent 'v1 ': did you mean 'v1'"):
+            conjugate.metric_draws("v1 ", metric="pass_pow_k", k=1, estimand="tasks")
 
     def test_no_agent_is_enough_only_where_there_is_one(self, conjugate):
         """With several agents one must be named; with one it need not be."""
@@ -246,7 +246,7 @@ class TestSummary:
             conjugate.outcomes = None
         with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'k'"):
             conjugate.settings.k = (1,)
-        assert conjugate == conjugate  # noqa: PLR0124
+        assert conjugate == conjugate
         assert conjugate != conjugate.with_k(2)
         assert isinstance(hash(conjugate), int)
 
@@ -255,6 +255,7 @@ class TestSameInputSameNumbers:
     """Randomness comes only through the seed."""
 
     def table(self):
+        """0/1 rows of the two agents, trials in random order."""
         generator = np.random.default_rng(3)
         return pd.DataFrame(
             [

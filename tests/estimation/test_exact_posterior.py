@@ -10,10 +10,11 @@ from collections import Counter
 import arviz as az
 import numpy as np
 import pytest
-from fits import ENGINES, KS, NEVER, STRONGER, UNEQUAL, WEAKER, fit, fit_two, row
+from fits import ENGINES, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
 from scipy import stats
 
 from agentic_bayes.estimation import _arviz
+from agentic_bayes.estimation.estimate import estimate
 
 ALL_PASS = ((4, 4),) * 12
 ALL_FAIL = ((0, 4),) * 12
@@ -127,6 +128,16 @@ def test_pooling_pulls_agents_towards_each_other(engine):
     alone = grid(WEAKER).sum(axis=1) @ MIDDLES
     pooled = float(posterior(fit_two(engine))["mu"].isel(agent=0).mean())
     assert 0.005 < pooled - alone < 0.1
+
+
+@pytest.mark.skipif("quadrature" not in ENGINES, reason="compiling the unpooled model once more takes too long")
+def test_agents_that_share_nothing_are_estimated_alone():
+    """Unpooled agents have the numbers that each has in an estimate of its own."""
+    both = estimate(counts({"v1": WEAKER, "v2": STRONGER}), engine="quadrature", pool_agents=False, k=KS)
+    for agent, cells in (("v1", WEAKER), ("v2", STRONGER)):
+        alone = fit("quadrature", cells).summary(tasks=False)
+        beside = rows(both.summary(tasks=False), agent=agent)
+        np.testing.assert_allclose(beside["mean"], alone["mean"], rtol=1e-9)
 
 
 def test_mirrored_outcomes_mirror_the_posterior(engine):

@@ -177,14 +177,13 @@ class TestSaveAndLoad:
         assert loaded.outcomes.attrs["judge"] == "judge «x»"
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return fit("pymc", UNEQUAL).save(tmp_path_factory.mktemp("saved") / "fit.nc").read_bytes()
+
+
 class TestUnreadableFiles:
     """A file that is not a whole, saved estimate is refused; it never gives other numbers."""
-
-    @pytest.fixture(scope="class")
-    def saved(self, tmp_path_factory):
-        path = tmp_path_factory.mktemp("saved") / "fit.nc"
-        fit("pymc", UNEQUAL).save(path)
-        return path.read_bytes()
 
     def test_no_file(self, tmp_path):
         """A missing file is named, with the nearest one there is."""
@@ -201,7 +200,7 @@ class TestUnreadableFiles:
             Estimate.load(path)
 
     def test_a_foreign_netcdf(self, tmp_path):
-        """netCDF written by others is no estimate."""
+        """A netCDF file written by others is no estimate."""
         path = tmp_path / "x.nc"
         xr.Dataset({"x": ("i", [1, 2])}).to_netcdf(path, engine="h5netcdf")
         with pytest.raises(EstimateError, match=r"x\.nc: not an estimate saved by agentic_bayes"):
@@ -251,7 +250,7 @@ class TestUnreadableFiles:
         path.write_bytes(saved)
         with h5py.File(path, "a") as file:
             file["outcomes/successes"][...] = 99
-        with pytest.raises(EstimateError, match="not an estimate saved by .* successes must not exceed trials"):
+        with pytest.raises(EstimateError, match=r"not an estimate saved by .* successes must not exceed trials"):
             Estimate.load(path)
 
     @pytest.mark.filterwarnings("error")

@@ -1,0 +1,6 @@
+"""The simulations live beside the benchmarks: the tests and ``benchmarks/calibrate.py`` run the same code."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))

@@ -1,0 +1,96 @@
+"""What must hold exactly of the exact engine, whatever the data."""
+
+import numpy as np
+import pytest
+from calibration.simulate import counts_of, exact_posterior, rho_cdf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+WANTED = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3))
+MIRRORED = (("pass_pow_k", 1, "pass_at_k"), ("pass_pow_k", 3, "pass_at_k"), ("pass_at_k", 3, "pass_pow_k"))
+
+
+@st.composite
+def outcomes(draw, most_agents=2):
+    """Successes and trials of one or two agents on up to 12 tasks, some never tried, every agent scored somewhere."""
+    agents, tasks = draw(st.integers(1, most_agents)), draw(st.integers(1, 12))
+    cell = st.integers(0, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+    cells = draw(st.lists(cell, min_size=agents * tasks, max_size=agents * tasks))
+    c, n = np.array(cells).T.reshape(2, agents, tasks)
+    n[:, 0] = np.maximum(n[:, 0], 1)
+    return c, n
+
+
+@settings(max_examples=25, deadline=None)
+@given(outcomes())
+def test_exchanging_success_and_failure_mirrors_means_and_population_quantiles(data):
+    """Relabelled counts turn pass^k into 1 - pass@k to 1e-10 in everything that is not made from draws."""
+    c, n = data
+    one, other = (exact_posterior(counts_of(part, n), wanted=WANTED) for part in (c, n - c))
+    for agent in range(len(c)):
+        for metric, k, mirror in MIRRORED:
+            up, down = one.aggregate(agent, "population", metric, k), other.aggregate(agent, "population", mirror, k)
+            for name, opposite in (("mean", "mean"), ("median", "median"), ("lower", "upper"), ("upper", "lower")):
+                assert getattr(up, name) == pytest.approx(1 - getattr(down, opposite), abs=1e-10)
+            assert up.sd == pytest.approx(down.sd, abs=1e-10)
+            tasks = [p.aggregate(agent, "tasks", m, k).mean for p, m in ((one, metric), (other, mirror))]
+            assert tasks[0] == pytest.approx(1 - tasks[1], abs=1e-10)
+            each = [p.per_task(agent, m, k).mean for p, m in ((one, metric), (other, mirror))]
+            assert each[0] == pytest.approx(1 - each[1], abs=1e-10)
+
+
+@settings(max_examples=25, deadline=None)
+@given(outcomes())
+def test_twice_as_fine_a_grid_changes_next_to_nothing(data):
+    """Means move by less than 1e-5 and population quantiles by less than 5e-4."""
+    counts = counts_of(*data)
+    coarse, fine = (exact_posterior(counts, wanted=WANTED, fine=fine) for fine in (1.0, 2.0))
+    for agent in range(len(counts.agents)):
+        for metric, k in WANTED:
+            was, becomes = (p.aggregate(agent, "population", metric, k) for p in (coarse, fine))
+            assert was.mean == pytest.approx(becomes.mean, abs=1e-5)
+            assert was.sd == pytest.approx(becomes.sd, abs=1e-5)
+            for name in ("lower", "median", "upper"):
+                assert getattr(was, name) == pytest.approx(getattr(becomes, name), abs=5e-4)
+            means = [p.per_task(agent, metric, k).mean for p in (coarse, fine)]
+            assert means[0] == pytest.approx(means[1], abs=1e-5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_one_trial_per_task_gives_a_beta_posterior_of_mu_and_the_prior_of_rho(passed, failed):
+    """S passes and F failures of tasks tried once: μ ~ Beta(1 + S, 1 + F), ρ ~ Uniform(0, 1)."""
+    c = np.repeat([1, 0], [passed, failed])
+    if c.size == 0:
+        c = np.array([1])
+        passed = 1
+    posterior = exact_posterior(counts_of(c, np.ones_like(c)), wanted=WANTED)
+    beta, mu = stats.beta(1 + passed, 1 + failed), posterior.aggregate(0, "population", "pass_pow_k", 1)
+    assert mu.mean == pytest.approx(beta.mean(), abs=1e-10)
+    assert mu.sd == pytest.approx(beta.std(), abs=1e-8)  # a difference of second moments
+    assert (mu.lower, mu.median, mu.upper) == pytest.approx(beta.ppf([0.025, 0.5, 0.975]), abs=1e-4)
+    grid, points = posterior.fit.agents[0], np.linspace(0, 1, 11)
+    assert rho_cdf(grid, 1, points) == pytest.approx(points, abs=1e-10)
+
+
+@settings(max_examples=15, deadline=None)
+@given(outcomes(), st.randoms(use_true_random=False))
+def test_the_order_of_tasks_does_not_matter(data, random):
+    """Shuffled tasks give the same population numbers to the last bit."""
+    c, n = data
+    order = list(range(n.shape[1]))
+    random.shuffle(order)
+    one, other = (exact_posterior(counts_of(c[:, o], n[:, o]), wanted=WANTED) for o in (slice(None), order))
+    for agent in range(len(c)):
+        assert one.aggregate(agent, "population", "pass_pow_k", 3) == other.aggregate(
+            agent, "population", "pass_pow_k", 3
+        )
+
+
+def test_nothing_scored_leaves_the_prior():
+    """An agent without a scored trial has μ and ρ from the prior: pass^1 is uniform."""
+    posterior = exact_posterior(counts_of([0, 0], [0, 0]), wanted=WANTED)
+    alone = posterior.aggregate(0, "population", "pass_pow_k", 1)
+    assert (alone.mean, alone.sd) == pytest.approx((0.5, np.sqrt(1 / 12)), abs=1e-10)
+    assert (alone.lower, alone.median, alone.upper) == pytest.approx((0.025, 0.5, 0.975), abs=1e-4)

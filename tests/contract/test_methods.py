@@ -1,0 +1,144 @@
+"""One contract for every method of estimation and every engine."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from fits import ENGINES, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit_two
+
+from agentic_bayes.estimation.estimate import estimate
+
+METHODS = {
+    "unbiased": {"method": "frequentist"},
+    "plugin": {"method": "frequentist", "estimator": "plugin"},
+    "conjugate": {"method": "conjugate"},
+    "conjugate hdi": {"method": "conjugate", "ci_kind": "hdi"},
+    "conjugate pooled": {"method": "conjugate", "pool_tasks": True},
+    **{f"hierarchical {engine}": {"method": "hierarchical", "engine": engine} for engine in ENGINES},
+}
+DATA = {
+    "two agents": (WEAKER, STRONGER),
+    "unequal trials": (UNEQUAL, STRONGER),
+    "all pass, all fail": (((4, 4),) * 12, ((0, 4),) * 12),
+    "one trial each": (((1, 1),) * 8 + ((0, 1),) * 4, ((1, 1),) * 12),
+    "one task": (((7, 10),) + (NEVER,) * 11, ((0, 1),) + (NEVER,) * 11),
+}
+
+
+def estimated(how, cells):
+    if how["method"] == "hierarchical":
+        return fit_two(how["engine"], *cells)
+    return estimate(counts(dict(zip(("v1", "v2"), cells, strict=True))), k=KS, **how)
+
+
+@pytest.fixture(params=METHODS)
+def how(request):
+    return METHODS[request.param]
+
+
+@pytest.fixture(params=DATA)
+def cells(request):
+    return DATA[request.param]
+
+
+@pytest.fixture
+def frame(how, cells):
+    return estimated(how, cells).summary()
+
+
+def by_k(frame, metric, column="mean"):
+    """One row per agent, estimand and task, one column per k."""
+    rows = frame[frame["metric"] == metric]
+    return rows.pivot_table(column, ["agent", "estimand", "task"], "k", dropna=False, observed=True, sort=False)
+
+
+def comparable(frame, metric):
+    """Means per k, NaN where a mean is over other tasks than that for k = 1."""
+    means, n_tasks = by_k(frame, metric), by_k(frame, metric, "n_tasks")
+    return means.where(n_tasks.eq(n_tasks[1], axis=0))
+
+
+def test_every_number_is_a_probability(frame):
+    """Means, medians and bounds lie in [0, 1] or are NaN with a note or, for medians, by method."""
+    for column in ("mean", "median", "lower", "upper"):
+        known = frame[column].dropna()
+        assert ((known >= 0) & (known <= 1)).all(), column
+    unknown = frame[frame["mean"].isna()]
+    assert (unknown["note"] != "").all()
+    assert unknown[["lower", "upper"]].isna().all(axis=None)
+    assert (frame["sd"].dropna() >= 0).all()
+
+
+def test_numbers_lie_inside_their_interval(frame, how):
+    """Lower ≤ mean, median ≤ upper, as far as these are about the same thing.
+
+    A posterior's mean may lie beyond a very skew posterior's equal-tailed interval, but within one sd of its median.
+    The unbiased estimate of a single task may lie beyond the interval for its p^k.
+    """
+    if how["method"] == "frequentist":
+        known = frame.dropna(subset=["mean"])
+        known = known if "estimator" in how else known[known["estimand"] != "task"]
+        assert len(known) > 0
+        assert (known["lower"] <= known["mean"] + 1e-12).all()
+        assert (known["mean"] <= known["upper"] + 1e-12).all()
+        return
+    known = frame.dropna(subset=["median"])
+    assert len(known) > 0
+    assert (abs(known["mean"] - known["median"]) <= 1.1 * known["sd"] + 1e-12).all()
+    if how.get("ci_kind") != "hdi":  # the narrowest interval of a J-shaped density need not hold its median
+        assert (known["lower"] <= known["median"]).all()
+        assert (known["median"] <= known["upper"]).all()
+
+
+def test_no_interval_has_zero_width(frame):
+    """However uniform the data, no method claims certainty."""
+    known = frame.dropna(subset=["lower", "upper"])
+    assert len(known) > 0
+    assert (known["upper"] - known["lower"] > 1e-9).all()
+
+
+def test_more_attempts_help_one_metric_and_hurt_the_other(frame):
+    """On the same tasks pass@k rises with k and pass^k falls."""
+    rising, falling = comparable(frame, "pass_at_k"), comparable(frame, "pass_pow_k")
+    for here, there in itertools.pairwise(KS):
+        assert not (rising[there] < rising[here] - 1e-12).any()
+        assert not (falling[there] > falling[here] + 1e-12).any()
+
+
+def test_one_attempt_is_both_metrics(frame):
+    """pass^k ≤ pass^1 = pass@1 ≤ pass@k."""
+    at, power = comparable(frame, "pass_at_k"), comparable(frame, "pass_pow_k")
+    np.testing.assert_allclose(at[1], power[1], atol=1e-10)
+    for k in KS[1:]:
+        assert not (power[k] > at[1] + 1e-10).any()
+        assert not (at[k] < power[1] - 1e-10).any()
+
+
+def test_the_same_outcomes_and_seed_give_the_same_bits(how):
+    """A second estimate of the same counts is the same table, bit by bit."""
+    outcomes = counts({"v1": WEAKER, "v2": STRONGER})
+    first, second = (estimate(outcomes, k=KS, **how) for _ in range(2))
+    pd.testing.assert_frame_equal(first.summary(), second.summary(), check_exact=True)
+    pd.testing.assert_frame_equal(first.summary(), first.summary(), check_exact=True)
+
+
+def test_the_outcomes_are_not_touched(how):
+    """Neither the counts nor their attributes change, and the estimate does not change with them afterwards."""
+    outcomes = counts({"v1": WEAKER, "v2": STRONGER}, judge="somebody")
+    before = outcomes.copy(deep=True)
+    est = estimate(outcomes, k=KS, **how)
+    table = est.summary()
+    assert outcomes.identical(before)
+    outcomes["successes"][...] = 0
+    outcomes.attrs["judge"] = "somebody else"
+    assert est.outcomes.attrs["judge"] == "somebody"
+    pd.testing.assert_frame_equal(est.with_k(KS).summary(), table, check_exact=True)
+
+
+def test_the_order_of_metrics_and_k_does_not_matter(how, cells):
+    """A number asked for alone, before or after others, is the same number."""
+    est = estimated(how, cells)
+    alone = est.with_k(3).summary(tasks=False)
+    among = est.with_k((5, 3, 1, 2)).summary(tasks=False)
+    pd.testing.assert_frame_equal(alone, among[among["k"] == 3].reset_index(drop=True), check_exact=True)

@@ -1,0 +1,306 @@
+"""Is one agent better than another, and may the sentence say so?"""
+
+import dataclasses
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from fits import ENGINES, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit_two, rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from agentic_bayes.decisions.compare import Comparison, compare
+from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
+from agentic_bayes.estimation.estimate import estimate
+
+unpaired = partial(compare, pairing="none")
+
+
+@pytest.fixture(params=ENGINES)
+def two(request):
+    return fit_two(request.param)
+
+
+def pooled(first, second, **how):
+    """The conjugate estimate of two agents with c of n each: two independent Beta posteriors."""
+    return estimate(counts({"v1": [first], "v2": [second]}), method="conjugate", pool_tasks=True, **how)
+
+
+class TestAgainstClosedForms:
+    """Two independent Beta posteriors, integrated by SciPy."""
+
+    @pytest.mark.parametrize(("k", "metric"), [(1, "pass_pow_k"), (3, "pass_pow_k"), (3, "pass_at_k")])
+    def test_probability_mean_and_losses(self, k, metric):
+        """Difference, probability of superiority and expected losses are those of SciPy's integrals.
+
+        Within 4 standard errors of 4,000 draws; false-alarm rate under 12 × 6e-5.
+        """
+        found = unpaired(pooled((14, 20), (17, 20)), "v2", baseline="v1", k=k, metric=metric)
+        worse, better = stats.beta(15, 7), stats.beta(18, 4)
+
+        def f(p):
+            return p**k if metric == "pass_pow_k" else 1 - (1 - p) ** k
+
+        superior = integrate.quad(lambda p: better.pdf(p) * worse.cdf(p), 0, 1)[0]
+        loss = integrate.dblquad(
+            *(lambda x, p: (f(p) - f(x)) * worse.pdf(p) * better.pdf(x), 0, 1, 0, lambda p: p), epsabs=1e-7
+        )[0]
+        mean = better.expect(f) - worse.expect(f)
+        sd = math.sqrt(sum(b.expect(lambda p: f(p) ** 2) - b.expect(f) ** 2 for b in (worse, better)))
+        assert abs(found.prob_better - superior) <= 4 * math.sqrt(superior * (1 - superior) / 4000)
+        assert abs(found.mean - mean) <= 4 * sd / math.sqrt(4000)
+        assert abs(found.expected_loss - loss) <= 4 * sd / math.sqrt(4000)
+        assert found.expected_loss_baseline - found.expected_loss == pytest.approx(found.mean, abs=1e-12)
+
+    def test_identical_agents_are_undecided(self):
+        """Equal data give a probability of one half (within 4 standard errors) and no verdict."""
+        found = unpaired(pooled((7, 10), (7, 10)), "v2", baseline="v1")
+        assert abs(found.prob_better - 0.5) <= 4 * math.sqrt(0.25 / 4000)
+        assert found.verdict == "undecided"
+        assert str(found).startswith(
+            "undecided: the probability that v2 has a higher pass^1 (population) than v1 is 0."
+        )
+        assert "is better" not in str(found)
+
+    def test_the_hierarchical_method_is_undecided_about_identical_agents(self):
+        """Two agents with the same outcomes are never told apart, by any engine's draws."""
+        for engine in ENGINES:
+            found = unpaired(fit_two(engine, UNEQUAL, UNEQUAL), "v2", baseline="v1", k=3)
+            # draws of a sampler are worth at least 400 independent ones
+            assert abs(found.prob_better - 0.5) <= 4 * math.sqrt(0.25 / 400)
+            assert found.verdict == "undecided"
+
+
+class TestSymmetry:
+    """Exchanging agent and baseline turns the answer around."""
+
+    @given(
+        st.tuples(st.integers(0, 20), st.integers(0, 20)),
+        st.integers(1, 4),
+        st.sampled_from(["pass_pow_k", "pass_at_k"]),
+    )
+    @settings(max_examples=25, deadline=None)
+    def test_antisymmetric(self, successes, k, metric):
+        """Mean and interval change sign, probabilities are complements, losses change places."""
+        est = pooled((successes[0], 20), (successes[1], 20))
+        there, back = (
+            unpaired(est, agent, baseline=other, k=k, metric=metric) for agent, other in (("v1", "v2"), ("v2", "v1"))
+        )
+        assert there.mean == pytest.approx(-back.mean, abs=1e-12)
+        assert (there.lower, there.upper) == pytest.approx((-back.upper, -back.lower), abs=1e-12)
+        assert there.prob_better + back.prob_better == pytest.approx(1, abs=1e-12)
+        assert there.prob_rope == back.prob_rope
+        assert (there.expected_loss, there.expected_loss_baseline) == pytest.approx(
+            (back.expected_loss_baseline, back.expected_loss), abs=1e-12
+        )
+        opposite = {"better": "worse", "worse": "better", "equivalent": "equivalent", "undecided": "undecided"}
+        assert back.verdict == opposite[there.verdict]
+
+    def test_hierarchical(self, two):
+        """The same holds for draws of the hierarchical method."""
+        there, back = unpaired(two, "v1", baseline="v2", k=3), unpaired(two, "v2", baseline="v1", k=3)
+        assert there.mean == -back.mean < 0
+        assert there.prob_better == pytest.approx(1 - back.prob_better)
+
+
+def made(**change):
+    """A comparison with given numbers."""
+    numbers = {"mean": 0.1, "lower": -0.1, "upper": 0.3, "prob_better": 0.8, "prob_rope": 0.1} | change
+    rest = {"agent": "new", "baseline": "old", "metric": "pass_pow_k", "k": 3, "estimand": "population"}
+    rest |= {"ci_prob": 0.9, "ci_kind": "hdi", "rope": 0.02, "expected_loss": 0.01, "expected_loss_baseline": 0.1}
+    rest |= {"pairing": "none", "n_shared_tasks": 12, "method": "hierarchical", "flags": (), "note": ""}
+    known = {field.name for field in dataclasses.fields(Comparison)}
+    return Comparison(**{name: value for name, value in (rest | numbers).items() if name in known})
+
+
+class TestVerdict:
+    """Only the interval, then the region of practical equivalence, decide."""
+
+    @pytest.mark.parametrize(
+        ("numbers", "verdict"),
+        [
+            ({"lower": 0.001}, "better"),
+            ({"upper": -0.001}, "worse"),
+            ({"lower": 0.0}, "undecided"),
+            ({"upper": 0.0}, "undecided"),
+            ({"prob_rope": 0.95}, "equivalent"),
+            ({"prob_rope": 0.949}, "undecided"),
+            ({"lower": 0.001, "upper": 0.01, "prob_rope": 1.0}, "better"),
+            ({"prob_better": 0.999}, "undecided"),
+        ],
+    )
+    def test_rule(self, numbers, verdict):
+        """An interval that excludes 0 decides; one that touches it does not, whatever the probability."""
+        assert made(**numbers).verdict == verdict
+
+    @pytest.mark.parametrize(
+        ("numbers", "beginning"),
+        [
+            ({"lower": 0.001}, "new is better than old: "),
+            ({"upper": -0.001}, "new is worse than old: "),
+            ({"prob_rope": 0.96}, "new and old are equivalent within ±0.020: "),
+            ({}, "undecided: "),
+        ],
+    )
+    def test_the_sentence_follows_the_verdict(self, numbers, beginning):
+        """Only the verdict "better" makes the sentence say "is better"."""
+        sentence = str(made(**numbers))
+        assert sentence.startswith(beginning)
+        assert ("is better" in sentence) == (made(**numbers).verdict == "better")
+
+    def test_the_sentence_holds_the_numbers(self):
+        """Metric, estimand, probability, difference, interval with its kind, method and shared tasks are all there."""
+        sentence = str(made())
+        for part in ("higher pass^3 (population)", "is 0.800", "difference 0.100", "90 % highest-density interval"):
+            assert part in sentence
+        for part in ("-0.100 to 0.300", "hierarchical", "12 shared tasks"):
+            assert part in sentence
+
+    def test_doubts_are_part_of_the_sentence(self):
+        """Flags and what else a reader must know stand at its end."""
+        assert str(made(flags=("extrapolated",))).endswith("[extrapolated]")
+        assert str(made(flags=("extrapolated",), note="few tasks")).endswith("[extrapolated] (few tasks)")
+
+
+class TestWhatIsCompared:
+    """Metric, k, estimand and the estimate's own settings."""
+
+    def test_a_clear_difference_is_seen(self, two):
+        """The stronger agent is better on pass^1, and the sentence says it."""
+        found = unpaired(two, "v2", baseline="v1")
+        assert found.verdict == "better"
+        assert found.prob_better > 0.975
+        assert str(found).startswith("v2 is better than v1: ")
+
+    def test_defaults(self, two):
+        """pass^1 on a new task, with a region of ±.02, is what is compared unless something else is said."""
+        found = unpaired(two, "v2", baseline="v1")
+        assert (found.metric, found.k, found.estimand, found.rope) == ("pass_pow_k", 1, "population", 0.02)
+        assert (found.ci_prob, found.ci_kind) == (0.95, "eti")
+
+    def test_the_mean_is_the_difference_of_the_summaries_means(self, two):
+        """What is compared is what the summary reports, within 4 standard errors of its draws."""
+        found = unpaired(two, "v2", baseline="v1", k=3)
+        assert (found.pairing, found.method, found.note) == ("none", "hierarchical", "")
+        both = rows(two.summary(tasks=False), estimand="population", metric="pass_pow_k", k=3).set_index("agent")
+        error = math.hypot(*both["sd"]) / math.sqrt(1000)
+        assert abs(found.mean - (both.loc["v2", "mean"] - both.loc["v1", "mean"])) <= 4 * error
+
+    def test_a_k_that_the_estimate_lacks_is_computed(self, two):
+        """Any k ≥ 1 can be compared; one beyond all trials is flagged as extrapolation."""
+        assert 7 not in two.settings.k
+        found = unpaired(two, "v2", baseline="v1", k=7)
+        assert found.k == 7
+        assert found.flags == ("extrapolated",)
+        assert 0 < found.mean < unpaired(two, "v2", baseline="v1", k=1).mean + 0.5
+
+    def test_on_the_observed_tasks_the_difference_is_sharper(self, two):
+        """The benchmark's own tasks are known better than new ones."""
+        tasks, new = (unpaired(two, "v2", baseline="v1", estimand=e) for e in ("tasks", "population"))
+        assert tasks.upper - tasks.lower < new.upper - new.lower
+
+    def test_interval_settings_are_the_estimates(self):
+        """Probability and kind of the interval come from the estimate."""
+        wide = unpaired(pooled((14, 20), (17, 20), ci_prob=0.99), "v2", baseline="v1")
+        narrow = unpaired(pooled((14, 20), (17, 20), ci_prob=0.5, ci_kind="hdi"), "v2", baseline="v1")
+        assert (wide.ci_prob, narrow.ci_prob, narrow.ci_kind) == (0.99, 0.5, "hdi")
+        assert wide.lower < narrow.lower < narrow.upper < wide.upper
+
+    def test_the_whole_range_is_equivalent(self, two):
+        """With a region of ±1 everything lies inside it; with 0 nothing does."""
+        assert unpaired(two, "v2", baseline="v1", rope=1).prob_rope == 1.0
+        assert unpaired(two, "v2", baseline="v1", rope=0).prob_rope == 0.0
+
+    def test_shared_tasks_are_counted(self, two):
+        """Tasks on which both agents have a scored trial are the shared ones."""
+        assert unpaired(two, "v2", baseline="v1").n_shared_tasks == 10
+
+    def test_an_agent_without_data_is_doubtful(self):
+        """A comparison with an agent of which nothing was scored carries the flag, and on observed tasks is refused."""
+        est = fit_two(ENGINES[0], ((0, 0, 2),) * 3 + (NEVER,) * 9, STRONGER)
+        assert "no_data" in unpaired(est, "v2", baseline="v1").flags
+        with pytest.raises(EstimateError, match="agent 'v1' has no scored trial"):
+            unpaired(est, "v2", baseline="v1", estimand="tasks")
+
+
+@pytest.fixture(scope="module")
+def paired():
+    """The default comparison of two agents that share ten tasks."""
+    return compare(fit_two(ENGINES[0]), "v2", baseline="v1")
+
+
+class TestPairing:
+    """Agents that attempted the same tasks are compared on the same tasks, unless something else is asked for."""
+
+    def test_shared_tasks_pair_the_agents(self, paired):
+        """With two shared tasks or more the crossed method compares, and few shared tasks are noted."""
+        assert (paired.pairing, paired.method, paired.n_shared_tasks) == ("tasks", "crossed", 10)
+        assert paired.note == "fewer than 15 shared tasks say little about shared difficulty"
+        assert paired.verdict == "better"
+        assert "crossed, pairing tasks, 10 shared tasks" in str(paired)
+
+    def test_pairing_is_the_same_from_any_estimate(self, paired):
+        """The paired answer depends on the outcomes alone: also a frequentist estimate's agents can be compared."""
+        est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="frequentist", k=KS)
+        assert compare(est, "v2", baseline="v1") == paired
+
+    def test_agents_without_shared_tasks(self):
+        """Agents that share fewer than two tasks are compared unpaired, or not at all where pairing is asked for."""
+        apart = counts({"v1": [(7, 10), NEVER], "v2": [NEVER, (8, 10)]})
+        est = estimate(apart, method="conjugate", pool_tasks=True)
+        found = compare(est, "v2", baseline="v1")
+        assert (found.pairing, found.method, found.n_shared_tasks) == ("none", "conjugate", 0)
+        with pytest.raises(EstimateError, match="pairing='tasks' needs at least 2 shared tasks, 'v2' and 'v1' share 0"):
+            compare(est, "v2", baseline="v1", pairing="tasks")
+
+
+class TestArguments:
+    """Nothing is compared before every argument is valid."""
+
+    @pytest.mark.parametrize(
+        ("change", "error", "message"),
+        [
+            ({"rope": -0.1}, InvalidArgument, r"rope must be a number in \[0, 1\], got -0\.1"),
+            ({"rope": 2}, InvalidArgument, r"rope must be a number in \[0, 1\], got 2"),
+            ({"rope": (0, 1)}, InvalidArgument, r"rope must be a number in \[0, 1\], got \(0, 1\)"),
+            ({"pairing": "tsks"}, UnknownName, "unknown pairing 'tsks': did you mean 'tasks'"),
+            ({"metric": "pass^3"}, UnknownName, "unknown metric 'pass\\^3'"),
+            ({"estimand": "populations"}, UnknownName, "did you mean 'population'"),
+            ({"k": 0}, InvalidArgument, "k must be an integer ≥ 1, got 0"),
+            ({"k": 2.0}, InvalidArgument, r"k must be an integer ≥ 1, got 2\.0"),
+            ({"baseline": "v1 "}, UnknownName, "unknown agent 'v1 ': did you mean 'v1'"),
+            ({"baseline": "v2"}, InvalidArgument, "agent and baseline must differ, got 'v2' for both"),
+        ],
+    )
+    def test_wrong_arguments(self, change, error, message):
+        """A wrong argument is named, with what is allowed and what came."""
+        with pytest.raises(error, match=message):
+            unpaired(pooled((7, 10), (8, 10)), "v2", **({"baseline": "v1"} | change))
+
+    def test_an_unknown_agent(self):
+        """The agent is looked up as the baseline is."""
+        with pytest.raises(UnknownName, match="unknown agent 'v3'"):
+            unpaired(pooled((7, 10), (8, 10)), "v3", baseline="v1")
+
+    def test_the_frequentist_method_has_no_posterior(self):
+        """The baseline method cannot be compared; the error says what can."""
+        est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="frequentist")
+        with pytest.raises(EstimateError, match="the frequentist method has no posterior"):
+            unpaired(est, "v2", baseline="v1")
+
+    def test_an_undefined_estimand(self):
+        """Unpooled conjugate estimates have no population, and the error names what they have."""
+        est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="conjugate")
+        with pytest.raises(
+            EstimateError, match=r"'population' is not defined by method 'conjugate'; defined: \['tasks'\]"
+        ):
+            unpaired(est, "v2", baseline="v1")
+        assert unpaired(est, "v2", baseline="v1", estimand="tasks").verdict == "better"
+
+    def test_comparisons_are_frozen(self):
+        """A comparison cannot be edited into another one."""
+        with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'mean'"):
+            made().mean = 1.0
+        assert np.isfinite(made().mean)

@@ -1,0 +1,353 @@
+"""Pictures: what is in them, that all of it can be read, and that both ArviZ stacks give the same."""
+
+import itertools
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from fits import ENGINES, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row
+
+from agentic_bayes.errors import EstimateError, EvidenceError, InvalidArgument, UnknownName
+from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.evidence.assess import assess
+from agentic_bayes.evidence.reference import ReferenceJudge
+from agentic_bayes.records.model import Conversation
+from agentic_bayes.records.read import read_conversations
+from agentic_bayes.reports.plots import density, plot_pass_curves, plot_posterior, plot_tools, save_pictures
+
+mpl.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(params=ENGINES)
+def two(request):
+    return fit_two(request.param)
+
+
+def texts(ax):
+    """All visible text of a picture: title, axis labels, tick labels, annotations and legend."""
+    ax.figure.canvas.draw()
+    found = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts, *ax.get_legend().get_texts()]
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        found += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    return [text for text in found if text.get_visible() and text.get_text()]
+
+
+def assert_readable(ax):
+    """No text is cut off by the edge of the figure, and none lies on another's."""
+    found = texts(ax)
+    renderer = ax.figure.canvas.get_renderer()
+    boxes = [(text, text.get_window_extent(renderer)) for text in found]
+    width, height = ax.figure.canvas.get_width_height()
+    for text, box in boxes:
+        assert box.x0 >= -1, f"{text.get_text()!r} is cut off"
+        assert box.y0 >= -1, f"{text.get_text()!r} is cut off"
+        assert box.x1 <= width + 1, f"{text.get_text()!r} is cut off"
+        assert box.y1 <= height + 1, f"{text.get_text()!r} is cut off"
+    for (one, first), (other, second) in itertools.combinations(boxes, 2):
+        if one.get_rotation() % 90 == 0 and other.get_rotation() % 90 == 0:
+            apart = first.x1 <= second.x0 + 1 or second.x1 <= first.x0 + 1
+            apart = apart or first.y1 <= second.y0 + 1 or second.y1 <= first.y0 + 1
+            assert apart, f"{one.get_text()!r} lies on {other.get_text()!r}"
+
+
+def assert_finite(ax):
+    """Every line has finite data inside the limits of the picture."""
+    assert len(ax.lines) > 0
+    for line in ax.lines:
+        assert np.isfinite(np.asarray(line.get_ydata(), dtype=float)).all()
+
+
+def png(ax, tmp_path):
+    """The picture as PNG bytes."""
+    path = tmp_path / "picture.png"
+    ax.figure.savefig(path, dpi=100)
+    return path.read_bytes()
+
+
+class TestDensity:
+    """A kernel density for values in [0, 1]."""
+
+    @pytest.mark.parametrize(("a", "b"), [(1, 1), (0.5, 0.5), (20, 1), (1, 20), (3, 5)])
+    def test_no_mass_leaks_out(self, a, b):
+        """Reflected at 0 and 1 the density integrates to 1, also where it piles up at an end."""
+        x, y = density(np.random.default_rng(0).beta(a, b, size=4000))
+        assert np.trapezoid(y, x) == pytest.approx(1, abs=0.02)
+        assert (y >= 0).all()
+        assert x[0] >= 0
+        assert x[-1] <= 1
+
+    def test_equal_draws_have_no_density(self):
+        """Draws without spread give a flat line instead of a failure."""
+        x, y = density(np.full(4000, 0.3))
+        assert (y == 0).all()
+        assert np.isfinite(x).all()
+
+
+class TestPlotPosterior:
+    """One density per agent, with mean and interval."""
+
+    def test_agents_bar_and_region(self, two, tmp_path):
+        """Two agents, a bar to clear and a region: all in the legend with their numbers, and all readable."""
+        ax = plot_posterior(two, k=3, ref_val=0.7, rope=(0.45, 0.55))
+        legend = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert legend[0] == "region [0.45, 0.55]"
+        assert legend[-1] == "reference 0.7"
+        for agent, label in zip(("v1", "v2"), legend[1:3], strict=True):
+            draws = two.metric_draws(agent, metric="pass_pow_k", k=3)
+            assert label.startswith(f"{agent}: {draws.mean():.3f} [")
+            assert f"P(> 0.7) = {np.mean(draws > 0.7):.3f}" in label or "P(> 0.7) = <0.001" in label
+        assert ax.get_title() == "Posterior of pass^3 (hierarchical, 95 % equal-tailed interval)"
+        assert ax.get_xlabel() == "pass^3: probability on a new task of this kind"
+        assert len(ax.lines) == 2 * 3 + 1  # density, interval and mean per agent; the bar
+        assert_finite(ax)
+        assert_readable(ax)
+        assert png(ax, tmp_path).startswith(b"\x89PNG")
+
+    def test_the_drawn_interval_is_that_of_the_draws(self, two):
+        """The bar below a density spans the interval of its draws, and the dot stands at their mean."""
+        ax = plot_posterior(two, k=3, agents=["v2"])
+        interval, dot = ax.lines[1], ax.lines[2]
+        found = row(two.summary(tasks=False), agent="v2", estimand="population", metric="pass_pow_k", k=3)
+        assert interval.get_xdata() == pytest.approx([found["lower"], found["upper"]], abs=0.03)
+        assert dot.get_xdata() == pytest.approx([found["mean"]], abs=0.02)
+
+    def test_the_same_picture_every_time(self, two, tmp_path):
+        """The same estimate gives the same bytes."""
+        assert png(plot_posterior(two, k=2), tmp_path) == png(plot_posterior(two, k=2), tmp_path)
+
+    def test_many_agents_with_long_names(self, tmp_path):
+        """Seven agents with long names remain readable."""
+        names = [f"customer-support-agent-2026-07-{day:02d}" for day in range(7)]
+        est = estimate(counts(dict.fromkeys(names, UNEQUAL)), method="conjugate", pool_tasks=True)
+        ax = plot_posterior(est, ref_val=0.5)
+        assert len(ax.get_legend().get_texts()) == 8
+        assert_readable(ax)
+
+    def test_given_axes_are_used(self, two):
+        """With `ax` nothing else is made, and without a layout engine the legend stays inside the axes."""
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(1, 2, figsize=(16, 5))
+        assert plot_posterior(two, ax=axes[0]) is axes[0]
+        assert plot_pass_curves(two, agent="v1", ax=axes[1]) is axes[1]
+        assert plt.get_fignums() == [figure.number]
+        figure.canvas.draw()
+        for ax in axes:
+            legend, frame = ax.get_legend().get_window_extent(), ax.get_window_extent()
+            assert frame.x0 <= legend.x0 < legend.x1 <= frame.x1
+            assert frame.y0 <= legend.y0 < legend.y1 <= frame.y1
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"ref_val": 70}, r"ref_val must be a number in \[0, 1\], got 70"),
+            ({"ref_val": "0.7"}, r"ref_val must be a number in \[0, 1\], got '0\.7'"),
+            ({"ref_val": True}, r"ref_val must be a number in \[0, 1\], got True"),
+            ({"rope": (0.5, 0.4)}, r"rope must be \(lower, upper\) with 0 ≤ lower < upper ≤ 1, got \(0\.5, 0\.4\)"),
+            ({"rope": (-0.1, 0.1)}, r"rope must be .* got \(-0\.1, 0\.1\)"),
+            ({"rope": 0.1}, r"rope must be \(lower, upper\) .* got 0\.1"),
+            ({"rope": (0.1,)}, r"rope must be \(lower, upper\) .* got \(0\.1,\)"),
+            ({"rope": ("a", "b")}, r"rope must be \(lower, upper\) .* got \('a', 'b'\)"),
+            ({"agents": []}, r"agents must be a sequence of one or more names, got \[\]"),
+            ({"agents": "v1"}, "agents must be a sequence of one or more names, got 'v1'"),
+            ({"agents": ["v1", "V2 "]}, "unknown agent 'V2 '"),
+            ({"metric": "pass^3"}, r"unknown metric 'pass\^3'"),
+            ({"k": 0}, "k must be an integer ≥ 1, got 0"),
+            ({"estimand": "task"}, "unknown estimand 'task'"),
+        ],
+    )
+    def test_wrong_arguments(self, change, message):
+        """Nothing is drawn before every argument is valid."""
+        import matplotlib.pyplot as plt
+
+        with pytest.raises(InvalidArgument, match=message):
+            plot_posterior(fit_two(ENGINES[0]), **change)
+        assert plt.get_fignums() == []
+
+    def test_no_posterior_no_picture(self):
+        """The frequentist method has no density to draw."""
+        with pytest.raises(EstimateError, match="the frequentist method has no posterior"):
+            plot_posterior(estimate(counts({"a": UNEQUAL}), method="frequentist"))
+
+
+class TestPlotPassCurves:
+    """pass@k rising and pass^k falling over k."""
+
+    def test_curves(self, two, tmp_path):
+        """Both metrics with their intervals and the plug-in curves dashed, k = 1 to 5, all readable."""
+        ax = plot_pass_curves(two, agent="v2")
+        labels = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert labels == ["pass@k (hierarchical)", "pass@k plug-in", "pass^k (hierarchical)", "pass^k plug-in"]
+        at, at_plug_in, power, power_plug_in = ax.lines
+        assert list(at.get_xdata()) == [1, 2, 3, 4, 5]
+        assert (np.diff(at.get_ydata()) > 0).all()
+        assert (np.diff(power.get_ydata()) < 0).all()
+        assert at.get_ydata()[0] == pytest.approx(power.get_ydata()[0])
+        assert at_plug_in.get_linestyle() == power_plug_in.get_linestyle() == "--"
+        assert len(ax.collections) == 2
+        assert ax.get_title() == "v2: pass@k and pass^k, 95 % equal-tailed interval"
+        assert ax.get_ylabel() == "probability on a new task of this kind"
+        assert ax.get_ylim() == (-0.02, 1.02)
+        assert_finite(ax)
+        assert_readable(ax)
+        assert png(ax, tmp_path).startswith(b"\x89PNG")
+
+    def test_curves_are_the_summarys_numbers(self, two):
+        """A point of a curve is the mean in the summary."""
+        ax = plot_pass_curves(two, agent="v1", k=(3,), estimand="tasks")
+        found = row(two.summary(tasks=False), agent="v1", estimand="tasks", metric="pass_pow_k", k=3)
+        assert ax.lines[2].get_ydata() == pytest.approx([found["mean"]])
+        assert ax.get_ylabel() == "probability mean over the observed tasks"
+
+    @pytest.mark.parametrize("k", [range(1, 11), 7, range(1, 101)])
+    def test_any_k(self, k):
+        """One k, ten or a hundred: at most a dozen or so ticks, none on another."""
+        ax = plot_pass_curves(fit(ENGINES[0], UNEQUAL), k=k)
+        assert 1 <= len(ax.get_xticks()) <= 15
+        assert_readable(ax)
+
+    def test_methods_without_a_population_show_the_tasks(self):
+        """An unpooled conjugate estimate shows the mean over the observed tasks, and says so."""
+        ax = plot_pass_curves(estimate(counts({"a": UNEQUAL}), method="conjugate"))
+        assert ax.get_ylabel() == "probability mean over the observed tasks"
+        assert_finite(ax)
+
+    def test_what_is_undefined_is_left_out(self, tmp_path):
+        """Unbiased estimates beyond the trials and agents without data leave gaps, not zeros, and still draw."""
+        ax = plot_pass_curves(estimate(counts({"a": [(3, 4), (1, 4)]}), method="frequentist", k=5))
+        unbiased = ax.lines[0].get_ydata()
+        assert np.isnan(unbiased[4])
+        assert np.isfinite(unbiased[:4]).all()
+        png(ax, tmp_path)
+        untried = counts({"a": [(0, 0, 2), NEVER], "b": [(1, 2), (2, 2)]})
+        ax = plot_pass_curves(estimate(untried, method="conjugate"), agent="a")
+        assert np.isnan(ax.lines[0].get_ydata()).all()
+        png(ax, tmp_path)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"estimand": "foo"}, "unknown estimand 'foo'"),
+            ({"estimand": "task"}, "unknown estimand 'task'"),
+            ({"k": (0, 1)}, "k must be an integer ≥ 1, got 0"),
+            ({"k": ()}, "k must hold at least one integer ≥ 1"),
+            ({"agent": "v9"}, "unknown agent 'v9'"),
+            ({"agent": None}, "say which agent: 'v1', 'v2'"),
+        ],
+    )
+    def test_wrong_arguments(self, change, message):
+        """A wrong argument is an error, not another picture."""
+        with pytest.raises(InvalidArgument, match=message):
+            plot_pass_curves(fit_two(ENGINES[0]), **({"agent": "v1"} | change))
+
+
+CALL = {"tool_name": "f", "parameters": {"x": 1, "y": 2}}
+
+
+def conversation(
+    agent, session, made=({"tool_name": "f", "parameters": {"x": 1, "y": 3}},), expected=(CALL,), flag=True
+):
+    """One conversation of one turn with tool calls."""
+    return Conversation.model_validate(
+        {
+            "session_id": session,
+            "assistant_id": agent,
+            "conversation": [
+                {
+                    "qa_id": session,
+                    "query": "?",
+                    "assistant": "1",
+                    "ground_truth_assistant": "1",
+                    "agentic": {"tools_used": list(made), "final_answer_uses_tools": flag},
+                    "ground_truth_agentic": None if expected is None else {"expected_tools": list(expected)},
+                }
+            ],
+        }
+    )
+
+
+def evidence(*conversations):
+    return assess(list(conversations), judge=ReferenceJudge())
+
+
+class TestPlotTools:
+    """Four bars per conversation."""
+
+    def test_the_fair_forge_conversations(self, shared_data, tmp_path):
+        """Three conversations of the public data set: parameters of the third are 5/6, everything else is 1."""
+        judged = evidence(*read_conversations(shared_data("fair_forge_dataset_agentic.json")))
+        ax = plot_tools(judged)
+        heights = np.array([[bar.get_height() for bar in bars] for bars in ax.containers])
+        expected = np.ones((4, 3))
+        expected[1, 2] = (1 + 1 / 2 + 1) / 3
+        np.testing.assert_allclose(heights, expected)
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+            *("selection", "parameters", "sequence", "utilization")
+        ]
+        assert [label.get_text() for label in ax.get_xticklabels()][2] == "agent_response_3\nagentic_eval_session3"
+        assert_readable(ax)
+        assert png(ax, tmp_path).startswith(b"\x89PNG")
+
+    def test_one_agent_needs_no_name_below_every_bar(self):
+        """Conversations of one agent are told apart by session alone; each bar carries its number."""
+        ax = plot_tools(
+            evidence(conversation("a", "s1"), conversation("a", "s2", made=()), conversation("b", "s3")), agent="a"
+        )
+        assert [label.get_text() for label in ax.get_xticklabels()] == ["s1", "s2"]
+        numbers = [text.get_text() for text in ax.texts]
+        assert numbers.count("0.50") == 1
+        assert numbers.count("0.00") == 3
+        assert_readable(ax)
+
+    def test_a_dimension_that_was_not_scored_is_not_a_zero(self):
+        """Utilization that nobody recorded is "n/a", without a bar."""
+        ax = plot_tools(evidence(conversation("a", "s1", flag=None)))
+        assert "n/a" in [text.get_text() for text in ax.texts]
+        assert np.isnan(ax.containers[3][0].get_height())
+
+    @pytest.mark.parametrize("number", [1, 8, 20])
+    def test_few_or_many_conversations(self, number, tmp_path):
+        """Up to twenty conversations stand side by side, and nothing is cut off."""
+        ax = plot_tools(
+            evidence(*(conversation("agent", f"some-long-session-name-{i:02d}-of-many") for i in range(number)))
+        )
+        assert len(ax.containers[0]) == number
+        assert_readable(ax)
+        png(ax, tmp_path)
+
+    def test_too_many_conversations_become_one_group_per_agent(self):
+        """With more than twenty conversations the bars are means per agent, and the title counts what they are of."""
+        ax = plot_tools(evidence(*(conversation(f"v{1 + i % 2}", f"s{i}") for i in range(21))))
+        assert len(ax.containers[0]) == 2
+        assert ax.get_title() == "Tool correctness by dimension, 21 conversations"
+        assert_readable(ax)
+
+    def test_nothing_to_draw(self):
+        """Evidence without any tool verdict, and an agent that does not exist, are different errors."""
+        judged = evidence(conversation("a", "s1", expected=None))
+        with pytest.raises(EvidenceError, match="no interaction has a tool verdict"):
+            plot_tools(judged)
+        with pytest.raises(UnknownName, match="unknown agent 'b': valid: 'a'"):
+            plot_tools(judged, agent="b")
+
+
+def test_save_pictures_writes_three_files(tmp_path):
+    """Posterior, curves and tool bars are written without pyplot, so that no figure stays open."""
+    import matplotlib.pyplot as plt
+
+    judged = evidence(conversation("v1", "s1"), conversation("v2", "s2"))
+    save_pictures(
+        estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="conjugate", pool_tasks=True), judged, tmp_path
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["curves.png", "posterior.png", "tools.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
+    assert plt.get_fignums() == []

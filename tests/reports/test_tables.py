@@ -1,0 +1,99 @@
+"""Tables for people: every number with its denominator, and what makes it doubtful below it."""
+
+import pytest
+from fits import ENGINES, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit_two
+
+from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.row import EvidenceRow
+from agentic_bayes.reports.tables import estimate_tables, evidence_table
+
+
+def cell(table, metric, column):
+    """The text in one row and column."""
+    return next(row for row in table.rows if row[0] == metric)[table.header.index(column)]
+
+
+class TestEstimateTables:
+    """One table per agent and estimand, posterior beside the baseline."""
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_posterior_stands_beside_both_baselines(self, engine):
+        """Each table has the method, the unbiased and the plug-in column, and all metrics at all k."""
+        tables = estimate_tables(fit_two(engine))
+        assert [table.title for table in tables] == [
+            f"{agent}, {where}"
+            for agent in ("v1", "v2")
+            for where in ("on a new task of this kind (population)", "on these tasks (tasks)")
+        ]
+        for table in tables:
+            assert table.header == ("metric", "hierarchical", "unbiased", "plug-in")
+            assert [row[0] for row in table.rows] == [
+                *(f"pass@{k}" for k in (1, 2, 3, 5)),
+                *(f"pass^{k}" for k in (1, 2, 3, 5)),
+            ]
+
+    def test_numbers_are_the_summarys(self):
+        """7 of 10 at k = 3: the conjugate estimate, its interval and the plug-in value."""
+        (table,) = estimate_tables(estimate(counts({"a": [(7, 10)]}), method="conjugate", k=3))
+        assert cell(table, "pass^3", "conjugate").startswith("0.330 [0.05")
+        assert cell(table, "pass^3", "plug-in").startswith("0.343 [")
+        assert cell(table, "pass@3", "unbiased").startswith("0.992 [")
+
+    def test_denominators(self):
+        """The first note counts tasks, scored and unscored trials, and names unit, indicator and interval."""
+        table = estimate_tables(fit_two(ENGINES[0]))[0]
+        assert table.notes[0] == (
+            "11 tasks, 39 scored trials, 3 unscored; unit conversation, indicator correct; "
+            "95 % intervals (eti; baseline: confidence)"
+        )
+
+    def test_indicator_with_its_threshold(self):
+        """An indicator made by a threshold is shown with it."""
+        outcomes = counts({"a": [(1, 2)]}, indicator="joint", threshold=0.7, tool_threshold=1.0)
+        (table,) = estimate_tables(estimate(outcomes, method="conjugate", k=1))
+        assert "indicator answer ≥ 0.7 and tools ≥ 1;" in table.notes[0]
+
+    def test_doubtful_numbers_are_starred_and_explained(self):
+        """A flagged number has a star, and a note names the flag and the k it is about."""
+        table = estimate_tables(fit_two(ENGINES[0]).with_k((1, 3, 9)))[0]
+        assert "*" in cell(table, "pass^9", "hierarchical")
+        assert "*" not in cell(table, "pass^3", "hierarchical")
+        assert "* extrapolated (k = 9): k exceeds every number of trials: the model extrapolates" in table.notes
+        assert cell(table, "pass^9", "unbiased") == "– –"
+        assert any(note.startswith("no task has 9 trials") for note in table.notes)
+
+    def test_the_plug_in_column_extrapolates_too(self):
+        """A frequentist table stars and explains the plug-in value beyond the trials that were made."""
+        table = estimate_tables(estimate(counts({"a": [(3, 4), (1, 4)]}), method="frequentist", k=(4, 5)))[0]
+        assert table.header == ("metric", "unbiased", "plug-in")
+        assert "*" in cell(table, "pass^5", "plug-in")
+        assert "*" not in cell(table, "pass^4", "plug-in")
+        assert any(note.startswith("* extrapolated (k = 5)") for note in table.notes)
+
+    def test_every_star_has_its_note(self):
+        """No table stars a number without saying why."""
+        untried = ((0, 0, 2),) * 3 + (NEVER,) * 9
+        once = ((1, 1),) * 8 + ((0, 1),) * 4
+        for first, second in ((WEAKER, STRONGER), (untried, STRONGER), (UNEQUAL, once)):
+            for table in estimate_tables(fit_two(ENGINES[0], first, second).with_k((1, 9))):
+                starred = any("*" in text for row in table.rows for text in row)
+                assert starred == any(note.startswith("* ") for note in table.notes)
+
+
+def scored(agent, trial, interaction, **fields):
+    """A row of evidence."""
+    place = {"agent": agent, "task": "t", "trial": trial, "session_id": f"{agent}{trial}", "interaction": interaction}
+    return EvidenceRow(**place, qa_id="q", judge="reference", tool_rubric="rubric", **fields)
+
+
+class TestEvidenceTable:
+    """What was judged, per agent."""
+
+    def test_scored_and_unscored_are_counted_apart(self):
+        """Three scored turns and one unscored: the mean is over three, and the reason is shown."""
+        rows = [scored("a", 0, i, answer_score=value) for i, value in enumerate((1.0, 0.5, 0.9))]
+        rows.append(scored("a", 1, 0, unscored_reason="the judge gave no verdict: 429"))
+        table = evidence_table(Evidence(tuple(rows)))
+        assert table.rows == (("a", "2", "4", "3", "1", "0.80", "0 of 0"),)
+        assert table.notes == ("3 scored, 1 unscored", "  1 × the judge gave no verdict: 429")
