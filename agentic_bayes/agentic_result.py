@@ -13,6 +13,7 @@ from agentic_bayes.agentic_modes import StatisticalMode
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.tool_rubric import ToolCorrectnessScore
+from agentic_bayes.outcomes import IndicatorRule, count_outcomes
 from agentic_bayes.records.model import Conversation
 
 if TYPE_CHECKING:
@@ -91,20 +92,12 @@ class Settings:
         """The indicator by which a turn is correct."""
         return "joint" if self.require_tools else "answer"
 
-    def verdict(self, row: EvidenceRow) -> bool | None:
-        """Whether a turn is correct; None if nobody can tell."""
-        verdicts = [None if row.answer_score is None else row.answer_score >= self.threshold]
-        if self.require_tools and (row.tool_overall is not None or row.tool_reason is not None):
-            verdicts.append(row.tools_correct)
-        if False in verdicts:
-            return False
-        return None if None in verdicts else True
-
     def metric(self, rows: Sequence[EvidenceRow]) -> AgenticMetric:
         """The metric of one conversation, from its rows in order."""
-        verdicts = [self.verdict(row) for row in rows]
-        correct = [position for position, verdict in enumerate(verdicts) if verdict]
-        scored = sum(verdict is not None for verdict in verdicts)
+        rule = IndicatorRule(self.indicator, self.threshold, self.tool_threshold)
+        verdicts = [rule.verdict(row) for row in rows]
+        correct = [position for position, verdict in enumerate(verdicts) if verdict == "pass"]
+        scored = sum(verdict in ("pass", "fail") for verdict in verdicts)
         return AgenticMetric(
             session_id=rows[0].session_id,
             total_interactions=len(rows),
@@ -209,8 +202,6 @@ class AgenticResult(Sequence[AgenticMetric]):
         -------
         xarray.Dataset
         """
-        from agentic_bayes.outcomes import count_outcomes
-
         settings = self._settings
         defaults: dict[str, Any] = {
             "indicator": settings.indicator,

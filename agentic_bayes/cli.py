@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument
+from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument, check_choice
 
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
@@ -45,7 +45,7 @@ CiKind = Annotated[str, typer.Option(help="eti (equal-tailed) or hdi (highest de
 Seed = Annotated[int, typer.Option("--random-seed", help="Same seed, same numbers.")]
 Columns = Annotated[str | None, typer.Option(help="Names of a table's columns: agent=model,task=id,correct=ok.")]
 Unit = Annotated[str | None, typer.Option(help="Evidence: conversation, interaction or question.")]
-Indicator = Annotated[str | None, typer.Option(help="Evidence: answer, tools or joint.")]
+Indicator = Annotated[str | None, typer.Option(help="Evidence: answer, tools, joint or the name of a metric.")]
 Threshold = Annotated[float | None, typer.Option(help="Evidence: an answer is right from this score on.")]
 ToolThreshold = Annotated[float | None, typer.Option(help="Evidence: tool use is right from this score on.")]
 Agents = Annotated[str | None, typer.Option(help="Evidence: separate, or together as one agent.")]
@@ -150,7 +150,9 @@ def compare(
     estimand: Annotated[str, typer.Option(help="population (new tasks) or tasks (these tasks).")] = "population",
     rope: Annotated[float, typer.Option(help="Differences within ± this do not matter.")] = 0.02,
     pairing: Annotated[str, typer.Option(help="auto or tasks (on shared tasks), or none.")] = "auto",
-    method: Annotated[str | None, typer.Option(help="hierarchical or conjugate.", show_default="hierarchical")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="hierarchical, crossed, conjugate or auto.", show_default="hierarchical")
+    ] = None,
     ci_prob: Annotated[float | None, typer.Option(help="Probability of the interval.", show_default="0.95")] = None,
     ci_kind: Annotated[str | None, typer.Option(help="eti or hdi.", show_default="eti")] = None,
     random_seed: Annotated[int | None, typer.Option(help="Same seed, same numbers.", show_default="0")] = None,
@@ -166,7 +168,6 @@ def compare(
     from dataclasses import asdict
 
     from agentic_bayes.decisions.compare import compare as compare_agents
-    from agentic_bayes.errors import UnknownName
     from agentic_bayes.formatting import parse_metric
     from agentic_bayes.numerics import check_probability
 
@@ -176,8 +177,7 @@ def compare(
         ("estimand", estimand, ("population", "tasks")),
         ("pairing", pairing, ("auto", "tasks", "none")),
     ):
-        if value not in allowed:
-            raise UnknownName(option, value, allowed)
+        check_choice(option, value, allowed)
     counting = _counting(unit, indicator, threshold, tool_threshold, None, errors)
     settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
     est, agent, baseline = _two_agents(files, agent, baseline, columns, counting, settings)
@@ -339,15 +339,12 @@ def _two_agents(
 
 
 def _one_agent(outcomes: Any, name: str | None, file: str) -> Any:
-    from agentic_bayes.errors import UnknownName
-
     agents = [str(label) for label in outcomes["agent"].values]
     if name is None:
         if len(agents) > 1:
             raise InvalidArgument(f"{file} holds {len(agents)} agents: say --agent or --baseline, one of {agents}")
         return outcomes
-    if name not in agents:
-        raise UnknownName("agent", name, agents)
+    check_choice("agent", name, agents)
     return outcomes.isel(agent=[agents.index(name)])
 
 

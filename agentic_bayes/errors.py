@@ -39,6 +39,7 @@ __all__ = [
     "ReplyError",
     "StoppedEarly",
     "UnknownName",
+    "check_choice",
     "did_you_mean",
     "no_such_file",
 ]
@@ -93,6 +94,28 @@ class UnknownName(InvalidArgument, LookupError):
     def __reduce__(self) -> tuple[Any, ...]:
         # an error must survive the way back from another process
         return type(self), (self.kind, self.name, self.valid)
+
+
+def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
+    """Refuse what is not one of a closed set, and name the nearest.
+
+    Parameters
+    ----------
+    name : str
+        How the argument is called.
+    value : object
+        What was given.
+    allowed : iterable of str
+        The closed set.
+
+    Raises
+    ------
+    UnknownName
+        If `value` is none of them.
+    """
+    names = tuple(allowed)
+    if value not in names:
+        raise UnknownName(name, value, names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
 import numpy as np
 
-from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName
+from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName, check_choice
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import AGENT_ERROR, EvidenceRow
 from agentic_bayes.evidence.score import Score
@@ -23,7 +23,16 @@ from agentic_bayes.evidence.score import Score
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Unit", "check_outcomes", "combine_outcomes", "count_outcomes"]
+__all__ = [
+    "IndicatorRule",
+    "Unit",
+    "Verdict",
+    "allowed_differences",
+    "check_outcomes",
+    "combine_outcomes",
+    "count_outcomes",
+    "dataset_from_counts",
+]
 
 Unit = Literal["conversation", "interaction", "question"]
 Errors = Literal["unscored", "fail", "bounds"]
@@ -37,13 +46,23 @@ COUNTS = ("successes", "trials", "unscored", "errored")
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
-    """How a scored interaction becomes a verdict."""
+class IndicatorRule:
+    """How a scored interaction becomes a verdict.
+
+    Attributes
+    ----------
+    indicator : str
+        ``answer``, ``tools``, ``joint``, or the name of a metric.
+    threshold, tool_threshold : float
+        In [0, 1].
+    errors : {"unscored", "fail", "bounds"}
+        Whether a crashed agent failed (``fail``) or is ``errored``.
+    """
 
     indicator: str
     threshold: float
     tool_threshold: float
-    errors: Errors
+    errors: Errors = "unscored"
 
     def verdict(self, row: EvidenceRow) -> Verdict | None:
         """The verdict on one interaction; None where this indicator does not look at it."""
@@ -63,6 +82,13 @@ class _Rule:
                 if not isinstance(grade, Score):
                     return "unscored"
                 return "pass" if grade.value >= METRIC_THRESHOLD else "fail"
+
+    def whole(self, rows: Sequence[EvidenceRow], verdicts: Sequence[Verdict | None]) -> Verdict | None:
+        """The verdict on a conversation from the verdicts on its interactions."""
+        verdict = worst(verdicts)
+        if verdict == "pass" and any(_crashed(row) for row in rows):
+            return "fail" if self.errors == "fail" else "errored"  # it ended early: not all of it is known
+        return verdict
 
     def _answer(self, row: EvidenceRow) -> Verdict:
         if row.answer_score is None:
@@ -127,10 +153,10 @@ def count_outcomes(
     OutcomesError
         If nothing is left to count.
     """
-    _check_choice("unit", unit, get_args(Unit))
-    _check_choice("agents", agents, get_args(Agents))
-    _check_choice("errors", errors, get_args(Errors))
-    rule = _Rule(
+    check_choice("unit", unit, get_args(Unit))
+    check_choice("agents", agents, get_args(Agents))
+    check_choice("errors", errors, get_args(Errors))
+    rule = IndicatorRule(
         indicator=_check_indicator(indicator, evidence),
         threshold=_check_threshold(threshold, "threshold"),
         tool_threshold=_check_threshold(tool_threshold, "tool_threshold"),
@@ -148,10 +174,7 @@ def count_outcomes(
             continue
         match unit:
             case "conversation":
-                whole = worst(verdicts)
-                if whole == "pass" and any(_crashed(row) for row in rows):
-                    whole = "fail" if errors == "fail" else "errored"  # it ended early: not all of it is known
-                counted = [(first.task, whole)]
+                counted = [(first.task, rule.whole(rows, verdicts))]
             case "interaction":
                 label = f"{first.agent}/{first.session_id}" if shared_sessions else first.session_id
                 counted = [(label, verdict) for verdict in verdicts]
@@ -205,11 +228,6 @@ def _with_bounds(ds: xr.Dataset) -> xr.Dataset:
     total = ds["trials"] + ds["errored"]
     known = total.where(total > 0)
     return ds.assign(lower_bound=ds["successes"] / known, upper_bound=(ds["successes"] + ds["errored"]) / known)
-
-
-def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise UnknownName(name, value, allowed)
 
 
 def _check_threshold(value: object, name: str) -> float:
@@ -336,6 +354,7 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
 
 # what two sets of outcomes must share to be counted together
 SHARED = ("unit", "indicator", "threshold", "tool_threshold", "judge", "tool_rubric", "errors")
+BETWEEN = " | "  # stands between the values of an attribute in which they differ
 
 
 def combine_outcomes(
@@ -367,7 +386,7 @@ def combine_outcomes(
         raise OutcomesError("combine_outcomes needs at least one outcomes dataset, got none")
     allowed = (allow,) if isinstance(allow, str) else tuple(allow)
     for name in allowed:
-        _check_choice("attribute to allow", name, SHARED)
+        check_choice("attribute to allow", name, SHARED)
     checked = [check_outcomes(ds) for ds in outcomes]
     labels = [None] * len(checked) if names is None else [names] if isinstance(names, str) else list(names)
     if len(labels) != len(checked):
@@ -386,6 +405,13 @@ def combine_outcomes(
             cells = np.stack([ds[variable].values[i] for variable in COUNTS])
             for j, task in enumerate(ds["task"].values):
                 counts[name, task] = (int(cells[0, j]), int(cells[1, j]), int(cells[2, j]), int(cells[3, j]))
+    attrs = _combined_attrs(checked, allowed)
+    ds = dataset_from_counts(counts, attrs)
+    return _with_bounds(ds) if attrs.get("errors") == "bounds" else ds
+
+
+def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> dict[str, Any]:
+    """What was counted, of all datasets; a difference is kept as "a | b", and refused where it is not allowed."""
     attrs: dict[str, Any] = {}
     for key in dict.fromkeys(key for ds in checked for key in ds.attrs):
         values = list(dict.fromkeys(ds.attrs.get(key) for ds in checked))
@@ -399,6 +425,24 @@ def combine_outcomes(
                 f"allow=({key!r},) combines them all the same and says so everywhere"
             )
         else:
-            attrs[key] = " | ".join(map(str, values))
-    ds = dataset_from_counts(counts, attrs)
-    return _with_bounds(ds) if attrs.get("errors") == "bounds" else ds
+            attrs[key] = BETWEEN.join(map(str, values))
+    return attrs
+
+
+def allowed_differences(outcomes: xr.Dataset) -> str:
+    """What the counts of different agents do not share, in words; empty where they are counted alike.
+
+    Parameters
+    ----------
+    outcomes : xarray.Dataset
+        Counts, perhaps from `combine_outcomes` with `allow`.
+
+    Returns
+    -------
+    str
+        Such as ``"not counted alike: judge differs (a | b)"``.
+    """
+    differing = [name for name in SHARED if BETWEEN in str(outcomes.attrs.get(name, ""))]
+    if not differing:
+        return ""
+    return "not counted alike: " + ", ".join(f"{name} differs ({outcomes.attrs[name]})" for name in differing)

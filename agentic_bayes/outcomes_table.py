@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import InvalidArgument, MissingPackage, OutcomesError, did_you_mean, no_such_file
+from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.outcomes import dataset_from_counts
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ def _read_jsonl(stream: Any, source: str) -> Columns:
         if not line.strip():
             continue
         try:
-            row = json.loads(line, object_pairs_hook=_unique)
+            row = json.loads(line, object_pairs_hook=unique_keys)
         except (ValueError, RecursionError) as error:
             raise OutcomesError(f"{source}: line {number} is not JSON ({error})") from None
         if not isinstance(row, dict):
@@ -273,14 +274,6 @@ def _read_jsonl(stream: Any, source: str) -> Columns:
         raise OutcomesError(f"{source}: the file is empty")
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
-    return row
 
 
 def _read_parquet(path: Path) -> Columns:

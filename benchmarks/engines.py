@@ -22,7 +22,7 @@ from agentic_bayes.errors import NotConverged
 from agentic_bayes.estimation import mcmc
 from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.posterior import Counts, Posterior
+from agentic_bayes.estimation.posterior import Counts
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.estimation.quadrature import fit_agents
 from agentic_bayes.formatting import Metric
@@ -75,16 +75,16 @@ def exact(counts: Counts, fine: float = 1.0) -> ExactPosterior:
     return ExactPosterior(counts, 0.95, "eti", 0, fit, WANTED)
 
 
-def aggregates(posterior: Posterior, estimand: Any) -> np.ndarray:
+def aggregates(posterior: Any, estimand: Any) -> np.ndarray:
     """Mean, lower and upper end of every agent and metric."""
-    agents = range(len(posterior.counts.agents))  # type: ignore[attr-defined]
+    agents = range(len(posterior.counts.agents))
     found = [posterior.aggregate(agent, estimand, metric, k) for agent in agents for metric, k in WANTED]
     return np.array([(stats.mean, stats.lower, stats.upper) for stats in found])
 
 
-def per_task(posterior: Posterior) -> None:
+def per_task(posterior: Any) -> None:
     """Every task of every agent."""
-    for agent in range(len(posterior.counts.agents)):  # type: ignore[attr-defined]
+    for agent in range(len(posterior.counts.agents)):
         for metric, k in WANTED:
             posterior.per_task(agent, metric, k)
 

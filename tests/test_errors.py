@@ -73,6 +73,14 @@ def test_the_hint_names_the_nearest_or_lists_all(name, valid, hint):
     assert did_you_mean(name, valid).endswith(hint)
 
 
+def test_a_choice_is_one_of_a_closed_set():
+    """What is among the valid names passes; anything else, of any type, is named with the nearest."""
+    check_choice("unit", "question", ("conversation", "question"))
+    for wrong in ("questions", None, 1, ["question"]):
+        with pytest.raises(UnknownName, match=re.escape(f"unknown unit {wrong!r}: ")):
+            check_choice("unit", wrong, iter(("conversation", "question")))
+
+
 def test_a_missing_file_names_its_neighbour(tmp_path):
     """A file that is not there is named with the nearest that is; a folder is said to be one."""
     (tmp_path / "results.csv").write_text("")

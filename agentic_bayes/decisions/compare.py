@@ -8,10 +8,9 @@ from typing import Literal
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import EstimateError, InvalidArgument
+from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.posterior import CIKind, Estimand, interval_of_draws
-from agentic_bayes.estimation.settings import check_choice
 from agentic_bayes.formatting import Metric, format_number, metric_name, plural
 
 __all__ = ["Comparison", "compare"]
@@ -53,6 +52,8 @@ class Comparison:
         Tasks on which both agents have scored trials.
     method : str
         Method of the posterior that was used.
+    unit, indicator : str
+        What was counted, as the outcomes say.
     flags : tuple of str
         What makes the numbers doubtful; see `Estimate.flags`.
     note : str
@@ -77,6 +78,8 @@ class Comparison:
     pairing: Literal["tasks", "none"]
     n_shared_tasks: int
     method: str
+    unit: str
+    indicator: str
     flags: tuple[str, ...]
     note: str
 
@@ -105,7 +108,8 @@ class Comparison:
             f"{head}: the probability that {self.agent} has a higher {name} ({self.estimand}) than {self.baseline} "
             f"is {format_number(self.prob_better)}; difference {format_number(self.mean)}, "
             f"{self.ci_prob * 100:.4g} % {kind} interval {format_number(self.lower)} to {format_number(self.upper)}; "
-            f"{self.method}, pairing {self.pairing}, {plural(self.n_shared_tasks, 'shared task')}"
+            f"{self.method}, pairing {self.pairing}, {plural(self.n_shared_tasks, 'shared task')}; "
+            f"unit {self.unit}, indicator {self.indicator}"
         )
         marks = f" [{', '.join(self.flags)}]" if self.flags else ""
         return sentence + marks + (f" ({self.note})" if self.note else "")
@@ -164,7 +168,7 @@ def compare(
         baseline, metric=metric, k=k, estimand=estimand
     )
     lower, upper = interval_of_draws(difference, fit.settings.ci_prob, fit.settings.ci_kind)
-    flags = [flag for name in (agent, baseline) for flag in fit.flags(name, estimand=estimand, k=k)]
+    flags = [flag for name in (agent, baseline) for flag in fit.flags(name, estimand=estimand, metric=metric, k=k)]
     return Comparison(
         agent=agent,
         baseline=baseline,
@@ -184,6 +188,8 @@ def compare(
         pairing="tasks" if paired else "none",
         n_shared_tasks=shared,
         method=fit.settings.method,
+        unit=str(est.outcomes.attrs["unit"]),
+        indicator=str(est.outcomes.attrs["indicator"]),
         flags=tuple(dict.fromkeys(flags)),
         note=f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
         if paired and shared < FEW_SHARED
@@ -200,6 +206,8 @@ def _fit_to_compare(
     est: Estimate, agent: str, baseline: str, shared: int, pairing: Literal["auto", "tasks", "none"]
 ) -> tuple[Estimate, bool]:
     """The posterior from which two agents are compared, and whether it pairs them by task."""
+    if pairing == "tasks" and shared < 2:
+        raise EstimateError(f"pairing='tasks' needs at least 2 shared tasks, {agent!r} and {baseline!r} share {shared}")
     if est.settings.method == "crossed":
         if shared == 0:
             raise EstimateError(
@@ -207,8 +215,6 @@ def _fit_to_compare(
                 "use method='hierarchical'"
             )
         return est, True
-    if pairing == "tasks" and shared < 2:
-        raise EstimateError(f"pairing='tasks' needs at least 2 shared tasks, {agent!r} and {baseline!r} share {shared}")
     if pairing == "none" or shared < 2:
         return est, False
     pair = est.outcomes.sel(agent=[agent, baseline])

@@ -65,7 +65,7 @@ def pass_bounds(c: Array, n: Array, size: Array, metric: Metric, k: int, *, prob
     --------
     >>> lower, upper = pass_bounds([0, 1, 2, 3, 4], [4] * 5, [14, 12, 10, 4, 10], "pass_pow_k", 8)
     >>> round(lower, 3), round(upper, 3)
-    (0.0, 0.431)
+    (0.008, 0.375)
     """
     numerics.check_k(k)
     numerics.check_probability(prob, "prob", open_ends=True)

@@ -20,13 +20,13 @@ import numpy as np
 
 from agentic_bayes.estimation.betabinomial import mean_power
 from agentic_bayes.estimation.posterior import (
+    STATISTICS,
     Array,
     CIKind,
     Counts,
     Estimand,
     Stats,
     apply_metric,
-    interval_of_draws,
     nothing_scored,
     stats_of_draws,
 )
@@ -197,16 +197,9 @@ class CrossedPosterior:
     def aggregate(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Stats:
         """Statistics of a new task (`population`) or of the mean over the scored tasks (`tasks`)."""
         n_tasks = int(self.counts.scored[agent].sum())
-        mean = None
-        if estimand == "tasks":
-            if n_tasks == 0:
-                return nothing_scored()
-            patterns, size = self._own_patterns(agent)
-            tails = [float(self._given_data(agent, p, metric, k).mean()) for p in patterns.tolist()]
-            tail = float(np.average(tails, weights=size))
-            mean = tail if metric == "pass_pow_k" else 1 - tail
-        draws = self.draws(agent, estimand, metric, k)
-        return stats_of_draws(draws, self.ci_prob, self.ci_kind, n_tasks, mean=mean)
+        if estimand == "tasks" and n_tasks == 0:
+            return nothing_scored()
+        return stats_of_draws(self.draws(agent, estimand, metric, k), self.ci_prob, self.ci_kind, n_tasks)
 
     def draws(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Array:
         """Posterior draws of `population` or `tasks`, shape (draws,)."""
@@ -256,14 +249,11 @@ class CrossedPosterior:
 
     def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
         """Statistics of every task, arrays of shape (tasks,); computed once per distinct pattern."""
-        rows = []
-        for pattern in range(len(self.likelihood.patterns)):
-            first, second = (float(self._given_data(agent, pattern, metric, power).mean()) for power in (k, 2 * k))
-            values = apply_metric(self._pattern_draws(agent, pattern, 1)[:, 0], metric, k)
-            mean = first if metric == "pass_pow_k" else 1 - first
-            sd = np.sqrt(max(second - first**2, 0))
-            rows.append((mean, sd, np.median(values), *interval_of_draws(values, self.ci_prob, self.ci_kind)))
-        mean, sd, median, lower, upper = np.array(rows)[self.likelihood.place].T
+        patterns = range(len(self.likelihood.patterns))
+        drawn = (apply_metric(self._pattern_draws(agent, pattern, 1), metric, k) for pattern in patterns)
+        stats = [stats_of_draws(values, self.ci_prob, self.ci_kind, 1) for values in drawn]
+        table = np.array([[getattr(part, name) for name in STATISTICS] for part in stats])
+        mean, sd, median, lower, upper = table[self.likelihood.place].T
         return Stats(mean, sd, median, lower, upper)
 
     def task_draws(self, agent: int) -> Array:

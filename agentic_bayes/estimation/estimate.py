@@ -611,6 +611,10 @@ class Estimate:
         -------
         pathlib.Path
         """
+        if self.settings.inflate and self.settings.prior is not None and self.settings.prior.is_function:
+            raise EstimateError(
+                "an inflated estimate whose prior is a function cannot be saved: the function is not kept"
+            )
         groups = {"outcomes": self.outcomes, "draws": self._hyper_draws(), "sample_stats": self.sample_stats}
         return write_groups(Path(path), self._record(), groups)
 

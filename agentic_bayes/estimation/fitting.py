@@ -57,7 +57,7 @@ def choose_method(counts: Counts) -> tuple[Literal["crossed", "hierarchical"], s
     """
     if len(counts.agents) < 2:
         return "hierarchical", "there is one agent"
-    shared, total = int((counts.scored.sum(axis=0) >= 2).sum()), len(counts.tasks)
+    shared, total = int((counts.attempted.sum(axis=0) >= 2).sum()), len(counts.tasks)
     reason = f"{shared} of {total} tasks were attempted by two agents or more"
     return ("crossed" if shared >= SHARED_SHARE * total else "hierarchical"), reason
 

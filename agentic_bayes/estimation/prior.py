@@ -89,6 +89,11 @@ class Prior:
 
         return density
 
+    @property
+    def is_function(self) -> bool:
+        """Whether one of the priors is a function, which no file keeps."""
+        return "callable" in (self.as_dict() or {}).values()
+
     def as_dict(self) -> dict[str, Any] | None:
         """Names and parameters for a file; None where everything is the default.
 

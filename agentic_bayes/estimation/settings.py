@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import InvalidArgument, UnknownName
+from agentic_bayes.errors import InvalidArgument, check_choice
 from agentic_bayes.estimation.frequentist import Estimator
 from agentic_bayes.estimation.posterior import CIKind
 from agentic_bayes.estimation.prior import Prior
@@ -74,7 +74,17 @@ class Settings:
             raise InvalidArgument("engine 'importance' has no pooled agents: use engine='pymc' or pool_agents=False")
         if self.inflate and (self.method != "hierarchical" or self.engine == "pymc"):
             raise InvalidArgument("inflate=True needs method='hierarchical' and engine='auto' or 'quadrature'")
+        self._check_nothing_is_ignored()
         self._check_prior_fits()
+
+    def _check_nothing_is_ignored(self) -> None:
+        """Refuse settings of other methods. The baseline of an estimate keeps its pooling, which it does not use."""
+        if self.estimator == "plugin" and self.method != "frequentist":
+            raise InvalidArgument(f"estimator='plugin' needs method='frequentist', got method={self.method!r}")
+        if self.pool_tasks and self.method not in ("conjugate", "frequentist"):
+            raise InvalidArgument(f"pool_tasks=True needs method='conjugate', got method={self.method!r}")
+        if self.pool_agents and self.method == "conjugate":
+            raise InvalidArgument("pool_agents=True needs method='hierarchical' or 'crossed', got method='conjugate'")
 
     def _check_prior_fits(self) -> None:
         given = [] if self.prior is None else [f.name for f in fields(self.prior) if getattr(self.prior, f.name)]
@@ -118,19 +128,6 @@ class Settings:
     def from_record(cls, record: dict[str, Any]) -> Self:
         """What `record` wrote; a prior given as a function is not kept there and becomes None."""
         return cls(**{**record, "k": tuple(record["k"]), "prior": Prior.from_dict(record["prior"])})
-
-
-def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:
-    """One of a closed set, or an error that names the nearest.
-
-    Raises
-    ------
-    UnknownName
-        If it is not.
-    """
-    if value not in allowed:
-        raise UnknownName(name, value, allowed)
-    return value
 
 
 def check_ks(k: object) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from agentic_bayes.evidence.ledger import Ledger, Turn
 from agentic_bayes.evidence.row import AGENT_ERROR, COLUMNS
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tool_rubric import ToolRubric
+from agentic_bayes.numerics import check_k
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 
@@ -280,8 +281,7 @@ def _check_arguments(
         if metric.name in taken:
             raise InvalidArgument(f"metrics must have names of their own, got {metric.name!r}, which is taken")
         taken.add(metric.name)
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise InvalidArgument(f"concurrency must be an integer ≥ 1, got {concurrency!r}")
+    check_k(concurrency, "concurrency")
     if progress is not None and not callable(progress):
         raise InvalidArgument(f"progress must be callable, got {short(progress)}")
 

@@ -126,8 +126,8 @@ class Evidence:
         pandas.DataFrame
             ``agent, conversations, interactions, scored, unscored, agent_errors`` (the part of the unscored
             that is due to a crashed agent), ``mean_answer_score`` (over the scored), ``tools_scored``,
-            ``tools_unscored``, ``mean_tool_overall`` and ``right_answer_wrong_tools``: right answers whose
-            tool verdict is not.
+            ``tools_right``, ``tools_unscored``, ``mean_tool_overall`` and ``right_answer_wrong_tools``: right
+            answers whose tool verdict is not.
         """
         import pandas as pd
 
@@ -146,6 +146,7 @@ class Evidence:
                 "agent_errors": int(part["crashed"].sum()),
                 "mean_answer_score": part["answer_score"].mean(),
                 "tools_scored": int(part["tool_overall"].notna().sum()),
+                "tools_right": int((part["tools_correct"] == True).sum()),  # noqa: E712 - None is neither
                 "tools_unscored": int(part["tools_unscored"].sum()),
                 "mean_tool_overall": part["tool_overall"].mean(),
                 "right_answer_wrong_tools": int(part["wrong_tools"].sum()),

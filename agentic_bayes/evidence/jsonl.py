@@ -5,15 +5,15 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import re
-import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["read_objects", "write_objects"]
+from agentic_bayes.records.write import replacing
+
+__all__ = ["read_objects", "unique_keys", "write_objects"]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -28,20 +28,8 @@ def write_objects(path: Path, objects: Iterable[Mapping[str, Any]]) -> None:
     objects : iterable of mapping
         What to write, in this order.
     """
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with open(draft, "xb") as file:
-            if path.suffix == ".gz":
-                # neither name nor time in the header: same content, same bytes
-                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                    packed.writelines(map(_line, objects))
-            else:
-                file.writelines(map(_line, objects))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replacing(str(path)) as file:
+        file.writelines(map(_line, objects))
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
@@ -82,7 +70,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 def _parse(line: str) -> dict[str, Any] | str:
     try:
-        record = json.loads(line, parse_constant=_refuse, object_pairs_hook=_unique)
+        record = json.loads(line, parse_constant=_refuse, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:
         return f"must be one JSON object: {error or 'nested too deeply'}"
     return record if isinstance(record, dict) else f"must be a JSON object, got {line.strip()[:40]}"
@@ -92,7 +80,14 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys differ (for ``object_pairs_hook``); of two equal ones, nobody can tell which was meant.
+
+    Raises
+    ------
+    ValueError
+        If a key occurs twice; the message names it.
+    """
     record = dict(pairs)
     if len(record) < len(pairs):
         keys = [key for key, _ in pairs]

@@ -17,6 +17,7 @@ import tenacity
 from agentic_bayes.errors import InvalidArgument, ReplyError
 from agentic_bayes.evidence.reply import REPLY_SCHEMA, message_text, read_objects, read_text
 from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.numerics import check_k
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 
@@ -111,8 +112,7 @@ class LLMJudge:
                 raise InvalidArgument(f"{name} must be True or False, got {flag!r}")
         if rubric is not None and (not isinstance(rubric, str) or not rubric.strip()):
             raise InvalidArgument(f"rubric must be text that is not blank, got {short(rubric)}")
-        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
-            raise InvalidArgument(f"attempts must be an integer ≥ 1, got {attempts!r}")
+        check_k(attempts, "attempts")
         _check_seconds("backoff", backoff, zero=True)
         if timeout is not None:
             _check_seconds("timeout", timeout, zero=False)

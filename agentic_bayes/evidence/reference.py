@@ -57,8 +57,8 @@ class ReferenceJudge:
 
     @property
     def name(self) -> str:
-        """Column name of its scores."""
-        return "answer"
+        """Column name of its scores, where it is a further metric beside another judge."""
+        return "reference_judge"
 
     @property
     def identity(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentic_bayes.errors import ReplyError
+from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.records.base import short
 
@@ -125,15 +126,8 @@ def message_text(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return record
-
-
 # strict=False: models write line breaks into strings
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, strict=False)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, strict=False)
 
 
 def _objects(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:

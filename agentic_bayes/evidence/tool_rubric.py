@@ -10,11 +10,13 @@ from typing import Annotated, Literal, assert_never, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from agentic_bayes.errors import InvalidArgument, UnknownName
+from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice
 from agentic_bayes.evidence.arguments import ArgumentRule
 from agentic_bayes.evidence.matching import Pair, longest_in_order, match_calls
 from agentic_bayes.evidence.score import Unscored
 from agentic_bayes.evidence.utilization import answer_uses_results
+from agentic_bayes.formatting import plural
+from agentic_bayes.numerics import check_probability
 from agentic_bayes.records.model import Interaction, ToolCall
 
 __all__ = ["ToolCorrectnessScore", "ToolRubric"]
@@ -127,8 +129,7 @@ class ToolRubric:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", _normalised(self.weights))
-        if not _is_number(self.threshold) or not 0 <= self.threshold <= 1:
-            raise InvalidArgument(f"threshold must be a number in [0, 1], got {self.threshold!r}")
+        check_probability(self.threshold, "threshold")
         if not _is_number(self.float_tolerance) or not 0 <= self.float_tolerance < 1:
             raise InvalidArgument(f"float_tolerance must be a number in [0, 1), got {self.float_tolerance!r}")
         if not isinstance(self.numeric_strings, bool):
@@ -137,8 +138,7 @@ class ToolRubric:
             ("parameters", get_args(ParametersRule)),
             ("utilization", get_args(UtilizationRule)),
         ):
-            if (value := getattr(self, name)) not in allowed:
-                raise UnknownName(f"value of {name}", value, allowed)
+            check_choice(f"value of {name}", getattr(self, name), allowed)
 
     @property
     def identity(self) -> str:
@@ -187,7 +187,7 @@ class ToolRubric:
         used, about_use = self._use(interaction, made)
         reasons = list(self._lost_points(expected, made, pairs))
         if len(pairs) > kept and in_order:
-            reasons.append(f"Of {_calls(len(pairs))} matched, {kept} stood in the expected order.")
+            reasons.append(f"Of {plural(len(pairs), 'call')} matched, {kept} stood in the expected order.")
         if not reasons:
             reasons.append("All expected calls were made as expected.")
         return self._verdict(selection, parameters, sequence, used, [*reasons, *about_use])
@@ -292,10 +292,6 @@ def _in_order(calls: Sequence[ToolCall]) -> list[ToolCall]:
     """Calls with a step in its order, in the places that they hold together; the others keep their place."""
     stepped = iter(sorted((call for call in calls if call.step is not None), key=lambda call: call.step or 0))
     return [call if call.step is None else next(stepped) for call in calls]
-
-
-def _calls(count: int) -> str:
-    return "1 call" if count == 1 else f"{count} calls"
 
 
 def _shown(call: ToolCall) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
 
-from agentic_bayes.errors import InvalidArgument, Problem, RecordsError, UnknownName, did_you_mean
+from agentic_bayes.errors import InvalidArgument, Problem, RecordsError, check_choice, did_you_mean
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.native import NO_VALUE, Parsed, parse
 from agentic_bayes.records.identity import TaskIndex
@@ -92,8 +92,7 @@ def read_conversations(
     -----
     Files are read twice, piece by piece: memory is needed for the longest record and for the ids of all.
     """
-    if format not in get_args(Format):
-        raise UnknownName("format", format, get_args(Format))
+    check_choice("format", format, get_args(Format))
     if agent is not None and (not isinstance(agent, str) or not agent.strip()):
         raise InvalidArgument(f"agent must be text that is not blank, or None, got {agent!r}")
     problems = _Problems()

@@ -15,7 +15,7 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import SUFFIXES, PathLike
 
-__all__ = ["write_conversations"]
+__all__ = ["replacing", "write_conversations"]
 
 
 def write_conversations(conversations: Iterable[Conversation], path: PathLike) -> int:
@@ -60,7 +60,7 @@ def write_conversations(conversations: Iterable[Conversation], path: PathLike) -
     array = name.lower().endswith((".json", ".json.gz"))
     opening, between, closing = ("[\n", ",\n", "\n]\n") if array else ("", "\n", "\n")
     written = 0
-    with _replacing(name) as stream:
+    with replacing(name) as stream:
         stream.write(opening.encode())
         for conversation in conversations:
             text = _text(conversation, name, written)
@@ -84,8 +84,20 @@ def _text(conversation: object, source: str, number: int) -> str:
 
 
 @contextmanager
-def _replacing(name: str) -> Iterator[BufferedWriter | gzip.GzipFile]:
-    """A new file beside the target that takes its place unless an error happens."""
+def replacing(name: str) -> Iterator[BufferedWriter | gzip.GzipFile]:
+    """A new file that takes the place of another once all of it is on disk; after an error nothing has changed.
+
+    Parameters
+    ----------
+    name : str
+        The file; gzipped where it ends in ``.gz``. Same content, same bytes. Where it is a link, what it points
+        at is replaced.
+
+    Yields
+    ------
+    io.BufferedWriter or gzip.GzipFile
+        Takes bytes.
+    """
     target = os.path.realpath(name)
     beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{secrets.token_hex(4)}.tmp")
     try:
@@ -96,6 +108,8 @@ def _replacing(name: str) -> Iterator[BufferedWriter | gzip.GzipFile]:
                     yield packed
             else:
                 yield file
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(beside, target)
     except BaseException:
         if os.path.exists(beside):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import EvidenceError, InvalidArgument, UnknownName
+from agentic_bayes.errors import EvidenceError, InvalidArgument, check_choice
 from agentic_bayes.estimation.estimate import METRICS, Estimate
 from agentic_bayes.estimation.posterior import Estimand, interval_of_draws
 from agentic_bayes.evidence.evidence import Evidence
@@ -224,8 +224,7 @@ def plot_pass_curves(
     UnknownName, InvalidArgument
         If an argument is not valid.
     """
-    if estimand not in ("population", "tasks"):
-        raise UnknownName("estimand", estimand, ("population", "tasks"))
+    check_choice("estimand", estimand, ("population", "tasks"))
     if estimand not in est.posterior.estimands:
         estimand = "tasks"
     name = est.agents[est.agent_index(agent)]
@@ -286,9 +285,7 @@ def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None 
     """
     frame = evidence.to_pandas()
     if agent is not None:
-        known = list(dict.fromkeys(frame["agent"]))
-        if agent not in known:
-            raise UnknownName("agent", agent, known)
+        check_choice("agent", agent, dict.fromkeys(frame["agent"]))
         frame = frame[frame["agent"] == agent]
     frame = frame[frame["tool_overall"].notna()]
     if frame.empty:

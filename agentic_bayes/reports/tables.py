@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentic_bayes.estimation.estimate import METRICS, Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import format_interval, format_number, metric_name, plural
+from agentic_bayes.outcomes import allowed_differences
 
 __all__ = ["Table", "estimate_tables", "evidence_table"]
 
+MOST_REASONS = 5
 ESTIMANDS = {"population": "on a new task of this kind", "tasks": "on these tasks"}
 FLAGS = {
     "not_converged": "the sampler did not converge: do not use these numbers",
@@ -45,40 +48,48 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def evidence_table(evidence: Evidence) -> Table:
+def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:
     """Per agent: conversations, interactions, what was scored, and how tools were used.
 
     Parameters
     ----------
     evidence : Evidence
         Scored interactions.
+    threshold : float
+        From which answer score on an answer counts as right, in [0, 1].
 
     Returns
     -------
     Table
-        Its notes give the denominators and the first reasons for what is unscored.
+        Its notes give the denominators, the commonest reasons for what is unscored, and the number of right answers
+        through wrong tools.
     """
-    frame = evidence.to_pandas()
-    rows = []
-    for agent, part in frame.groupby("agent", sort=False):
-        judged = part["answer_score"].notna()
-        tools = part["tools_correct"].dropna().astype(bool)
-        rows.append(
-            (
-                str(agent),
-                str(part["session_id"].nunique()),
-                str(len(part)),
-                str(int(judged.sum())),
-                str(int((~judged).sum())),
-                format_number(float(part["answer_score"].mean()), 2),
-                f"{int(tools.sum())} of {len(tools)}",
-            )
+    summary = evidence.summary(threshold=threshold)
+    rows = [
+        (
+            row["agent"],
+            *(str(row[name]) for name in ("conversations", "interactions", "scored", "unscored")),
+            format_number(row["mean_answer_score"], 2),
+            f"{row['tools_right']} of {row['tools_scored']}",
         )
-    reasons = frame["unscored_reason"].dropna().value_counts()
-    notes = [f"{int(frame['answer_score'].notna().sum())} scored, {int(frame['answer_score'].isna().sum())} unscored"]
-    notes += [f"  {count} × {reason}" for reason, count in list(reasons.items())[:5]]
+        for row in summary.to_dict("records")
+    ]
+    notes = [f"{evidence.scored} scored, {evidence.unscored} unscored"]
+    notes += _reasons(row.unscored_reason for row in evidence)
+    wrong_tools, no_verdict = (int(summary[name].sum()) for name in ("right_answer_wrong_tools", "tools_unscored"))
+    if wrong_tools:
+        notes.append(f"{plural(wrong_tools, 'right answer')} (≥ {threshold:g}) through wrong tools")
+    if no_verdict:
+        notes.append(f"{plural(no_verdict, 'tool verdict')} could not be given")
+        notes += _reasons(row.tool_reason for row in evidence if row.tool_overall is None)
     header = ("agent", "conversations", "turns", "scored", "unscored", "mean score", "tools right")
     return Table("What was judged", header, tuple(rows), tuple(notes))
+
+
+def _reasons(reasons: Iterable[str | None]) -> list[str]:
+    """The commonest reasons, with how often each was given."""
+    counts = Counter(reason for reason in reasons if reason is not None)
+    return [f"  {count} × {reason}" for reason, count in counts.most_common(MOST_REASONS)]
 
 
 def estimate_tables(est: Estimate) -> list[Table]:
@@ -116,11 +127,16 @@ def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: A
     index = est.agent_index(agent)
     trials, unscored = int(est.counts.trials[index].sum()), int(est.counts.unscored[index].sum())
     header = ["metric"] + ([] if frequentist else [est.settings.method]) + ["unbiased", "plug-in"]
+    errored, left_out = int(est.outcomes["errored"][index].sum()), int(est.outcomes.attrs.get("left_out", 0))
+    crashes = f" ({plural(errored, 'agent error')})" if errored else ""
     notes = [
         f"{plural(int(est.counts.attempted[index].sum()), 'task')}, {plural(trials, 'scored trial')}, "
-        f"{unscored} unscored; unit {est.outcomes.attrs['unit']}, indicator {_indicator(est)}; "
+        f"{unscored} unscored{crashes}; unit {est.outcomes.attrs['unit']}, indicator {_indicator(est)}; "
         f"{est.settings.ci_prob * 100:.4g} % intervals ({est.settings.ci_kind}; baseline: confidence)"
     ]
+    if left_out:
+        notes.append(f"{plural(left_out, 'conversation')} of all agents without any tool verdict left out")
+    notes += filter(None, [allowed_differences(est.outcomes)])
     notes += _footnotes([own, plain], est.settings.k)
     for note in dict.fromkeys(note for note in [*own["note"], *plain["note"]] if note):
         notes.append(note)
@@ -136,11 +152,18 @@ def _cell(frame: Any, metric: str, k: int) -> str:
 def _indicator(est: Estimate) -> str:
     attrs = est.outcomes.attrs
     name = str(attrs["indicator"])
+
+    def cut(what: str, threshold: str) -> str:
+        if threshold not in attrs:
+            return what
+        value = attrs[threshold]  # text where outcomes that differ in it were combined
+        return f"{what} ≥ {value if isinstance(value, str) else format(value, 'g')}"
+
     if name == "tools":
-        return f"tools ≥ {attrs['tool_threshold']:g}"
-    if name == "joint":
-        return f"answer ≥ {attrs['threshold']:g} and tools ≥ {attrs['tool_threshold']:g}"
-    return f"{name} ≥ {attrs['threshold']:g}" if "threshold" in attrs else name
+        return cut("tools", "tool_threshold")
+    if name == "joint" and "threshold" in attrs:
+        return f"{cut('answer', 'threshold')} and {cut('tools', 'tool_threshold')}"
+    return cut(name, "threshold")
 
 
 def _footnotes(frames: Sequence[Any], ks: Sequence[int]) -> list[str]:

@@ -16,7 +16,7 @@ from agentic_bayes import numerics
 from agentic_bayes.estimation.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.frequentist import FrequentistEstimate, unbiased
-from agentic_bayes.estimation.posterior import Array, Counts, apply_metric, mean_of_metric
+from agentic_bayes.estimation.posterior import Array, Stats, apply_metric, mean_of_metric
 from agentic_bayes.formatting import Metric
 from calibration.simulate import counts_of, exact_posterior, spread, success_probabilities
 
@@ -27,6 +27,7 @@ METRICS: tuple[tuple[Metric, int], ...] = (("pass_pow_k", 1), ("pass_pow_k", 3),
 METHODS = ("ours", "ours hdi", "plug-in", "conjugate pooled", "clustered t", "logit-t", "bootstrap")
 OURS, LOGIT_T = METHODS.index("ours"), METHODS.index("logit-t")
 RESAMPLES = 1000
+HDI_AT = 3  # the k at which hdi is shown beside eti
 
 
 @dataclass(frozen=True)
@@ -111,38 +112,35 @@ def _analyse(item: tuple[tuple[int, ...], bool]) -> Array:
     n = len(histogram) - 1
     counts = counts_of(np.repeat(np.arange(n + 1), histogram), np.full(sum(histogram), n))
     exact = exact_posterior(counts, wanted=METRICS)
-    hdi = ExactPosterior(counts, 0.95, "hdi", 0, exact.fit, METRICS, exact._cache)
+    # the same posterior and draws; only the intervals differ
+    narrowest = ExactPosterior(counts, 0.95, "hdi", 0, exact.fit, METRICS, exact._cache)
     pooled = ConjugatePosterior(counts, 0.95, "eti", 0, pool_tasks=True)
+    plugin, clustered = FrequentistEstimate(counts, 0.95, "plugin"), FrequentistEstimate(counts, 0.95)
+    resampled = _resampled(np.array(histogram))
     limits = np.full((len(METHODS), len(ESTIMANDS), len(METRICS), 2), np.nan)
-    for e, estimand in enumerate(ESTIMANDS):
-        for i, (metric, k) in enumerate(METRICS):
-            found = [exact.aggregate(0, estimand, metric, k), pooled.aggregate(0, "population", metric, k)]
-            limits[[0, 3], e, i] = [(stats.lower, stats.upper) for stats in found]
-            if with_hdi:
-                narrowest = hdi.aggregate(0, estimand, metric, k)
-                limits[1, e, i] = narrowest.lower, narrowest.upper
     for i, (metric, k) in enumerate(METRICS):
-        limits[2, :, i] = _stated(FrequentistEstimate(counts, 0.95, "plugin"), metric, k)
+        for e, estimand in enumerate(ESTIMANDS):
+            limits[0, e, i] = _ends(exact.aggregate(0, estimand, metric, k))
+            if with_hdi and k == HDI_AT:
+                limits[1, e, i] = _ends(narrowest.aggregate(0, estimand, metric, k))
+        limits[2, :, i] = _ends(plugin.aggregate(0, "tasks", metric, k))
+        limits[3, :, i] = _ends(pooled.aggregate(0, "population", metric, k))
         if k <= n:
-            limits[4, :, i] = _stated(FrequentistEstimate(counts, 0.95), metric, k)
-            values = unbiased(counts.trials[0], counts.successes[0], metric, k)
-            limits[5, :, i] = numerics.logit_t_interval(values)
-            limits[6, :, i] = _bootstrap(counts, np.array(histogram), metric, k)
+            limits[4, :, i] = _ends(clustered.aggregate(0, "tasks", metric, k))
+            values = unbiased(np.full(n + 1, n), np.arange(n + 1), metric, k)
+            limits[5, :, i] = numerics.logit_t_interval(np.repeat(values, histogram))
+            limits[6, :, i] = np.quantile(resampled @ values, [0.025, 0.975])
     return limits
 
 
-def _stated(estimate: FrequentistEstimate, metric: Metric, k: int) -> tuple[float, float]:
-    stats = estimate.aggregate(0, "tasks", metric, k)
+def _ends(stats: Stats) -> tuple[float, float]:
     return stats.lower, stats.upper
 
 
-def _bootstrap(counts: Counts, histogram: Array, metric: Metric, k: int) -> Array:
-    """Percentile interval of the mean of per-task values, tasks drawn with replacement."""
-    n = histogram.size - 1
-    values = unbiased(np.full(n + 1, n), np.arange(n + 1), metric, k)
+def _resampled(histogram: Array) -> Array:
+    """Shares of tasks with c = 0, …, n among as many tasks drawn with replacement, again and again."""
     rng = np.random.default_rng([0, *histogram.tolist()])
-    drawn = rng.multinomial(histogram.sum(), histogram / histogram.sum(), RESAMPLES)
-    return np.quantile(drawn @ values / histogram.sum(), [0.025, 0.975])
+    return rng.multinomial(histogram.sum(), histogram / histogram.sum(), RESAMPLES) / histogram.sum()
 
 
 def _rows(cell: Cell, truth: Array, limits: Array) -> Iterator[dict[str, object]]:

@@ -76,8 +76,8 @@ the truth and, in parentheses, the mean width. *plug-in*: Wilson's interval of t
 *conjugate pooled*: one Beta posterior for all trials, mapped; *clustered t*, *logit-t* and *bootstrap* (percentile,
 1,000 resamples): intervals of the mean over tasks of the unbiased values, for k ≤ n. Those five do not tell
 `population` from `tasks`. Logit-t does not exist where all values are equal; its coverage is over the data sets in
-which it does, and their share is given. `hdi` is shown at ρ = 0, the edge of the prior, where `eti` leaves the truth
-out on one side. Rows with k > n are extrapolation."""
+which it does, and their share is given. `hdi` is shown for k = 3 at ρ = 0, the edge of the prior, where `eti` leaves
+the truth out on one side. Rows with k > n are extrapolation."""
 
 _HELD_OUT = """\
 Some trials of every task are fitted, the others predicted. *log score*: mean log predictive probability of a task's
