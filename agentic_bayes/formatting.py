@@ -6,11 +6,12 @@ import math
 import re
 from collections.abc import Sequence
 from html import escape
-from typing import Literal, assert_never
+from typing import Literal, assert_never, get_args
 
 from agentic_bayes.errors import InvalidArgument
 
 __all__ = [
+    "METRICS",
     "Metric",
     "format_interval",
     "format_number",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 Metric = Literal["pass_at_k", "pass_pow_k"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 def format_number(value: float | None, digits: int = 3) -> str:

@@ -354,7 +354,8 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
 
 # what two sets of outcomes must share to be counted together
 SHARED = ("unit", "indicator", "threshold", "tool_threshold", "judge", "tool_rubric", "errors")
-BETWEEN = " | "  # stands between the values of an attribute in which they differ
+# the attribute that names those in which combined outcomes differ
+DIFFERING = "differing"
 
 
 def combine_outcomes(
@@ -370,7 +371,7 @@ def combine_outcomes(
         One name per dataset: the agent's name where it has one agent, else a prefix of its agents' names.
     allow : iterable of str
         Attributes that may differ (``"judge"``, ``"threshold"``, …). A difference is kept in the attribute as
-        "a | b", so that everything made from the result says so.
+        "a | b", and the attribute ``differing`` names it, so that everything made from the result says so.
 
     Returns
     -------
@@ -413,7 +414,8 @@ def combine_outcomes(
 def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> dict[str, Any]:
     """What was counted, of all datasets; a difference is kept as "a | b", and refused where it is not allowed."""
     attrs: dict[str, Any] = {}
-    for key in dict.fromkeys(key for ds in checked for key in ds.attrs):
+    differing = {name for ds in checked for name in _differing(ds)}
+    for key in dict.fromkeys(key for ds in checked for key in ds.attrs if key != DIFFERING):
         values = list(dict.fromkeys(ds.attrs.get(key) for ds in checked))
         if key == "left_out":
             attrs[key] = sum(int(ds.attrs.get(key, 0)) for ds in checked)
@@ -425,8 +427,13 @@ def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> di
                 f"allow=({key!r},) combines them all the same and says so everywhere"
             )
         else:
-            attrs[key] = BETWEEN.join(map(str, values))
-    return attrs
+            attrs[key] = " | ".join(map(str, values))
+            differing |= {key} & set(SHARED)
+    return attrs | ({DIFFERING: ", ".join(sorted(differing))} if differing else {})
+
+
+def _differing(outcomes: xr.Dataset) -> list[str]:
+    return [name for name in str(outcomes.attrs.get(DIFFERING, "")).split(", ") if name]
 
 
 def allowed_differences(outcomes: xr.Dataset) -> str:
@@ -442,7 +449,5 @@ def allowed_differences(outcomes: xr.Dataset) -> str:
     str
         Such as ``"not counted alike: judge differs (a | b)"``.
     """
-    differing = [name for name in SHARED if BETWEEN in str(outcomes.attrs.get(name, ""))]
-    if not differing:
-        return ""
-    return "not counted alike: " + ", ".join(f"{name} differs ({outcomes.attrs[name]})" for name in differing)
+    named = [f"{name} differs ({outcomes.attrs[name]})" for name in _differing(outcomes)]
+    return f"not counted alike: {', '.join(named)}" if named else ""

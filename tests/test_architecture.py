@@ -141,6 +141,16 @@ def well_named(source: Source) -> Iterator[str]:
             yield f"{source.name} must say what it holds"
 
 
+def private_names_at_home(source: Source) -> Iterator[str]:
+    """A name that begins with an underscore is used only by the module that defines it."""
+    for node, _ in walk(source.tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                base = (node.module or "").removeprefix("agentic_bayes").lstrip(".")
+                if alias.name.startswith("_") and f"{base}.{alias.name}".lstrip(".") not in MODULES:
+                    yield f"{source.name}:{node.lineno} imports {alias.name}, which belongs to {node.module}"
+
+
 def prints_in_cli_only(source: Source) -> Iterator[str]:
     """Only the command line prints."""
     for node, _ in walk(source.tree):
@@ -199,6 +209,10 @@ RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
         ("evidence.judge", "class Judge:\n    from langchain_core import messages"),
     ],
     well_named: [("evidence.utils", ""), ("records._helpers", ""), ("estimation.common", "")],
+    private_names_at_home: [
+        ("estimation.exact", "from agentic_bayes.estimation.quadrature import _Grid"),
+        ("cli", "def f():\n    from agentic_bayes.outcomes import count_outcomes, _with_bounds"),
+    ],
     prints_in_cli_only: [("outcomes", "def f():\n    print(1)"), ("reports.tables", "show = print")],
     no_global_logging: [
         ("agentic", "import logging\nlogging.basicConfig()"),
@@ -216,6 +230,7 @@ RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
 ALLOWED = [
     ("estimation.estimate", "from agentic_bayes import numerics\nfrom agentic_bayes.outcomes import check_outcomes"),
     ("cli", "def f():\n    from agentic_bayes import estimate\n    print(estimate)"),
+    ("estimation.mcmc", "from agentic_bayes.estimation import _arviz"),
     ("estimation.mcmc", "def fit():\n    import pymc, nutpie\n    return np.random.default_rng(0)"),
     ("evidence.judge", "if TYPE_CHECKING:\n    from langchain_core.messages import BaseMessage"),
     ("records.formats.langchain", "def read():\n    import langchain_core.messages"),

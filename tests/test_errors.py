@@ -14,6 +14,7 @@ from agentic_bayes.errors import (
     Problem,
     RecordsError,
     UnknownName,
+    check_choice,
     did_you_mean,
     no_such_file,
 )

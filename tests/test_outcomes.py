@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from hypothesis import given, settings
@@ -16,7 +17,13 @@ from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.evidence import Evidence, EvidenceRow
 from agentic_bayes.evidence.reference import ReferenceJudge
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.outcomes import check_outcomes, combine_outcomes, count_outcomes, natural_key
+from agentic_bayes.outcomes import (
+    allowed_differences,
+    check_outcomes,
+    combine_outcomes,
+    count_outcomes,
+    natural_key,
+)
 from agentic_bayes.outcomes_table import outcomes_from_table
 from agentic_bayes.records.read import read_conversations
 
@@ -550,6 +557,17 @@ def test_what_was_counted_differently_is_not_combined(name, arguments):
         combine_outcomes(one, two)
     ds = combine_outcomes(one, two, allow=(name, "tool_rubric"))
     assert ds.attrs[name] == f"{one.attrs[name]} | {two.attrs[name]}"
+    assert f"{name} differs ({ds.attrs[name]})" in allowed_differences(ds)
+
+
+def test_outcomes_counted_alike_have_nothing_to_say():
+    """No difference, no sentence; a bar in a name is no difference, and a difference survives the next combination."""
+    assert allowed_differences(combine_outcomes(counted(), counted("v2"))) == ""
+    table = outcomes_from_table(pd.DataFrame({"task": ["t"], "a | b": [1]}), correct="a | b")
+    assert allowed_differences(check_outcomes(table)) == ""
+    once = combine_outcomes(counted(), counted("v2", threshold=0.9), allow="threshold")
+    twice = combine_outcomes(once, counted("v3", threshold=0.8), allow="threshold")
+    assert allowed_differences(twice) == "not counted alike: threshold differs (0.7 | 0.9 | 0.8)"
 
 
 def test_different_judges_are_not_combined_silently():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from agentic_bayes.estimation.bounds import pass_bounds
 from agentic_bayes.estimation.population import Population, population_of
 from agentic_bayes.estimation.posterior import Array, Counts, Estimand, Posterior
 from agentic_bayes.estimation.predictive import LEAST_TASKS, Check, check_counts, disagreements
-from agentic_bayes.formatting import Metric, format_interval
+from agentic_bayes.formatting import METRICS, Metric, format_interval
 
 __all__ = ["ModelChecks"]
 
@@ -43,7 +43,7 @@ class ModelChecks:
     def flags(self, agent: int, estimand: Estimand, metric: Metric | None, k: int) -> list[str]:
         """``misfit`` and ``disagrees``, where they apply; without a metric, to either of them."""
         found = ["misfit"] if any(check.misfit for check in self.predictive(agent)) else []
-        metrics = get_args(Metric) if metric is None else (metric,)
+        metrics = METRICS if metric is None else (metric,)
         if estimand == "tasks" and any((one, k) in self._disagreements(agent, k) for one in metrics):
             found.append("disagrees")
         return found

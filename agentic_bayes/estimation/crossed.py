@@ -32,7 +32,13 @@ from agentic_bayes.estimation.posterior import (
 )
 from agentic_bayes.formatting import Metric
 
-__all__ = ["DELTA", "CrossedLikelihood", "CrossedPosterior"]
+__all__ = [
+    "DELTA",
+    "LOG_WEIGHT",
+    "CrossedLikelihood",
+    "CrossedPosterior",
+    "expit_pair",
+]
 
 # nodes of δ and their normal weights: a uniform grid, since Gauss-Hermite nodes are too few where σ is large
 DELTA = np.linspace(-6.0, 6.0, 49)

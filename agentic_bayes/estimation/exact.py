@@ -35,7 +35,10 @@ from agentic_bayes.estimation.quadrature import (
 )
 from agentic_bayes.formatting import Metric
 
-__all__ = ["ExactPosterior"]
+__all__ = [
+    "ExactPosterior",
+    "draw_theta",
+]
 
 REFINE = 8  # nodes of θ per node of the grid, for distribution functions
 RHO_CELLS = 128  # for draws of ρ

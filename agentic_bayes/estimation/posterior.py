@@ -16,14 +16,24 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = [
+    "CHAINS",
+    "DRAWS",
+    "LARGE_GROUP",
+    "STATISTICS",
+    "Array",
     "CIKind",
     "Counts",
     "Estimand",
     "Posterior",
     "Stats",
     "apply_metric",
+    "interval_of_draws",
     "mean_of_metric",
+    "mean_over_tasks",
     "metric_tail",
+    "nothing_scored",
+    "sd_of_metric",
+    "stats_of_draws",
 ]
 
 Estimand = Literal["population", "tasks", "task"]

@@ -33,6 +33,7 @@ __all__ = [
     "PoolGrid",
     "cubic_spline",
     "fit_agents",
+    "log_logistic",
     "logsumexp",
     "spline_at",
 ]

@@ -10,10 +10,10 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import EvidenceError, InvalidArgument, check_choice
-from agentic_bayes.estimation.estimate import METRICS, Estimate
+from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand, interval_of_draws
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import Metric, format_interval, format_number, metric_name, plural
+from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ TEXT, TITLE = 11, 13  # points, to be read when projected
 CURVES_SIZE = (8.0, 5.0)  # inches, as all sizes
 WORDS: dict[Estimand, str] = {
     "population": "on a new task of this kind",
-    "tasks": "mean over the observed tasks",
+    "tasks": "averaged over the observed tasks",
     "task": "on one task",
 }
 

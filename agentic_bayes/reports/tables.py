@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_bayes.estimation.estimate import METRICS, Estimate
+from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import format_interval, format_number, metric_name, plural
+from agentic_bayes.formatting import METRICS, format_interval, format_number, metric_name, plural
 from agentic_bayes.outcomes import allowed_differences
 
 __all__ = ["Table", "estimate_tables", "evidence_table"]

@@ -111,6 +111,7 @@ def made(**change):
     rest = {"agent": "new", "baseline": "old", "metric": "pass_pow_k", "k": 3, "estimand": "population"}
     rest |= {"ci_prob": 0.9, "ci_kind": "hdi", "rope": 0.02, "expected_loss": 0.01, "expected_loss_baseline": 0.1}
     rest |= {"pairing": "none", "n_shared_tasks": 12, "method": "hierarchical", "flags": (), "note": ""}
+    rest |= {"unit": "conversation", "indicator": "joint"}
     known = {field.name for field in dataclasses.fields(Comparison)}
     return Comparison(**{name: value for name, value in (rest | numbers).items() if name in known})
 
@@ -155,7 +156,7 @@ class TestVerdict:
         sentence = str(made())
         for part in ("higher pass^3 (population)", "is 0.800", "difference 0.100", "90 % highest-density interval"):
             assert part in sentence
-        for part in ("-0.100 to 0.300", "hierarchical", "12 shared tasks"):
+        for part in ("-0.100 to 0.300", "hierarchical", "12 shared tasks", "unit conversation", "indicator joint"):
             assert part in sentence
 
     def test_doubts_are_part_of_the_sentence(self):
@@ -254,6 +255,21 @@ class TestPairing:
         assert (found.pairing, found.method, found.n_shared_tasks) == ("none", "conjugate", 0)
         with pytest.raises(EstimateError, match="pairing='tasks' needs at least 2 shared tasks, 'v2' and 'v1' share 0"):
             compare(est, "v2", baseline="v1", pairing="tasks")
+
+    def test_a_crossed_estimate_is_held_to_the_same_number_of_shared_tasks(self):
+        """Its own draws pair the agents; without a shared task they cannot, and pairing asked for needs two."""
+        one = estimate(counts({"v1": [(1, 4), (2, 4), NEVER], "v2": [(3, 4), NEVER, (2, 4)]}), method="crossed")
+        assert compare(one, "v2", baseline="v1").pairing == "tasks"
+        with pytest.raises(EstimateError, match="pairing='tasks' needs at least 2 shared tasks, 'v2' and 'v1' share 1"):
+            compare(one, "v2", baseline="v1", pairing="tasks")
+        none = estimate(counts({"v1": [(1, 4), (2, 4), NEVER], "v2": [NEVER, NEVER, (2, 4)]}), method="crossed")
+        with pytest.raises(EstimateError, match="'v2' and 'v1' share no task, so a crossed estimate cannot compare"):
+            compare(none, "v2", baseline="v1")
+
+    def test_what_was_counted_stands_in_the_comparison(self, two):
+        """Unit and indicator of the outcomes travel with the difference."""
+        found = unpaired(two, "v2", baseline="v1")
+        assert (found.unit, found.indicator) == ("conversation", "correct")
 
 
 class TestArguments:

@@ -96,6 +96,20 @@ class TestArguments:
         with pytest.raises(InvalidArgument, match=r"ci_kind must be 'eti' for the frequentist method"):
             estimate(counts({"a": UNEQUAL}), method="frequentist", ci_kind="hdi")
 
+    @pytest.mark.parametrize(
+        ("setting", "needed"),
+        [
+            ({"estimator": "plugin"}, "estimator='plugin' needs method='frequentist', got method='hierarchical'"),
+            ({"pool_tasks": True}, "pool_tasks=True needs method='conjugate', got method='hierarchical'"),
+            ({"pool_tasks": True, "method": "crossed"}, "pool_tasks=True needs method='conjugate'"),
+            ({"pool_agents": True, "method": "conjugate"}, "pool_agents=True needs method='hierarchical' or 'crossed'"),
+        ],
+    )
+    def test_a_setting_of_another_method_is_not_ignored(self, setting, needed):
+        """What a method does not use is an error, and the message says which method does."""
+        with pytest.raises(InvalidArgument, match=needed):
+            estimate(counts({"a": UNEQUAL}), **setting)
+
     def test_outcomes_are_checked(self):
         """Anything but valid outcomes is refused, with a hint how to make some."""
         with pytest.raises(

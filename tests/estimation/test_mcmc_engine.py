@@ -61,7 +61,7 @@ class TestBuildModel:
         assert {v.name for v in alone.free_RVs} == {"logit_mu", "rho"}
 
     def test_pooled_log_density_is_the_one_written_down(self):
-        """The pooled model's log density is that of STATISTICS' formulas written with SciPy, at random points."""
+        """The pooled model's log density is that of the documented formulas written with SciPy, at random points."""
         density, generator = log_density(mcmc.build_model(TWO)), np.random.default_rng(0)
         for _ in range(5):
             m, tau, z, rho = generator.normal(), generator.gamma(2), generator.normal(size=2), generator.uniform(size=2)

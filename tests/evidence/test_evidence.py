@@ -132,6 +132,15 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
     assert [p.name for p in tmp_path.iterdir()] == ["e.jsonl"]
 
 
+def test_a_link_keeps_pointing_at_the_evidence_that_is_replaced(tmp_path):
+    """Writing through a symbolic link replaces what it points at."""
+    (tmp_path / "real.jsonl").write_text("")
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
+    Evidence((row(),)).write(tmp_path / "link.jsonl")
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert len(Evidence.read(tmp_path / "real.jsonl")) == 1
+
+
 def line(**changes):
     record = json.loads(json.dumps({name: getattr(row(), name) for name in row().__slots__}))
     return json.dumps({key: value for key, value in (record | changes).items() if value != "LEFT OUT"})
@@ -307,6 +316,7 @@ def test_the_summary_counts_per_agent_with_denominators():
         "agent_errors": 1,
         "mean_answer_score": pytest.approx(0.7),
         "tools_scored": 2,
+        "tools_right": 1,
         "tools_unscored": 1,
         "mean_tool_overall": pytest.approx(5 / 6),
         "right_answer_wrong_tools": 1,

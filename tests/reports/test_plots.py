@@ -206,11 +206,11 @@ class TestPlotPassCurves:
         ax = plot_pass_curves(two, agent="v1", k=(3,), estimand="tasks")
         found = row(two.summary(tasks=False), agent="v1", estimand="tasks", metric="pass_pow_k", k=3)
         assert ax.lines[2].get_ydata() == pytest.approx([found["mean"]])
-        assert ax.get_ylabel() == "probability mean over the observed tasks"
+        assert ax.get_ylabel() == "probability averaged over the observed tasks"
 
-    @pytest.mark.parametrize("k", [range(1, 11), 7, range(1, 101)])
+    @pytest.mark.parametrize("k", [range(1, 11), 7, range(1, 41)])
     def test_any_k(self, k):
-        """One k, ten or a hundred: at most a dozen or so ticks, none on another."""
+        """One k, ten or forty: at most a dozen or so ticks, none on another."""
         ax = plot_pass_curves(fit(ENGINES[0], UNEQUAL), k=k)
         assert 1 <= len(ax.get_xticks()) <= 15
         assert_readable(ax)
@@ -218,7 +218,7 @@ class TestPlotPassCurves:
     def test_methods_without_a_population_show_the_tasks(self):
         """An unpooled conjugate estimate shows the mean over the observed tasks, and says so."""
         ax = plot_pass_curves(estimate(counts({"a": UNEQUAL}), method="conjugate"))
-        assert ax.get_ylabel() == "probability mean over the observed tasks"
+        assert ax.get_ylabel() == "probability averaged over the observed tasks"
         assert_finite(ax)
 
     def test_what_is_undefined_is_left_out(self, tmp_path):

@@ -6,6 +6,7 @@ from fits import ENGINES, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit_two
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
+from agentic_bayes.outcomes import combine_outcomes
 from agentic_bayes.reports.tables import estimate_tables, evidence_table
 
 
@@ -54,6 +55,31 @@ class TestEstimateTables:
         (table,) = estimate_tables(estimate(outcomes, method="conjugate", k=1))
         assert "indicator answer ≥ 0.7 and tools ≥ 1;" in table.notes[0]
 
+    @pytest.mark.parametrize("name", ["tools", "joint", "answer"])
+    def test_a_column_may_be_called_like_an_indicator(self, name):
+        """Counts from a table have no threshold, whatever their column is called."""
+        (table,) = estimate_tables(estimate(counts({"a": [(1, 2)]}, indicator=name), method="conjugate", k=1))
+        assert f"indicator {name};" in table.notes[0]
+
+    def test_crashes_and_conversations_left_out_are_counted(self):
+        """Of the unscored trials those due to a crashed agent are named, and so is what has no verdict at all."""
+        outcomes = counts({"a": [(1, 2, 3)]}, left_out=2)
+        outcomes["errored"] = outcomes["unscored"] - 1
+        (table,) = estimate_tables(estimate(outcomes, method="conjugate", k=1))
+        assert table.notes[0].startswith("1 task, 2 scored trials, 3 unscored (2 agent errors); unit")
+        assert table.notes[1] == "2 conversations of all agents without any tool verdict left out"
+
+    def test_outcomes_that_were_not_counted_alike_say_so(self):
+        """What may differ between two agents stands below every table made from their combination."""
+        one, two = (
+            counts({agent: [(1, 2)]}, threshold=threshold, judge=judge)
+            for agent, threshold, judge in (("a", 0.7, "x/1"), ("b", 0.8, "y/1"))
+        )
+        est = estimate(combine_outcomes(one, two, allow=("threshold", "judge")), method="conjugate", k=1)
+        for table in estimate_tables(est):
+            assert "not counted alike: judge differs (x/1 | y/1), threshold differs (0.7 | 0.8)" in table.notes
+            assert "indicator correct ≥ 0.7 | 0.8;" in table.notes[0]
+
     def test_doubtful_numbers_are_starred_and_explained(self):
         """A flagged number has a star, and a note names the flag and the k it is about."""
         table = estimate_tables(fit_two(ENGINES[0]).with_k((1, 3, 9)))[0]
@@ -97,3 +123,17 @@ class TestEvidenceTable:
         table = evidence_table(Evidence(tuple(rows)))
         assert table.rows == (("a", "2", "4", "3", "1", "0.80", "0 of 0"),)
         assert table.notes == ("3 scored, 1 unscored", "  1 × the judge gave no verdict: 429")
+
+    def test_a_right_answer_through_wrong_tools_is_flagged(self):
+        """It is counted below the table, by the threshold that is given, and so is a tool verdict that is missing."""
+        zero = {"selection": 0.0, "parameters": 0.0, "sequence": 1.0, "tool_overall": 0.3, "tools_correct": False}
+        rows = [scored("a", i, 0, answer_score=0.8, tool_reason="not made", **zero) for i in range(2)]
+        rows.append(scored("a", 2, 0, answer_score=0.8, tool_reason="tool calls were not recorded"))
+        table = evidence_table(Evidence(tuple(rows)))
+        assert table.rows[0][-1] == "0 of 2"
+        assert table.notes[1:] == (
+            "2 right answers (≥ 0.7) through wrong tools",
+            "1 tool verdict could not be given",
+            "  1 × tool calls were not recorded",
+        )
+        assert not any("wrong tools" in note for note in evidence_table(Evidence(tuple(rows)), threshold=0.9).notes)
