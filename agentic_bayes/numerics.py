@@ -23,6 +23,7 @@ __all__ = [
     "beta_pass_at_k_mean",
     "beta_pass_pow_k_mean",
     "beta_quantile",
+    "bootstrap_interval",
     "check_k",
     "check_probability",
     "clopper_pearson_interval",
@@ -403,6 +404,42 @@ def logit_t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, f
     mean, error = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(array.size)
     half = float(stdtrit(array.size - 1, 0.5 + ci_prob / 2)) * error / (mean * (1 - mean))
     return float(expit(logit(mean) - half)), float(expit(logit(mean) + half))
+
+
+def bootstrap_interval(
+    values: ArrayLike, ci_prob: float = 0.95, *, resamples: int = 10_000, random_seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean, resampling tasks.
+
+    Parameters
+    ----------
+    values : array_like of float, shape (tasks,)
+        One value per task, in [0, 1].
+    ci_prob : float
+        Nominal coverage, in (0, 1).
+    resamples : int
+        Bootstrap samples.
+    random_seed : int
+        Same seed, same interval.
+
+    Returns
+    -------
+    lower, upper : float
+        (NaN, NaN) for no value. If all values are 0 or all are 1, Wilson's interval of T of T tasks, as in
+        `t_interval`. With few tasks the interval is too short.
+
+    References
+    ----------
+    Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0 or np.all(array == 0) or np.all(array == 1):
+        return t_interval(array, ci_prob)
+    # only how often each distinct value is drawn matters
+    distinct, size = np.unique(array, return_counts=True)
+    counts = np.random.default_rng(random_seed).multinomial(array.size, size / array.size, size=resamples)
+    lower, upper = np.quantile(counts @ distinct / array.size, [(1 - ci_prob) / 2, (1 + ci_prob) / 2])
+    return float(lower), float(upper)
 
 
 def hdi_from_draws(draws: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:

@@ -8,7 +8,7 @@ Dims ``(agent, task)``; integer variables ``successes``, ``trials``, ``unscored`
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
@@ -17,8 +17,9 @@ import numpy as np
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName, check_choice
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.row import AGENT_ERROR, EvidenceRow
+from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
+from agentic_bayes.evidence.tool_rubric import ROUNDING
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,7 +41,6 @@ Agents = Literal["separate", "together"]
 Verdict = Literal["pass", "fail", "unscored", "errored"]
 
 METRIC_THRESHOLD = 0.5
-TOOL_TOLERANCE = 1e-9
 INDICATORS = ("answer", "tools", "joint")
 COUNTS = ("successes", "trials", "unscored", "errored")
 
@@ -66,9 +66,9 @@ class IndicatorRule:
 
     def verdict(self, row: EvidenceRow) -> Verdict | None:
         """The verdict on one interaction; None where this indicator does not look at it."""
-        if self.indicator == "tools" and row.tool_overall is None and row.tool_reason is None:
+        if self.indicator == "tools" and row.tool_overall is None and not row.tools_unscored:
             return None
-        if _crashed(row):
+        if row.crashed:
             return "fail" if self.errors == "fail" else "errored"
         match self.indicator:
             case "answer":
@@ -86,7 +86,7 @@ class IndicatorRule:
     def whole(self, rows: Sequence[EvidenceRow], verdicts: Sequence[Verdict | None]) -> Verdict | None:
         """The verdict on a conversation from the verdicts on its interactions."""
         verdict = worst(verdicts)
-        if verdict == "pass" and any(_crashed(row) for row in rows):
+        if verdict == "pass" and any(row.crashed for row in rows):
             return "fail" if self.errors == "fail" else "errored"  # it ended early: not all of it is known
         return verdict
 
@@ -97,8 +97,8 @@ class IndicatorRule:
 
     def _tools(self, row: EvidenceRow) -> Verdict | None:
         if row.tool_overall is None:
-            return None if row.tool_reason is None else "unscored"
-        return "pass" if row.tool_overall >= self.tool_threshold - TOOL_TOLERANCE else "fail"
+            return "unscored" if row.tools_unscored else None
+        return "pass" if row.tool_overall >= self.tool_threshold - ROUNDING else "fail"
 
 
 def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
@@ -162,7 +162,33 @@ def count_outcomes(
         tool_threshold=_check_threshold(tool_threshold, "tool_threshold"),
         errors=errors,
     )
-    cells: dict[tuple[str, str], dict[Verdict, int]] = defaultdict(lambda: defaultdict(int))
+    cells, left_out = _cells(evidence, rule, unit, agents)
+    if not cells:
+        raise OutcomesError(f"no conversation has a verdict for indicator {indicator!r}: nothing to count")
+    counts = {
+        key: (c["pass"], c["pass"] + c["fail"], c["unscored"] + c["errored"], c["errored"]) for key, c in cells.items()
+    }
+    attrs = {
+        "unit": unit,
+        "indicator": indicator,
+        "threshold": METRIC_THRESHOLD if indicator not in INDICATORS else rule.threshold,
+        "tool_threshold": rule.tool_threshold,
+        "judge": "; ".join(sorted({row.judge for row in evidence.rows})),
+        "source": "evidence",
+        "errors": errors,
+        "left_out": left_out,
+    }
+    if indicator in ("tools", "joint"):
+        attrs["tool_rubric"] = "; ".join(sorted({row.tool_rubric for row in evidence.rows}))
+    ds = dataset_from_counts(counts, attrs)
+    return _with_bounds(ds) if errors == "bounds" else ds
+
+
+def _cells(
+    evidence: Evidence, rule: IndicatorRule, unit: Unit, agents: Agents
+) -> tuple[dict[tuple[str, str], Counter[Verdict]], int]:
+    """Verdicts per (agent, task), and the number of conversations that have none."""
+    cells: dict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
     left_out = 0
     shared_sessions = agents == "together" and _sessions_repeat(evidence)
     for rows in _conversations(evidence):
@@ -185,29 +211,7 @@ def count_outcomes(
         for task, verdict in counted:
             if verdict is not None:
                 cells[agent, task][verdict] += 1
-    if not cells:
-        raise OutcomesError(f"no conversation has a verdict for indicator {indicator!r}: nothing to count")
-    counts = {
-        key: (c["pass"], c["pass"] + c["fail"], c["unscored"] + c["errored"], c["errored"]) for key, c in cells.items()
-    }
-    attrs = {
-        "unit": unit,
-        "indicator": indicator,
-        "threshold": METRIC_THRESHOLD if indicator not in INDICATORS else rule.threshold,
-        "tool_threshold": rule.tool_threshold,
-        "judge": "; ".join(sorted({row.judge for row in evidence.rows})),
-        "source": "evidence",
-        "errors": errors,
-        "left_out": left_out,
-    }
-    if indicator in ("tools", "joint"):
-        attrs["tool_rubric"] = "; ".join(sorted({row.tool_rubric for row in evidence.rows}))
-    ds = dataset_from_counts(counts, attrs)
-    return _with_bounds(ds) if errors == "bounds" else ds
-
-
-def _crashed(row: EvidenceRow) -> bool:
-    return (row.unscored_reason or "").startswith(AGENT_ERROR)
+    return cells, left_out
 
 
 def _conversations(evidence: Evidence) -> Iterable[list[EvidenceRow]]:

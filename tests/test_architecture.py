@@ -374,10 +374,11 @@ def test_importing_estimate_loads_no_sampler():
     assert loaded("from agentic_bayes import estimate") == set()
 
 
-@pytest.mark.parametrize("method", ["conjugate", "frequentist"])
-def test_a_closed_form_estimate_loads_no_sampler(method, tmp_path):
-    """Estimating from a table of counts in closed form needs no sampler, no ArviZ and no pictures."""
-    (tmp_path / "counts.csv").write_text("task,successes,trials\na,7,10\nb,2,3\n")
+@pytest.mark.parametrize("method", ["hierarchical", "crossed", "conjugate", "frequentist"])
+def test_an_estimate_from_a_table_loads_no_sampler(method, tmp_path):
+    """Estimating from a table of counts by the engines of choice needs no sampler, no ArviZ and no pictures."""
+    cells = "".join(f"{agent},{task},{c},4\n" for agent in ("v1", "v2") for task, c in (("a", 3), ("b", 1), ("c", 2)))
+    (tmp_path / "counts.csv").write_text(f"agent,task,successes,trials\n{cells}")
     used = loaded(RUN, "estimate", "counts.csv", "--method", method, cwd=tmp_path)
     assert used & {"pymc", "nutpie", "arviz", "matplotlib", "langchain_core"} == set()
 

@@ -427,3 +427,25 @@ def test_the_ends_of_a_probability():
     for value in (0, 1, 1.0):
         with pytest.raises(InvalidArgument, match="ci_prob must be a number strictly between 0 and 1, got"):
             numerics.check_probability(value, "ci_prob", open_ends=True)
+
+
+class TestBootstrapInterval:
+    def test_agrees_with_scipy(self):
+        """The percentile interval is SciPy's, within the error of two bootstraps."""
+        values = np.random.default_rng(1).beta(2, 1, size=40)
+        found = numerics.bootstrap_interval(values, 0.9)
+        wanted = stats.bootstrap((values,), np.mean, confidence_level=0.9, method="percentile", rng=2, n_resamples=9999)
+        np.testing.assert_allclose(found, wanted.confidence_interval, atol=0.004)
+
+    def test_same_seed_same_interval(self):
+        """The interval is a function of the values, whatever their order, and the seed."""
+        values = np.random.default_rng(2).random(30)
+        assert numerics.bootstrap_interval(values) == numerics.bootstrap_interval(values[::-1])
+        assert numerics.bootstrap_interval(values) != numerics.bootstrap_interval(values, random_seed=1)
+
+    def test_never_has_zero_width(self):
+        """All tasks passed, or none did: Wilson's interval of T of T tasks."""
+        lower, upper = numerics.bootstrap_interval([1.0] * 10)
+        assert (lower, upper) == numerics.t_interval([1.0] * 10)
+        assert lower < upper
+        assert np.isnan(numerics.bootstrap_interval([])).all()

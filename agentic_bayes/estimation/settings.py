@@ -14,13 +14,7 @@ from agentic_bayes.estimation.frequentist import Estimator
 from agentic_bayes.estimation.posterior import CIKind
 from agentic_bayes.estimation.prior import Prior
 
-__all__ = [
-    "Engine",
-    "Method",
-    "Settings",
-    "check_choice",
-    "check_ks",
-]
+__all__ = ["Engine", "Method", "Settings", "check_choice", "check_ks"]
 
 Method = Literal["frequentist", "conjugate", "hierarchical", "crossed"]
 Engine = Literal["auto", "quadrature", "importance", "pymc"]

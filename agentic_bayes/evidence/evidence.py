@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from agentic_bayes.errors import EvidenceError, Problem, no_such_file
 from agentic_bayes.evidence.jsonl import read_objects, write_objects
 from agentic_bayes.evidence.row import (
-    AGENT_ERROR,
     COLUMNS,
     INDEX_COLUMNS,
     SCORE_COLUMNS,
@@ -133,8 +132,8 @@ class Evidence:
 
         check_probability(threshold, "threshold")
         table = self.to_pandas()
-        table["crashed"] = [(row.unscored_reason or "").startswith(AGENT_ERROR) for row in self.rows]
-        table["tools_unscored"] = [row.tool_overall is None and row.tool_reason is not None for row in self.rows]
+        table["crashed"] = [row.crashed for row in self.rows]
+        table["tools_unscored"] = [row.tools_unscored for row in self.rows]
         table["wrong_tools"] = (table["answer_score"] >= threshold) & (table["tools_correct"] == False)  # noqa: E712
         return pd.DataFrame(
             {

@@ -139,6 +139,16 @@ class EvidenceRow:
             object.__setattr__(self, name, None if value is None else float(value))
         object.__setattr__(self, "metrics", {name: _kept(self.metrics[name]) for name in sorted(self.metrics)})
 
+    @property
+    def crashed(self) -> bool:
+        """Whether the agent crashed here, so that there was nothing to judge."""
+        return self.unscored_reason is not None and self.unscored_reason.startswith(AGENT_ERROR)
+
+    @property
+    def tools_unscored(self) -> bool:
+        """Whether tools were expected and no verdict could be given."""
+        return self.tool_overall is None and self.tool_reason is not None
+
 
 def _row_problems(values: Mapping[str, object]) -> list[tuple[str, str]]:
     """Everything wrong with the fields of a row, as (field, message)."""

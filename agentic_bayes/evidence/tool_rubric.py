@@ -19,12 +19,12 @@ from agentic_bayes.formatting import plural
 from agentic_bayes.numerics import check_probability
 from agentic_bayes.records.model import Interaction, ToolCall
 
-__all__ = ["ToolCorrectnessScore", "ToolRubric"]
+__all__ = ["ROUNDING", "ToolCorrectnessScore", "ToolRubric"]
 
 _VERSION = "tool-rubric/1"
 _WEIGHTS = ("selection", "parameters", "sequence", "utilization")
 # An overall that misses the threshold by rounding only is not a failure.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 ParametersRule = Literal["union_keys", "expected_keys"]
 UtilizationRule = Literal["auto", "recorded", "measured"]
@@ -216,7 +216,7 @@ class ToolRubric:
             sequence_correct=sequence,
             result_utilization=used,
             overall_correctness=overall,
-            is_correct=overall >= self.threshold - _ROUNDING,
+            is_correct=overall >= self.threshold - ROUNDING,
             reasoning=" ".join(reasons),
         )
 

@@ -81,7 +81,7 @@ def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:
         notes.append(f"{plural(wrong_tools, 'right answer')} (≥ {threshold:g}) through wrong tools")
     if no_verdict:
         notes.append(f"{plural(no_verdict, 'tool verdict')} could not be given")
-        notes += _reasons(row.tool_reason for row in evidence if row.tool_overall is None)
+        notes += _reasons(row.tool_reason for row in evidence if row.tools_unscored)
     header = ("agent", "conversations", "turns", "scored", "unscored", "mean score", "tools right")
     return Table("What was judged", header, tuple(rows), tuple(notes))
 

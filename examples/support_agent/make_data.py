@@ -112,8 +112,7 @@ def converse(task: Task, agent: str, trial: int, *, seed: int = SEED) -> dict[st
     failure = None if accident else draw_failure(task, agent, rng)
     changes = {change.turn: change for change in (failure.changes if failure else ())}
     turns = [
-        record_turn(task, position, changes.get(position, Change(position)), rng)
-        for position in range(len(task.turns))
+        record_turn(task, position, changes.get(position, Change(position)), rng) for position in range(len(task.turns))
     ]
     wrong_answers = [p for p, change in changes.items() if change.answer is not None]
     wrong_tools = [p for p, change in changes.items() if misuses_tools(task.turns[p], change)]
@@ -164,9 +163,7 @@ def write(folder: Path, *, seed: int = SEED) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the recorded runs of the support agents.")
-    parser.add_argument(
-        "-o", "--output", type=Path, default=FOLDER, help="folder to write to (default: here)"
-    )
+    parser.add_argument("-o", "--output", type=Path, default=FOLDER, help="folder to write to (default: here)")
     write(parser.parse_args().output)
 
 

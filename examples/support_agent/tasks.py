@@ -142,9 +142,7 @@ QUOTE_KRAKOW = call(
 )
 STOCK_POT = call("check_stock", {"available": 12}, sku="POT-30", warehouse="north")
 STOCK_LID = call("check_stock", {"available": 0, "restock": "2026-04-02"}, sku="LID-30", warehouse="north")
-WARRANTY_BX = call(
-    "warranty_lookup", {"valid": True, "ends": "2027-08-31", "plan": "standard"}, serial="BX-20931"
-)
+WARRANTY_BX = call("warranty_lookup", {"valid": True, "ends": "2027-08-31", "plan": "standard"}, serial="BX-20931")
 WARRANTY_GR = call(
     "warranty_lookup", {"valid": True, "ends": "2026-11-05", "product": "GR-2 grinder"}, serial="GR-77812"
 )
@@ -154,9 +152,7 @@ CLAIM_GR = call(
     serial="GR-77812",
     fault="motor does not start",
 )
-EUR_RATE = call(
-    "convert_currency", {"amount": 109.48, "rate": 0.92}, amount=119.0, source="USD", target="EUR"
-)
+EUR_RATE = call("convert_currency", {"amount": 109.48, "rate": 0.92}, amount=119.0, source="USD", target="EUR")
 GBP_RATE = call("convert_currency", {"amount": 94.01, "rate": 0.79}, amount=119.0, source="USD", target="GBP")
 SLOTS_18 = call("list_slots", {"slots": ["09:30", "13:15"]}, service="knife sharpening", date="2026-03-18")
 BOOK_18 = call(
@@ -221,9 +217,7 @@ TICKET_1150 = call(
     topic="lost parcel",
     priority="high",
 )
-SUBSCRIPTION = call(
-    "get_subscription", {"product": "coffee filters", "next": "2026-04-01"}, subscription_id="SUB-207"
-)
+SUBSCRIPTION = call("get_subscription", {"product": "coffee filters", "next": "2026-04-01"}, subscription_id="SUB-207")
 PAUSE = call(
     "pause_subscription",
     {"resumes": "2026-06-01"},
@@ -245,18 +239,14 @@ REFUND_PAYMENT = call(
 )
 TARIFF = call("tariff_rate", {"rate": 0.065, "vat": 0.081}, country="CH", hs_code="8210.00")
 DUTY = call("calculate_duty", {"duty": 15.6, "vat": 20.7, "total": 36.3}, value=240.0, rate=0.065, vat=0.081)
-COMPETITOR = call(
-    "competitor_price", {"price": 79.0, "shipping": 9.5}, sku="MIX-40", shop="kitchenbarn.example"
-)
+COMPETITOR = call("competitor_price", {"price": 79.0, "shipping": 9.5}, sku="MIX-40", shop="kitchenbarn.example")
 OWN_PRICE = call("get_price", {"price": 94.5}, sku="MIX-40")
 PEDIDO = call(
     "get_order",
     {"status": "en reparto", "delivery": "2026-03-13", "articles": ["cafetera", "azucarero"]},
     order_id="ORD-1260",
 )
-HORARIO = call(
-    "set_delivery_window", {"confirmed": True}, order_id="ORD-1260", window={"from": "17:00", "to": "20:00"}
-)
+HORARIO = call("set_delivery_window", {"confirmed": True}, order_id="ORD-1260", window={"from": "17:00", "to": "20:00"})
 PARTS = call(
     "find_parts",
     {"parts": [{"sku": "SEAL-12", "price": 5.6}, {"sku": "VALVE-3", "price": 11.2}]},
@@ -282,9 +272,7 @@ EXCHANGE_ORDER = call(
     order_id="ORD-1275",
 )
 EXCHANGE_STOCK = call("check_stock", {"available": 3}, sku="APR-L", warehouse="north")
-EXCHANGE = call(
-    "create_exchange", {"exchange": "EX-409", "label": True}, order_id="ORD-1275", old="APR-M", new="APR-L"
-)
+EXCHANGE = call("create_exchange", {"exchange": "EX-409", "label": True}, order_id="ORD-1275", old="APR-M", new="APR-L")
 MEASURE = call("calculator", 46.8, expression="1.8 * 2.6 * 10")
 
 TASKS = (
@@ -489,9 +477,7 @@ TASKS = (
                 "right_answer_wrong_tools",
                 at(
                     0,
-                    calls=[
-                        call("search_products", {"hits": [{"sku": "MUG-04", "price": 8.25}]}, query="mug")
-                    ],
+                    calls=[call("search_products", {"hits": [{"sku": "MUG-04", "price": 8.25}]}, query="mug")],
                 ),
             ),
         ],
@@ -657,9 +643,7 @@ TASKS = (
                 "extra_parameter",
                 at(
                     0,
-                    calls=[
-                        call("warranty_lookup", WARRANTY_BX.result, serial="BX-20931", include_history=True)
-                    ],
+                    calls=[call("warranty_lookup", WARRANTY_BX.result, serial="BX-20931", include_history=True)],
                 ),
             ),
         ],
@@ -765,9 +749,7 @@ TASKS = (
                     ],
                 ),
             ),
-            fail(
-                "extra_tool_call", at(0, calls=[EUR_RATE, GBP_RATE, call("get_price", 119.0, sku="MIX-22")])
-            ),
+            fail("extra_tool_call", at(0, calls=[EUR_RATE, GBP_RATE, call("get_price", 119.0, sku="MIX-22")])),
         ],
     ),
     Task(
@@ -1571,9 +1553,7 @@ TASKS = (
                 "extra_parameter",
                 at(
                     1,
-                    calls=[
-                        call("issue_refund", REFUND_PAYMENT.result, **REFUND_PAYMENT.parameters, notify=True)
-                    ],
+                    calls=[call("issue_refund", REFUND_PAYMENT.result, **REFUND_PAYMENT.parameters, notify=True)],
                 ),
             ),
         ],
