@@ -610,7 +610,7 @@ def test_demo(run, tmp_path):
     done = run("demo", "-o", "out")
     assert done.code == 0, done.err
     said = " ".join(done.out.split())
-    for words in ("What was judged", "pass^3", "hierarchical", "unbiased", "plug-in", "the higher pass^1", "tier"):
+    for words in ("What was judged", "pass^3", "hierarchical", "unbiased", "plug-in", "has a higher pass^1", "tier"):
         assert words in said
     assert max(map(len, done.out.splitlines())) <= 80
     written = sorted(path.name for path in (tmp_path / "out").iterdir())

@@ -430,6 +430,8 @@ def test_the_ends_of_a_probability():
 
 
 class TestBootstrapInterval:
+    """The percentile bootstrap over tasks."""
+
     def test_agrees_with_scipy(self):
         """The percentile interval is SciPy's, within the error of two bootstraps."""
         values = np.random.default_rng(1).beta(2, 1, size=40)

@@ -309,6 +309,18 @@ class TestLeftOut:
         assert math.isnan(single["lower"])
         assert single["note"] == "1 trial, fewer than 4"
 
+    def test_four_in_a_row_where_most_tasks_were_tried_three_times(self):
+        """81 tasks with 3 trials and 16 with 4: pass^4 is reported, each number with the tasks that inform it."""
+        cells = [(i % 4, 3) for i in range(81)] + [(i % 5, 4) for i in range(16)]
+        est = estimate(counts({"a": cells}), k=4)
+        for estimand in ("population", "tasks"):
+            own = row(est.summary(tasks=False), estimand=estimand, metric="pass_pow_k")
+            assert (own["n_tasks"], own["flags"]) == (97, "")
+            assert 0 < own["lower"] < own["mean"] < own["upper"] < 1
+            plain = row(est.baseline(), estimand=estimand, estimator="unbiased", metric="pass_pow_k")
+            assert (plain["n_tasks"], plain["note"]) == (16, "81 tasks of 97 with fewer than 4 trials left out")
+            assert plain["mean"] == pytest.approx(3 / 16)
+
     def test_a_task_with_nothing_scored_is_left_out_and_named(self, engine):
         """A task whose trials are all unscored does not enter the mean over tasks, and the note says so."""
         frame = fit_two(engine).summary(tasks=False)
