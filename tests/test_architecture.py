@@ -4,8 +4,10 @@ import ast
 import graphlib
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -279,6 +281,26 @@ def test_modules_import_each_other_without_cycles():
     }
     assert cycles(graph) == []
     assert cycles({"a": {"b"}, "b": {"a"}}) != []
+
+
+def used(source: Source) -> Iterator[str]:
+    """Packages that a module imports, or names in a string, as a file format's engine is."""
+    for name, _, _ in imports(source):
+        yield name.split(".")[0]
+    for node, _ in walk(source.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_every_dependency_is_used():
+    """What is installed with the package is needed by some module of it, and nothing else is imported."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = {re.match(r"[\w-]+", entry)[0].replace("-", "_") for entry in project["dependencies"]}
+    found = {name for source in SOURCES for name in used(source)}
+    assert needed - found == set()
+    imported = {name.split(".")[0] for source in SOURCES for name, _, _ in imports(source)}
+    # what comes with pydantic and PyMC
+    assert imported - needed - set(sys.stdlib_module_names) - {"agentic_bayes", "pydantic_core", "pytensor"} == set()
 
 
 # Tests of the tests

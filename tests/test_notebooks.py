@@ -146,7 +146,7 @@ def test_the_quickstart_walks_through_attempts(executed: dict[Path, Any]) -> Non
 
 
 def test_the_model_notebook_shows_what_a_power_of_the_rate_misses(executed: dict[Path, Any]) -> None:
-    """On tau-bench airline four in a row are .03 by the plug-in, .20 counted, .18 by the posterior; inflated pass^8 is .166."""
+    """On tau-bench four in a row are .03 by the plug-in, .20 counted, .18 by the posterior; inflated pass^8 is .166."""
     for notebook in (executed[MODEL], nbformat.read(MODEL, as_version=4)):
         table = output_of(notebook, 'compared["posterior"]')
         assert numbers(table, r"\n4 +") == pytest.approx([0.031, 0.200, 0.178, 0.090, 0.291], abs=0.002)

@@ -76,12 +76,14 @@ def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:
     ]
     notes = [f"{evidence.scored} scored, {evidence.unscored} unscored"]
     notes += _reasons(row.unscored_reason for row in evidence)
-    wrong_tools, no_verdict = (int(summary[name].sum()) for name in ("right_answer_wrong_tools", "tools_unscored"))
+    wrong_tools = int(summary["right_answer_wrong_tools"].sum())
+    # a crash is named above already
+    no_verdict = [row.tool_reason for row in evidence if row.tools_unscored and not row.crashed]
     if wrong_tools:
         notes.append(f"{plural(wrong_tools, 'right answer')} (≥ {threshold:g}) through wrong tools")
     if no_verdict:
-        notes.append(f"{plural(no_verdict, 'tool verdict')} could not be given")
-        notes += _reasons(row.tool_reason for row in evidence if row.tools_unscored)
+        notes.append(f"{plural(len(no_verdict), 'tool verdict')} could not be given")
+        notes += _reasons(no_verdict)
     header = ("agent", "conversations", "turns", "scored", "unscored", "mean score", "tools right")
     return Table("What was judged", header, tuple(rows), tuple(notes))
 

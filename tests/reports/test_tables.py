@@ -129,9 +129,12 @@ class TestEvidenceTable:
         zero = {"selection": 0.0, "parameters": 0.0, "sequence": 1.0, "tool_overall": 0.3, "tools_correct": False}
         rows = [scored("a", i, 0, answer_score=0.8, tool_reason="not made", **zero) for i in range(2)]
         rows.append(scored("a", 2, 0, answer_score=0.8, tool_reason="tool calls were not recorded"))
+        rows.append(scored("a", 3, 0, unscored_reason="agent error: x", tool_reason="agent error: x"))
         table = evidence_table(Evidence(tuple(rows)))
         assert table.rows[0][-1] == "0 of 2"
-        assert table.notes[1:] == (
+        assert table.notes == (
+            "3 scored, 1 unscored",
+            "  1 × agent error: x",
             "2 right answers (≥ 0.7) through wrong tools",
             "1 tool verdict could not be given",
             "  1 × tool calls were not recorded",
