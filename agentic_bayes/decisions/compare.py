@@ -168,6 +168,8 @@ def compare(
         baseline, metric=metric, k=k, estimand=estimand
     )
     lower, upper = interval_of_draws(difference, fit.settings.ci_prob, fit.settings.ci_kind)
+    few = f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
+    few = few if paired and shared < FEW_SHARED else ""
     flags = [flag for name in (agent, baseline) for flag in fit.flags(name, estimand=estimand, metric=metric, k=k)]
     return Comparison(
         agent=agent,
@@ -191,9 +193,7 @@ def compare(
         unit=str(est.outcomes.attrs["unit"]),
         indicator=str(est.outcomes.attrs["indicator"]),
         flags=tuple(dict.fromkeys(flags)),
-        note=f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
-        if paired and shared < FEW_SHARED
-        else "",
+        note="; ".join(filter(None, (few, est.differences))),
     )
 
 

@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self, assert_never, get_args
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, no_such_file
+from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, check_choice, no_such_file
 from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation.checks import ModelChecks
 from agentic_bayes.estimation.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.crossed import CrossedPosterior
 from agentic_bayes.estimation.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
 from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.export import draw_groups, hyper_draws
 from agentic_bayes.estimation.fitting import choose_method, sample
 from agentic_bayes.estimation.frequentist import Estimator, FrequentistEstimate
 from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.inflated import InflatedPosterior
-from agentic_bayes.estimation.log_density import density_groups
 from agentic_bayes.estimation.posterior import (
-    CHAINS,
-    DRAWS,
     STATISTICS,
     Array,
     CIKind,
@@ -39,10 +37,10 @@ from agentic_bayes.estimation.posterior import (
 from agentic_bayes.estimation.predictive import Statistic
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.estimation.quadrature import GridFit, fit_agents
-from agentic_bayes.estimation.settings import Engine, Method, Settings, check_choice, check_ks
+from agentic_bayes.estimation.settings import Engine, Method, Settings, check_ks
 from agentic_bayes.estimation.storage import read_groups, write_groups
-from agentic_bayes.formatting import Metric, format_interval, format_number, html_table, metric_name, plural
-from agentic_bayes.outcomes import check_outcomes
+from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, html_table, metric_name, plural
+from agentic_bayes.outcomes import allowed_differences, check_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Estimate", "estimate"]
 
-METRICS: tuple[Metric, ...] = get_args(Metric)
-LARGEST_P = 10**7  # draws × agents × tasks that `to_arviz` is willing to make
 PACKAGES = ("agentic-bayes", "numpy", "scipy", "xarray", "pymc", "nutpie", "arviz")
 
 
@@ -245,6 +241,11 @@ class Estimate:
         """Names of the agents, in natural order."""
         return self.counts.agents
 
+    @property
+    def differences(self) -> str:
+        """How combined outcomes differ although they were allowed to be combined, in words, or empty."""
+        return allowed_differences(self.outcomes)
+
     def agent_index(self, agent: str | None) -> int:
         """Position of an agent; None is allowed where there is only one.
 
@@ -426,13 +427,8 @@ class Estimate:
         """
         rows: list[dict[str, Any]] = []
         for estimator in get_args(Estimator):
-            plain: dict[str, Any] = {
-                "method": "frequentist",
-                "ci_kind": "eti",
-                "engine": "auto",
-                "prior": None,
-                "inflate": False,
-            }
+            plain: dict[str, Any] = {"method": "frequentist", "ci_kind": "eti", "engine": "auto", "prior": None}
+            plain |= {"pool_agents": False, "pool_tasks": False, "inflate": False}
             settings = replace(self.settings, estimator=estimator, **plain)
             other = Estimate(self.outcomes, settings, versions=self.versions)
             rows += other._rows(other.posterior, settings, tasks=tasks)
@@ -459,7 +455,7 @@ class Estimate:
                         else:
                             stats = posterior.aggregate(index, estimand, metric, k)
                             flags = self.flags(agent, estimand=estimand, k=k, metric=metric)
-                            notes = [stats.note, self._unscored_note(index)]
+                            notes = [stats.note, self._unscored_note(index), self.differences]
                             if "extrapolated" in flags and estimand == "population":
                                 notes.append(self._bounds_note(index, metric, k))
                             yield key | {
@@ -526,68 +522,15 @@ class Estimate:
         EstimateError
             For the frequentist method, or when ``p`` would be too large.
         """
-        import xarray as xr
-
-        n_agents, n_tasks = self.counts.successes.shape
-        if tasks and CHAINS * DRAWS * n_agents * n_tasks > LARGEST_P:
-            raise EstimateError(
-                f"p would have {CHAINS * DRAWS * n_agents * n_tasks:,} values (at most {LARGEST_P:,}): "
-                "use to_arviz(tasks=False)"
-            )
-        estimands = [e for e in self.posterior.estimands if e != "task"]
-        dims = ("chain", "draw", "agent")
-        shape = (CHAINS, DRAWS)
-        variables: dict[str, Any] = {}
-        for metric in METRICS:
-            values = np.full((*shape, n_agents, len(estimands), len(self.settings.k)), np.nan)
-            for a in range(n_agents):
-                for e, estimand in enumerate(estimands):
-                    if estimand == "tasks" and not self.counts.scored[a].any():
-                        continue
-                    for i, k in enumerate(self.settings.k):
-                        values[:, :, a, e, i] = self.posterior.draws(a, estimand, metric, k).reshape(shape)
-            variables[metric] = ((*dims, "estimand", "k"), values)
-        hyper = self._hyper_draws()
-        if hyper is not None:
-            variables |= {str(name): hyper[name].variable for name in hyper.data_vars}
-        if tasks:
-            p = np.stack([self.posterior.task_draws(a).reshape(*shape, n_tasks) for a in range(n_agents)], axis=2)
-            variables["p"] = ((*dims, "task"), p)
-        coords = {
-            "chain": np.arange(CHAINS),
-            "draw": np.arange(DRAWS),
-            "agent": list(self.agents),
-            "estimand": estimands,
-            "k": list(self.settings.k),
-        }
-        if tasks:
-            coords["task"] = list(self.counts.tasks)
-        groups = {"posterior": xr.Dataset(variables, coords=coords), "observed_data": self.outcomes}
+        s, hyper = self.settings, self._hyper_draws()
+        groups = draw_groups(self.posterior, self.counts, s.k, hyper, s.prior, tasks=tasks)
+        groups["observed_data"] = self.outcomes
         if self.sample_stats is not None:
             groups["sample_stats"] = self.sample_stats
-        if tasks:
-            groups |= density_groups(self.posterior, self.counts, self.settings.prior, hyper)
         return _arviz.from_groups(groups, {"agentic_bayes": json.dumps(self._record())})
 
     def _hyper_draws(self) -> xr.Dataset | None:
-        """Draws of μ and ρ, dims (chain, draw, agent), from a sampler or from the grids."""
-        if not isinstance(self.posterior, (CrossedPosterior, ExactPosterior)):
-            return self.draws
-        import xarray as xr
-
-        shape, dims = (CHAINS, DRAWS, len(self.agents)), ("chain", "draw", "agent")
-        if isinstance(self.posterior, CrossedPosterior):
-            # the mean success probability of a new task follows from θ and σ
-            return (
-                None
-                if self.draws is None
-                else self.draws.assign(mu=(dims, self.posterior.hyper_draws()[0].reshape(shape)))
-            )
-        drawn = zip(("mu", "rho"), self.posterior.hyper_draws(), strict=True)
-        coords = {"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": np.asarray(self.agents, dtype=object)}
-        found = xr.Dataset({name: (dims, values.reshape(shape)) for name, values in drawn}, coords=coords)
-        pool = zip(("m", "tau"), self.posterior.pool_draws or (), strict=False)
-        return found.assign({name: (dims[:2], values.reshape(shape[:2])) for name, values in pool})
+        return hyper_draws(self.posterior, self.counts, self.draws)
 
     def _record(self) -> dict[str, Any]:
         """Settings, versions and diagnostics, as plain JSON values."""

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from agentic_bayes import numerics
+from agentic_bayes.estimation.agent_grid import AgentGrid, AgentLikelihood
+from agentic_bayes.estimation.axes import cubic_spline, logsumexp, spline_at
 from agentic_bayes.estimation.betabinomial import mean_power
 from agentic_bayes.estimation.posterior import (
     CHAINS,
@@ -24,15 +26,7 @@ from agentic_bayes.estimation.posterior import (
     mean_over_tasks,
     nothing_scored,
 )
-from agentic_bayes.estimation.quadrature import (
-    AgentGrid,
-    AgentLikelihood,
-    GridFit,
-    PoolGrid,
-    cubic_spline,
-    logsumexp,
-    spline_at,
-)
+from agentic_bayes.estimation.quadrature import GridFit, PoolGrid
 from agentic_bayes.formatting import Metric
 
 __all__ = [

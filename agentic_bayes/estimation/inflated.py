@@ -16,10 +16,10 @@ from typing import cast
 import numpy as np
 
 from agentic_bayes import numerics
+from agentic_bayes.estimation.agent_grid import AgentGrid, InflatedAxis
 from agentic_bayes.estimation.betabinomial import log_likelihood_table
 from agentic_bayes.estimation.exact import ExactPosterior, draw_theta
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, LARGE_GROUP, Array, Estimand, apply_metric
-from agentic_bayes.estimation.quadrature import AgentGrid, InflatedAxis
 from agentic_bayes.formatting import Metric
 
 __all__ = ["InflatedPosterior"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agentic_bayes.estimation.axes import log_logistic, logsumexp
 from agentic_bayes.estimation.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.crossed import LOG_WEIGHT, CrossedPosterior
 from agentic_bayes.estimation.inflated import InflatedPosterior
@@ -13,7 +14,6 @@ from agentic_bayes.estimation.mcmc import SIGMA_SCALE
 from agentic_bayes.estimation.population import log_binomial, population_of
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Array, Counts
 from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.estimation.quadrature import log_logistic, logsumexp
 
 if TYPE_CHECKING:
     import xarray as xr

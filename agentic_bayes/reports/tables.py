@@ -10,7 +10,6 @@ from typing import Any
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import METRICS, format_interval, format_number, metric_name, plural
-from agentic_bayes.outcomes import allowed_differences
 
 __all__ = ["Table", "estimate_tables", "evidence_table"]
 
@@ -138,7 +137,6 @@ def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: A
     ]
     if left_out:
         notes.append(f"{plural(left_out, 'conversation')} of all agents without any tool verdict left out")
-    notes += filter(None, [allowed_differences(est.outcomes)])
     notes += _footnotes([own, plain], est.settings.k)
     for note in dict.fromkeys(note for note in [*own["note"], *plain["note"]] if note):
         notes.append(note)

@@ -101,7 +101,7 @@ def _sbc_table(results: Results) -> str:
     for design, one in {**results.studies, "one agent, wrong prior": results.wrong}.items():
         for name, p in one.p_values().items():
             verdict = "inside" if p > 0.01 else "**outside**"
-            rows.append((design, name, f"`{_bars(one.ranks[name])}`", f"{p:.4f}", verdict))
+            rows.append((design, name, f"`{_bars(one.ranks[name])}`", format_number(p, 4), verdict))
     return _markdown(("design", "quantity", "ranks", "p", "99 % envelope"), rows)
 
 

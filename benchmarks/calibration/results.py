@@ -109,6 +109,6 @@ def verdicts(results: Results) -> list[Verdict]:
         Verdict(
             "published pass^1 and pass^2 predict pass^4: mean error ≤ .013 to three decimals",
             format_number(errors.mean()),
-            errors.mean() < 0.0135,
+            bool(errors.mean() < 0.0135),
         ),
     ]

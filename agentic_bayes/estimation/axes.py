@@ -1,0 +1,233 @@
+"""Grids: nodes of θ = logit μ and of ρ, where they must lie, and log densities on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.estimation.posterior import Array
+from agentic_bayes.estimation.prior import LogDensity, Prior
+
+__all__ = [
+    "FARTHEST",
+    "Axis",
+    "Concentration",
+    "RhoAxis",
+    "cubic_spline",
+    "kept_range",
+    "legendre_nodes",
+    "log_logistic",
+    "logsumexp",
+    "moments",
+    "softplus",
+    "spline_at",
+    "widened_range",
+]
+
+NEGLIGIBLE = 30.0  # log density below its maximum at which a grid may end: e^-30 ≈ 1e-13
+FARTHEST = 60.0  # |logit μ| that is ever looked at
+LOG_KAPPA_RANGE = (-30.0, 30.0)
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + e^x): -softplus(-θ) is log μ and -softplus(θ) is log(1 - μ)."""
+    return np.logaddexp(0.0, x)
+
+
+def logsumexp(values: Array, axis: int | None = None) -> Array:
+    """Log of the sum of exponentials along an axis; -inf where all are -inf."""
+    top = np.max(values, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        out = np.log(np.sum(np.exp(values - top), axis=axis, keepdims=True)) + top
+    return np.asarray(out.reshape(()) if axis is None else np.squeeze(out, axis=axis))
+
+
+def log_logistic(theta: Array) -> Array:
+    """Log density of Logistic(0, 1): the uniform prior of μ on the logit scale."""
+    return -softplus(theta) - softplus(-theta)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Nodes of the trapezoid rule in x, θ = centre + scale·sinh(x).
+
+    Attributes
+    ----------
+    centre, scale, start, step : float
+        θ_i = centre + scale·sinh(start + i·step).
+    size : int
+        Number of nodes.
+    """
+
+    centre: float
+    scale: float
+    start: float
+    step: float
+    size: int
+
+    @classmethod
+    def over(cls, low: float, high: float, centre: float, scale: float, *, step: float) -> Axis:
+        """The nodes from `low` to `high`, at most `step` apart in x; mirrored ends give mirrored nodes."""
+        start, end = np.arcsinh((low - centre) / scale), np.arcsinh((high - centre) / scale)
+        size = int(np.ceil((end - start) / step - 1e-9)) + 1
+        size = max(size, 33)
+        return cls(centre, scale, float(start), float((end - start) / (size - 1)), size)
+
+    @cached_property
+    def x(self) -> Array:
+        """Nodes in x; counted from the middle so that mirrored axes agree to the last bit."""
+        half = (self.size - 1) / 2
+        return (self.start + self.step * half) + self.step * (np.arange(self.size) - half)
+
+    @cached_property
+    def theta(self) -> Array:
+        """Nodes in θ."""
+        return self.centre + self.scale * np.sinh(self.x)
+
+    @cached_property
+    def spacing(self) -> Array:
+        """dθ of each node: the trapezoid weight (the integrand vanishes at both ends)."""
+        return self.step * self.scale * np.cosh(self.x)
+
+    def spacing_at(self, theta: Array) -> Array:
+        """dθ at any θ."""
+        return self.step * np.hypot(self.scale, theta - self.centre)
+
+
+def cubic_spline(axis: Axis, values: Array) -> Any:
+    """Cubic splines in x of values at the nodes, shape (nodes,) or (nodes, functions)."""
+    from scipy.interpolate import CubicSpline
+
+    return CubicSpline(axis.x, values)
+
+
+def spline_at(axis: Axis, spline: Any, theta: Array) -> Array:
+    """A spline of a log density, made by `cubic_spline`, at any θ.
+
+    Beyond the axis, where there is no mass, it goes on along a straight line in θ that does not rise.
+    """
+    low, high = float(axis.theta[0]), float(axis.theta[-1])
+    inside = np.clip(theta, low, high)
+    x = np.clip(np.arcsinh((inside - axis.centre) / axis.scale), axis.x[0], axis.x[-1])
+    slopes = spline(axis.x[[0, -1]], 1) / (axis.scale * np.cosh(axis.x[[0, -1]]))
+    falling = np.where(theta < low, max(float(slopes[0]), 0.0), min(float(slopes[1]), 0.0))
+    return np.asarray(spline(x) + falling * (theta - inside))
+
+
+def moments(theta: Array, mass: Array) -> tuple[float, float]:
+    """Mean and standard deviation of nodes with these masses, which sum to 1."""
+    mean = float(np.sum(mass * theta))
+    return mean, float(np.sqrt(np.sum(mass * (theta - mean) ** 2)))
+
+
+@dataclass(frozen=True)
+class RhoAxis:
+    """Nodes of ρ and their prior mass.
+
+    Attributes
+    ----------
+    v : ndarray, shape (nodes,)
+        Nodes in the coordinate in which they are regular; see `Concentration`.
+    rho, one_minus_rho : ndarray, shape (nodes,)
+        ρ and 1 - ρ.
+    log_weight : ndarray, shape (nodes,)
+        Log of prior density times the width of the node.
+    """
+
+    v: Array
+    rho: Array
+    one_minus_rho: Array
+    log_weight: Array
+
+
+@dataclass(frozen=True)
+class Concentration:
+    """The prior of ρ, or of κ = 1/ρ - 1, and the coordinate v in which its axis is laid out.
+
+    A prior of ρ is bounded at ρ = 0 and is laid out in v = log(1 + n_max ρ); one of κ may be singular there and is
+    laid out in v = log κ.
+
+    Attributes
+    ----------
+    n_max : int
+        Largest number of trials.
+    prior : Prior
+        Where `rho` or `kappa` may be given.
+    """
+
+    n_max: int
+    prior: Prior
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The range of v that the prior allows."""
+        density = self.prior.log_density("kappa")
+        if density is None:
+            return 0.0, float(np.log1p(self.n_max))
+        v = np.linspace(*LOG_KAPPA_RANGE, 1201)
+        allowed = np.flatnonzero(np.isfinite(density(np.exp(v))))
+        if allowed.size == 0:
+            raise InvalidArgument("the prior of kappa is zero everywhere between e^-30 and e^30")
+        low, high = (float(v[i]) for i in allowed[[0, -1]])
+        step = float(v[1] - v[0])
+        return _edge(density, low - step, low), _edge(density, high + step, high)
+
+    def over(self, low: float, high: float, nodes: int) -> RhoAxis:
+        """Gauss-Legendre nodes between two values of v."""
+        x, w = legendre_nodes(nodes)
+        return self.at((low + high) / 2 + (high - low) / 2 * x, np.log(w * (high - low) / 2))
+
+    def at(self, v: Array, log_dv: Array) -> RhoAxis:
+        """Given nodes v and log dv."""
+        kappa_density, rho_density = self.prior.log_density("kappa"), self.prior.log_density("rho")
+        if kappa_density is not None:
+            return RhoAxis(v, np.exp(-softplus(v)), np.exp(-softplus(-v)), log_dv + v + kappa_density(np.exp(v)))
+        rho = np.expm1(v) / self.n_max
+        # 1 - ρ = ((1 + n_max) - e^v)/n_max, without cancellation where v nears its end
+        one_minus = -np.expm1(v - np.log1p(self.n_max)) * (1 + self.n_max) / self.n_max
+        log_weight = log_dv + v - np.log(self.n_max)
+        return RhoAxis(v, rho, one_minus, log_weight if rho_density is None else log_weight + rho_density(rho))
+
+
+def _edge(density: LogDensity, outside: float, inside: float) -> float:
+    """The end of the support between two values of log κ, by bisection."""
+    if np.isfinite(density(np.exp(np.array(outside)))):
+        return inside
+    for _ in range(60):
+        middle = (outside + inside) / 2
+        outside, inside = (outside, middle) if np.isfinite(density(np.exp(np.array(middle)))) else (middle, inside)
+    return inside
+
+
+_LEGENDRE: dict[int, tuple[Array, Array]] = {}
+
+
+def legendre_nodes(nodes: int) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights on [-1, 1], exactly symmetric."""
+    if nodes not in _LEGENDRE:
+        x, w = np.polynomial.legendre.leggauss(nodes)
+        _LEGENDRE[nodes] = ((x - x[::-1]) / 2, (w + w[::-1]) / 2)
+    return _LEGENDRE[nodes]
+
+
+def kept_range(nodes: Array, log_density: Array, ends: tuple[float, float]) -> tuple[float, float]:
+    """The range of nodes that hold mass, one node wider on each side."""
+    held = np.flatnonzero(log_density > log_density.max() - NEGLIGIBLE)
+    first, last = held[0] - 1, held[-1] + 1
+    low = nodes[first] if first >= 0 else ends[0]
+    high = nodes[last] if last < nodes.size else ends[1]
+    return float(low), float(high)
+
+
+def widened_range(log_density: Array, now: tuple[float, float], ends: tuple[float, float]) -> tuple[float, float]:
+    """The range, half as wide again on a side where its end still holds mass."""
+    floor = log_density.max() - 0.8 * NEGLIGIBLE
+    more = (now[1] - now[0]) / 2
+    low = max(ends[0], now[0] - more) if log_density[0] > floor else now[0]
+    high = min(ends[1], now[1] + more) if log_density[-1] > floor else now[1]
+    return low, high
