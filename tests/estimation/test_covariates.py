@@ -1,0 +1,48 @@
+"""Covariates of tasks or agents in the PyMC models."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from fits import counts
+
+from agentic_bayes import InvalidArgument, build_model
+
+OUTCOMES = counts({"v1": [(1, 4), (2, 4), (4, 4)], "v2": [(3, 4), (2, 4), (4, 4)]})
+TASKS = list(OUTCOMES["task"].values)
+
+
+@pytest.mark.parametrize("method", ["hierarchical", "crossed"])
+def test_a_column_of_tasks_shifts_each_tasks_mean(method):
+    """The log density of the counts is that of a mean shifted by the standardised column times its coefficient."""
+    length = pd.DataFrame({"length": [30.0, 10.0, 20.0]}, index=[TASKS[2], TASKS[0], TASKS[1]])
+    model = build_model(OUTCOMES, method=method, covariates=length)
+    assert model.coords["covariate"] == ("length",)
+    plain = build_model(OUTCOMES, method=method)
+    point, base = model.initial_point(), plain.initial_point()
+    value = {name: base[name] for name in base}
+    same = model.compile_logp(vars=[model["successes"]])({**value, "beta": np.zeros(1)})
+    assert same == pytest.approx(plain.compile_logp(vars=[plain["successes"]])(value))
+    # v1 and v2 solve the long task more often than the short one
+    log_density = model.compile_logp(vars=[model["successes"]])
+    assert log_density({**point, **value, "beta": np.ones(1)}) > log_density({**point, **value, "beta": -np.ones(1)})
+
+
+def test_a_column_of_agents_is_told_by_its_labels():
+    """A table indexed by the agents shifts agents."""
+    model = build_model(OUTCOMES, covariates=pd.DataFrame({"size": [7, 70]}, index=["v1", "v2"]))
+    assert model.coords["covariate"] == ("size",)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pd.DataFrame({"x": [1.0, 2.0]}, index=["a", "b"]), "indexed by all 3 tasks or by all 2 agents, got 2 rows"),
+        (pd.DataFrame({"x": [1.0, 1.0, 1.0]}, index=TASKS), "columns that are not constant"),
+        (pd.DataFrame({"x": [1.0, np.nan, 2.0]}, index=TASKS), "finite columns"),
+        (pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}, index=[*TASKS, TASKS[0]]), "one row per label"),
+    ],
+)
+def test_covariates_that_do_not_fit_are_refused(table, message):
+    """The message says what covariates must be and what came."""
+    with pytest.raises(InvalidArgument, match=message):
+        build_model(OUTCOMES, covariates=table)
