@@ -5,7 +5,9 @@ Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -350,18 +352,27 @@ def _one_agent(outcomes: Any, name: str | None, file: str) -> Any:
 
 def _check_folder(output: Path | None) -> None:
     """Refuse a place for results that cannot be a folder, before any work is done."""
-    if output is not None and output.exists() and not output.is_dir():
+    if output is None:
+        return
+    if output.exists() and not output.is_dir():
         raise InvalidArgument(f"--output must be a folder, {output} is a file")
+    _check_writable(next(place for place in (output, *output.absolute().parents) if place.exists()))
 
 
 def _check_evidence_file(output: Path) -> None:
     """Refuse a place where evidence cannot be written, or must not be, before any work is done."""
     from agentic_bayes.inputs import holds_conversations
 
-    if output.is_dir() or not output.parent.is_dir():
+    if not output.parent.is_dir() or (output.exists() and not output.is_file()):
         raise InvalidArgument(f"--output must be a file in a folder that exists, got {output}")
+    _check_writable(output.parent)
     if output.exists() and holds_conversations(output):
         raise InvalidArgument(f"--output must not be a file of conversations, which {output} is")
+
+
+def _check_writable(folder: Path) -> None:
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise InvalidArgument(f"--output must be in a folder that can be written to, {folder} cannot")
 
 
 def write_results(est: Estimate, folder: Path) -> None:
@@ -427,10 +438,13 @@ def main() -> None:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(2)
         except OSError as error:
-            if error.filename is None:
+            if error.filename is not None:
+                print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+                sys.exit(2)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
-            print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
-            sys.exit(2)
+            print(f"stopped: {error.strerror}", file=sys.stderr)
+            sys.exit(1)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
             sys.exit(1)

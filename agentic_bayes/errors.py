@@ -40,6 +40,7 @@ __all__ = [
     "StoppedEarly",
     "UnknownName",
     "check_choice",
+    "check_replaceable",
     "did_you_mean",
     "no_such_file",
 ]
@@ -59,11 +60,23 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 
 def no_such_file(path: Path) -> str:
     """Text such as "x.csv: no such file", and the nearest name in its folder where one is near."""
-    if path.is_dir():
-        return f"{path}: must be a file, is a folder"
+    if path.exists():
+        return f"{path}: must be a file, is a {'folder' if path.is_dir() else 'pipe or a device'}"
     names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
     return f"{path}: no such file" + (f" (did you mean {near[0]!r}?)" if near else "")
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse what a file that is to be written would replace, unless it is a file.
+
+    Raises
+    ------
+    InvalidArgument
+        If `path` is a folder, a pipe or a device.
+    """
+    if path.exists() and not path.is_file():
+        raise InvalidArgument(no_such_file(path))
 
 
 class AgenticBayesError(Exception):

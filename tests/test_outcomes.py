@@ -23,6 +23,7 @@ from agentic_bayes.outcomes import (
     combine_outcomes,
     count_outcomes,
     natural_key,
+    natural_order,
 )
 from agentic_bayes.outcomes_table import outcomes_from_table
 from agentic_bayes.records.read import read_conversations
@@ -342,6 +343,13 @@ def test_labels_stand_in_natural_order(labels, ordered):
     assert sorted(labels, key=natural_key) == ordered
     made = evidence(*[trial(1.0, task=label, session_id=label) for label in labels])
     assert count_outcomes(made)["task"].values.tolist() == ordered
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "t", "a7b", "7"]), st.text("0123456789", max_size=20)), min_size=1))
+def test_numbered_labels_are_ordered_as_any_others(parts):
+    """The quick way for labels that are one prefix and a number gives the order of `natural_key`."""
+    labels = [prefix + number for prefix, number in parts]
+    assert [labels[i] for i in natural_order(labels)] == sorted(labels, key=natural_key)
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=8, unique=True), st.randoms())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -138,11 +138,11 @@ class ExactPosterior:
 
     def _population_interval(self, agent: int, metric: Metric, k: int) -> tuple[float, float, float]:
         """Lower end, median and upper end."""
-        distribution = _Distribution(self._fine(agent), metric, k)
         tail = (1 - self.ci_prob) / 2
-        lower, median, upper = distribution.quantile(np.array([tail, 0.5, 1 - tail]))
+        quantile = partial(self.quantile, agent, metric, k)
+        lower, median, upper = quantile(np.array([tail, 0.5, 1 - tail]))
         if self.ci_kind == "hdi":
-            lower, upper = numerics.hdi_from_quantiles(distribution.quantile, self.ci_prob, points=41, rounds=3)
+            lower, upper = numerics.hdi_from_quantiles(quantile, self.ci_prob, points=41, rounds=3)
         return float(lower), float(median), float(upper)
 
     def _fine(self, agent: int) -> _FineGrid:
@@ -152,17 +152,46 @@ class ExactPosterior:
         fine: _FineGrid = self._cache[key]
         return fine
 
+    def cdf(self, agent: int, metric: Metric, k: int, y: Array) -> Array:
+        """Posterior probability that the population's metric is at most y.
+
+        Parameters
+        ----------
+        agent : int
+            Index of the agent.
+        metric : {"pass_at_k", "pass_pow_k"}
+        k : int
+            Attempts.
+        y : ndarray of float
+            Values in [0, 1].
+
+        Returns
+        -------
+        ndarray of float
+        """
+        return _Distribution(self._fine(agent), metric, k).cdf(y)
+
+    def quantile(self, agent: int, metric: Metric, k: int, q: Array) -> Array:
+        """Inverse of `cdf` at probabilities q."""
+        return _Distribution(self._fine(agent), metric, k).quantile(q)
+
     def density(self, agent: int, metric: Metric, k: int, points: int = 400) -> tuple[Array, Array]:
-        """Density of the population's metric from the grid's own distribution function.
+        """Density of the population's metric, from its own distribution function.
+
+        Parameters
+        ----------
+        agent, metric, k
+            As in `cdf`.
+        points : int
+            Size of the grid, which leaves out a tail of 1e-4 on each side.
 
         Returns
         -------
         x, density : ndarray, shape (points,)
         """
-        distribution = _Distribution(self._fine(agent), metric, k)
-        low, high = distribution.quantile(np.array([1e-4, 1 - 1e-4]))
+        low, high = self.quantile(agent, metric, k, np.array([1e-4, 1 - 1e-4]))
         edges = np.linspace(low, high, points + 1)
-        return (edges[:-1] + edges[1:]) / 2, np.diff(distribution.cdf(edges)) / np.diff(edges)
+        return (edges[:-1] + edges[1:]) / 2, np.diff(self.cdf(agent, metric, k, edges)) / np.diff(edges)
 
     # -- draws --------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ from typing import cast
 
 import numpy as np
 
-from agentic_bayes import numerics
 from agentic_bayes.estimation.agent_grid import AgentGrid, InflatedAxis
 from agentic_bayes.estimation.betabinomial import log_likelihood_table
 from agentic_bayes.estimation.exact import ExactPosterior, draw_theta
@@ -53,22 +52,28 @@ class InflatedPosterior(ExactPosterior):
         point = mass / (mass + beta)
         return (point, zero, 1 - point) if c == 0 else (zero, point, 1 - point)
 
-    def _population_interval(self, agent: int, metric: Metric, k: int) -> tuple[float, float, float]:
-        grid = self.fit.agents[agent]
-        table = self._power(grid, metric, 0, 0, k)
-        values = (table if metric == "pass_pow_k" else 1 - table).reshape(-1)
-        order = np.argsort(values, kind="stable")
-        mass = grid.weights.reshape(-1)[order]
-        cumulative = np.cumsum(mass) - mass / 2
+    def _masses(self, agent: int, metric: Metric, k: int) -> tuple[Array, Array]:
+        """Values of the population's metric at the nodes, sorted, and the mass up to the middle of each."""
+        key = agent, "masses", metric, k
+        if key not in self._cache:
+            grid = self.fit.agents[agent]
+            table = self._power(grid, metric, 0, 0, k)
+            values = (table if metric == "pass_pow_k" else 1 - table).reshape(-1)
+            order = np.argsort(values, kind="stable")
+            mass = grid.weights.reshape(-1)[order]
+            self._cache[key] = values[order], np.cumsum(mass) - mass / 2
+        values, cumulative = self._cache[key]
+        return values, cumulative
 
-        def quantile(q: Array) -> Array:
-            return np.interp(q, cumulative, values[order])
+    def cdf(self, agent: int, metric: Metric, k: int, y: Array) -> Array:
+        """Posterior probability that the population's metric is at most y."""
+        values, cumulative = self._masses(agent, metric, k)
+        return np.interp(y, values, cumulative, left=0.0, right=1.0)
 
-        tail = (1 - self.ci_prob) / 2
-        lower, median, upper = quantile(np.array([tail, 0.5, 1 - tail]))
-        if self.ci_kind == "hdi":
-            lower, upper = numerics.hdi_from_quantiles(quantile, self.ci_prob, points=101, rounds=2)
-        return float(lower), float(median), float(upper)
+    def quantile(self, agent: int, metric: Metric, k: int, q: Array) -> Array:
+        """Inverse of `cdf` at probabilities q."""
+        values, cumulative = self._masses(agent, metric, k)
+        return np.interp(q, cumulative, values)
 
     @cached_property
     def _nodes(self) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.errors import EstimateError
+from agentic_bayes.errors import EstimateError, check_replaceable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,9 +34,15 @@ def write_groups(target: Path, record: Mapping[str, Any], groups: Mapping[str, x
     -------
     pathlib.Path
         `target`.
+
+    Raises
+    ------
+    InvalidArgument
+        Where something else than a file is in its place.
     """
     import xarray as xr
 
+    check_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = target.with_name(f".{target.name}.writing")
     try:

@@ -9,8 +9,9 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedWriter
+from pathlib import Path
 
-from agentic_bayes.errors import InvalidArgument, Problem, RecordsError
+from agentic_bayes.errors import InvalidArgument, Problem, RecordsError, check_replaceable
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import SUFFIXES, PathLike
@@ -97,8 +98,14 @@ def replacing(name: str) -> Iterator[BufferedWriter | gzip.GzipFile]:
     ------
     io.BufferedWriter or gzip.GzipFile
         Takes bytes.
+
+    Raises
+    ------
+    InvalidArgument
+        Where something else than a file is in its place.
     """
     target = os.path.realpath(name)
+    check_replaceable(Path(target))
     beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{secrets.token_hex(4)}.tmp")
     try:
         with open(beside, "xb") as file:

@@ -11,6 +11,7 @@ import numpy as np
 from agentic_bayes import numerics
 from agentic_bayes.errors import EvidenceError, InvalidArgument, check_choice
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Estimand, interval_of_draws
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name, plural
@@ -111,6 +112,13 @@ def _posterior_size(agents: int) -> tuple[float, float]:
     return 8.0, 4.4 + 0.3 * agents
 
 
+def _curve(est: Estimate, agent: str, metric: Metric, k: int, estimand: Estimand, draws: Any) -> tuple[Any, Any]:
+    """The density to draw: exact where the engine has it, else of the draws."""
+    if estimand == "population" and isinstance(est.posterior, ExactPosterior) and not est.settings.inflate:
+        return est.posterior.density(est.agent_index(agent), metric, k)
+    return density(draws)
+
+
 def plot_posterior(
     est: Estimate,
     *,
@@ -161,7 +169,7 @@ def plot_posterior(
     ax = _axes(ax, _posterior_size(len(chosen)))
     if rope is not None:
         ax.axvspan(*rope, color=GREY, alpha=0.15, linewidth=0, label=f"region {format_interval(*rope, digits=2)}")
-    curves = {agent: density(draws) for agent, draws in drawn.items()}
+    curves = {agent: _curve(est, agent, metric, k, estimand, draws) for agent, draws in drawn.items()}
     top = max(float(y.max()) for _, y in curves.values()) or 1.0
     for i, (agent, draws) in enumerate(drawn.items()):
         colour = COLOURS[i % len(COLOURS)]

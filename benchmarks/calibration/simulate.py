@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from agentic_bayes.estimation.agent_grid import AgentGrid
-from agentic_bayes.estimation.exact import ExactPosterior, _Distribution
+from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Array, CIKind, Counts
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.estimation.quadrature import fit_agents
@@ -90,7 +90,7 @@ def exact_posterior(
 
 def population_cdf(posterior: ExactPosterior, agent: int, metric: Metric, k: int, y: Any) -> Array:
     """P(population's metric ≤ y | data), from the engine's own distribution function; with k = 1 it is that of μ."""
-    return _Distribution(posterior._fine(agent), metric, k).cdf(np.asarray(y))
+    return posterior.cdf(agent, metric, k, np.asarray(y))
 
 
 def rho_cdf(grid: AgentGrid, n_max: int, rho: Any) -> Array:
