@@ -35,6 +35,7 @@ calibrate: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/engines.py
 
 docs: $(STAMP)
 	$(BIN)/python -m pytest tests/test_docs.py

@@ -41,6 +41,7 @@ _HOME = {
     "LLMJudge": "evidence.judge",
     "MissingPackage": "errors",
     "NotConverged": "errors",
+    "NothingScored": "errors",
     "OutcomesError": "errors",
     "Prior": "estimation.prior",
     "RecordsError": "errors",
@@ -87,4 +88,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
 from agentic_bayes.agentic_modes import BayesianMode, FrequentistMode, StatisticalMode
 from agentic_bayes.agentic_result import AgenticMetric, AgenticResult, Settings
-from agentic_bayes.errors import InvalidArgument, UnknownName
+from agentic_bayes.errors import InvalidArgument, NothingScored, UnknownName
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.judge import LLMJudge
 from agentic_bayes.evidence.score import Grade, Grader, Score
 from agentic_bayes.evidence.tool_rubric import ToolRubric
+from agentic_bayes.formatting import plural
 from agentic_bayes.numerics import check_k, check_probability
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
@@ -106,7 +108,9 @@ class Agentic:
         conversations = list(_conversations(retriever))
         with _logged() if verbose else contextlib.nullcontext():
             evidence = assess(conversations, judge=_LoggedJudge(judge) if verbose else judge, tool_rubric=rubric)
-        return AgenticResult.of(conversations, evidence, settings)
+        result = AgenticResult.of(conversations, evidence, settings)
+        _warn_of_nothing_scored(result)
+        return result
 
 
 _ARGUMENTS = ("retriever", *(Agentic.run.__kwdefaults__ or {}), "model", "k")
@@ -127,6 +131,19 @@ def _conversations(retriever: object) -> Iterable[Conversation]:
     if isinstance(loaded, (str, bytes, Conversation)) or not isinstance(loaded, Iterable):
         raise InvalidArgument(f"load_dataset() must give an iterable of Dataset (Conversation), got {short(loaded)}")
     return loaded
+
+
+def _warn_of_nothing_scored(result: AgenticResult) -> None:
+    """Conversations that no judge could score say nothing of the agent; a crash is told by its own reason."""
+    scored = {row.session_id for row in result.evidence if row.answer_score is not None or row.crashed}
+    empty = [row for row in result.evidence if row.session_id not in scored]
+    if empty:
+        count = len({row.session_id for row in empty})
+        text = (
+            f"{count} of {plural(len(result), 'conversation')} without a scored turn: pass@k and pass^k are undefined "
+        )
+        text += f"there, or the prior's (the first is {empty[0].session_id!r}: {short(empty[0].unscored_reason, 200)})"
+        warnings.warn(NothingScored(text), stacklevel=3)
 
 
 class _LoggedJudge:

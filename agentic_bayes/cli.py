@@ -402,6 +402,9 @@ def _records(frame: Any) -> list[dict[str, Any]]:
     ]
 
 
+WIDEST_NAME = 24  # of a first column that is kept on one line
+
+
 def show(*tables: Table) -> None:
     """Print tables that fit 80 columns; plain text off a terminal."""
     from rich import box
@@ -415,7 +418,8 @@ def show(*tables: Table) -> None:
         rich = RichTable(title=Text(table.title, "bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for i, name in enumerate(table.header):
             # a long name may take two lines, a number is never cut
-            rich.add_column(name, justify="left" if i == 0 else "right", no_wrap=i > 0, overflow="fold")
+            short = i > 0 or max(len(row[0]) for row in table.rows) <= WIDEST_NAME
+            rich.add_column(name, justify="left" if i == 0 else "right", no_wrap=short, overflow="fold")
         for row in table.rows:
             rich.add_row(*map(Text, row))
         console.print(rich)

@@ -13,6 +13,7 @@
     └── ReplyError (ValueError)           a judge's reply holds no verdict; retried, then Unscored
 
     AgenticBayesWarning (UserWarning)
+    ├── NothingScored                     conversations without a scored turn: their values are undefined or the prior's
     ├── StoppedEarly                      a run ended before everything was judged; the rest is Unscored
     └── NotConverged                      a sampler's own diagnostics say that its numbers are not to be trusted
 """
@@ -33,6 +34,7 @@ __all__ = [
     "InvalidArgument",
     "MissingPackage",
     "NotConverged",
+    "NothingScored",
     "OutcomesError",
     "Problem",
     "RecordsError",
@@ -41,6 +43,7 @@ __all__ = [
     "UnknownName",
     "check_choice",
     "check_replaceable",
+    "check_type",
     "did_you_mean",
     "no_such_file",
 ]
@@ -65,6 +68,18 @@ def no_such_file(path: Path) -> str:
     names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
     return f"{path}: no such file" + (f" (did you mean {near[0]!r}?)" if near else "")
+
+
+def check_type(name: str, value: object, kind: type, origin: str) -> None:
+    """Refuse an argument of another type, and say where such a thing comes from.
+
+    Raises
+    ------
+    InvalidArgument
+        If `value` is not of this kind.
+    """
+    if not isinstance(value, kind):
+        raise InvalidArgument(f"{name} must be an {kind.__name__} ({origin}), got {type(value).__name__}")
 
 
 def check_replaceable(path: Path) -> None:
@@ -205,6 +220,10 @@ class ReplyError(AgenticBayesError, ValueError):
 
 class AgenticBayesWarning(UserWarning):
     """Base of every warning given by this package."""
+
+
+class NothingScored(AgenticBayesWarning):
+    """Conversations without a scored turn: what is said of them is undefined, or the prior's."""
 
 
 class StoppedEarly(AgenticBayesWarning):

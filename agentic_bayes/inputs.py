@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["holds_conversations", "open_input", "read_outcomes"]
 
 HDF5 = b"\x89HDF"
-HEAD = 1 << 16
+HEAD = 1 << 22  # the first record of conversations may hold a long context before its other keys
 
 
 def open_input(path: str | Path) -> Estimate | Evidence | Path:

@@ -41,8 +41,11 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
+LARGEST_K = 10**6  # log-gamma differences keep nine digits up to here
+
+
 def check_k(k: object, name: str = "k") -> int:
-    """An integer ≥ 1, or an error that says what came.
+    """An integer in [1, 10^6], or an error that says what came.
 
     Parameters
     ----------
@@ -62,6 +65,8 @@ def check_k(k: object, name: str = "k") -> int:
     """
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InvalidArgument(f"{name} must be an integer ≥ 1, got {k!r}")
+    if k > LARGEST_K:
+        raise InvalidArgument(f"{name} must be at most {LARGEST_K:,}, got {k:,}")
     return int(k)
 
 
@@ -307,7 +312,7 @@ def wilson_interval(c: ArrayLike, n: ArrayLike, ci_prob: float = 0.95) -> tuple[
     """
     from scipy.special import ndtri
 
-    z = float(ndtri(0.5 + ci_prob / 2))
+    z = -float(ndtri((1 - ci_prob) / 2))  # 0.5 + ci_prob / 2 may round to 1
     successes, trials = np.asarray(c, dtype=np.float64), np.asarray(n, dtype=np.float64)
     safe = np.where(trials > 0, trials, 1.0)
     p = successes / safe
@@ -373,7 +378,7 @@ def t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:
     if size == 1:
         return 0.0, 1.0
     mean, error = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(size)
-    half = float(stdtrit(size - 1, 0.5 + ci_prob / 2)) * error
+    half = -float(stdtrit(size - 1, (1 - ci_prob) / 2)) * error
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
@@ -402,7 +407,7 @@ def logit_t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, f
     if array.size < 2 or np.all(array == array[0]):
         return math.nan, math.nan
     mean, error = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(array.size)
-    half = float(stdtrit(array.size - 1, 0.5 + ci_prob / 2)) * error / (mean * (1 - mean))
+    half = -float(stdtrit(array.size - 1, (1 - ci_prob) / 2)) * error / (mean * (1 - mean))
     return float(expit(logit(mean) - half)), float(expit(logit(mean) + half))
 
 

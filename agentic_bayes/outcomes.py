@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
 import numpy as np
 
-from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName, check_choice
+from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName, check_choice, check_type
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
@@ -43,6 +43,7 @@ Verdict = Literal["pass", "fail", "unscored", "errored"]
 METRIC_THRESHOLD = 0.5
 INDICATORS = ("answer", "tools", "joint")
 COUNTS = ("successes", "trials", "unscored", "errored")
+LARGEST = 2**53  # from here on a float cannot tell neighbouring whole numbers apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,7 @@ def count_outcomes(
     OutcomesError
         If nothing is left to count.
     """
+    check_type("evidence", evidence, Evidence, "assess() makes one")
     check_choice("unit", unit, get_args(Unit))
     check_choice("agents", agents, get_args(Agents))
     check_choice("errors", errors, get_args(Errors))
@@ -343,6 +345,8 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
                 wrong.append(f"{name!r} must hold integers, got {values.dtype}")
             elif values.size and int(values.min()) < 0:
                 wrong.append(f"{name!r} must be ≥ 0, got {int(values.min())}")
+            elif values.size and int(values.max()) >= LARGEST:
+                wrong.append(f"{name!r} must be < 2^53, got {int(values.max())}")
     if not wrong and bool((outcomes["successes"] > outcomes["trials"]).any()):
         wrong.append("successes must not exceed trials")
     if wrong:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import json
 import math
 import re
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import InvalidArgument, MissingPackage, OutcomesError, did_you_mean, no_such_file
 from agentic_bayes.evidence.jsonl import unique_keys
-from agentic_bayes.outcomes import dataset_from_counts
+from agentic_bayes.outcomes import LARGEST, dataset_from_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,6 @@ TRUE = frozenset({"1", "1.0", "true"})
 FALSE = frozenset({"0", "0.0", "false"})
 BLANK = frozenset({"", "nan", "na", "none", "null"})
 SHOWN = 20
-LARGEST = 2**53  # from here on a float cannot tell neighbouring whole numbers apart
 WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.0*)?")
 
 Columns = Mapping[str, Sequence[Any]]
@@ -83,8 +83,12 @@ def outcomes_from_table(
     required += [name for name, default in ((agent, "agent"), (trial, "trial")) if name != default]
     missing = [name for name in required if name not in columns]
     if missing:
-        hints = "; ".join(f"no column {name!r}: {did_you_mean(str(name), columns)}" for name in missing)
-        raise OutcomesError(f"{source}: {hints}. Columns found: {', '.join(map(repr, columns)) or 'none'}")
+        near = [f"{name!r} ({did_you_mean(str(name), columns)})" for name in missing]
+        raise OutcomesError(
+            f"{source}: there is no column {' and no '.join(near)}. Columns found: "
+            f'{", ".join(map(repr, columns)) or "none"}. Say which is which: task="…", correct="…" in Python, '
+            "--columns task=…,correct=… on the command line"
+        )
     size = len(columns[task])
     if size == 0:
         raise OutcomesError(f"{source}: the table has no rows")
@@ -192,6 +196,8 @@ def _labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str
         blank = value is None or str(value).strip() == "" or (isinstance(value, float) and math.isnan(value))
         if blank or str(value) in ("<NA>", "nan"):
             problems.append(f"row {i + 1}: {column} must not be blank")
+        elif isinstance(value, (list, dict)):
+            problems.append(f"row {i + 1}: {column} must be text or a number, got {value!r}")
         whole = isinstance(value, float) and value.is_integer()
         labels.append(str(int(value)) if whole else str(value).strip())
     return labels
@@ -235,17 +241,18 @@ def _read_csv(stream: Any, source: str, *, tab: bool) -> Columns:
     if "\0" in head or head.lstrip()[:1] in ("{", "["):
         raise OutcomesError(f"{source}: not a CSV or TSV table (JSONL is read from files named .jsonl)")
     delimiter = "\t" if tab else max(",\t;", key=head.count)
-    header = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
-    if not any(header):
-        raise OutcomesError(f"{source}: the file is empty")
-    if len(set(header)) != len(header):
-        repeated = sorted({name for name in header if header.count(name) > 1})
-        raise OutcomesError(f"{source}: columns occur twice: {', '.join(map(repr, repeated))}")
-    columns: dict[str, list[str]] = {name: [] for name in header}
+    rows = csv.reader(itertools.chain([head], lines), delimiter=delimiter, strict=True)
     try:
-        for row in csv.reader(lines, delimiter=delimiter, strict=True):
-            if not row:
-                continue
+        header = [name.strip() for name in next(rows, [])]
+        if not any(header):
+            raise OutcomesError(f"{source}: the file is empty")
+        if len(set(header)) != len(header):
+            repeated = sorted({name for name in header if header.count(name) > 1})
+            raise OutcomesError(f"{source}: columns occur twice: {', '.join(map(repr, repeated))}")
+        columns: dict[str, list[str]] = {name: [] for name in header}
+        for row in rows:
+            if not any(map(str.strip, row)):
+                continue  # spreadsheets leave rows of nothing but delimiters
             if len(row) != len(header):
                 number = len(columns[header[0]]) + 1
                 raise OutcomesError(

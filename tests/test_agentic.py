@@ -16,7 +16,14 @@ from scipy.special import betaincinv, betaln
 from scripted import ScriptedChatModel, by_answer, conversation, in_turn, turn, verdict
 
 from agentic_bayes.agentic import Agentic, AgenticMetric, AgenticResult, BayesianMode, FrequentistMode
-from agentic_bayes.errors import AgenticBayesError, EvidenceError, InvalidArgument, RecordsError, UnknownName
+from agentic_bayes.errors import (
+    AgenticBayesError,
+    EvidenceError,
+    InvalidArgument,
+    NothingScored,
+    RecordsError,
+    UnknownName,
+)
 from agentic_bayes.evidence.tool_rubric import ToolCorrectnessScore
 from agentic_bayes.records.model import Batch, Dataset
 from agentic_bayes.records.retriever import Retriever
@@ -251,11 +258,13 @@ async def no_wait(seconds):
 
 
 def test_nothing_scored_is_nan_or_the_prior():
-    """Without a scored turn the plug-in is undefined and the posterior is the prior."""
+    """Without a scored turn the plug-in is undefined and the posterior is the prior, and a warning says so."""
     convs = [conversation(turn(ground_truth_assistant=None))]
-    (plain,) = run(*convs)
+    with pytest.warns(NothingScored, match=r"1 of 1 conversation without a scored turn.*no reference answer"):
+        (plain,) = run(*convs)
     assert np.isnan([plain.pass_at_k, plain.pass_pow_k, *plain.correctness_scores]).all()
-    (bayes,) = run(*convs, k=1, statistical_mode=BayesianMode(beta_prior_a=3, beta_prior_b=1))
+    with pytest.warns(NothingScored, match="undefined there, or the prior's"):
+        (bayes,) = run(*convs, k=1, statistical_mode=BayesianMode(beta_prior_a=3, beta_prior_b=1))
     assert bayes.pass_at_k == bayes.pass_pow_k == 0.75
     assert not plain.is_fully_correct
 

@@ -31,6 +31,7 @@ BUILTINS = {
     "MissingPackage": ImportError,
     "ReplyError": ValueError,
     "AgenticBayesWarning": UserWarning,
+    "NothingScored": UserWarning,
     "StoppedEarly": UserWarning,
     "NotConverged": UserWarning,
 }

@@ -270,9 +270,13 @@ PACKED = gzip.compress(text(ROWS).encode(), mtime=0)
         ("empty.csv.gz", "", "the file is empty"),
         ("header.csv", "task,correct\n", "the table has no rows"),
         ("blank.csv", "task,correct\n\n\n", "the table has no rows"),
-        ("missing.csv", "task,corect\na,1\n", "no column 'correct': did you mean 'corect'.* found: 'task', 'corect'"),
-        ("both.csv", "x,y\na,1\n", "no column 'task': valid: 'x', 'y'; no column 'correct'"),
-        ("half.csv", "task,successes\na,1\n", "no column 'correct': .* Columns found: 'task', 'successes'"),
+        (
+            "missing.csv",
+            "task,corect\na,1\n",
+            r"no column 'correct' \(did you mean 'corect'\?\)",
+        ),
+        ("both.csv", "x,y\na,1\n", r"no column 'task' \(valid: 'x', 'y'\) and no 'correct' .* Say which is which"),
+        ("half.csv", "task,successes\na,1\n", "no column 'correct' .* Columns found: 'task', 'successes'"),
         ("twice.csv", "task,correct,task\na,1,b\n", "columns occur twice: 'task'"),
         ("short.csv", "task,correct\na,1\n\nb\n", "row 2 must have 2 fields as the header, got 1"),
         ("long.csv", "task,correct\na,1,2\n", "row 1 must have 2 fields as the header, got 3"),
@@ -315,7 +319,7 @@ def test_a_missing_file_and_a_folder(tmp_path):
     [
         ([1, 2], "table must be a pandas.DataFrame or a path, got list"),
         (None, "table must be a pandas.DataFrame or a path, got NoneType"),
-        (pd.DataFrame(), "DataFrame: no column 'task': there is none; .* Columns found: none"),
+        (pd.DataFrame(), "DataFrame: there is no column 'task' .* Columns found: none"),
         (pd.DataFrame({"task": [], "correct": []}), "DataFrame: the table has no rows"),
         (pd.DataFrame([[1, 2]], columns=["task", "task"]), "DataFrame: columns occur twice: 'task'"),
     ],
@@ -329,7 +333,7 @@ def test_what_is_no_table(table, message):
 def test_a_column_that_was_asked_for_must_be_there():
     """A name that was given and does not occur is an error, also where the column is optional."""
     for name in ("agent", "trial"):
-        with pytest.raises(OutcomesError, match="no column 'modle': did you mean 'model'"):
+        with pytest.raises(OutcomesError, match=r"no column 'modle' \(did you mean 'model'\?\)"):
             outcomes_from_table(pd.DataFrame({"task": ["a"], "model": ["m"], "correct": [1]}), **{name: "modle"})
 
 

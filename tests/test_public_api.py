@@ -32,6 +32,7 @@ PUBLIC = [
     "LLMJudge",
     "MissingPackage",
     "NotConverged",
+    "NothingScored",
     "OutcomesError",
     "Prior",
     "RecordsError",

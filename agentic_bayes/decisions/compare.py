@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice
+from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.posterior import CIKind, Estimand, interval_of_draws
 from agentic_bayes.formatting import Metric, format_number, metric_name, plural
@@ -158,6 +158,7 @@ def compare(
     EstimateError
         If the estimate has no posterior or does not define the estimand, or agents share too few tasks to be paired.
     """
+    check_type("est", est, Estimate, "estimate() makes one")
     check_choice("pairing", pairing, ("auto", "tasks", "none"))
     half_width = numerics.check_probability(rope, "rope")
     if est.agent_index(agent) == est.agent_index(baseline):

@@ -31,7 +31,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import InvalidArgument, check_choice
+from agentic_bayes.errors import InvalidArgument, check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import format_number
@@ -122,6 +122,8 @@ def classify(
     EstimateError
         If the estimate has no posterior.
     """
+    if est is not None:
+        check_type("est", est, Estimate, "estimate() makes one")
     check_choice("table", table, TIERS)
     k = numerics.check_k(k)
     names = ("pass_at_1", "pass_pow_3") if table == "paper" else ("pass_at_k", "pass_pow_k")

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LONGEST_PRODUCT", "log_likelihood_table", "log_rising", "mean_power"]
+__all__ = ["LONGEST_PRODUCT", "TINY", "log_likelihood_table", "log_rising", "mean_power"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# up to this many trials the product form costs least; beyond, Stirling differences per distinct (c, n)
+# up to this many factors the product form costs least; beyond, Stirling differences per distinct (c, n)
 LONGEST_PRODUCT = 400
 STIRLING_FROM = 10.0
+TINY = 1e-300  # stands for what underflows
 
 
 def log_likelihood_table(
@@ -113,6 +114,10 @@ def mean_power(mu: Array, rho: Array, one_minus_rho: Array, c: int, n: int, k: i
     ndarray
     """
     base = one_minus_rho * mu
+    if k > LONGEST_PRODUCT:
+        positive = np.maximum(rho, TINY)
+        passed, tried = (np.log(np.maximum(part, TINY)) for part in (base + c * rho, one_minus_rho + n * rho))
+        return np.asarray(np.exp(np.minimum(log_rising(passed, k, positive) - log_rising(tried, k, positive), 0)))
     out = np.ones(np.broadcast_shapes(base.shape, rho.shape))
     for j in range(k):
         out *= (base + (c + j) * rho) / (one_minus_rho + (n + j) * rho)

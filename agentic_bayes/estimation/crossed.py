@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from agentic_bayes.estimation.betabinomial import mean_power
+from agentic_bayes.estimation.betabinomial import LONGEST_PRODUCT, TINY, log_rising, mean_power
 from agentic_bayes.estimation.posterior import (
     STATISTICS,
     Array,
@@ -97,9 +97,7 @@ class CrossedLikelihood:
         for a, (c, n) in enumerate(self.pairs):
             mu, nu = expit_pair(theta[:, a, None] + sigma[:, None] * DELTA)
             r, q = rho[:, a, None], one_minus_rho[:, a, None]
-            success = _running(mu * q, r, int(c.max(initial=0)))
-            failure = _running(nu * q, r, int((n - c).max(initial=0)))
-            total = _running(q, r, int(n.max(initial=0)))
+            success, failure, total = _rising(mu * q, r, c), _rising(nu * q, r, n - c), _rising(q, r, n)
             tables.append(
                 np.stack([success[ci] + failure[ni - ci] - total[ni] for ci, ni in zip(c, n, strict=True)], 1)
             )
@@ -133,11 +131,19 @@ class CrossedLikelihood:
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _running(base: Array, rho: Array, most: int) -> list[Array]:
-    """Σ_{j<m} log(base + jρ) for m = 0, …, most."""
-    sums = [np.zeros(np.broadcast_shapes(base.shape, rho.shape))]
+def _rising(base: Array, rho: Array, lengths: Array) -> dict[int, Array]:
+    """Σ_{j<m} log(base + jρ) for every m in `lengths`."""
+    wanted = set(lengths.tolist())
+    most = max(wanted, default=0)
+    if most > LONGEST_PRODUCT:
+        log_base, positive = np.log(np.maximum(base, TINY)), np.maximum(rho, TINY)
+        return {m: log_rising(log_base, m, positive) for m in wanted}
+    running = np.zeros(np.broadcast_shapes(base.shape, rho.shape))
+    sums = {0: running}
     for j in range(most):
-        sums.append(sums[-1] + np.log(base + j * rho))
+        running = running + np.log(base + j * rho)
+        if j + 1 in wanted:
+            sums[j + 1] = running
     return sums
 
 

@@ -259,7 +259,8 @@ class Estimate:
         if agent is None:
             if len(self.agents) == 1:
                 return 0
-            raise InvalidArgument(f"say which agent: {', '.join(map(repr, self.agents))}")
+            names = ", ".join(map(repr, self.agents))
+            raise InvalidArgument(f"say which agent, such as agent={self.agents[0]!r}: there are {names}")
         if agent not in self.agents:
             raise UnknownName("agent", agent, self.agents)
         return self.agents.index(agent)

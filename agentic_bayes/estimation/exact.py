@@ -105,7 +105,7 @@ class ExactPosterior:
         for c, n, size in zip(*(part.tolist() for part in self.counts.groups(agent)), strict=True):
             first, second = (self._power(grid, metric, c, n, power) for power in (k, 2 * k))
             centre += size * first
-            within += size * (second - first**2)
+            within += size * np.maximum(second - first**2, 0)  # rounding may take it below
         total = int(self.counts.scored[agent].sum())
         centre /= total
         mean = float(np.sum(grid.weights * centre))
@@ -324,6 +324,8 @@ class _Distribution:
     def quantile(self, q: Array) -> Array:
         """Inverse of `cdf`, by the Illinois method from a bracket on a coarse table."""
         y = self.values.min() + np.ptp(self.values) * np.linspace(0, 1, 33)
+        # values at nodes, too: those of p^50 may crowd at a scale far below the spacing of the others
+        y = np.union1d(y, self.values[:: 4 * REFINE, :: max(self.values.shape[1] // 4, 1)])
         table = self.cdf(y)
         place = np.clip(np.searchsorted(table, q), 1, y.size - 1)
         low, high = y[place - 1], y[place]
@@ -335,7 +337,7 @@ class _Distribution:
             # now and then halve the bracket, so that a flat stretch cannot stall it
             point = (low + high) / 2 if step % 8 == 7 else np.clip(secant, low, high)
             error = self.cdf(point) - q
-            if np.all((np.abs(error) < 1e-13) | (high - low <= 1e-15)):
+            if np.all((np.abs(error) < 1e-13) | (high - low <= 1e-15 * high)):
                 return np.asarray(point)
             left = error < 0
             # an end that stays for the second time counts for half (Illinois)

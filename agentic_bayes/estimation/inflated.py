@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 
 from agentic_bayes.estimation.agent_grid import AgentGrid, InflatedAxis
-from agentic_bayes.estimation.betabinomial import log_likelihood_table
+from agentic_bayes.estimation.betabinomial import LONGEST_PRODUCT, log_likelihood_table, log_rising
 from agentic_bayes.estimation.exact import ExactPosterior, draw_theta
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, LARGE_GROUP, Array, Estimand, apply_metric
 from agentic_bayes.formatting import Metric
@@ -161,6 +161,9 @@ class InflatedPosterior(ExactPosterior):
 def _log_pmf(c: int, n: int, log_mu: Array, log_nu: Array, rho: Array) -> Array:
     """Log probability of c = 0 or c = n of n under the Beta-Binomial, elementwise."""
     log_share = log_mu if c == n else log_nu
+    if n > LONGEST_PRODUCT:
+        rest = np.log1p(-rho)
+        return log_rising(log_share + rest, n, rho) - log_rising(rest, n, rho)
     out = np.zeros(rho.shape)
     for j in range(n):
         out += np.log(np.exp(log_share) * (1 - rho) + j * rho) - np.log1p((j - 1) * rho)

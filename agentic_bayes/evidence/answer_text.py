@@ -11,17 +11,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from agentic_bayes.evidence.numerals import plain_number, read_number, shifted
+from agentic_bayes.evidence.numerals import plain_number, read_number, read_words, shifted
 from agentic_bayes.evidence.vocabulary import (
     CONTRACTED,
     CONTRACTION_TAILS,
     CURRENCY_SYMBOLS,
     DEGREE_SCALES,
+    LINKING_CHARACTERS,
     LINKING_WORDS,
+    MONEY_POWERS,
     NEGATING_CHARACTERS,
     NEGATIONS,
     NUMBER_WORDS,
     POWERS_OF_TEN,
+    TENS,
     UNIT_PREFIXES,
     UNITS,
     Meanings,
@@ -54,16 +57,21 @@ _LOOKALIKES = str.maketrans(
 # NFKC alone would turn 10² into 102, and 2½ into 21/2.
 _RAISED = re.compile("(?<=\\d)(?=[\u2070\u00b9\u00b2\u00b3\u2074-\u207b])")
 _VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215f\u2189])")
+_SCHEME = re.compile(r"\bhttps?://(?:www\.)?")
 _US_DOLLAR = re.compile(r"\bus ?\$ ?")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 _DIGITS = re.compile(r"\d", re.ASCII)
 _WITH_LETTERS = re.compile(r"(\d[\d.,'_]*)(-?)([^\d.,'_-].*)", re.ASCII | re.DOTALL)
 _TIME_OF_DAY = re.compile(r"(\d[\d:.]*)([ap])\.?m", re.ASCII)
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.ASCII)
+_RELEASE = re.compile(r"v(\d+(?:\.\d+)+)", re.ASCII)
 _THREE_DIGITS = re.compile(r"\d{3}(?:[.,]\d+)?", re.ASCII)
 
 _CLAUSE_ENDS = frozenset('.,;:!?()[]{}"…。、！？，；：।؟')
 _REACH = 5
+_NUMERALS = frozenset({*NUMBER_WORDS, *TENS, "one", "and", *(word for word in POWERS_OF_TEN if len(word) > 2)})
+_LONGEST_NUMBER = 24  # words
 
 
 class Token(NamedTuple):
@@ -114,7 +122,7 @@ def normalise(text: str) -> str:
     """NFKC, case-folded, with one form for minus signs and quotes, ASCII digits, no invisible characters."""
     text = _VULGAR.sub(" ", _RAISED.sub("^", _INVISIBLE.sub("", text)))
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.translate(_LOOKALIKES)).casefold())
-    text = _US_DOLLAR.sub("usd ", text.translate(_LOOKALIKES))
+    text = _SCHEME.sub("", _US_DOLLAR.sub("usd ", text.translate(_LOOKALIKES)))
     if not text.isascii():
         text = re.sub(r"\d", lambda digit: str(unicodedata.decimal(digit[0])), text)
     return text
@@ -175,14 +183,20 @@ class _Reader:
             if body.startswith(prefix) and body[len(prefix) :][:1].isdigit():
                 body, currency = body[len(prefix) :], currency or UNITS[prefix]
         body = self._with_space_groups(body)
+        if release := _RELEASE.fullmatch(body):
+            body = release[1]
         number = read_number(body)
         if number is not None:
             return [self._measured(number, sign, currency)]
+        if ordinal := _ORDINAL.fullmatch(body):
+            return [Token("number", plain_number(ordinal[1]))]
         if time := _TIME_OF_DAY.fullmatch(body):
             number, units = read_number(time[1]), UNITS[f"{time[2]}m"]
             return [Token("code", time[1], units) if number is None else Token("number", number, units)]
         if (glued := _WITH_LETTERS.fullmatch(body)) and (number := read_number(glued[1])) is not None:
             units, power = UNITS.get(glued[3], frozenset()), POWERS_OF_TEN.get(glued[3], 0)
+            if currency and glued[3] in MONEY_POWERS:
+                units, power = currency, MONEY_POWERS[glued[3]]
             if units or power:
                 return [self._measured(number, sign, units or currency, power)]
             if glued[2] and glued[3].isalpha() and len(glued[3]) > 2:  # 5-star
@@ -200,6 +214,10 @@ class _Reader:
     def _words(self, chunk: str) -> list[Token]:
         if chunk in UNITS and "/" in chunk:
             return [Token("word", chunk)]
+        if number := self._number_in_words():
+            return [number]
+        if name := self._name_with_sign(chunk):
+            return [Token("word", name)]
         found: list[Token] = []
         for part in re.split(r"[.:/_-]", chunk):
             head, *tails = part.split("'")
@@ -209,8 +227,6 @@ class _Reader:
                 found.append(Token("word", "not"))
             elif head == "cannot":
                 found += [Token("word", "can"), Token("word", "not")]
-            elif head in NUMBER_WORDS and len(part) == len(chunk) and not self._counts_on(head):
-                found.append(self._measured(str(NUMBER_WORDS[head]), "", frozenset()))
             else:
                 found += [
                     Token("word", _stem(word))
@@ -219,9 +235,36 @@ class _Reader:
                 ]
         return [token for token in found if token.text]
 
-    def _counts_on(self, word: str) -> bool:
-        """Whether "twenty" is the beginning of a longer number word."""
-        return word == "twenty" and (self._peek() == "one" or self._peek() in NUMBER_WORDS)
+    def _number_in_words(self) -> Token | None:
+        """The number whose first word is the chunk just read (twenty-one, two hundred and five)."""
+        words: list[str] = []
+        ends: dict[int, int] = {}  # number of words → lexemes read
+        for ahead in range(-1, _LONGEST_NUMBER):
+            lexeme = self._peek(ahead) if ahead >= 0 else self.lexemes[self.at - 1].text
+            parts = lexeme.split("-")
+            if not all(part in _NUMERALS for part in parts):
+                break
+            words += parts
+            ends[len(words)] = ahead + 1
+        value, used = read_words(words)
+        if used not in ends:
+            return None
+        sign = self._before(self.at - 1)[1]
+        self.at += ends[used]
+        return self._measured(str(value), sign, frozenset())
+
+    def _name_with_sign(self, chunk: str) -> str:
+        """A letter and the sign that ends its name (A-, C#), or a name with ++; otherwise nothing."""
+        name, place = chunk, self.at
+        while place < len(self.lexemes) and self.lexemes[place].start == self.lexemes[place - 1].end:
+            if self.lexemes[place].text not in ("+", "-", "#"):
+                break
+            name, place = name + self.lexemes[place].text, place + 1
+        end = self.lexemes[place - 1].end
+        if name == chunk or self.text[end : end + 1].isalnum() or (len(chunk) > 1 and name != f"{chunk}++"):
+            return ""
+        self.at = place
+        return name
 
     def _after_bare_point(self, place: int) -> bool:
         """Whether the lexeme at this place is the fraction of a number written as .5"""
@@ -276,6 +319,8 @@ class _Reader:
     def _belongs_to_next(self, word: str) -> bool:
         """Whether the lexeme just read is the currency or the sign of the number that follows (USD 36, minus 5)."""
         number = self._peek(1) if self._peek() in CURRENCY_SYMBOLS else self._peek()
+        if self._is_word_sign(self.at - 1) and number.partition("-")[0] in _NUMERALS - {"and", "one"}:
+            return True
         if not number[:1].isdigit():
             return False
         return word in UNIT_PREFIXES or self._is_word_sign(self.at - 1)
@@ -351,7 +396,9 @@ def _negations(found: Iterator[Token]) -> Iterator[Token]:
             since, after_character = _REACH + 1, False
         negated = since <= _REACH or (token.kind == "character" and after_character)
         yield token._replace(negated=True) if negated else token
-        after_character = token.kind == "character" and (token.text in NEGATING_CHARACTERS)
+        after_character = token.kind == "character" and (
+            token.text in NEGATING_CHARACTERS or (after_character and token.text in LINKING_CHARACTERS)
+        )
         if token.kind == "word" and token.text in NEGATIONS:
             since = 1
         elif token.kind == "word" and token.text in LINKING_WORDS:

@@ -93,7 +93,7 @@ def assess(
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="assess") as thread:
         try:
             # a thread has an event loop of its own, also where the caller is inside a running one
-            thread.submit(context.run, lambda: anyio.run(run.work)).result()
+            thread.submit(context.run, lambda: asyncio.run(run.work())).result()
         except KeyboardInterrupt:
             run.interrupt()
     return run.result()
@@ -178,7 +178,9 @@ class _Run:
         except KeyboardInterrupt:
             self._stopped = "interrupted"
             group.cancel_scope.cancel()
-        except (Exception, SystemExit) as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
             self._failure = error
 
     async def _grade(self, conversation: Conversation, position: int, turn: Turn) -> None:
@@ -233,6 +235,11 @@ async def _ask(grader: Grader, conversation: Conversation, position: int) -> Gra
         grade: object = grader.grade(conversation, position)
         if inspect.isawaitable(grade):
             grade = await grade
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise  # the run is cancelled
+        return _failed(error)  # the grader's own call was
     except Exception as error:
         return _failed(error)
     if isinstance(grade, Unscored) and grade.reason.startswith(AGENT_ERROR):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import importlib.resources
 import json
-import math
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -116,6 +116,8 @@ class LLMJudge:
         _check_seconds("backoff", backoff, zero=True)
         if timeout is not None:
             _check_seconds("timeout", timeout, zero=False)
+        if sleep is not None and not callable(sleep):
+            raise InvalidArgument(f"sleep must be callable, got {short(sleep)}")
         self._model = model
         self._structured = _structured(model) if use_structured_output else None
         self._system = Template(_prompt("judge_system")).substitute(rubric=(rubric or _prompt("judge_rubric")).strip())
@@ -228,8 +230,9 @@ def _is_stale(error: BaseException | None) -> bool:
 
 
 def _check_seconds(name: str, value: object, *, zero: bool) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or value < 0 or (value == 0 and not zero):  # type: ignore[operator]
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    # whole numbers beyond the largest float are left out, as infinity and NaN are
+    if not number or not 0 <= value <= sys.float_info.max or (value == 0 and not zero):  # type: ignore[operator]
         raise InvalidArgument(f"{name} must be a number of seconds {'≥' if zero else '>'} 0, got {value!r}")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 from agentic_bayes.errors import InvalidArgument
@@ -32,10 +32,11 @@ class Score:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        number = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
-        if not number or not math.isfinite(self.value) or not 0 <= self.value <= 1:
-            raise InvalidArgument(f"a score must be a number in [0, 1], got {self.value!r}")
-        object.__setattr__(self, "value", float(self.value))
+        # NumPy's numbers are Real, too
+        value: Any = self.value
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+            raise InvalidArgument(f"a score must be a number in [0, 1], got {value!r}")
+        object.__setattr__(self, "value", float(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,10 @@ __all__ = [
     "CONTRACTION_TAILS",
     "CURRENCY_SYMBOLS",
     "DEGREE_SCALES",
+    "LINKING_CHARACTERS",
     "LINKING_WORDS",
+    "MONEY_POWERS",
+    "MONTHS",
     "NEGATING_CHARACTERS",
     "NEGATIONS",
     "NO_WORDS",
@@ -18,6 +21,7 @@ __all__ = [
     "PRONOUNS",
     "STATUS_WORDS",
     "STOP_WORDS",
+    "TENS",
     "UNITS",
     "UNIT_PREFIXES",
     "YES_WORDS",
@@ -121,12 +125,19 @@ UNITS: dict[str, Meanings] = {
 # Written before a number without a space ("USD36").
 UNIT_PREFIXES = ("usd", "eur", "gbp", "jpy", "cny", "inr", "chf", "cad", "aud")
 
-POWERS_OF_TEN = {"k": 3, "thousand": 3, "mn": 6, "million": 6, "bn": 9, "billion": 9, "trillion": 12}
+POWERS_OF_TEN = {"hundred": 2, "k": 3, "thousand": 3, "mn": 6, "million": 6, "bn": 9, "billion": 9, "trillion": 12}
+# Read so only beside a currency: "2m" alone may be metres.
+MONEY_POWERS = {"m": 6, "b": 9}
 
 
 def _words(*lines: str) -> tuple[str, ...]:
     return tuple(word for line in lines for word in line.split())
 
+
+TENS = {
+    word: 10 * value
+    for value, word in enumerate(_words("twenty thirty forty fifty sixty seventy eighty ninety"), start=2)
+}
 
 # "one" is left out: in running text it is a pronoun more often than a number.
 NUMBER_WORDS = {
@@ -134,7 +145,7 @@ NUMBER_WORDS = {
     for value, word in enumerate(
         _words(
             "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen",
-            "fifteen sixteen seventeen eighteen nineteen twenty",
+            "fifteen sixteen seventeen eighteen nineteen",
         )
     )
     if word != "one"
@@ -143,16 +154,25 @@ NUMBER_WORDS = {
 NEGATIONS = frozenset(
     _words(
         "not no never neither nor without non instead except",
-        "nicht kein keine pas não nunca jamais",
+        "nicht kein keine pas não nunca jamais non niet geen inte ikke nie не нет",
     )
 )
 NEGATING_CHARACTERS = frozenset("不没沒未非无無")
+LINKING_CHARACTERS = frozenset("是为為在")
+
+MONTHS = {
+    spelling: number
+    for number, name in enumerate(
+        _words("january february march april may june july august september october november december"), start=1
+    )
+    for spelling in (name, name[:3], *(["sept"] if number == 9 else []))
+}
 
 # They may stand between a negation and what it negates.
 LINKING_WORDS = frozenset(
     _words(
         "a an the to of by in fact be been being is equal exactly currently actually really quite precisely",
-        "yet any longer at all on for from with as my your our this that es est ist ein eine un une",
+        "yet any longer at all on for from with as my your our this that es est ist ein eine un une è é",
     )
 )
 

@@ -118,7 +118,7 @@ class Interaction(Record):
 
     qa_id: Identifier
     query: Text
-    assistant: Text | None
+    assistant: Text | None = None
     ground_truth_assistant: Text | None = None
     agentic: ToolUse | None = None
     ground_truth_agentic: ExpectedTools | None = None

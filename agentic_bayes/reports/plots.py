@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import EvidenceError, InvalidArgument, check_choice
+from agentic_bayes.errors import EvidenceError, InvalidArgument, check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.exact import ExactPosterior
-from agentic_bayes.estimation.posterior import Estimand, interval_of_draws
+from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name, plural
 
@@ -27,6 +27,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 GREY = "#666666"
 DIMENSIONS = ("selection", "parameters", "sequence", "utilization")
 HATCHES = ("", "//", "..", "xx")
+MOST_KS = 30  # on the axis of curves
 MOST_GROUPS = 20  # of bars; more would be too narrow to tell apart
 LONGEST_LABEL = 28  # characters of a line under the bars
 TEXT, TITLE = 11, 13  # points, to be read when projected
@@ -160,6 +161,7 @@ def plot_posterior(
     EstimateError, UnknownName, InvalidArgument
         As `Estimate.metric_draws`, or if `ref_val` or `rope` is not valid.
     """
+    check_type("est", est, Estimate, "estimate() makes one")
     if ref_val is not None:
         ref_val = numerics.check_probability(ref_val, "ref_val")
     if rope is not None:
@@ -174,15 +176,15 @@ def plot_posterior(
     for i, (agent, draws) in enumerate(drawn.items()):
         colour = COLOURS[i % len(COLOURS)]
         x, y = curves[agent]
-        lower, upper = interval_of_draws(draws, est.settings.ci_prob, est.settings.ci_kind)
-        text = f"{agent}: {format_number(float(draws.mean()))} {format_interval(lower, upper)}"
+        stats = est.posterior.aggregate(est.agent_index(agent), estimand, metric, k)  # the numbers of `summary`
+        text = f"{agent}: {format_number(stats.mean)} {format_interval(stats.lower, stats.upper)}"
         if ref_val is not None:
             text += f", P(> {ref_val:g}) = {format_number(float(np.mean(draws > ref_val)))}"
         ax.plot(x, y, color=colour, linewidth=2, label=text)
         ax.fill_between(x, y, color=colour, alpha=0.15, linewidth=0)
         height = -top * 0.05 * (i + 1)  # intervals hang below the densities, one line each
-        ax.plot([lower, upper], [height, height], color=colour, linewidth=4, solid_capstyle="butt")
-        ax.plot(draws.mean(), height, "o", color=colour, markersize=7, markeredgecolor="white")
+        ax.plot([stats.lower, stats.upper], [height, height], color=colour, linewidth=4, solid_capstyle="butt")
+        ax.plot(stats.mean, height, "o", color=colour, markersize=7, markeredgecolor="white")
     if ref_val is not None:
         ax.axvline(ref_val, color=GREY, linestyle="--", linewidth=1.5, label=f"reference {ref_val:g}")
     _quiet(ax)
@@ -198,6 +200,14 @@ def plot_posterior(
 def _interval_words(est: Estimate) -> str:
     kind = "equal-tailed" if est.settings.ci_kind == "eti" else "highest-density"
     return f"{est.settings.ci_prob * 100:.4g} % {kind} interval"
+
+
+def _curve_ks(asked: Sequence[int]) -> Sequence[int]:
+    """Every k up to the largest that was asked for, and at least 5; where that is far away, some on the way."""
+    last = max(5, *asked)
+    if last <= MOST_KS:
+        return range(1, last + 1)
+    return sorted({*asked, *np.geomspace(1, last, MOST_KS).round().astype(int).tolist()})
 
 
 def plot_pass_curves(
@@ -232,11 +242,12 @@ def plot_pass_curves(
     UnknownName, InvalidArgument
         If an argument is not valid.
     """
+    check_type("est", est, Estimate, "estimate() makes one")
     check_choice("estimand", estimand, ("population", "tasks"))
     if estimand not in est.posterior.estimands:
         estimand = "tasks"
     name = est.agents[est.agent_index(agent)]
-    wide = est.with_k(range(1, max(5, max(est.settings.k)) + 1) if k is None else k)
+    wide = est.with_k(_curve_ks(est.settings.k) if k is None else k)
     ks = wide.settings.k
     frame = wide.summary(tasks=False)
     frame = frame[(frame["agent"] == name) & (frame["estimand"] == estimand)]
@@ -291,6 +302,7 @@ def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None 
     EvidenceError
         If no interaction has a tool verdict.
     """
+    check_type("evidence", evidence, Evidence, "assess() makes one")
     frame = evidence.to_pandas()
     if agent is not None:
         check_choice("agent", agent, dict.fromkeys(frame["agent"]))

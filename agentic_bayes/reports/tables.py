@@ -133,8 +133,9 @@ def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: A
     notes = [
         f"{plural(int(est.counts.attempted[index].sum()), 'task')}, {plural(trials, 'scored trial')}, "
         f"{unscored} unscored{crashes}; unit {est.outcomes.attrs['unit']}, indicator {_indicator(est)}; "
-        f"{est.settings.ci_prob * 100:.4g} % intervals ({est.settings.ci_kind}; baseline: confidence)"
+        f"{_interval_words(est)}"
     ]
+    notes += _crash_notes(est, index)
     if left_out:
         notes.append(f"{plural(left_out, 'conversation')} of all agents without any tool verdict left out")
     notes += _footnotes([own, plain], est.settings.k)
@@ -143,10 +144,33 @@ def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: A
     return Table(f"{agent}, {ESTIMANDS[estimand]} ({estimand})", tuple(header), tuple(rows), tuple(notes))
 
 
+def _interval_words(est: Estimate) -> str:
+    prob = f"{est.settings.ci_prob * 100:.4g} %"
+    if est.settings.method == "frequentist":
+        return f"{prob} confidence intervals"
+    kind = "equal-tailed" if est.settings.ci_kind == "eti" else "highest-density"
+    return f"posterior mean with {prob} credible interval ({kind}), the others with {prob} confidence intervals"
+
+
+def _crash_notes(est: Estimate, index: int) -> list[str]:
+    """What was made of crashed agents, where that was asked for."""
+    outcomes = est.outcomes
+    if outcomes.attrs.get("errors") == "fail":
+        return ["a crashed agent counts as a failure"]
+    errored = int(outcomes["errored"][index].sum())
+    if outcomes.attrs.get("errors") != "bounds" or not errored:
+        return []
+    successes, trials = int(est.counts.successes[index].sum()), int(est.counts.trials[index].sum()) + errored
+    low, high = format_number(successes / trials), format_number((successes + errored) / trials)
+    return [f"share of right trials if all {plural(errored, 'agent error')} had failed or passed: {low} or {high}"]
+
+
 def _cell(frame: Any, metric: str, k: int) -> str:
     row = frame[(frame["metric"] == metric) & (frame["k"] == k)].iloc[0]
     mark = "*" if row["flags"] else ""
-    return f"{format_number(row['mean'])}{mark} {format_interval(row['lower'], row['upper'])}"
+    interval = format_interval(row["lower"], row["upper"])
+    mean = format_number(row["mean"])
+    return f"{mean}{mark}" if mean == interval else f"{mean}{mark} {interval}"  # one dash where there is neither
 
 
 def _indicator(est: Estimate) -> str:

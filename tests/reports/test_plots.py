@@ -103,7 +103,9 @@ class TestPlotPosterior:
         assert legend[-1] == "reference 0.7"
         for agent, label in zip(("v1", "v2"), legend[1:3], strict=True):
             draws = two.metric_draws(agent, metric="pass_pow_k", k=3)
-            assert label.startswith(f"{agent}: {draws.mean():.3f} [")
+            frame = two.summary(tasks=False).query("agent == @agent and estimand == 'population' and k == 3")
+            row = frame[frame["metric"] == "pass_pow_k"].iloc[0]
+            assert label.startswith(f"{agent}: {row['mean']:.3f} [{row['lower']:.3f}, {row['upper']:.3f}]")
             assert f"P(> 0.7) = {np.mean(draws > 0.7):.3f}" in label or "P(> 0.7) = <0.001" in label
         assert ax.get_title() == "Posterior of pass^3 (hierarchical, 95 % equal-tailed interval)"
         assert ax.get_xlabel() == "pass^3: probability on a new task of this kind"
@@ -241,7 +243,7 @@ class TestPlotPassCurves:
             ({"k": (0, 1)}, "k must be an integer ≥ 1, got 0"),
             ({"k": ()}, "k must hold at least one integer ≥ 1"),
             ({"agent": "v9"}, "unknown agent 'v9'"),
-            ({"agent": None}, "say which agent: 'v1', 'v2'"),
+            ({"agent": None}, "say which agent, such as agent='v1': there are 'v1', 'v2'"),
         ],
     )
     def test_wrong_arguments(self, change, message):

@@ -1,5 +1,6 @@
 """Tables for people: every number with its denominator, and what makes it doubtful below it."""
 
+import numpy as np
 import pytest
 from fits import ENGINES, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit_two
 
@@ -45,8 +46,8 @@ class TestEstimateTables:
         """The first note counts tasks, scored and unscored trials, and names unit, indicator and interval."""
         table = estimate_tables(fit_two(ENGINES[0]))[0]
         assert table.notes[0] == (
-            "11 tasks, 39 scored trials, 3 unscored; unit conversation, indicator correct; "
-            "95 % intervals (eti; baseline: confidence)"
+            "11 tasks, 39 scored trials, 3 unscored; unit conversation, indicator correct; posterior mean with 95 % "
+            "credible interval (equal-tailed), the others with 95 % confidence intervals"
         )
 
     def test_indicator_with_its_threshold(self):
@@ -86,8 +87,18 @@ class TestEstimateTables:
         assert "*" in cell(table, "pass^9", "hierarchical")
         assert "*" not in cell(table, "pass^3", "hierarchical")
         assert "* extrapolated (k = 9): k exceeds every number of trials: the model extrapolates" in table.notes
-        assert cell(table, "pass^9", "unbiased") == "– –"
+        assert cell(table, "pass^9", "unbiased") == "–"
         assert any(note.startswith("no task has 9 trials") for note in table.notes)
+
+    def test_what_was_made_of_crashes_is_said(self):
+        """Crashes counted as failures are named as such; bounds give the share of right trials either way."""
+        made = counts({"a": [(3, 4, 2), (1, 4)]}, errors="bounds").assign(
+            errored=(("agent", "task"), np.array([[2, 0]]))
+        )
+        (_, tasks) = estimate_tables(estimate(made))
+        assert "share of right trials if all 2 agent errors had failed or passed: 0.400 or 0.600" in tasks.notes
+        (_, tasks) = estimate_tables(estimate(made.assign_attrs(errors="fail")))
+        assert "a crashed agent counts as a failure" in tasks.notes
 
     def test_the_plug_in_column_extrapolates_too(self):
         """A frequentist table stars and explains the plug-in value beyond the trials that were made."""
