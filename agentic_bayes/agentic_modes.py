@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 from agentic_bayes.errors import InvalidArgument
@@ -69,7 +70,7 @@ class BayesianMode:
         for name in ("dirichlet_prior", "beta_prior_a", "beta_prior_b"):
             value = getattr(self, name)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not math.isfinite(value) or value <= 0:
+            if not number or not 0 < value <= sys.float_info.max:  # also refuses whole numbers beyond the largest float
                 raise InvalidArgument(f"{name} must be a number > 0, got {value!r}")
         if self.rng_seed is not None and (isinstance(self.rng_seed, bool) or not isinstance(self.rng_seed, int)):
             raise InvalidArgument(f"rng_seed must be an integer or None, got {self.rng_seed!r}")

@@ -28,6 +28,7 @@ TRUE = frozenset({"1", "1.0", "true"})
 FALSE = frozenset({"0", "0.0", "false"})
 BLANK = frozenset({"", "nan", "na", "none", "null"})
 SHOWN = 20
+QUOTED = re.compile(r'"[^"]*("|$)')
 WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.0*)?")
 
 Columns = Mapping[str, Sequence[Any]]
@@ -240,7 +241,7 @@ def _read_csv(stream: Any, source: str, *, tab: bool) -> Columns:
     head = next(lines, "")
     if "\0" in head or head.lstrip()[:1] in ("{", "["):
         raise OutcomesError(f"{source}: not a CSV or TSV table (JSONL is read from files named .jsonl)")
-    delimiter = "\t" if tab else max(",\t;", key=head.count)
+    delimiter = "\t" if tab else max(",\t;", key=QUOTED.sub("", head).count)
     rows = csv.reader(itertools.chain([head], lines), delimiter=delimiter, strict=True)
     try:
         header = [name.strip() for name in next(rows, [])]

@@ -424,6 +424,7 @@ def test_an_unknown_argument_is_an_unknown_name():
         ({"ci_level": 1.0}, r"ci_level must be a number strictly between 0 and 1, got 1\.0"),
         ({"beta_prior_a": 0}, r"beta_prior_a must be a number > 0, got 0"),
         ({"beta_prior_b": -1.0}, r"beta_prior_b must be a number > 0, got -1\.0"),
+        ({"beta_prior_a": 10**400}, r"beta_prior_a must be a number > 0, got 1000"),
         ({"beta_prior_b": float("inf")}, r"beta_prior_b must be a number > 0, got inf"),
         ({"dirichlet_prior": "1"}, r"dirichlet_prior must be a number > 0, got '1'"),
         ({"mc_samples": 0}, r"mc_samples must be an integer ≥ 1, got 0"),

@@ -1,5 +1,6 @@
 """The command line: what it prints, what it writes, and how it refuses."""
 
+import errno
 import json
 import math
 import os
@@ -171,6 +172,8 @@ REFUSED = [
     (("--columns", "agnet=model"), "--columns must be like agent=model,task=id"),
     (("--columns", "task=id"), "no column 'id'"),
     (("-o", "table.csv"), "--output must be a folder, table.csv is a file"),
+    (("-o", "table.csv/out"), "--output must be in a folder that can be written to, "),
+    (("--k", "1000001"), "k must be at most 1,000,000, got 1,000,001"),
 ]
 
 
@@ -280,6 +283,35 @@ def test_evidence_is_not_judged_before_its_place_is_known(run, files, monkeypatc
     """A place where nothing can be written is refused before anything is judged."""
     monkeypatch.setattr(cli, "_assess", lambda *_, **__: pytest.fail("judged"))
     assert_refused(run("assess", *files, "-o", output), "--output must be a file in a folder that exists")
+
+
+def test_a_pipe_is_neither_read_twice_nor_replaced(run, files, tmp_path):
+    """What is not a file is refused at once as outcomes and as a place for evidence."""
+    os.mkfifo(tmp_path / "pipe")
+    assert_refused(run("estimate", "pipe"), "pipe: must be a file, is a pipe or a device")
+    assert_refused(run("assess", *files, "-o", "pipe"), "--output must be a file in a folder that exists, got pipe")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused_before_any_work(run, files, table, tmp_path, monkeypatch):
+    """Nothing is judged or fitted for results that have no place."""
+    monkeypatch.setattr(os, "access", lambda folder, mode: Path(folder).name != "closed")
+    monkeypatch.setattr(cli, "_assess", None)
+    monkeypatch.setattr(cli, "_estimate", None)
+    (tmp_path / "closed").mkdir()
+    for command in (("assess", *files, "-o", "closed/e.jsonl"), ("estimate", table, "-o", "closed/results/today")):
+        assert_refused(run(*command), "--output must be in a folder that can be written to, ")
+
+
+def test_a_full_disk_stops_the_run_with_one_message(run, table, monkeypatch):
+    """Output that cannot be written is no error in the input and no crash of the program."""
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cli, "show", full)
+    done = run("estimate", table, *FAST)
+    assert (done.code, done.err) == (1, "stopped: No space left on device\n")
 
 
 def test_evidence_never_replaces_conversations(run, files):

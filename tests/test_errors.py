@@ -1,6 +1,7 @@
 """Errors say what is wrong, subclass the nearest builtin and survive a trip between processes."""
 
 import inspect
+import os
 import pickle
 import re
 
@@ -15,6 +16,8 @@ from agentic_bayes.errors import (
     RecordsError,
     UnknownName,
     check_choice,
+    check_replaceable,
+    check_type,
     did_you_mean,
     no_such_file,
 )
@@ -90,6 +93,24 @@ def test_a_missing_file_names_its_neighbour(tmp_path):
     assert no_such_file(tmp_path / "xyz").endswith("xyz: no such file")
     assert no_such_file(tmp_path / "nowhere" / "x.csv").endswith("x.csv: no such file")
     assert no_such_file(tmp_path) == f"{tmp_path}: must be a file, is a folder"
+
+
+def test_only_a_file_is_replaced_by_a_file(tmp_path):
+    """A new name and a file may be written to; a folder, a pipe or a device is left alone."""
+    (tmp_path / "results.csv").write_text("")
+    os.mkfifo(tmp_path / "pipe")
+    for fine in ("results.csv", "new.csv"):
+        check_replaceable(tmp_path / fine)
+    for place, message in ((tmp_path, "is a folder"), (tmp_path / "pipe", "is a pipe or a device")):
+        with pytest.raises(InvalidArgument, match=re.escape(f"{place}: must be a file, {message}")):
+            check_replaceable(place)
+
+
+def test_an_argument_of_another_type_is_named():
+    """The message says what is wanted, where it comes from and what came."""
+    check_type("outcome", 5, int, "counting gives one")
+    with pytest.raises(InvalidArgument, match=r"^outcome must be an int \(counting gives one\), got str$"):
+        check_type("outcome", "5", int, "counting gives one")
 
 
 def test_a_problem_says_where_it_is():

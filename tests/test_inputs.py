@@ -87,12 +87,14 @@ def test_anything_else_is_a_table(tmp_path, name, content):
     assert read_outcomes(path).identical(outcomes_from_table(path))
 
 
-@pytest.mark.parametrize("form", ["jsonl", "jsonl.gz", "array", "indented", "long"])
+@pytest.mark.parametrize("form", ["jsonl", "jsonl.gz", "array", "indented", "long", "context"])
 def test_conversations_are_not_outcomes_yet(tmp_path, conversations, form):
     """Conversations, in any of their forms, are refused with the command that assesses them."""
     path = tmp_path / {"jsonl.gz": "c.jsonl.gz", "jsonl": "c.jsonl"}.get(form, "c.json")
     if form == "long":
         conversations = [conversation(turn("q", "x" * 3_000_000), context="y" * 100)]
+    if form == "context":
+        conversations = [conversation(turn("q", "x"), context="y" * 200_000)]
     write_conversations(conversations, path)
     if form == "indented":
         path.write_text(json.dumps(json.loads(path.read_text()), indent=2))

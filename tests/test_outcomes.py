@@ -479,6 +479,7 @@ def test_further_variables_and_dimensions_are_kept():
     [
         (by_hand(successes=np.full((2, 3), 3)), "successes must not exceed trials"),
         (by_hand(trials=np.full((2, 3), 2.0)), "'trials' must hold integers, got float64"),
+        (by_hand(trials=np.full((2, 3), 2**63, np.uint64)), r"'trials' must be < 2\^53, got 9223372036854775808"),
         (by_hand(successes=np.ones((2, 3), bool)), "'successes' must hold integers, got bool"),
         (by_hand(successes=np.full((2, 3), -1)), "'successes' must be ≥ 0, got -1"),
         (by_hand(unscored=np.full((2, 3), -2)), "'unscored' must be ≥ 0, got -2"),

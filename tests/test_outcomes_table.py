@@ -80,6 +80,7 @@ JSONL = "".join(json.dumps(row) + "\n" for row in ROWS)
         ("mac.csv", text(ROWS).replace("\n", "\r")),
         ("no_last_newline.csv", text(ROWS).rstrip("\n")),
         ("blank_lines.csv", text(ROWS).replace("\n", "\n\n")),
+        ("spreadsheet.csv", text(ROWS, ";").replace("\n", "\r\n") + ";;;\r\n; ; ;\r\n   \r\n"),
         ("spaces.csv", text(ROWS).replace(",", " , ")),
         ("quoted.csv", text(ROWS).replace("v1", '"v1"')),
         ("t.csv.gz", text(ROWS)),
@@ -163,6 +164,20 @@ def test_what_is_none_of_these(value):
     with pytest.raises(OutcomesError, match="row 2: correct must be 0, 1, true, false or blank, got ") as caught:
         outcomes_from_table(frame)
     assert str(caught.value).endswith(repr(value))
+
+
+def test_a_header_may_hold_delimiters_and_line_breaks(write):
+    """Quoted names of columns are read as quoted cells are."""
+    path = write("t.csv", '"task;\nname","a, b",correct\n"x,\ny",,1\n')
+    ds = outcomes_from_table(path, task="task;\nname")
+    assert ds["task"].values.tolist() == ["x,\ny"]
+
+
+@pytest.mark.parametrize("value", [["a"], {"a": 1}])
+def test_a_label_is_no_list_and_no_object(value):
+    """Only text and numbers name a task."""
+    with pytest.raises(OutcomesError, match=r"row 1: task must be text or a number, got "):
+        outcomes_from_table(pd.DataFrame({"task": [value], "correct": [1]}))
 
 
 def test_labels_stay_as_they_were_written(write):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, assert_never, get_args
 
 import numpy as np
 
-from agentic_bayes import numerics
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, check_choice, no_such_file
 from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation.checks import ModelChecks
@@ -37,7 +36,7 @@ from agentic_bayes.estimation.posterior import (
 from agentic_bayes.estimation.predictive import Statistic
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.estimation.quadrature import GridFit, fit_agents
-from agentic_bayes.estimation.settings import Engine, Method, Settings, check_ks
+from agentic_bayes.estimation.settings import Engine, Method, Settings, check_attempts, check_ks
 from agentic_bayes.estimation.storage import read_groups, write_groups
 from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, html_table, metric_name, plural
 from agentic_bayes.outcomes import allowed_differences, check_outcomes
@@ -306,7 +305,7 @@ class Estimate:
         index = self.agent_index(agent)
         check_choice("metric", metric, METRICS)
         check_choice("estimand", estimand, ("population", "tasks"))
-        numerics.check_k(k)
+        check_attempts(k)
         if estimand not in self.posterior.estimands:
             defined = [name for name in self.posterior.estimands if name != "task"]
             raise EstimateError(
@@ -343,6 +342,7 @@ class Estimate:
             unbiased estimate of the same quantity (estimand ``tasks``).
         """
         index = self.agent_index(agent)
+        check_choice("estimand", estimand, get_args(Estimand))
         most = int(self.counts.trials[index].max(initial=0))
         found = []
         if self.diagnostics is not None and not self.diagnostics.passed:

@@ -76,10 +76,6 @@ class ExactPosterior:
         mu, failures = (grid.mu, c) if metric == "pass_pow_k" else (grid.one_minus_mu, n - c)
         return mean_power(mu, grid.rho.rho, grid.rho.one_minus_rho, failures, n, k)
 
-    def _mean(self, grid: AgentGrid, table: Array, metric: Metric) -> float:
-        tail = float(np.sum(grid.weights * table))
-        return tail if metric == "pass_pow_k" else 1 - tail
-
     def aggregate(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Stats:
         """Statistics of a new task (`population`) or of the mean over the scored tasks (`tasks`)."""
         n_tasks = int(self.counts.scored[agent].sum())
@@ -89,7 +85,7 @@ class ExactPosterior:
             mean, second = (float(np.sum(grid.weights * power)) for power in (table, table**2))
             lower, median, upper = self._population_interval(agent, metric, k)
             sd = float(np.sqrt(max(second - mean**2, 0)))
-            return Stats(mean if metric == "pass_pow_k" else 1 - mean, sd, median, lower, upper, n_tasks)
+            return Stats(float(_of_tail(mean, metric)), sd, median, lower, upper, n_tasks)
         if n_tasks == 0:
             return nothing_scored()
         mean, sd = self._tasks_moments(agent, metric, k)
@@ -110,7 +106,7 @@ class ExactPosterior:
         centre /= total
         mean = float(np.sum(grid.weights * centre))
         variance = float(np.sum(grid.weights * ((centre - mean) ** 2 + within / total**2)))
-        return (mean if metric == "pass_pow_k" else 1 - mean), float(np.sqrt(variance))
+        return float(_of_tail(mean, metric)), float(np.sqrt(variance))
 
     def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
         """Statistics of every task, arrays of shape (tasks,); computed once per distinct (c, n)."""
@@ -122,7 +118,7 @@ class ExactPosterior:
                 for ci, ni in zip(c.tolist(), n.tolist(), strict=True)
             ]
         )
-        mean = moments[:, 0] if metric == "pass_pow_k" else 1 - moments[:, 0]
+        mean = _of_tail(moments[:, 0], metric)
         sd = np.sqrt(np.clip(moments[:, 1] - moments[:, 0] ** 2, 0, None))
         columns = []
         for values in apply_metric(self._pair_draws(agent), metric, k).T:
@@ -263,6 +259,11 @@ class ExactPosterior:
         """Posterior draws of p, shape (chains × draws, tasks)."""
         rng = np.random.default_rng([self.random_seed, 4, agent])
         return rng.beta(*self._given_data(agent, self.counts.successes[agent], self.counts.trials[agent]))
+
+
+def _of_tail(tail: Array | float, metric: Metric) -> Array:
+    """The mean of a metric from that of p^k (pass^k) or (1-p)^k (pass@k); weights sum to 1 up to rounding only."""
+    return np.clip(tail if metric == "pass_pow_k" else 1 - tail, 0, 1)
 
 
 TINY = 1e-300  # Beta parameters that underflow: p is then 0 or 1

@@ -14,10 +14,11 @@ from agentic_bayes.estimation.frequentist import Estimator
 from agentic_bayes.estimation.posterior import CIKind
 from agentic_bayes.estimation.prior import Prior
 
-__all__ = ["Engine", "Method", "Settings", "check_choice", "check_ks"]
+__all__ = ["Engine", "Method", "Settings", "check_attempts", "check_choice", "check_ks"]
 
 Method = Literal["frequentist", "conjugate", "hierarchical", "crossed"]
 Engine = Literal["auto", "quadrature", "importance", "pymc"]
+LARGEST_K = 10**6  # log-gamma differences keep nine digits up to here
 ENGINES: dict[Method, tuple[str, ...]] = {
     "frequentist": (),
     "conjugate": (),
@@ -130,8 +131,22 @@ class Settings:
         return cls(**{**record, "k": tuple(record["k"]), "prior": Prior.from_dict(record["prior"])})
 
 
+def check_attempts(k: object) -> int:
+    """An integer in [1, 10^6].
+
+    Raises
+    ------
+    InvalidArgument
+        If it is anything else.
+    """
+    attempts = numerics.check_k(k)
+    if attempts > LARGEST_K:
+        raise InvalidArgument(f"k must be at most {LARGEST_K:,}, got {attempts:,}")
+    return attempts
+
+
 def check_ks(k: object) -> tuple[int, ...]:
-    """Sorted, distinct integers ≥ 1 from one or several.
+    """Sorted, distinct integers in [1, 10^6] from one or several.
 
     Raises
     ------
@@ -139,8 +154,8 @@ def check_ks(k: object) -> tuple[int, ...]:
         If anything else is among them, or nothing.
     """
     if isinstance(k, str) or not isinstance(k, Iterable):
-        return (numerics.check_k(k),)
-    ks = sorted({numerics.check_k(value) for value in k})
+        return (check_attempts(k),)
+    ks = sorted({check_attempts(value) for value in k})
     if not ks:
         raise InvalidArgument("k must hold at least one integer ≥ 1, got none")
     return tuple(ks)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentic_bayes.evidence.answer_text import Token, normalise, tokens
+from agentic_bayes.evidence.dates import parts, with_months, with_parts
 from agentic_bayes.evidence.overlap import content, found_in, index_of, shared
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.vocabulary import NO_WORDS, PRONOUNS, STOP_WORDS, YES_WORDS
@@ -29,12 +30,13 @@ class ReferenceJudge:
     -----
     Texts are compared as tokens: NFKC and case folding; words without a plural s; numbers by value
     (``1,234.5``, ``1 234.5``, ``1.234,5`` and ``1234.50`` are one number; a decimal comma is read where it
-    can be nothing else; ``seven`` is 7; fractions are not evaluated) together with the unit before or after
-    them (``18°C``, ``18 degrees Celsius``; ``$36``, ``36 dollars``); dates, times and codes
-    (``2024-05-03``, ``10:30``, ``ORD-1042``) as a whole. Two recognised units that differ do not match
-    (nothing is converted); a missing unit does. A token is negated where a negation stands directly before
-    it in its clause ("not 42", "isn't equal to 42"; the commonest negations of some other European
-    languages and of Chinese are known). The rules, of which the first that applies decides:
+    can be nothing else; ``seven`` is 7, ``one hundred and five`` 105, ``3rd`` 3; fractions are not evaluated)
+    together with the unit before or after them (``18°C``, ``18 degrees Celsius``; ``$36``, ``36 dollars``; ``$2M``);
+    dates, times and codes (``2024-05-03``, ``10:30``, ``ORD-1042``) as a whole, where ``May 3, 2024`` is 2024-05-03
+    and ``9 am`` is 9:00 am; a month beside a number counts as a code. Two recognised units that differ do not match
+    (nothing is converted); a missing unit does. A token is negated where a negation stands directly before it in its
+    clause ("not 42", "isn't equal to 42"; the commonest negations of some other European languages and of Chinese
+    are known). The rules, of which the first that applies decides:
 
     1. no reference → `Unscored`; blank answer → 0; the same text or the same tokens → 1.
     2. A reference that opens with yes or no (true, false): an answer with the other polarity → .1. A bare yes
@@ -90,12 +92,12 @@ class ReferenceJudge:
             return Score(0.0, "The answer is blank.")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
-        right, given = tokens(reference), tokens(answer)
+        right, given = with_months(tokens(reference)), with_months(tokens(answer))
         if not right or not given:
             return _compare_signs(normalise(reference), normalise(answer))
         if len(right) == len(given) and all(map(Token.says, right, given)):
             return Score(1.0, "The answer says the same as the reference.")
-        asked = tokens(turn.query)
+        asked = with_months(tokens(turn.query))
         return (
             _by_polarity(right, given, asked)
             or _by_containment(right, given)
@@ -199,7 +201,7 @@ def _by_negation(right: Sequence[Token], given: Sequence[Token]) -> Score | None
 
 
 def _by_numbers(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score | None:
-    in_query, in_answer = index_of(asked), index_of(given)
+    in_query, in_answer = index_of(asked), index_of(with_parts(given))
     required = {
         (token.key, token.units): token
         for token in right
@@ -220,9 +222,12 @@ def _by_numbers(right: Sequence[Token], given: Sequence[Token], asked: Sequence[
 
 
 def _given(token: Token, answer: dict[tuple[str, str], set[Token]]) -> bool:
-    return found_in(token, answer.get(token.key, ())) or (
-        token.key == ("number", "1") and ("word", "one") in answer  # only here can "one" be nothing else
-    )
+    if found_in(token, answer.get(token.key, ())):
+        return True
+    if token.key == ("number", "1") and ("word", "one") in answer:  # only here can "one" be nothing else
+        return True
+    pieces = parts(token)
+    return bool(pieces) and all(found_in(piece, answer.get(piece.key, ())) for piece in pieces)
 
 
 def _by_words(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score:

@@ -34,7 +34,8 @@ class Score:
     def __post_init__(self) -> None:
         # NumPy's numbers are Real, too
         value: Any = self.value
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not number or not 0 <= value <= 1:
             raise InvalidArgument(f"a score must be a number in [0, 1], got {value!r}")
         object.__setattr__(self, "value", float(value))
 

@@ -140,7 +140,7 @@ class TestAgents:
 
     def test_no_agent_is_enough_only_where_there_is_one(self, conjugate):
         """With several agents one must be named; with one it need not be."""
-        with pytest.raises(InvalidArgument, match="say which agent: 'v1', 'v2'"):
+        with pytest.raises(InvalidArgument, match="say which agent, such as agent='v1': there are 'v1', 'v2'"):
             conjugate.metric_draws(None, metric="pass_pow_k", k=1, estimand="tasks")
         alone = estimate(counts({"solo": UNEQUAL}), method="conjugate")
         assert alone.metric_draws(None, metric="pass_pow_k", k=1, estimand="tasks").shape == (4000,)

@@ -372,6 +372,32 @@ def test_system_exit_is_not_a_score():
     assert caught.value.evidence.scored == 2
 
 
+def test_any_ending_of_a_grader_leaves_the_evidence():
+    """An exception that is no error, as test runners raise them, carries what was judged."""
+
+    class Outcome(BaseException):
+        pass
+
+    with pytest.raises(Outcome, match=r"enough") as caught:
+        assess(many(2), judge=Judge(stop_at("a1.0", Outcome("enough"))), concurrency=1)
+    assert caught.value.evidence.scored == 2
+
+
+@pytest.mark.parametrize("kind", [Judge, AsyncJudge])
+def test_a_cancelled_call_of_a_judge_does_not_cancel_the_run(kind):
+    """A client that gives up on its own request is one reason; the others are judged."""
+    found = assess(many(2), judge=kind(stop_at("a0.1", asyncio.CancelledError("gave up"))), concurrency=1)
+    assert [r.answer_score for r in found] == [1.0, None, 1.0, 1.0]
+    assert found.rows[1].unscored_reason == "CancelledError: gave up"
+    assert found.stopped is None
+
+
+def test_a_grader_may_assess():
+    """A run inside a run, in the thread or in the loop of the outer one, has a loop of its own."""
+    inner = Judge(lambda turn: Score(assess([conversation()], judge=Judge()).rows[0].answer_score))
+    assert assess(many(2), judge=inner).scored == 4
+
+
 @pytest.mark.parametrize("pause", ["await anyio.sleep(30)", "time.sleep(0.3)"], ids=["async", "sync"])
 def test_a_real_sigint_keeps_what_was_judged(tmp_path, pause):
     """Ctrl-C in a terminal: the process ends soon, with evidence of everything judged before."""

@@ -347,6 +347,8 @@ def test_an_echo_of_the_answer_is_not_the_verdict_of_the_judge():
         ({"attempts": 2.0}, r"attempts must be an integer ≥ 1, got 2\.0"),
         ({"backoff": -1}, r"backoff must be a number of seconds ≥ 0, got -1"),
         ({"backoff": float("nan")}, r"backoff must be a number of seconds ≥ 0, got nan"),
+        ({"backoff": 10**400}, r"backoff must be a number of seconds ≥ 0, got 1000"),
+        ({"sleep": 5}, r"sleep must be callable, got 5"),
         ({"timeout": 0}, r"timeout must be a number of seconds > 0, got 0"),
         ({"timeout": "9"}, r"timeout must be a number of seconds > 0, got '9'"),
         ({"rubric": " "}, r"rubric must be text that is not blank"),

@@ -342,6 +342,22 @@ class TestPlotTools:
             plot_tools(judged, agent="b")
 
 
+def test_curves_to_a_far_k_have_few_points():
+    """A curve up to k = 1000 is drawn through some k on the way, and through all that were asked for."""
+    ax = plot_pass_curves(estimate(counts({"solo": UNEQUAL}), method="conjugate", pool_tasks=True, k=(1, 7, 1000)))
+    ks = ax.lines[0].get_xdata()
+    assert {1, 7, 1000} <= set(ks)
+    assert len(ks) <= 33
+
+
+@pytest.mark.parametrize("plot", [plot_posterior, plot_pass_curves, plot_tools])
+@pytest.mark.parametrize("wrong", [None, 5, "estimate.nc"])
+def test_only_estimates_and_evidence_are_drawn(plot, wrong):
+    """Something else is refused by name."""
+    with pytest.raises(InvalidArgument, match=r"^(est must be an Estimate|evidence must be an Evidence) .*, got "):
+        plot(wrong)
+
+
 def test_save_pictures_writes_three_files(tmp_path):
     """Posterior, curves and tool bars are written without pyplot, so that no figure stays open."""
     import matplotlib.pyplot as plt
