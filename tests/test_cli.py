@@ -653,3 +653,23 @@ def test_demo(run, tmp_path):
         assert (tmp_path / "out" / name).stat().st_size > 10_000
     assert Estimate.load(tmp_path / "out" / "estimate.nc").diagnostics.passed
     assert_refused(run("demo", "-o", tmp_path / "out" / "summary.csv"), "--output must be a folder")
+
+
+def test_no_column_of_the_evidence_is_cut(tmp_path):
+    """Off a terminal, 80 columns hold every header of the table of what was judged."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "agentic_bayes",
+            "assess",
+            str(ROOT / "examples" / "support_agent"),
+            "-o",
+            str(tmp_path / "evidence.jsonl"),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    header = next(line for line in done.stdout.splitlines() if "conversations" in line)
+    assert header.split() == ["agent", "conversations", "turns", "scored", "unscored", "score", "tools", "right"]

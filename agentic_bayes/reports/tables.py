@@ -83,7 +83,7 @@ def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:
     if no_verdict:
         notes.append(f"{plural(len(no_verdict), 'tool verdict')} could not be given")
         notes += _reasons(no_verdict)
-    header = ("agent", "conversations", "turns", "scored", "unscored", "mean score", "tools right")
+    header = ("agent", "conversations", "turns", "scored", "unscored", "score", "tools right")
     return Table("What was judged", header, tuple(rows), tuple(notes))
 
 
@@ -139,8 +139,11 @@ def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: A
     if left_out:
         notes.append(f"{plural(left_out, 'conversation')} of all agents without any tool verdict left out")
     notes += _footnotes([own, plain], est.settings.k)
-    for note in dict.fromkeys(note for note in [*own["note"], *plain["note"]] if note):
-        notes.append(note)
+    for row in own.to_dict("records"):
+        if "distribution-free" in row["note"]:
+            notes.append(f"{metric_name(row['metric'], row['k'])}: {row['note']}")
+    general = [*own["note"][~own["note"].str.contains("distribution-free")], *plain["note"]]
+    notes += dict.fromkeys(filter(None, general))
     return Table(f"{agent}, {ESTIMANDS[estimand]} ({estimand})", tuple(header), tuple(rows), tuple(notes))
 
 

@@ -90,6 +90,11 @@ class TestEstimateTables:
         assert cell(table, "pass^9", "unbiased") == "–"
         assert any(note.startswith("no task has 9 trials") for note in table.notes)
 
+    def test_bounds_name_their_metric(self):
+        """Bounds beyond the trials say of which metric they are."""
+        notes = estimate_tables(estimate(counts({"a": [(c, 4) for c in (0, 1, 2, 3, 4, 4)]}), k=(1, 8)))[0].notes
+        assert [note.split(":")[0] for note in notes if "distribution-free bounds [" in note] == ["pass@8", "pass^8"]
+
     def test_what_was_made_of_crashes_is_said(self):
         """Crashes counted as failures are named as such; bounds give the share of right trials either way."""
         made = counts({"a": [(3, 4, 2), (1, 4)]}, errors="bounds").assign(
