@@ -35,11 +35,13 @@ from agentic_bayes.formatting import Metric
 __all__ = [
     "DELTA",
     "LOG_WEIGHT",
+    "SIGMA_SCALE",
     "CrossedLikelihood",
     "CrossedPosterior",
     "expit_pair",
 ]
 
+SIGMA_SCALE = 2.0  # of the HalfNormal prior of σ
 # nodes of δ and their normal weights: a uniform grid, since Gauss-Hermite nodes are too few where σ is large
 DELTA = np.linspace(-6.0, 6.0, 49)
 LOG_WEIGHT = -0.5 * DELTA**2 - np.log(np.sum(np.exp(-0.5 * DELTA**2)))

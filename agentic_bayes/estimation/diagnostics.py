@@ -19,7 +19,26 @@ MAX_PARETO_K = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostics:
+class _Account:
+    """What every engine's account of itself has."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What failed, in words; empty when all is well."""
+        raise NotImplementedError
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers, for a file."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics(_Account):
     """What a NUTS run says about itself.
 
     Attributes
@@ -61,15 +80,6 @@ class Diagnostics:
             found.append(f"{self.divergences} divergences in {self.draws} draws (at most {allowed})")
         return tuple(found)
 
-    @property
-    def passed(self) -> bool:
-        """Whether every check passed."""
-        return not self.problems
-
-    def as_dict(self) -> dict[str, Any]:
-        """The numbers, for a file."""
-        return asdict(self)
-
     def __str__(self) -> str:
         state = "converged" if self.passed else "NOT CONVERGED: " + "; ".join(self.problems)
         return (
@@ -79,7 +89,7 @@ class Diagnostics:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportanceDiagnostics:
+class ImportanceDiagnostics(_Account):
     """What an importance sampling run says about itself.
 
     Attributes
@@ -109,15 +119,6 @@ class ImportanceDiagnostics:
         if not self.ess >= MIN_ESS:
             found.append(f"ESS {self.ess:.0f} (must be ≥ {MIN_ESS:.0f})")
         return tuple(found)
-
-    @property
-    def passed(self) -> bool:
-        """Whether every check passed."""
-        return not self.problems
-
-    def as_dict(self) -> dict[str, Any]:
-        """The numbers, for a file."""
-        return asdict(self)
 
     def __str__(self) -> str:
         state = "reliable" if self.passed else "NOT RELIABLE: " + "; ".join(self.problems)

@@ -111,7 +111,7 @@ class ExactPosterior:
     def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
         """Statistics of every task, arrays of shape (tasks,); computed once per distinct (c, n)."""
         grid = self.fit.agents[agent]
-        c, n, place = self._pairs(agent)
+        c, n, place = self.counts.pairs(agent)
         moments = np.array(
             [
                 [float(np.sum(grid.weights * self._power(grid, metric, ci, ni, power))) for power in (k, 2 * k)]
@@ -125,10 +125,6 @@ class ExactPosterior:
             columns.append((np.median(values), *interval_of_draws(values, self.ci_prob, self.ci_kind)))
         median, lower, upper = np.array(columns).T
         return Stats(mean[place], sd[place], median[place], lower[place], upper[place])
-
-    def _pairs(self, agent: int) -> tuple[Array, Array, Array]:
-        """Distinct (c, n), also n = 0, and which of them each task has."""
-        return self.counts.pairs(agent)
 
     # -- the distribution of the population's metric ------------------------------------------------------------
 
@@ -249,7 +245,7 @@ class ExactPosterior:
         """Draws of p for every distinct (c, n), shape (draws, pairs)."""
         key = agent, "pairs"
         if key not in self._cache:
-            c, n, _ = self._pairs(agent)
+            c, n, _ = self.counts.pairs(agent)
             rng = np.random.default_rng([self.random_seed, 3, agent])
             self._cache[key] = rng.beta(*self._given_data(agent, c, n))
         drawn: Array = self._cache[key]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agentic_bayes.estimation.crossed import CrossedLikelihood
+from agentic_bayes.estimation.crossed import SIGMA_SCALE, CrossedLikelihood
 from agentic_bayes.estimation.diagnostics import ImportanceDiagnostics
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Array, Counts
 
@@ -22,7 +22,6 @@ ROUNDS, ROUND_SIZE = 3, 512
 FINAL_ATTEMPTS, FINAL_SIZE = 2, 8192  # a failed attempt is the next proposal's data
 DEGREES = 5.0  # of freedom of the proposals
 WIDEN = 1.15  # scales of the proposals: a tail that is too wide costs little, one too narrow costs the result
-SIGMA_SCALE = 2.0  # of HalfNormal
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ import numpy as np
 
 from agentic_bayes.estimation.axes import log_logistic, logsumexp
 from agentic_bayes.estimation.conjugate import ConjugatePosterior
-from agentic_bayes.estimation.crossed import LOG_WEIGHT, CrossedPosterior
+from agentic_bayes.estimation.crossed import LOG_WEIGHT, SIGMA_SCALE, CrossedPosterior
 from agentic_bayes.estimation.inflated import InflatedPosterior
-from agentic_bayes.estimation.mcmc import SIGMA_SCALE
 from agentic_bayes.estimation.population import log_binomial, population_of
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Array, Counts
 from agentic_bayes.estimation.prior import Prior

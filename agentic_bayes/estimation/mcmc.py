@@ -13,6 +13,7 @@ import numpy as np
 
 from agentic_bayes.errors import InvalidArgument, NotConverged, UnknownName
 from agentic_bayes.estimation import _arviz
+from agentic_bayes.estimation.crossed import SIGMA_SCALE
 from agentic_bayes.estimation.diagnostics import Diagnostics, diagnose
 from agentic_bayes.estimation.hierarchical import KAPPA_RANGE, MU_RANGE
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Fit", "build_model", "fit"]
 
 TUNE = 1000
-SIGMA_SCALE = 2.0  # of the HalfNormal prior of σ
 TARGET_ACCEPTS = (0.97, 0.99)  # the second is tried where the first leaves problems
 KEPT_STATS = ("diverging", "energy", "depth", "n_steps", "step_size")
 

@@ -14,7 +14,7 @@ from agentic_bayes.estimation.frequentist import Estimator
 from agentic_bayes.estimation.posterior import CIKind
 from agentic_bayes.estimation.prior import Prior
 
-__all__ = ["Engine", "Method", "Settings", "check_attempts", "check_choice", "check_ks"]
+__all__ = ["Engine", "Method", "Settings", "check_attempts", "check_ks"]
 
 Method = Literal["frequentist", "conjugate", "hierarchical", "crossed"]
 Engine = Literal["auto", "quadrature", "importance", "pymc"]
@@ -76,6 +76,8 @@ class Settings:
         if self.inflate and (self.method != "hierarchical" or self.engine == "pymc"):
             raise InvalidArgument("inflate=True needs method='hierarchical' and engine='auto' or 'quadrature'")
         self._check_nothing_is_ignored()
+        if self.engine == "importance" and not self.prior_is_default:
+            raise InvalidArgument("engine 'importance' has the default priors only: use engine='pymc' for others")
         self._check_prior_fits()
 
     def _check_nothing_is_ignored(self) -> None:

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 import xarray as xr
 from fits import NEVER, STRONGER, WEAKER, counts
+from scipy import stats
 
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation import importance, mcmc
 from agentic_bayes.estimation.diagnostics import Diagnostics, ImportanceDiagnostics
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.prior import Prior
 
 TWO = {"v1": WEAKER, "v2": STRONGER}
 UNSCORED = (0, 0, 2)
@@ -79,3 +82,14 @@ def test_nuts_takes_over_where_importance_sampling_is_unreliable(monkeypatch):
     kept = estimate(counts(TWO), method="crossed", engine="importance", k=1)
     assert float(kept.draws["theta"].mean()) == 0.5
     assert set(kept.summary(tasks=False)["flags"].str.split(", ").str[0]) == {"not_converged"}
+
+
+def test_the_importance_engine_takes_no_other_priors():
+    """Asked for by name with priors of one's own, it is refused instead of another engine running in its place."""
+    with pytest.raises(InvalidArgument, match="engine 'importance' has the default priors only"):
+        estimate(
+            counts({"a": [(1, 2)], "b": [(2, 2)]}),
+            method="crossed",
+            engine="importance",
+            prior=Prior(rho=stats.beta(2, 2)),
+        )
