@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.estimation.agent_grid import AgentGrid, AgentLikelihood
-from agentic_bayes.estimation.axes import cubic_spline, logsumexp, spline_at
+from agentic_bayes.estimation.axes import Axis, cubic_spline, logsumexp, spline_at
 from agentic_bayes.estimation.betabinomial import mean_power
 from agentic_bayes.estimation.posterior import (
     CHAINS,
@@ -34,7 +34,11 @@ __all__ = [
     "draw_theta",
 ]
 
-REFINE = 8  # nodes of θ per node of the grid, for distribution functions
+REFINE = 2  # nodes of θ per half node of the grid, for distribution functions
+NEGLIGIBLE = 80.0  # log mass below the greatest
+STENCIL = 20  # nodes of an interpolating polynomial
+SECANT_STEPS = 3
+NEWTON_STEPS = 2
 RHO_CELLS = 128  # for draws of ρ
 
 
@@ -267,63 +271,151 @@ TINY = 1e-300  # Beta parameters that underflow: p is then 0 or 1
 
 @dataclass(frozen=True)
 class _FineGrid:
-    """The posterior of θ given each ρ on a finer axis: distribution functions and the nodes themselves.
+    """The posterior of θ given each ρ, integrated: distribution functions along a finer axis.
+
+    A density that its nodes resolve is the sinc interpolant of them: C(x) = Σ m_i (½ + Si(π(x - x_i)/h)/π). That asks
+    for twice as many nodes as the trapezoid rule does; the log density, which is smoother, is interpolated to them.
+    Between the nodes of the finer axis stands the quintic that takes C, C' and C'' from both ends.
 
     Attributes
     ----------
-    mu, one_minus_mu : ndarray, shape (nodes, 1)
-    rho, one_minus_rho : ndarray, shape (ρ nodes,)
-    cumulative : ndarray, shape (nodes, ρ nodes)
-        Posterior mass of θ up to this node and of this ρ.
+    axis : Axis
+        θ of the fine nodes, uniform in x.
+    rho, one_minus_rho, mass : ndarray, shape (ρ nodes,)
+        ρ, 1 - ρ, and the posterior mass of this ρ.
+    cumulative, density, slope : ndarray, shape (nodes, ρ nodes)
+        Posterior mass of θ up to this node and of this ρ, and its derivatives by the number of the node.
     """
 
-    mu: Array
-    one_minus_mu: Array
+    axis: Axis
     rho: Array
     one_minus_rho: Array
+    mass: Array
     cumulative: Array
+    density: Array
+    slope: Array
 
     @classmethod
     def of(cls, grid: AgentGrid) -> _FineGrid:
-        axis = grid.axis
-        matters = grid.weights.sum(axis=0) > 1e-12
-        x = axis.x[0] + (axis.x[-1] - axis.x[0]) * np.linspace(0, 1, REFINE * (axis.size - 1) + 1)
-        # mass per unit of x given each ρ; the floor keeps the spline tame where there is none
-        log_mass = np.maximum(grid.log_weights[:, matters], grid.log_weights.max() - 80)
-        mass = np.exp(cubic_spline(axis, log_mass)(x))
-        # the integral over each cell of the cubic through its four nearest nodes
-        padded = np.pad(mass, ((1, 1), (0, 0)), mode="edge")
-        cells = np.maximum((13 * (padded[1:-2] + padded[2:-1]) - padded[:-3] - padded[3:]) / 24, 0)
-        cumulative = np.vstack([np.zeros(cells.shape[1]), np.cumsum(cells, axis=0)])
-        cumulative *= grid.weights[:, matters].sum(axis=0) / cumulative[-1]
-        theta = (axis.centre + axis.scale * np.sinh(x))[:, None]
-        mu, one_minus_mu = np.exp(-np.logaddexp(0, -theta)), np.exp(-np.logaddexp(0, theta))
-        return cls(
-            mu, one_minus_mu, grid.rho.rho[matters], grid.rho.one_minus_rho[matters], cumulative / cumulative[-1].sum()
-        )
+        coarse = grid.axis
+        size = 2 * coarse.size - 1
+        axis = Axis(coarse.centre, coarse.scale, coarse.start, coarse.step / 2 / REFINE, REFINE * (size - 1) + 1)
+        matters = grid.weights.sum(axis=0) > 1e-14
+        mass = np.empty((size, int(matters.sum())))
+        mass[::2] = grid.weights[:, matters]
+        mass[1::2] = np.exp(_at_midpoints(grid.log_weights[:, matters], grid.log_weights.max()))
+        mass /= mass.sum()
+        rho, one_minus_rho = grid.rho.rho[matters], grid.rho.one_minus_rho[matters]
+        return cls(axis, rho, one_minus_rho, mass.sum(axis=0), *(matrix @ mass for matrix in _sinc_integrals(size)))
+
+    def power(self, place: Array, metric: Metric, k: int) -> Array:
+        """p^k of a new task (pass^k) or (1-p)^k (pass@k), on average, at any number of a node; shape (…, ρ nodes)."""
+        theta = self.axis.centre + self.axis.scale * np.sinh(self.axis.start + self.axis.step * place)
+        share = np.exp(-np.logaddexp(0, -theta if metric == "pass_pow_k" else theta))
+        return mean_power(share, self.rho, self.one_minus_rho, 0, 0, k)
+
+    def below(self, cell: Array, part: Array) -> tuple[Array, Array]:
+        """C and its derivative at `cell` + `part`, node numbers of shape (…, ρ nodes)."""
+        column = np.arange(self.rho.size)
+        c0, c1 = self.cumulative[cell, column], self.cumulative[cell + 1, column]
+        d0, d1 = self.density[cell, column], self.density[cell + 1, column]
+        s0, s1 = self.slope[cell, column], self.slope[cell + 1, column]
+        rise, bend = c1 - c0 - d0 - s0 / 2, d1 - d0 - s0
+        third = 10 * rise - 4 * bend + (s1 - s0) / 2
+        fourth = -15 * rise + 7 * bend - (s1 - s0)
+        fifth = 6 * rise - 3 * bend + (s1 - s0) / 2
+        value = c0 + part * (d0 + part * (s0 / 2 + part * (third + part * (fourth + part * fifth))))
+        density = d0 + part * (s0 + part * (3 * third + part * (4 * fourth + part * 5 * fifth)))
+        return value, density
+
+
+def _at_midpoints(log_mass: Array, top: float) -> Array:
+    """Log mass halfway between nodes, by the polynomial through the nearest nodes."""
+    log_mass = np.maximum(log_mass, top - NEGLIGIBLE)
+    middle = _midpoint_weights(len(log_mass)) @ log_mass
+    # where a prior ends abruptly no polynomial fits
+    below, above = (pick(log_mass[:-1], log_mass[1:]) for pick in (np.minimum, np.maximum))
+    return np.asarray(np.clip(middle, below, above + 1))
+
+
+@lru_cache(maxsize=64)
+def _midpoint_weights(size: int) -> Array:
+    """Lagrange's weights of the nodes (columns) for the midpoints (rows); at the ends from the outermost."""
+    nodes = np.arange(STENCIL)
+    others = nodes[:, None] != nodes
+    weights = np.zeros((size - 1, size))
+    for row in range(size - 1):
+        first = min(max(row - STENCIL // 2 + 1, 0), size - STENCIL)
+        ratio = np.where(others, row + 0.5 - first - nodes, 1) / np.where(others, nodes[:, None] - nodes, 1)
+        weights[row, first : first + STENCIL] = ratio.prod(axis=1)
+    return weights
+
+
+@lru_cache(maxsize=64)
+def _sinc_integrals(size: int) -> tuple[Array, Array, Array]:
+    """½ + Si(πu)/π and its two derivatives by the fine node, at fine nodes (rows) for masses at nodes (columns)."""
+    from scipy.special import sici
+
+    fine, coarse = np.arange(REFINE * (size - 1) + 1), np.arange(size)
+    u = np.arange(-fine[-1], fine[-1] + 1) / REFINE
+    with np.errstate(invalid="ignore"):
+        derivative = np.where(u == 0, 0, (np.cos(np.pi * u) - np.sinc(u)) / u)
+    place = fine[:, None] - REFINE * coarse + fine[-1]
+    integral = 0.5 + sici(np.pi * u)[0] / np.pi
+    return integral[place], np.sinc(u)[place] / REFINE, derivative[place] / REFINE**2
 
 
 class _Distribution:
     """Distribution function and quantiles of pass@k or pass^k of a new task."""
 
     def __init__(self, fine: _FineGrid, metric: Metric, k: int) -> None:
-        mu = fine.mu if metric == "pass_pow_k" else fine.one_minus_mu
-        power = mean_power(mu, fine.rho, fine.one_minus_rho, 0, 0, k)
+        self.fine, self.metric, self.k = fine, metric, k
+        self.tail = fine.power(np.arange(fine.axis.size)[:, None], metric, k)
         # increasing in θ for each ρ
-        self.values = power if metric == "pass_pow_k" else 1 - power
-        self.cumulative = fine.cumulative
+        self.values = np.ascontiguousarray((self.tail if metric == "pass_pow_k" else 1 - self.tail).T)
+        self.between = np.ascontiguousarray(fine.cumulative.T)
 
     def cdf(self, y: Array) -> Array:
         """P(metric ≤ y)."""
-        columns = zip(self.values.T, self.cumulative.T, strict=True)
+        return self._below(np.asarray(y, dtype=float))[0]
+
+    def _near(self, y: Array) -> Array:
+        """`cdf`, straight between the fine nodes: off by some 1e-5, and quick."""
+        columns = zip(self.values, self.between, strict=True)
         return np.asarray(np.sum([np.interp(y, values, mass) for values, mass in columns], axis=0))
 
+    def _below(self, y: Array) -> tuple[Array, Array]:
+        """P(metric ≤ y) and the density at y: for each ρ, the θ at which the metric is y, and the mass up to it."""
+        flat = y.ravel()
+        columns = np.arange(len(self.values))
+        cell = np.array([np.searchsorted(values, flat, side="right") for values in self.values]).T - 1
+        inside = (cell >= 0) & (cell < self.fine.axis.size - 1)
+        cell = np.clip(cell, 0, self.fine.axis.size - 2)
+        wanted = _logit(flat if self.metric == "pass_pow_k" else 1 - flat)[:, None]
+        # the secant method on the logit scale, on which the metric is nearly straight: k = 1 is straight in θ
+        before, now = np.zeros(cell.shape), np.ones(cell.shape)
+        off, error = (_logit(self.tail[at, columns]) - wanted for at in (cell, cell + 1))
+        slope = error - off
+        for _ in range(SECANT_STEPS):
+            moved = np.abs(now - before) > 1e-6  # below that, rounding would make up the slope
+            slope = np.where(moved, (error - off) / np.where(moved, now - before, 1), slope)
+            step = np.where(slope != 0, error / np.where(slope != 0, slope, 1), 0)
+            before, off, now = now, error, np.clip(now - step, 0, 1)
+            error = _logit(self.fine.power(cell + now, self.metric, self.k)) - wanted
+        mass, density = self.fine.below(cell, now)
+        mass = np.where(inside, mass, np.where(flat[:, None] < self.values[:, 0], 0.0, self.fine.mass))
+        # logit y moves by |slope| per node
+        scale = np.where(inside & (slope != 0), 1 / np.where(slope != 0, np.abs(slope), 1), 0.0)
+        spread = np.maximum(flat * (1 - flat), TINY)
+        density = (density * scale).sum(axis=1) / spread
+        return np.asarray(mass.sum(axis=1)).reshape(y.shape), np.asarray(density).reshape(y.shape)
+
     def quantile(self, q: Array) -> Array:
-        """Inverse of `cdf`, by the Illinois method from a bracket on a coarse table."""
+        """Inverse of `cdf`: the Illinois method from a bracket on a coarse table, then Newton's."""
         y = self.values.min() + np.ptp(self.values) * np.linspace(0, 1, 33)
         # values at nodes, too: those of p^50 may crowd at a scale far below the spacing of the others
-        y = np.union1d(y, self.values[:: 4 * REFINE, :: max(self.values.shape[1] // 4, 1)])
-        table = self.cdf(y)
+        y = np.union1d(y, self.values[:: max(len(self.values) // 4, 1), :: 4 * REFINE])
+        table = self._near(y)
         place = np.clip(np.searchsorted(table, q), 1, y.size - 1)
         low, high = y[place - 1], y[place]
         below, above = table[place - 1] - q, table[place] - q
@@ -333,16 +425,32 @@ class _Distribution:
             secant = np.where(rise > 0, low - below * (high - low) / np.where(rise > 0, rise, 1), (low + high) / 2)
             # now and then halve the bracket, so that a flat stretch cannot stall it
             point = (low + high) / 2 if step % 8 == 7 else np.clip(secant, low, high)
-            error = self.cdf(point) - q
-            if np.all((np.abs(error) < 1e-13) | (high - low <= 1e-15 * high)):
-                return np.asarray(point)
+            error = self._near(point) - q
+            if np.all((np.abs(error) < 1e-7) | (high - low <= 1e-15 * high)):
+                break
             left = error < 0
             # an end that stays for the second time counts for half (Illinois)
             above = np.where(left, np.where(side < 0, above / 2, above), error)
             below = np.where(left, error, np.where(side > 0, below / 2, below))
             low, high = np.where(left, point, low), np.where(left, high, point)
             side = np.where(left, -1, 1)
-        return np.asarray((low + high) / 2)
+        return self._polished(point, q)
+
+    def _polished(self, y: Array, q: Array) -> Array:
+        """Newton steps to `cdf`(y) = q, from close by."""
+        for _ in range(NEWTON_STEPS):
+            mass, density = self._below(y)
+            usable = density > 0
+            step = np.where(usable, (mass - q) / np.where(usable, density, 1), 0)
+            y = np.clip(y - step, y / 2, (1 + y) / 2)  # stays inside the unit interval
+        order = np.argsort(q)
+        y[order] = np.maximum.accumulate(y[order])  # rounding near 1 may exchange neighbours
+        return y
+
+
+def _logit(p: Array) -> Array:
+    """Log p/(1 - p), finite at 0 and 1."""
+    return np.asarray(np.log(np.maximum(p, TINY)) - np.log(np.maximum(1 - p, 1e-17)))
 
 
 def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:

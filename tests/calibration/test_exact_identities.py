@@ -6,6 +6,7 @@ from calibration.simulate import counts_of, exact_posterior, rho_cdf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.optimize import brentq
 
 WANTED = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3))
 MIRRORED = (("pass_pow_k", 1, "pass_at_k"), ("pass_pow_k", 3, "pass_at_k"), ("pass_at_k", 3, "pass_pow_k"))
@@ -69,7 +70,7 @@ def test_one_trial_per_task_gives_a_beta_posterior_of_mu_and_the_prior_of_rho(pa
     beta, mu = stats.beta(1 + passed, 1 + failed), posterior.aggregate(0, "population", "pass_pow_k", 1)
     assert mu.mean == pytest.approx(beta.mean(), abs=1e-10)
     assert mu.sd == pytest.approx(beta.std(), abs=1e-8)  # a difference of second moments
-    assert (mu.lower, mu.median, mu.upper) == pytest.approx(beta.ppf([0.025, 0.5, 0.975]), abs=1e-4)
+    assert (mu.lower, mu.median, mu.upper) == pytest.approx(beta.ppf([0.025, 0.5, 0.975]), abs=1e-10)
     grid, points = posterior.fit.agents[0], np.linspace(0, 1, 11)
     assert rho_cdf(grid, 1, points) == pytest.approx(points, abs=1e-10)
 
@@ -93,4 +94,23 @@ def test_nothing_scored_leaves_the_prior():
     posterior = exact_posterior(counts_of([0, 0], [0, 0]), wanted=WANTED)
     alone = posterior.aggregate(0, "population", "pass_pow_k", 1)
     assert (alone.mean, alone.sd) == pytest.approx((0.5, np.sqrt(1 / 12)), abs=1e-10)
-    assert (alone.lower, alone.median, alone.upper) == pytest.approx((0.025, 0.5, 0.975), abs=1e-4)
+    assert (alone.lower, alone.median, alone.upper) == pytest.approx((0.025, 0.5, 0.975), abs=1e-10)
+
+
+@pytest.mark.parametrize("metric", ["pass_at_k", "pass_pow_k"])
+@pytest.mark.parametrize(("passed", "failed"), [(0, 1), (3, 5), (17, 40), (0, 60), (60, 2)])
+def test_one_trial_per_task_gives_the_distribution_of_three_attempts_by_one_integral(passed, failed, metric):
+    """P(pass³ ≤ y) = ∫ P(μ ≤ μ(y, ρ)) dρ over the uniform ρ, with μ ~ Beta(1 + S, 1 + F); 32 nodes of ρ give 1e-8."""
+    c = np.repeat([1, 0], [passed, failed])
+    posterior = exact_posterior(counts_of(c, np.ones_like(c)), wanted=WANTED)
+    beta = stats.beta(1 + passed, 1 + failed)
+
+    def mean_of_three(mu, rho):
+        share = mu if metric == "pass_pow_k" else 1 - mu
+        tail = np.prod([((1 - rho) * share + j * rho) / (1 - rho + j * rho) for j in range(3)])
+        return tail if metric == "pass_pow_k" else 1 - tail
+
+    node, weight = np.polynomial.legendre.leggauss(80)
+    for y in posterior.quantile(0, metric, 3, np.array([0.025, 0.3, 0.5, 0.9])):
+        mu = [brentq(lambda m, r=r, y=y: mean_of_three(m, r) - y, 0, 1, xtol=1e-15) for r in (node + 1) / 2]
+        assert posterior.cdf(0, metric, 3, np.array([y]))[0] == pytest.approx(weight @ beta.cdf(mu) / 2, abs=1e-8)
