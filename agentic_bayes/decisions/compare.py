@@ -1,23 +1,75 @@
-"""Is one agent better than another? The posterior of the difference of one metric."""
+"""Is one agent better than another, or than a fixed value? The posterior of the difference of one metric."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from agentic_bayes import numerics
+from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
 from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.posterior import CIKind, Estimand, interval_of_draws
-from agentic_bayes.formatting import Metric, format_number, metric_name, plural
+from agentic_bayes.estimation.posterior import Array, CIKind, Estimand, apply_metric, interval_of_draws
+from agentic_bayes.formatting import Metric, format_number, html_table, metric_name, plural
 
-__all__ = ["Comparison", "compare"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Comparison", "Ratio", "TaskDifference", "compare"]
 
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
 FEW_SHARED = 15  # shared tasks below which a comparison says so
 EQUIVALENT = 0.95  # probability inside the ROPE from which two agents count as equivalent
+LIKELY = 0.9  # probability from which a task counts as won or lost
+MOST_NAMED = 5  # tasks that a sentence names
+TINIEST = 1e-300  # stands for a metric of 0 in a ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A ratio of two metrics, or of their odds.
+
+    Attributes
+    ----------
+    median, lower, upper : float
+        Of its posterior, ≥ 0; the interval has the comparison's probability and kind.
+    """
+
+    median: float
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        return f"{_wide(self.median)} [{_wide(self.lower)}, {_wide(self.upper)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDifference:
+    """The difference of two agents on one task that both attempted.
+
+    Attributes
+    ----------
+    task : str
+        Its name.
+    mean, lower, upper : float
+        Of (agent - baseline) in the comparison's metric and k.
+    prob_better : float
+        Probability that the agent's success probability on this task is higher.
+    successes, trials, baseline_successes, baseline_trials : int
+        Counts.
+    """
+
+    task: str
+    mean: float
+    lower: float
+    upper: float
+    prob_better: float
+    successes: int
+    trials: int
+    baseline_successes: int
+    baseline_trials: int
 
 
 @dataclass(frozen=True)
@@ -26,8 +78,10 @@ class Comparison:
 
     Attributes
     ----------
-    agent, baseline : str
-        Whose metric is compared with whose.
+    agent : str
+        Whose metric is compared.
+    baseline : str or float
+        With whose, or with which fixed value.
     metric : {"pass_at_k", "pass_pow_k"}
     k : int
     estimand : {"population", "tasks"}
@@ -45,11 +99,20 @@ class Comparison:
         What choosing `agent` loses on average: E max(baseline - agent, 0).
     expected_loss_baseline : float
         What choosing `baseline` loses on average.
+    ratio, odds_ratio : Ratio
+        Of the agent's metric to the baseline's, and of their odds.
+    tasks : tuple of TaskDifference
+        Every task that both agents have scored trials of, those that the agent most probably lost first. A task counts
+        as `lost` or `won` from a probability of .9 on.
+    frequentist : ClassicalTest
+        A frequentist test of the same question, beside it.
     pairing : {"tasks", "none"}
         How tasks that both agents attempted enter. ``tasks``: their difficulty is shared, so that the agents are
         compared on the same tasks. ``none``: each agent's tasks are a sample of its own.
     n_shared_tasks : int
         Tasks on which both agents have scored trials.
+    n_tasks : int
+        Tasks on which the agent has scored trials.
     method : str
         Method of the posterior that was used.
     unit, indicator : str
@@ -61,7 +124,7 @@ class Comparison:
     """
 
     agent: str
-    baseline: str
+    baseline: str | float
     metric: Metric
     k: int
     estimand: Estimand
@@ -75,8 +138,13 @@ class Comparison:
     rope: float
     expected_loss: float
     expected_loss_baseline: float
+    ratio: Ratio
+    odds_ratio: Ratio
+    tasks: tuple[TaskDifference, ...]
+    frequentist: ClassicalTest
     pairing: Literal["tasks", "none"]
     n_shared_tasks: int
+    n_tasks: int
     method: str
     unit: str
     indicator: str
@@ -94,46 +162,114 @@ class Comparison:
             return "worse"
         return "equivalent" if self.prob_rope >= EQUIVALENT else "undecided"
 
+    @property
+    def lost(self) -> tuple[TaskDifference, ...]:
+        """Tasks on which the baseline is better with a probability of at least .9, the surest first."""
+        return tuple(one for one in self.tasks if one.prob_better <= 1 - LIKELY)
+
+    @property
+    def won(self) -> tuple[TaskDifference, ...]:
+        """Tasks on which the agent is better with a probability of at least .9, the surest first."""
+        return tuple(one for one in reversed(self.tasks) if one.prob_better >= LIKELY)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The differences by task.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per shared task, with the columns of `TaskDifference`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([asdict(one) for one in self.tasks], columns=list(TaskDifference.__annotations__))
+
+    def drivers(self) -> str:
+        """The tasks that drive the difference, in a sentence: "v2 lost 1 task: refund (0.970)"; or empty."""
+        parts = []
+        for word, found in (("lost", self.lost), ("won", self.won)):
+            if found:
+                sure = [one.prob_better if word == "won" else 1 - one.prob_better for one in found]
+                named = [f"{one.task} ({format_number(p)})" for one, p in zip(found, sure, strict=True)][:MOST_NAMED]
+                more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+                parts.append(f"{self.agent} {word} {plural(len(found), 'task')}: {', '.join(named)}{more}")
+        return "; ".join(parts)
+
     def __str__(self) -> str:
-        name = metric_name(self.metric, self.k)
+        name, baseline = metric_name(self.metric, self.k), _shown(self.baseline)
         match self.verdict:
             case "undecided":
                 head = "undecided"
             case "equivalent":
-                head = f"{self.agent} and {self.baseline} are equivalent within ±{format_number(self.rope)}"
+                head = f"{self.agent} and {baseline} are equivalent within ±{format_number(self.rope)}"
             case verdict:
-                head = f"{self.agent} is {verdict} than {self.baseline}"
+                head = f"{self.agent} is {verdict} than {baseline}"
         kind = "equal-tailed" if self.ci_kind == "eti" else "highest-density"
+        if isinstance(self.baseline, str):
+            what = f"that {self.agent} has a higher {name} ({self.estimand}) than {baseline}"
+            tasks = f"pairing {self.pairing}, {plural(self.n_shared_tasks, 'shared task')}"
+        else:
+            what = f"that {self.agent}'s {name} ({self.estimand}) is above {baseline}"
+            tasks = plural(self.n_tasks, "task")
         sentence = (
-            f"{head}: the probability that {self.agent} has a higher {name} ({self.estimand}) than {self.baseline} "
-            f"is {format_number(self.prob_better)}; difference {format_number(self.mean)}, "
+            f"{head}: the probability {what} is {format_number(self.prob_better)}; "
+            f"difference {format_number(self.mean)}, "
             f"{self.ci_prob * 100:.4g} % {kind} interval {format_number(self.lower)} to {format_number(self.upper)}; "
-            f"{self.method}, pairing {self.pairing}, {plural(self.n_shared_tasks, 'shared task')}; "
-            f"unit {self.unit}, indicator {self.indicator}"
+            f"{self.method}, {tasks}; unit {self.unit}, indicator {self.indicator}"
         )
         marks = f" [{', '.join(self.flags)}]" if self.flags else ""
         return sentence + marks + (f" ({self.note})" if self.note else "")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ["probability better", format_number(self.prob_better), ""],
+            ["difference", format_number(self.mean), f"{format_number(self.lower)} to {format_number(self.upper)}"],
+            ["ratio", _wide(self.ratio.median), f"{_wide(self.ratio.lower)} to {_wide(self.ratio.upper)}"],
+            [
+                "odds ratio",
+                _wide(self.odds_ratio.median),
+                f"{_wide(self.odds_ratio.lower)} to {_wide(self.odds_ratio.upper)}",
+            ],
+            [f"probability within ±{format_number(self.rope)}", format_number(self.prob_rope), ""],
+            [f"expected loss of choosing {self.agent}", format_number(self.expected_loss), ""],
+            [f"expected loss of choosing {_shown(self.baseline)}", format_number(self.expected_loss_baseline), ""],
+            ["beside it", str(self.frequentist), ""],
+            ["tasks that drive it", self.drivers() or "none with a probability of .9", ""],
+        ]
+        interval = f"{self.ci_prob * 100:.4g} % {self.ci_kind}"
+        return html_table(["", "posterior", interval], rows, caption=str(self))
+
+
+def _wide(value: float) -> str:
+    """A number of any size."""
+    return f"{value:.3g}" if value < 1e6 else ">1e6"
+
+
+def _shown(baseline: str | float) -> str:
+    return baseline if isinstance(baseline, str) else format_number(baseline)
 
 
 def compare(
     est: Estimate,
     agent: str,
     *,
-    baseline: str,
+    baseline: str | float,
     metric: Metric = "pass_pow_k",
     k: int = 1,
     estimand: Estimand = "population",
     rope: float = 0.02,
     pairing: Literal["auto", "tasks", "none"] = "auto",
 ) -> Comparison:
-    """Compare an agent with a baseline agent of the same estimate.
+    """Compare an agent with a baseline agent of the same estimate, or with a fixed value.
 
     Parameters
     ----------
     est : Estimate
         An estimate that holds both agents.
-    agent, baseline : str
-        Names.
+    agent : str
+        Name.
+    baseline : str or float
+        Name of another agent, or a value of the metric in [0, 1].
     metric : {"pass_pow_k", "pass_at_k"}
         What is compared.
     k : int
@@ -161,17 +297,38 @@ def compare(
     check_type("est", est, Estimate, "estimate() makes one")
     check_choice("pairing", pairing, ("auto", "tasks", "none"))
     half_width = numerics.check_probability(rope, "rope")
-    if est.agent_index(agent) == est.agent_index(baseline):
-        raise InvalidArgument(f"agent and baseline must differ, got {agent!r} for both")
-    shared = _shared_tasks(est, agent, baseline)
-    fit, paired = _fit_to_compare(est, agent, baseline, shared, pairing)
-    difference = fit.metric_draws(agent, metric=metric, k=k, estimand=estimand) - fit.metric_draws(
-        baseline, metric=metric, k=k, estimand=estimand
-    )
-    lower, upper = interval_of_draws(difference, fit.settings.ci_prob, fit.settings.ci_kind)
+    if isinstance(baseline, str):
+        sides = _pair(est, agent, baseline, pairing)
+    else:
+        baseline = numerics.check_probability(baseline, "baseline (a fixed value)")
+        if pairing == "tasks":
+            raise EstimateError("pairing='tasks' needs a baseline agent, got a fixed value")
+        sides = _Sides(est, agent, None, paired=False, shared=0)
+    question: dict[str, Any] = {"metric": metric, "k": k, "estimand": estimand}
+    own = sides.fit.metric_draws(sides.agent, **question)
+    if isinstance(baseline, str):
+        other = sides.fit.metric_draws(sides.baseline, **question)
+    else:
+        other = np.full(own.shape, baseline)
+    if sides.alike:  # neither agent is told from the other by anything that was seen
+        own, other = np.concatenate([own, other]), np.concatenate([other, own])
+    settings = sides.fit.settings
+    difference = own - other
+    lower, upper = interval_of_draws(difference, settings.ci_prob, settings.ci_kind)
     few = f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
-    few = few if paired and shared < FEW_SHARED else ""
-    flags = [flag for name in (agent, baseline) for flag in fit.flags(name, estimand=estimand, metric=metric, k=k)]
+    few = few if sides.paired and sides.shared < FEW_SHARED else ""
+    names = [name for name in (sides.agent, sides.baseline) if name is not None]
+    flags = [flag for name in names for flag in sides.fit.flags(name, estimand=estimand, metric=metric, k=k)]
+    index, ci_prob = est.agent_index(agent), settings.ci_prob
+    if isinstance(baseline, str):
+        test = against_agent(est.counts, index, est.agent_index(baseline), metric, k, ci_prob)
+    else:
+        test = against_value(est.counts, index, baseline, metric, k, ci_prob)
+
+    def ratio(top: Array, bottom: Array) -> Ratio:
+        drawn = np.exp(np.log(np.maximum(top, TINIEST)) - np.log(np.maximum(bottom, TINIEST)))
+        return Ratio(float(np.median(drawn)), *interval_of_draws(drawn, ci_prob, settings.ci_kind))
+
     return Comparison(
         agent=agent,
         baseline=baseline,
@@ -181,16 +338,21 @@ def compare(
         mean=float(difference.mean()),
         lower=lower,
         upper=upper,
-        ci_prob=fit.settings.ci_prob,
-        ci_kind=fit.settings.ci_kind,
+        ci_prob=ci_prob,
+        ci_kind=settings.ci_kind,
         prob_better=float(np.mean(difference > 0) + np.mean(difference == 0) / 2),
         prob_rope=float(np.mean(np.abs(difference) <= half_width)),
         rope=half_width,
         expected_loss=float(np.maximum(-difference, 0).mean()),
         expected_loss_baseline=float(np.maximum(difference, 0).mean()),
-        pairing="tasks" if paired else "none",
-        n_shared_tasks=shared,
-        method=fit.settings.method,
+        ratio=ratio(own, other),
+        odds_ratio=ratio(own * (1 - other), other * (1 - own)),
+        tasks=_task_differences(est, sides, agent, baseline, metric, k) if isinstance(baseline, str) else (),
+        frequentist=test,
+        pairing="tasks" if sides.paired else "none",
+        n_shared_tasks=sides.shared,
+        n_tasks=int(est.counts.scored[index].sum()),
+        method=settings.method,
         unit=str(est.outcomes.attrs["unit"]),
         indicator=str(est.outcomes.attrs["indicator"]),
         flags=tuple(dict.fromkeys(flags)),
@@ -198,37 +360,98 @@ def compare(
     )
 
 
-def _shared_tasks(est: Estimate, agent: str, baseline: str) -> int:
-    scored = est.counts.scored
-    return int((scored[est.agent_index(agent)] & scored[est.agent_index(baseline)]).sum())
+@dataclass(frozen=True)
+class _Sides:
+    """The posterior from which two agents are compared.
+
+    Attributes
+    ----------
+    fit : Estimate
+        Holds both.
+    agent, baseline : str
+        Their names in it; no baseline where the other side is a fixed value.
+    paired : bool
+        Whether the difficulty of tasks is shared.
+    shared : int
+        Tasks on which both have scored trials.
+    alike : bool
+        Whether the counts of both are the same, task by task.
+    """
+
+    fit: Estimate
+    agent: str
+    baseline: str | None
+    paired: bool
+    shared: int
+    alike: bool = False
 
 
-def _fit_to_compare(
-    est: Estimate, agent: str, baseline: str, shared: int, pairing: Literal["auto", "tasks", "none"]
-) -> tuple[Estimate, bool]:
-    """The posterior from which two agents are compared, and whether it pairs them by task."""
+def _pair(est: Estimate, agent: str, baseline: str, pairing: Literal["auto", "tasks", "none"]) -> _Sides:
+    """How two agents are compared; refused where they cannot be."""
+    both = [est.agent_index(agent), est.agent_index(baseline)]
+    if both[0] == both[1]:
+        raise InvalidArgument(f"agent and baseline must differ, got {agent!r} for both")
+    shared = int(est.counts.scored[both].all(axis=0).sum())
     if pairing == "tasks" and shared < 2:
         raise EstimateError(f"pairing='tasks' needs at least 2 shared tasks, {agent!r} and {baseline!r} share {shared}")
+    cells = [part[i] for i in both for part in (est.counts.trials, est.counts.successes)]
+    alike = all(np.array_equal(one, other) for one, other in zip(cells[:2], cells[2:], strict=True))
+    sides = _Sides(est, agent, baseline, paired=False, shared=shared, alike=alike)
     if est.settings.method == "crossed":
         if shared == 0:
             raise EstimateError(
                 f"{agent!r} and {baseline!r} share no task, so a crossed estimate cannot compare them: "
                 "use method='hierarchical'"
             )
-        return est, True
+        return replace(sides, paired=True)
     if pairing == "none" or shared < 2:
-        return est, False
-    pair = est.outcomes.sel(agent=[agent, baseline])
+        return sides
+    # the fit sees neither names nor an order that depends on them: what agents and tasks are called changes nothing
+    there, back = (
+        sorted(zip(*(part.tolist() for part in side), strict=True)) for side in (cells, cells[2:] + cells[:2])
+    )
+    first_comes_first = (there, agent) < (back, baseline)
+    places = {agent: "1", baseline: "2"} if first_comes_first else {agent: "2", baseline: "1"}
+    pair = est.outcomes.isel(agent=sorted(both, key=lambda i: places[est.agents[i]]))
     attempted = (pair["trials"] + pair["unscored"]).sum("agent") > 0
     settings = est.settings
-    return (
-        estimate(
-            pair.isel(task=attempted.values),
-            method="crossed",
-            k=settings.k,
-            ci_prob=settings.ci_prob,
-            ci_kind=settings.ci_kind,
-            random_seed=settings.random_seed,
-        ),
-        True,
+    fit = estimate(
+        pair.assign_coords(agent=np.array(["1", "2"], dtype=object)).isel(task=attempted.values),
+        method="crossed",
+        k=settings.k,
+        ci_prob=settings.ci_prob,
+        ci_kind=settings.ci_kind,
+        random_seed=settings.random_seed,
     )
+    return replace(sides, fit=fit, agent=places[agent], baseline=places[baseline], paired=True)
+
+
+def _task_differences(
+    est: Estimate, sides: _Sides, agent: str, baseline: str, metric: Metric, k: int
+) -> tuple[TaskDifference, ...]:
+    """Every shared task, those that the agent most probably lost first; tasks with the same counts have the same."""
+    fit = sides.fit
+    first, second = fit.agent_index(sides.agent), fit.agent_index(sides.baseline)
+    shared = np.flatnonzero(fit.counts.scored[[first, second]].all(axis=0))
+    if shared.size == 0:
+        return ()
+    cells = np.stack([part[i, shared] for i in (first, second) for part in (fit.counts.successes, fit.counts.trials)])
+    distinct, example, place = np.unique(cells, axis=1, return_index=True, return_inverse=True)
+    own, other = (fit.posterior.task_draws(i, shared[example]) for i in (first, second))
+    better = (own > other).mean(axis=0) + (own == other).mean(axis=0) / 2
+    difference = apply_metric(own, metric, k) - apply_metric(other, metric, k)
+    settings = fit.settings
+    ends = [interval_of_draws(column, settings.ci_prob, settings.ci_kind) for column in difference.T]
+    found = []
+    for task, which in zip(shared.tolist(), place.reshape(-1).tolist(), strict=True):
+        counts = [int(value) for value in distinct[:, which]]
+        found.append(
+            TaskDifference(
+                fit.counts.tasks[task],
+                float(difference[:, which].mean()),
+                *ends[which],
+                float(better[which]),
+                *counts,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (one.prob_better, one.mean)))

@@ -106,10 +106,10 @@ class ConjugatePosterior:
         drawn: Array = self._cache[key]
         return drawn
 
-    def task_draws(self, agent: int) -> Array:
-        """Posterior draws of p, shape (4,000, tasks)."""
+    def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
+        """Posterior draws of p of all tasks, or of those with these indices, shape (4,000, tasks)."""
         rng = np.random.default_rng([self.random_seed, agent, 1])
-        a, b = (parameter[agent] for parameter in self._parameters)
+        a, b = (parameter[agent][slice(None) if tasks is None else tasks] for parameter in self._parameters)
         size = CHAINS * DRAWS
         if self.pool_tasks:
             return np.broadcast_to(rng.beta(a[0], b[0], size=(size, 1)), (size, a.size))

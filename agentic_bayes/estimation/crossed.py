@@ -270,13 +270,14 @@ class CrossedPosterior:
         mean, sd, median, lower, upper = table[self.likelihood.place].T
         return Stats(mean, sd, median, lower, upper)
 
-    def task_draws(self, agent: int) -> Array:
-        """Posterior draws of p, shape (draws, tasks)."""
+    def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
+        """Posterior draws of p of all tasks, or of those with these indices, shape (draws, tasks)."""
+        place = self.likelihood.place if tasks is None else self.likelihood.place[tasks]
         seen: dict[int, int] = {}
-        out = np.empty((self.sigma.size, len(self.counts.tasks)))
-        for task, pattern in enumerate(self.likelihood.place.tolist()):
+        out = np.empty((self.sigma.size, place.size))
+        for task, pattern in enumerate(place.tolist()):
             used = seen.get(pattern, 0)
-            count = int(self.likelihood.size[pattern])
+            count = int(np.count_nonzero(place == pattern))
             out[:, task] = self._pattern_draws(agent, pattern, count)[:, used]
             seen[pattern] = used + 1
         return out

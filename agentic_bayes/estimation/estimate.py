@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, assert_never, get_args
 
 import numpy as np
 
+from agentic_bayes import numerics
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, check_choice, no_such_file
 from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation.checks import ModelChecks
@@ -302,6 +303,11 @@ class Estimate:
         InvalidArgument, EstimateError
             If an argument is not valid, or the method does not define the estimand or has no posterior.
         """
+        index = self._check_question(agent, metric, k, estimand)
+        return self.posterior.draws(index, estimand, metric, k)
+
+    def _check_question(self, agent: str | None, metric: Metric, k: int, estimand: Estimand) -> int:
+        """Index of an agent, once all that is asked of it is found to be defined."""
         index = self.agent_index(agent)
         check_choice("metric", metric, METRICS)
         check_choice("estimand", estimand, ("population", "tasks"))
@@ -315,7 +321,39 @@ class Estimate:
             raise EstimateError(
                 f"agent {self.agents[index]!r} has no scored trial, so no observed tasks to average over"
             )
-        return self.posterior.draws(index, estimand, metric, k)
+        return index
+
+    def prob_at_least(
+        self, agent: str | None, value: float, *, metric: Metric, k: int, estimand: Estimand = "population"
+    ) -> float:
+        """Posterior probability that a metric of one agent is at least `value`.
+
+        Parameters
+        ----------
+        agent : str or None
+            Name; None where there is only one.
+        value : float
+            In [0, 1].
+        metric, k, estimand
+            As in `metric_draws`.
+
+        Returns
+        -------
+        float
+            Without Monte-Carlo error where the engine is exact and the estimand is ``population``; else the share of
+            4,000 draws.
+
+        Raises
+        ------
+        InvalidArgument, EstimateError
+            As `metric_draws` does.
+        """
+        bar = numerics.check_probability(value, "value")
+        index = self._check_question(agent, metric, k, estimand)
+        if estimand == "population" and isinstance(self.posterior, ExactPosterior):
+            below = float(self.posterior.cdf(index, metric, k, np.array([bar]))[0])
+            return min(max(1 - below, 0.0), 1.0) if bar > 0 else 1.0
+        return float(np.mean(self.posterior.draws(index, estimand, metric, k) >= bar))
 
     def flags(self, agent: str, *, estimand: Estimand, k: int, metric: Metric | None = None) -> tuple[str, ...]:
         """What makes a number of this agent doubtful.

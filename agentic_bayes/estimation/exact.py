@@ -255,10 +255,11 @@ class ExactPosterior:
         drawn: Array = self._cache[key]
         return drawn
 
-    def task_draws(self, agent: int) -> Array:
-        """Posterior draws of p, shape (chains × draws, tasks)."""
+    def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
+        """Posterior draws of p of all tasks, or of those with these indices, shape (chains × draws, tasks)."""
         rng = np.random.default_rng([self.random_seed, 4, agent])
-        return rng.beta(*self._given_data(agent, self.counts.successes[agent], self.counts.trials[agent]))
+        which = slice(None) if tasks is None else tasks
+        return rng.beta(*self._given_data(agent, self.counts.successes[agent, which], self.counts.trials[agent, which]))
 
 
 def _of_tail(tail: Array | float, metric: Metric) -> Array:

@@ -96,7 +96,7 @@ class FrequentistEstimate:
             "comparisons and tiers"
         )
 
-    def task_draws(self, agent: int) -> Array:
+    def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
         """There is no posterior to draw from."""
         return self.draws(agent, "task", "pass_pow_k", 1)
 

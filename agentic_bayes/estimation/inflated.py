@@ -148,9 +148,10 @@ class InflatedPosterior(ExactPosterior):
             [self._group_draws(agent, int(ci), int(ni), 1)[:, 0] for ci, ni in zip(c, n, strict=True)], axis=1
         )
 
-    def task_draws(self, agent: int) -> Array:
-        """Posterior draws of p, shape (chains × draws, tasks)."""
+    def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
+        """Posterior draws of p of all tasks, or of those with these indices, shape (chains × draws, tasks)."""
         c, n, place = self.counts.pairs(agent)
+        place = place if tasks is None else place[tasks]
         out = np.empty((CHAINS * DRAWS, place.size))
         for pair in range(c.size):
             here = place == pair

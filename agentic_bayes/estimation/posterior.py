@@ -178,8 +178,8 @@ class Posterior(Protocol):
         """Posterior draws of `population` or `tasks`, shape (chains × draws,)."""
         ...
 
-    def task_draws(self, agent: int) -> Array:
-        """Posterior draws of p, shape (chains × draws, tasks)."""
+    def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
+        """Posterior draws of p of all tasks, or of those with these indices, shape (chains × draws, tasks)."""
         ...
 
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from agentic_bayes.decisions.compare import Comparison, compare
+from agentic_bayes.decisions.classical import ClassicalTest
+from agentic_bayes.decisions.compare import Comparison, Ratio, compare
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 
@@ -111,7 +112,9 @@ def made(**change):
     rest = {"agent": "new", "baseline": "old", "metric": "pass_pow_k", "k": 3, "estimand": "population"}
     rest |= {"ci_prob": 0.9, "ci_kind": "hdi", "rope": 0.02, "expected_loss": 0.01, "expected_loss_baseline": 0.1}
     rest |= {"pairing": "none", "n_shared_tasks": 12, "method": "hierarchical", "flags": (), "note": ""}
-    rest |= {"unit": "conversation", "indicator": "joint"}
+    rest |= {"unit": "conversation", "indicator": "joint", "n_tasks": 12, "tasks": ()}
+    rest |= {"ratio": Ratio(1.2, 0.9, 1.5), "odds_ratio": Ratio(1.3, 0.8, 2.0)}
+    rest |= {"frequentist": ClassicalTest("paired t", 0.1, -0.1, 0.3, 0.3, 0.9, 12)}
     known = {field.name for field in dataclasses.fields(Comparison)}
     return Comparison(**{name: value for name, value in (rest | numbers).items() if name in known})
 

@@ -1,0 +1,153 @@
+"""The frequentist test that stands beside a comparison: plain, and labelled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from agentic_bayes.estimation.frequentist import unbiased
+from agentic_bayes.estimation.posterior import Array, Counts
+from agentic_bayes.formatting import Metric, format_interval, format_number, metric_name, plural
+
+__all__ = ["ClassicalTest", "against_agent", "against_value"]
+
+
+@dataclass(frozen=True)
+class ClassicalTest:
+    """A frequentist test of the same question, from the unbiased estimates of the tasks.
+
+    Attributes
+    ----------
+    name : str
+        ``paired t`` (differences of task values), ``McNemar`` (exact; every shared task tried once by both),
+        ``Welch t`` (agents without shared tasks) or ``one-sample t`` (against a fixed value).
+    difference, lower, upper : float
+        Mean difference and its confidence interval, in units of probability; NaN where undefined. For McNemar's test
+        the interval is that of Agresti and Min (2005).
+    p_value : float
+        Two-sided; NaN where undefined.
+    ci_prob : float
+        Of the interval.
+    n_tasks : int
+        Tasks that enter.
+    note : str
+        Why something is undefined, or empty.
+
+    References
+    ----------
+    McNemar (1947), Psychometrika 12, 153-157; Agresti and Min (2005), Stat. Med. 24, 729-740.
+    """
+
+    name: str
+    difference: float
+    lower: float
+    upper: float
+    p_value: float
+    ci_prob: float
+    n_tasks: int
+    note: str = ""
+
+    def __str__(self) -> str:
+        if math.isnan(self.difference):
+            return f"{self.name}: {self.note}"
+        interval = format_interval(self.lower, self.upper)
+        extra = f" ({self.note})" if self.note else ""
+        return (
+            f"{self.name}: difference {format_number(self.difference)}, {self.ci_prob * 100:.4g} % confidence interval "
+            f"{interval}, p = {format_number(self.p_value)}, {plural(self.n_tasks, 'task')}{extra}"
+        )
+
+
+def against_agent(counts: Counts, agent: int, baseline: int, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:
+    """Paired t on the shared tasks' values, McNemar where all were tried once, Welch's t where none is shared.
+
+    Parameters
+    ----------
+    counts : Counts
+        The data.
+    agent, baseline : int
+        Indices.
+    metric : {"pass_at_k", "pass_pow_k"}
+    k : int
+        Attempts; tasks with fewer trials have no unbiased value and are left out.
+    ci_prob : float
+        Of the confidence interval.
+
+    Returns
+    -------
+    ClassicalTest
+    """
+    shared = counts.scored[agent] & counts.scored[baseline]
+    trials = counts.trials[[agent, baseline]]
+    if shared.any() and k == 1 and np.all(trials[:, shared] == 1):
+        return _mcnemar(counts.successes[agent, shared], counts.successes[baseline, shared], ci_prob)
+    own, other = (unbiased(counts.trials[i], counts.successes[i], metric, k) for i in (agent, baseline))
+    known = ~np.isnan(own) & ~np.isnan(other)
+    if shared.any():
+        return _t_test("paired t", own[known] - other[known], metric, k, ci_prob)
+    return _welch(own[~np.isnan(own)], other[~np.isnan(other)], metric, k, ci_prob)
+
+
+def against_value(counts: Counts, agent: int, value: float, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:
+    """One-sample t of the tasks' values against a fixed value; arguments as in `against_agent`."""
+    values = unbiased(counts.trials[agent], counts.successes[agent], metric, k)
+    return _t_test("one-sample t", values[~np.isnan(values)] - value, metric, k, ci_prob)
+
+
+def _undefined(name: str, ci_prob: float, n_tasks: int, note: str) -> ClassicalTest:
+    nan = float("nan")
+    return ClassicalTest(name, nan, nan, nan, nan, ci_prob, n_tasks, note)
+
+
+def _too_few(n_tasks: int, metric: Metric, k: int) -> str:
+    return f"{plural(n_tasks, 'task')} with {k} trials or more: {metric_name(metric, k)} needs two"
+
+
+def _t_test(name: str, differences: Array, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:
+    from scipy import stats
+
+    size = differences.size
+    if size < 2:
+        return _undefined(name, ci_prob, size, _too_few(size, metric, k))
+    mean = float(differences.mean())
+    if np.ptp(differences) < 1e-12:
+        nan = float("nan")
+        return ClassicalTest(name, mean, nan, nan, nan, ci_prob, size, "all tasks differ alike: no interval")
+    found = stats.ttest_1samp(differences, 0.0)
+    interval = found.confidence_interval(ci_prob)
+    return _tested(name, mean, interval, found, ci_prob, size)
+
+
+def _welch(own: Array, other: Array, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:
+    from scipy import stats
+
+    size = own.size + other.size
+    if min(own.size, other.size) < 2:
+        return _undefined("Welch t", ci_prob, size, _too_few(min(own.size, other.size), metric, k))
+    mean = float(own.mean() - other.mean())
+    if max(np.ptp(own), np.ptp(other)) < 1e-12:
+        nan = float("nan")
+        return ClassicalTest("Welch t", mean, nan, nan, nan, ci_prob, size, "all tasks of an agent are alike")
+    found = stats.ttest_ind(own, other, equal_var=False)
+    return _tested("Welch t", mean, found.confidence_interval(ci_prob), found, ci_prob, size)
+
+
+def _tested(name: str, mean: float, interval: Any, found: Any, ci_prob: float, size: int) -> ClassicalTest:
+    lower, upper = max(float(interval.low), -1.0), min(float(interval.high), 1.0)
+    return ClassicalTest(name, mean, lower, upper, float(found.pvalue), ci_prob, size)
+
+
+def _mcnemar(own: Array, other: Array, ci_prob: float) -> ClassicalTest:
+    from scipy import stats
+
+    won, lost, size = int(((own == 1) & (other == 0)).sum()), int(((own == 0) & (other == 1)).sum()), own.size
+    p_value = float(stats.binomtest(won, won + lost).pvalue) if won + lost else 1.0
+    # Wald's interval after half an observation is added to each of the four cells
+    b, c, n = won + 0.5, lost + 0.5, size + 2
+    half = float(stats.norm.isf((1 - ci_prob) / 2)) * math.sqrt((b + c) / n - ((b - c) / n) ** 2) / math.sqrt(n)
+    lower, upper = max((b - c) / n - half, -1.0), min((b - c) / n + half, 1.0)
+    note = f"{won} won, {lost} lost"
+    return ClassicalTest("McNemar", (won - lost) / size, lower, upper, p_value, ci_prob, size, note)
