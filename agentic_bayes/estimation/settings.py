@@ -14,7 +14,7 @@ from agentic_bayes.estimation.frequentist import Estimator
 from agentic_bayes.estimation.posterior import CIKind
 from agentic_bayes.estimation.prior import Prior
 
-__all__ = ["Engine", "Method", "Settings", "check_attempts", "check_ks"]
+__all__ = ["Engine", "Method", "Settings", "check_attempts", "check_ks", "check_seed"]
 
 Method = Literal["frequentist", "conjugate", "hierarchical", "crossed"]
 Engine = Literal["auto", "quadrature", "importance", "pymc"]
@@ -63,7 +63,7 @@ class Settings:
         for name in ("pool_agents", "pool_tasks", "inflate"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidArgument(f"{name} must be True or False, got {getattr(self, name)!r}")
-        object.__setattr__(self, "random_seed", _check_seed(self.random_seed))
+        object.__setattr__(self, "random_seed", check_seed(self.random_seed))
         if self.prior is not None and not isinstance(self.prior, Prior):
             raise InvalidArgument(f"prior must be a Prior, got {self.prior!r}")
         if self.method == "frequentist" and self.ci_kind == "hdi":
@@ -163,7 +163,14 @@ def check_ks(k: object) -> tuple[int, ...]:
     return tuple(ks)
 
 
-def _check_seed(seed: object) -> int:
+def check_seed(seed: object) -> int:
+    """An integer in [0, 2^63).
+
+    Raises
+    ------
+    InvalidArgument
+        If it is anything else.
+    """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
         raise InvalidArgument(f"random_seed must be an integer ≥ 0, got {seed!r}")
     return int(seed)

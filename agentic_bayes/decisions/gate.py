@@ -1,0 +1,250 @@
+"""Is an agent good enough? Pass, fail or inconclusive, from a posterior probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.errors import InvalidArgument, check_type
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.posterior import CIKind, Estimand
+from agentic_bayes.formatting import Metric, format_number, html_table, metric_name, plural
+
+__all__ = ["Gate", "GateVerdict", "Requirement", "check_required", "gate", "ruling"]
+
+GateVerdict = Literal["pass", "fail", "inconclusive"]
+
+
+def check_required(probability: object) -> float:
+    """A probability that a gate may require: in (0.5, 1), since with less it could pass and fail at once.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is anything else.
+    """
+    required = numerics.check_probability(probability, "probability", open_ends=True)
+    if required <= 0.5:
+        raise InvalidArgument(
+            f"probability must be in (0.5, 1), else a gate could pass and fail at once, got {required:g}"
+        )
+    return required
+
+
+def ruling(probability: float, required: float) -> GateVerdict:
+    """What a probability that a requirement is met comes to."""
+    if probability >= required:
+        return "pass"
+    return "fail" if 1 - probability >= required else "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One thing that a gate asks, and the answer.
+
+    Attributes
+    ----------
+    text : str
+        What must hold, in words.
+    probability : float
+        Posterior probability that it holds.
+    verdict : {"pass", "fail", "inconclusive"}
+    """
+
+    text: str
+    probability: float
+    verdict: GateVerdict
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether one agent may be shipped.
+
+    Attributes
+    ----------
+    agent : str
+    metric : {"pass_at_k", "pass_pow_k"}
+    k : int
+    estimand : {"population", "tasks"}
+    at_least : float
+        The bar.
+    probability : float
+        Posterior probability that the metric is at least the bar.
+    required : float
+        Probability from which the gate passes, or, of the opposite, fails.
+    baseline : str or None
+        The agent against which the metric must not have dropped.
+    margin : float or None
+        By how much it may have dropped.
+    requirements : tuple of Requirement
+        The bar and, with a baseline, the drop.
+    mean, lower, upper : float
+        Of the metric.
+    ci_prob : float
+    ci_kind : {"eti", "hdi"}
+    n_tasks : int
+        Tasks that inform it.
+    method, unit, indicator : str
+        What was estimated from what.
+    flags : tuple of str
+        What makes the numbers doubtful; see `Estimate.flags`.
+    note : str
+        Why the gate cannot pass although the probabilities allow it, and what else a reader must know, or empty.
+    """
+
+    agent: str
+    metric: Metric
+    k: int
+    estimand: Estimand
+    at_least: float
+    probability: float
+    required: float
+    baseline: str | None
+    margin: float | None
+    requirements: tuple[Requirement, ...]
+    mean: float
+    lower: float
+    upper: float
+    ci_prob: float
+    ci_kind: CIKind
+    n_tasks: int
+    method: str
+    unit: str
+    indicator: str
+    flags: tuple[str, ...]
+    note: str
+
+    @property
+    def verdict(self) -> GateVerdict:
+        """Whether every requirement is met with the required probability ("pass"), one is missed with it ("fail"), or
+        neither ("inconclusive", also where the estimate did not converge or nothing was scored).
+        """
+        if "not_converged" in self.flags or "no_data" in self.flags:
+            return "inconclusive"
+        verdicts = {one.verdict for one in self.requirements}
+        if "fail" in verdicts:
+            return "fail"
+        return "inconclusive" if "inconclusive" in verdicts else "pass"
+
+    def __str__(self) -> str:
+        asked = "; ".join(
+            f"the probability that {one.text} is {format_number(one.probability)}" for one in self.requirements
+        )
+        kind = "equal-tailed" if self.ci_kind == "eti" else "highest-density"
+        sentence = (
+            f"{self.verdict}: {asked} (required: {self.required:g}); "
+            f"{metric_name(self.metric, self.k)} {format_number(self.mean)}, {self.ci_prob * 100:.4g} % {kind} "
+            f"interval {format_number(self.lower)} to {format_number(self.upper)}; "
+            f"{self.method}, {plural(self.n_tasks, 'task')}; unit {self.unit}, indicator {self.indicator}"
+        )
+        marks = f" [{', '.join(self.flags)}]" if self.flags else ""
+        return sentence + marks + (f" ({self.note})" if self.note else "")
+
+    def _repr_html_(self) -> str:
+        rows = [[one.text, format_number(one.probability), one.verdict] for one in self.requirements]
+        return html_table(
+            ["requirement", f"probability (required {self.required:g})", "verdict"], rows, caption=str(self)
+        )
+
+
+def gate(
+    est: Estimate,
+    agent: str | None = None,
+    *,
+    at_least: float,
+    probability: float = 0.95,
+    metric: Metric = "pass_pow_k",
+    k: int = 1,
+    estimand: Estimand = "population",
+    baseline: str | None = None,
+    margin: float = 0.0,
+) -> Gate:
+    """Judge an agent against a bar and, if asked, against a baseline; nothing is fitted again.
+
+    Parameters
+    ----------
+    est : Estimate
+        An estimate with a posterior.
+    agent : str, optional
+        Name; may be left out where there is only one.
+    at_least : float
+        The bar, in [0, 1].
+    probability : float
+        Required, in (0.5, 1): the gate passes if P(metric ≥ at_least) is at least this, and fails if
+        P(metric < at_least) is.
+    metric : {"pass_pow_k", "pass_at_k"}
+        What must be good enough.
+    k : int
+        Attempts, ≥ 1; need not be among the estimate's k.
+    estimand : {"population", "tasks"}
+        On new tasks of this kind, or on the observed tasks.
+    baseline : str, optional
+        An agent of the same estimate. P(metric - baseline's metric ≥ -margin) must then reach `probability`, too. A
+        crossed estimate compares them on the same tasks; others do not, and need more data to pass.
+    margin : float
+        By how much the metric may lie below the baseline's, in [0, 1].
+
+    Returns
+    -------
+    Gate
+
+    Raises
+    ------
+    UnknownName, InvalidArgument
+        If an argument is not valid.
+    EstimateError
+        If the estimate has no posterior or does not define the estimand.
+    """
+    check_type("est", est, Estimate, "estimate() makes one")
+    bar = numerics.check_probability(at_least, "at_least")
+    required = check_required(probability)
+    allowed = numerics.check_probability(margin, "margin")
+    index = est.agent_index(agent)
+    name = est.agents[index]
+    question: dict[str, Any] = {"metric": metric, "k": k, "estimand": estimand}
+    met = est.prob_at_least(name, bar, **question)
+    label = metric_name(metric, k)
+    text = f"{name}'s {label} ({estimand}) is at least {bar:g}"
+    requirements = [Requirement(text, met, ruling(met, required))]
+    flags = est.flags(name, **question)
+    if baseline is not None:
+        if est.agent_index(baseline) == index:
+            raise InvalidArgument(f"agent and baseline must differ, got {name!r} for both")
+        difference = est.metric_draws(name, **question) - est.metric_draws(baseline, **question)
+        kept = float(np.mean(difference >= -allowed))
+        text = f"it is at most {allowed:g} below {baseline}'s" if allowed else f"it is not below {baseline}'s"
+        requirements.append(Requirement(text, kept, ruling(kept, required)))
+        flags = tuple(dict.fromkeys([*flags, *est.flags(baseline, **question)]))
+    elif allowed:
+        raise InvalidArgument(f"margin needs a baseline, got margin {allowed:g} without one")
+    stats = est.posterior.aggregate(index, estimand, metric, k)
+    reasons = {
+        "not_converged": "the estimate did not converge, so it cannot pass",
+        "no_data": "nothing was scored, so it cannot pass",
+    }
+    return Gate(
+        agent=name,
+        metric=metric,
+        k=k,
+        estimand=estimand,
+        at_least=bar,
+        probability=met,
+        required=required,
+        baseline=baseline,
+        margin=None if baseline is None else allowed,
+        requirements=tuple(requirements),
+        mean=float(stats.mean),
+        lower=float(stats.lower),
+        upper=float(stats.upper),
+        ci_prob=est.settings.ci_prob,
+        ci_kind=est.settings.ci_kind,
+        n_tasks=int(est.counts.scored[index].sum()),
+        method=est.settings.method,
+        unit=str(est.outcomes.attrs["unit"]),
+        indicator=str(est.outcomes.attrs["indicator"]),
+        flags=flags,
+        note="; ".join(filter(None, [*(reasons[flag] for flag in flags if flag in reasons), est.differences])),
+    )

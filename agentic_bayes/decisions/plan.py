@@ -1,0 +1,521 @@
+"""How many new tasks, and how many trials of each, are worth paying for? By simulation with the exact engine.
+
+A design is a number of new tasks and of trials per task. Data are simulated under it, added to what there is, and
+analysed as they will be; what the design is worth is the average over the simulations. For the success rate alone
+there is a formula, sd = √(μ(1-μ)(ρ + (1-ρ)/n)/T), which stands beside it as a check.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.decisions.gate import check_required, ruling
+from agentic_bayes.decisions.simulate import (
+    NO_DATA,
+    Cells,
+    exact_posterior,
+    metric_of,
+    mu_with_metric,
+    simulate_successes,
+)
+from agentic_bayes.errors import InvalidArgument, check_choice, check_type
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.posterior import Array, CIKind
+from agentic_bayes.estimation.settings import check_attempts, check_seed
+from agentic_bayes.formatting import METRICS, Metric, format_number, html_table, metric_name, plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Design", "Plan", "plan"]
+
+Goal = Literal["width", "conclusive", "detected"]
+TRIALS = (1, 2, 3, 4, 5, 8)
+FEWEST, MOST = 2, 20_000  # tasks of a design
+FRACTIONS = (0.25, 0.5, 1.0)  # of a budget, so that a picture shows what more money buys
+SIMULATIONS: dict[Goal, int] = {"width": 100, "conclusive": 300, "detected": 200}
+FIRST = 50  # tasks with which a search begins
+STEPS: dict[Goal, int] = {"width": 6, "conclusive": 3, "detected": 3}  # a count of successes is too noisy to chase
+NEAR = 0.02  # relative change of the number of tasks at which a search ends
+SLOWEST = 0.1  # power of the number of tasks with which a width must fall for a search to go on
+TOO_DEAR = 1.5  # times the cheapest design that reaches the target: not looked at
+POINTS = 64  # quantiles that stand for a posterior in a difference
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """New tasks × trials per task, and what they are worth.
+
+    Attributes
+    ----------
+    tasks, trials : int
+    cost : float
+        tasks × (trials × cost per trial + cost per task), twice that where two agents are to be told apart.
+    width : float
+        Mean width of the interval.
+    conclusive : float
+        Probability that the gate passes or fails; NaN if that was not asked.
+    detected : float
+        Probability that the interval of the difference excludes 0; NaN if that was not asked.
+    rate_sd : float
+        √(μ(1-μ)(ρ + (1-ρ)/n)/T): standard error of the success rate from the new tasks alone.
+    """
+
+    tasks: int
+    trials: int
+    cost: float
+    width: float
+    conclusive: float
+    detected: float
+    rate_sd: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The recommended design, and those that were looked at.
+
+    Attributes
+    ----------
+    metric : {"pass_at_k", "pass_pow_k"}
+    k : int
+    mu, rho : float
+        The truth that was assumed; with an estimate their posterior means (the simulations draw from the posterior).
+    ci_prob, ci_kind
+        Of the interval.
+    goal : {"width", "conclusive", "detected"}
+        What is wanted.
+    target : float or None
+        How narrow or how probable; None where a budget alone was given.
+    budget : float or None
+        What may be spent.
+    designs : tuple of Design
+        All that were simulated, cheapest first.
+    best : Design or None
+        The cheapest that reaches the target or, without one, the best within the budget; None if none does.
+    asked : str
+        The goal in words.
+    note : str
+        What else a reader must know, or empty.
+    simulations : int
+        Data sets per design.
+    random_seed : int
+    """
+
+    metric: Metric
+    k: int
+    mu: float
+    rho: float
+    ci_prob: float
+    ci_kind: CIKind
+    goal: Goal
+    target: float | None
+    budget: float | None
+    designs: tuple[Design, ...]
+    best: Design | None
+    asked: str
+    note: str
+    simulations: int
+    random_seed: int
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per design: tasks, trials, cost, width, conclusive, detected, rate_sd, cheapest first."""
+        import pandas as pd
+
+        rows = [{name: getattr(one, name) for name in Design.__annotations__} for one in self.designs]
+        return pd.DataFrame(rows, columns=list(Design.__annotations__))
+
+    def __str__(self) -> str:
+        if self.best is None:
+            return f"no design reaches it: {self.asked}" + (f" ({self.note})" if self.note else "")
+        one = self.best
+        worth = f"mean width {format_number(one.width)}"
+        if self.goal != "width":
+            worth = f"probability {format_number(getattr(one, self.goal))}, {worth}"
+        each = " for each of the two agents" if self.goal == "detected" else ""
+        truth = f"simulated {self.simulations} times at μ {format_number(self.mu)}, ρ {format_number(self.rho)}"
+        design = f"{plural(one.tasks, 'new task')} × {plural(one.trials, 'trial')}{each}, cost {one.cost:,.6g}"
+        return f"{design}: {self.asked}; {worth}; {truth}" + (f" ({self.note})" if self.note else "")
+
+    def _repr_html_(self) -> str:
+        frame = self.table.dropna(axis=1, how="all")
+        rows = [
+            [str(v) if isinstance(v, int) else format_number(v) for v in row] for row in frame.itertuples(index=False)
+        ]
+        return html_table([*frame.columns], rows, caption=str(self))
+
+
+def plan(
+    est: Estimate | None = None,
+    agent: str | None = None,
+    *,
+    metric: Metric = "pass_pow_k",
+    k: int = 1,
+    mu: float | None = None,
+    rho: float | None = None,
+    budget: float | None = None,
+    width: float | None = None,
+    at_least: float | None = None,
+    probability: float = 0.95,
+    difference: float | None = None,
+    power: float = 0.8,
+    trials: Iterable[int] | None = None,
+    cost_per_trial: float = 1,
+    cost_per_task: float = 0,
+    ci_prob: float = 0.95,
+    ci_kind: CIKind = "eti",
+    simulations: int | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+    random_seed: int = 0,
+) -> Plan:
+    """Find the cheapest design that reaches a goal, or the best that a budget buys.
+
+    Parameters
+    ----------
+    est : Estimate, optional
+        What is known already: its tasks stay in the analysis, and the truth is drawn from its posterior (the
+        hierarchical model of this agent alone).
+    agent : str, optional
+        Whose; may be left out where there is only one.
+    metric : {"pass_pow_k", "pass_at_k"}
+        What is to be known.
+    k : int
+        Attempts, ≥ 1.
+    mu, rho : float, optional
+        A guess instead of `est`: mean success probability, in (0, 1), and intra-class correlation, in [0, 1] (.36 to
+        .58 on tau-bench).
+    budget : float, optional
+        Most that may be spent. Alone: the narrowest interval that it buys.
+    width : float, optional
+        Goal: a mean width of the interval of at most this, in (0, 1).
+    at_least : float, optional
+        Goal: a `gate` with this bar and `probability` that passes or fails with probability `power`.
+    probability : float
+        What the gate requires, in (0.5, 1).
+    difference : float, optional
+        Goal: two agents whose metrics differ by this, in (0, 1), are told apart (the interval of the difference
+        excludes 0) with probability `power`. They are simulated on tasks of their own; on shared tasks fewer do.
+    power : float
+        In (0, 1).
+    trials : iterable of int, optional
+        Trials per task to consider; default 1, 2, 3, 4, 5, 8 and k (up to 20).
+    cost_per_trial, cost_per_task : float
+        ≥ 0, not both 0; in any currency.
+    ci_prob, ci_kind
+        Of the interval; an estimate's own where there is one.
+    simulations : int, optional
+        Data sets per design, ≥ 10. Default: 100 for a width, 300 for a gate, 200 for a difference.
+    progress : callable, optional
+        Called with data sets simulated so far and in all (None: not known).
+    random_seed : int
+        Same seed, same plan.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is not valid, or nothing or too much is asked.
+    """
+    check_choice("metric", metric, METRICS)
+    check_attempts(k)
+    goal, target = _goal(width, at_least, difference, power, budget)
+    required = check_required(probability)
+    prices = _amount(cost_per_trial, "cost_per_trial"), _amount(cost_per_task, "cost_per_task")
+    if sum(prices) == 0:
+        raise InvalidArgument("cost_per_trial and cost_per_task must not both be 0")
+    most = math.inf if budget is None else _amount(budget, "budget")
+    options = _trials(trials, k)
+    size = SIMULATIONS[goal] if simulations is None else numerics.check_k(simulations, "simulations")
+    if size < 10:
+        raise InvalidArgument(f"simulations must be an integer ≥ 10, got {size}")
+    seed = check_seed(random_seed)
+    if est is not None:
+        check_type("est", est, Estimate, "estimate() makes one")
+        ci_prob, ci_kind = est.settings.ci_prob, est.settings.ci_kind
+    check_choice("ci_kind", ci_kind, ("eti", "hdi"))
+    ci_prob = numerics.check_probability(ci_prob, "ci_prob", open_ends=True)
+    known, truth = _truth(est, agent, mu, rho, metric, k, size, seed)
+    study = _Study(
+        metric=metric,
+        k=k,
+        known=known,
+        mu=truth[0],
+        rho=truth[1],
+        ci=(ci_prob, ci_kind),
+        bar=at_least,
+        required=required,
+        better=None if difference is None else _better(truth, difference, metric, k),
+        prices=prices,
+        seed=seed,
+        progress=progress,
+    )
+    for n in options:
+        study.search(n, goal, target, most)
+    designs = tuple(sorted(study.seen.values(), key=lambda one: (one.cost, one.trials)))
+    return Plan(
+        metric=metric,
+        k=k,
+        mu=float(np.mean(truth[0])),
+        rho=float(np.mean(truth[1])),
+        ci_prob=ci_prob,
+        ci_kind=ci_kind,
+        goal=goal,
+        target=target,
+        budget=budget,
+        designs=designs,
+        best=_best(study, designs, goal, target, most),
+        asked=_asked(metric, k, ci_prob, goal, target, budget, at_least, required, difference),
+        note=_note(options, k, metric, known, goal),
+        simulations=size,
+        random_seed=seed,
+    )
+
+
+def _goal(
+    width: float | None, at_least: float | None, difference: float | None, power: float, budget: float | None
+) -> tuple[Goal, float | None]:
+    """What is wanted, and how much of it."""
+    given = {"width": width, "at_least": at_least, "difference": difference}
+    wanted = [name for name, value in given.items() if value is not None]
+    if len(wanted) > 1:
+        raise InvalidArgument(f"one goal at a time: width, at_least or difference, got {' and '.join(wanted)}")
+    likely = numerics.check_probability(power, "power", open_ends=True)
+    if not wanted:
+        if budget is None:
+            raise InvalidArgument("say what is wanted (width, at_least or difference) or what may be spent (budget)")
+        return "width", None
+    if width is not None:
+        return "width", numerics.check_probability(width, "width", open_ends=True)
+    if at_least is not None:
+        numerics.check_probability(at_least, "at_least")
+        return "conclusive", likely
+    numerics.check_probability(difference, "difference", open_ends=True)
+    return "detected", likely
+
+
+def _amount(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise InvalidArgument(f"{name} must be a number ≥ 0, got {value!r}")
+    if not 0 <= float(value) < math.inf:
+        raise InvalidArgument(f"{name} must be a number ≥ 0, got {value!r}")
+    return float(value)
+
+
+def _trials(trials: Iterable[int] | None, k: int) -> tuple[int, ...]:
+    if trials is None:
+        return tuple(sorted({*TRIALS, *([k] if k <= 20 else [])}))
+    options = tuple(sorted({numerics.check_k(n, "trials") for n in trials}))
+    if not options:
+        raise InvalidArgument("trials must name one number of trials per task or more, got none")
+    return options
+
+
+def _truth(
+    est: Estimate | None,
+    agent: str | None,
+    mu: float | None,
+    rho: float | None,
+    metric: Metric,
+    k: int,
+    size: int,
+    seed: int,
+) -> tuple[Cells, tuple[Array, Array]]:
+    """What is known already, and μ and ρ of every simulation."""
+    if est is None:
+        if agent is not None:
+            raise InvalidArgument(f"an agent needs an estimate, got agent {agent!r} without one")
+        if mu is None or rho is None:
+            raise InvalidArgument("give an estimate, or a guess of both mu and rho")
+        share = numerics.check_probability(mu, "mu", open_ends=True)
+        return NO_DATA, (np.full(size, share), np.full(size, numerics.check_probability(rho, "rho")))
+    if mu is not None or rho is not None:
+        raise InvalidArgument("give an estimate or a guess of mu and rho, not both")
+    index = est.agent_index(agent)
+    scored = est.counts.scored[index]
+    known = Cells(est.counts.successes[index, scored], est.counts.trials[index, scored])
+    drawn_mu, drawn_rho = (part[:, 0] for part in exact_posterior(known, metric, k, random_seed=seed).hyper_draws())
+    chosen = np.random.default_rng([seed, 0]).choice(drawn_mu.size, size=size, replace=size > drawn_mu.size)
+    return known, (drawn_mu[chosen], drawn_rho[chosen])
+
+
+def _better(truth: tuple[Array, Array], difference: float, metric: Metric, k: int) -> Array:
+    """μ of a second agent whose metric is higher by `difference`, or lower where there is no room above."""
+    own = metric_of(*truth, metric, k)
+    up, down = own + difference, own - difference
+    if np.all((up >= 1) & (down <= 0)):
+        raise InvalidArgument(
+            f"difference must leave room for the metric of {float(own.mean()):.3g}, got {difference:g}"
+        )
+    goal = np.where(up < 1, up, np.maximum(down, 1e-6))
+    return np.array([float(mu_with_metric(value, r, metric, k)) for value, r in zip(goal, truth[1], strict=True)])
+
+
+@dataclass
+class _Study:
+    """Designs simulated so far, and how to simulate another."""
+
+    metric: Metric
+    k: int
+    known: Cells
+    mu: Array
+    rho: Array
+    ci: tuple[float, CIKind]
+    bar: float | None
+    required: float
+    better: Array | None
+    prices: tuple[float, float]
+    seed: int
+    progress: Callable[[int, int | None], None] | None
+    seen: dict[tuple[int, int], Design] = field(default_factory=dict)
+
+    def cost(self, tasks: int, trials: int) -> float:
+        """Of a design."""
+        per_trial, per_task = self.prices
+        return tasks * (trials * per_trial + per_task) * (1 if self.better is None else 2)
+
+    def at(self, tasks: int, trials: int) -> Design:
+        """Simulate a design, once."""
+        if (tasks, trials) not in self.seen:
+            self.seen[tasks, trials] = self._simulated(tasks, trials)
+        return self.seen[tasks, trials]
+
+    def _simulated(self, tasks: int, trials: int) -> Design:
+        widths, conclusive, detected = [], [], []
+        for i, (mu, rho) in enumerate(zip(self.mu.tolist(), self.rho.tolist(), strict=True)):
+            if self.progress is not None:
+                self.progress(len(self.seen) * self.mu.size + i, None)
+            rng = np.random.default_rng([self.seed, 1, trials, i])
+            own = self._posterior(rng, mu, rho, tasks, trials, self.known)
+            stats = own.aggregate(0, "population", self.metric, self.k)
+            widths.append(stats.upper - stats.lower)
+            if self.bar is not None:
+                met = 1 - float(own.cdf(0, self.metric, self.k, np.array([self.bar]))[0])
+                conclusive.append(ruling(met, self.required) != "inconclusive")
+            if self.better is not None:
+                other = self._posterior(rng, float(self.better[i]), rho, tasks, trials, NO_DATA)
+                detected.append(self._told_apart(own, other))
+        mu, rho = float(self.mu.mean()), float(self.rho.mean())
+        return Design(
+            tasks=tasks,
+            trials=trials,
+            cost=self.cost(tasks, trials),
+            width=float(np.mean(widths)),
+            conclusive=float(np.mean(conclusive)) if conclusive else math.nan,
+            detected=float(np.mean(detected)) if detected else math.nan,
+            rate_sd=math.sqrt(mu * (1 - mu) * (rho + (1 - rho) / trials) / tasks),
+        )
+
+    def _posterior(
+        self, rng: np.random.Generator, mu: float, rho: float, tasks: int, trials: int, known: Cells
+    ) -> ExactPosterior:
+        cells = known.and_also(simulate_successes(rng, mu, rho, tasks, trials), trials)
+        return exact_posterior(cells, self.metric, self.k, ci_prob=self.ci[0], ci_kind=self.ci[1])
+
+    def _told_apart(self, own: ExactPosterior, other: ExactPosterior) -> bool:
+        """Whether the interval of the difference of two independent posteriors excludes 0."""
+        q = (np.arange(POINTS) + 0.5) / POINTS
+        first, second = (one.quantile(0, self.metric, self.k, q) for one in (own, other))
+        tail = (1 - self.ci[0]) / 2
+        lower, upper = np.quantile(first[:, None] - second, [tail, 1 - tail])
+        return bool(lower > 0 or upper < 0)
+
+    def search(self, trials: int, goal: Goal, target: float | None, budget: float) -> None:
+        """Simulate the designs with this many trials that matter."""
+        most = MOST
+        if budget < math.inf:
+            most = min(MOST, int(budget / self.cost(1, trials) + 1e-9))
+            if most < FEWEST:
+                return
+        if target is None:
+            for fraction in FRACTIONS:
+                self.at(max(FEWEST, int(most * fraction)), trials)
+            return
+        tasks = min(FIRST, most)
+        cheapest = min((one.cost for one in self.seen.values() if self.reaches(one, goal, target)), default=math.inf)
+        for _ in range(STEPS[goal]):
+            now = self.at(tasks, trials)
+            following = min(max(math.ceil(self._wanted(now, goal, target)), FEWEST), most)
+            if following == tasks or self.cost(following, trials) > TOO_DEAR * cheapest:
+                return
+            then = self.at(following, trials)
+            settled = abs(following - tasks) <= NEAR * tasks and self.reaches(then, goal, target)
+            grown = math.log(following / tasks)
+            if settled or (grown > 1 and math.log(now.width / then.width) < SLOWEST * grown):
+                return
+            tasks = following
+
+    def _wanted(self, design: Design, goal: Goal, target: float) -> float:
+        """How many tasks would do, if widths went with 1/√tasks and power with the normal distribution."""
+        from scipy.special import ndtri
+
+        if goal == "width":
+            factor = (design.width / target) ** 2
+        else:
+            z = float(ndtri(self.required if goal == "conclusive" else (1 + self.ci[0]) / 2))
+            rare = 0.5 / self.mu.size
+            found = min(max(getattr(design, goal), rare), 1 - rare)
+            factor = ((float(ndtri(target)) + z) / max(float(ndtri(found)) + z, 0.1)) ** 2
+        return design.tasks * min(max(factor, 1 / 16), 16)
+
+    def reaches(self, design: Design, goal: Goal, target: float) -> bool:
+        """Whether a design does what is wanted, as far as this many simulations can tell."""
+        if goal == "width":
+            return design.width <= target * (1 + NEAR / 2)
+        error = math.sqrt(target * (1 - target) / self.mu.size)
+        return bool(getattr(design, goal) >= target - error)
+
+
+def _best(study: _Study, designs: tuple[Design, ...], goal: Goal, target: float | None, most: float) -> Design | None:
+    """The cheapest design that reaches the target, or the one with the narrowest interval within the budget."""
+    affordable = [one for one in designs if one.cost <= most * (1 + 1e-12)]
+    if target is None:
+        return min(affordable, key=lambda one: (one.width, one.cost), default=None)
+    reaching = [one for one in affordable if study.reaches(one, goal, target)]
+    return min(reaching, key=lambda one: (one.cost, one.width), default=None)
+
+
+def _asked(
+    metric: Metric,
+    k: int,
+    ci_prob: float,
+    goal: Goal,
+    target: float | None,
+    budget: float | None,
+    at_least: float | None,
+    required: float,
+    difference: float | None,
+) -> str:
+    name, within = metric_name(metric, k), f" within {budget:,.6g}" if budget is not None else ""
+    if target is None:
+        return f"the narrowest {ci_prob * 100:.4g} % interval of {name}{within}"
+    if goal == "width":
+        return f"the cheapest with a {ci_prob * 100:.4g} % interval of {name} no wider than {target:g}{within}"
+    if goal == "conclusive":
+        asked = f"a gate at {name} ≥ {at_least:g} (probability {required:g}) passes or fails"
+    else:
+        asked = f"two agents whose {name} differ by {difference:g} are told apart"
+    return f"the cheapest with which {asked} with probability {target:g}{within}"
+
+
+def _note(options: tuple[int, ...], k: int, metric: Metric, known: Cells, goal: Goal) -> str:
+    parts = []
+    if goal == "detected":
+        parts.append("each agent on tasks of its own; on shared tasks fewer do")
+    if known.trials.size:
+        parts.append(f"together with the {plural(known.trials.size, 'task')} there are")
+    if k > 1 and 1 in options and known.trials.max(initial=1) == 1:
+        parts.append(
+            "1 trial per task is useless here: it shows nothing of how tasks differ, so that "
+            f"{metric_name(metric, k)} stays as wide as the prior of ρ leaves it, however many tasks there are"
+        )
+    return "; ".join(parts)
