@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from agentic_bayes.estimation.betabinomial import mean_power
+from agentic_bayes.estimation.axes import Concentration, log_logistic, softplus
+from agentic_bayes.estimation.betabinomial import log_likelihood_table, mean_power
 from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Array, CIKind, Counts
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.estimation.quadrature import fit_agents
 from agentic_bayes.formatting import Metric
 
-__all__ = ["Cells", "exact_posterior", "metric_of", "mu_with_metric", "simulate_successes"]
+__all__ = ["NO_DATA", "Cells", "ManyGates", "exact_posterior", "metric_of", "mu_with_metric", "simulate_successes"]
 
 HALVINGS = 60
+WIDEST_SPACING, GRID_END, RHO_NODES = 0.1, 12.0, 32  # of logit μ; of ρ
+CHUNK = 256  # data sets at a time, to bound memory
 
 
 @dataclass(frozen=True)
@@ -72,3 +76,57 @@ def mu_with_metric(value: float, rho: Array | float, metric: Metric, k: int) -> 
         below = metric_of(middle, rho, metric, k) < value
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.asarray((low + high) / 2)
+
+
+class ManyGates:
+    """P(metric ≥ bar) of many data sets at once, all tasks tried equally often, on one fixed grid.
+
+    For simulated sequences, where a grid for each would take too long; within 1e-4 of the exact engine.
+
+    Parameters
+    ----------
+    metric : {"pass_at_k", "pass_pow_k"}
+    k : int
+    bar : float
+        In [0, 1].
+    trials : int
+        Of every new task.
+    most : int
+        Tasks of the largest data set, to which the spacing of the grid is adapted.
+    known : Cells
+        Tasks that are part of every data set.
+    """
+
+    def __init__(self, metric: Metric, k: int, bar: float, trials: int, *, most: int, known: Cells = NO_DATA) -> None:
+        from scipy.special import sici
+
+        spacing = min(WIDEST_SPACING, 2 / math.sqrt((most + known.trials.size) * trials))
+        theta = np.linspace(-GRID_END, GRID_END, 2 * int(GRID_END / spacing) + 1)
+        rho = Concentration(trials, Prior()).over(0.0, math.log1p(trials), RHO_NODES)
+        log_shares = -softplus(-theta), -softplus(theta)
+
+        def table(c: Array, n: Array, size: Array) -> Array:
+            return log_likelihood_table(c, n, size, *log_shares, rho.rho, rho.one_minus_rho)
+
+        one = np.array([1])
+        self.log_pmf = np.stack([table(np.array([c]), np.array([trials]), one).ravel() for c in range(trials + 1)])
+        self.log_prior = (log_logistic(theta)[:, None] + rho.log_weight).ravel()
+        if known.trials.size:
+            pairs, size = np.unique(np.stack([known.successes, known.trials]), axis=1, return_counts=True)
+            self.log_prior = self.log_prior + table(pairs[0], pairs[1], size).ravel()
+        with np.errstate(divide="ignore"):
+            share = mu_with_metric(bar, rho.rho, metric, k)
+            edge = np.log(share) - np.log1p(-share)
+        # weights of the nodes in the integral, from the bar upwards, of their sinc interpolant
+        place = np.clip((theta[:, None] - edge) / (theta[1] - theta[0]), -1e9, 1e9)
+        self.above = (0.5 + sici(np.pi * place)[0] / np.pi).ravel()
+
+    def __call__(self, histograms: Array) -> Array:
+        """Probabilities, shape (data sets,), from how many tasks had 0, 1, …, n successes, shape (data sets, n + 1)."""
+        found = np.empty(len(histograms))
+        for start in range(0, len(histograms), CHUNK):
+            part = slice(start, start + CHUNK)
+            log_mass = histograms[part] @ self.log_pmf + self.log_prior
+            mass = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))
+            found[part] = np.clip(mass @ self.above / mass.sum(axis=1), 0, 1)
+        return found

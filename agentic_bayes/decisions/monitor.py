@@ -1,0 +1,548 @@
+"""Look at the data after every batch, and stop when they suffice, without fooling oneself.
+
+Whoever looks ten times and stops at the first good look declares false winners two or three times as often as one look
+would. So the rule is made before the data: the posterior probability that it requires at every look is raised until,
+with the truth exactly at the bar, at most the allowed share of simulated sequences ends in "pass" (or in "fail"). How
+often the rule goes wrong, and how many tasks it takes, is part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.decisions.gate import check_required, ruling
+from agentic_bayes.decisions.simulate import (
+    NO_DATA,
+    Cells,
+    ManyGates,
+    exact_posterior,
+    metric_of,
+    mu_with_metric,
+    simulate_successes,
+)
+from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice, check_replaceable, no_such_file
+from agentic_bayes.estimation.posterior import Array, CIKind, Counts
+from agentic_bayes.estimation.settings import check_attempts, check_seed
+from agentic_bayes.formatting import METRICS, Metric, format_number, html_table, metric_name, plural
+from agentic_bayes.outcomes import check_outcomes
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Characteristic", "Look", "StoppingRule", "monitor"]
+
+LookVerdict = Literal["pass", "fail", "narrow enough", "continue", "inconclusive"]
+AWAY = 0.1  # how far from the bar the truths lie under which a rule is described
+STRICTEST = 1 - 1e-6
+GRID = 400  # candidates for the required probability
+
+
+@dataclass(frozen=True, slots=True)
+class Characteristic:
+    """How the rule behaves if this is the truth.
+
+    Attributes
+    ----------
+    truth : float
+        The metric.
+    passes, fails, undecided : float
+        Shares of the sequences that end so; NaN where the rule is on a width alone.
+    tasks : float
+        Mean number of tasks when it stops.
+    """
+
+    truth: float
+    passes: float
+    fails: float
+    undecided: float
+    tasks: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """One re-analysis under a rule.
+
+    Attributes
+    ----------
+    agent : str
+    number, tasks : int
+        Which look it is (whole batches so far), and tasks with a scored trial.
+    verdict : {"pass", "fail", "narrow enough", "continue", "inconclusive"}
+        "continue" means that more data are wanted; everything else ends the run, "inconclusive" at the last look.
+    probability : float
+        Posterior probability that the metric is at least the bar; NaN where there is none.
+    mean, lower, upper : float
+        Of the metric.
+    rule : StoppingRule
+    note : str
+        What differs from what the rule was made for, or empty.
+    """
+
+    agent: str
+    number: int
+    tasks: int
+    verdict: LookVerdict
+    probability: float
+    mean: float
+    lower: float
+    upper: float
+    rule: StoppingRule
+    note: str
+
+    @property
+    def stop(self) -> bool:
+        """Whether the run is over."""
+        return self.verdict != "continue"
+
+    def __str__(self) -> str:
+        rule = self.rule
+        name = metric_name(rule.metric, rule.k)
+        asked = ""
+        if rule.at_least is not None:
+            asked = (
+                f"the probability that {self.agent}'s {name} (population) is at least {rule.at_least:g} is "
+                f"{format_number(self.probability)} (required at every look: {format_number(rule.required, 4)}); "
+            )
+        text = (
+            f"{self.verdict}: look {self.number} of {rule.looks}, {plural(self.tasks, 'task')}; {asked}"
+            f"{name} {format_number(self.mean)}, {rule.ci_prob * 100:.4g} % interval "
+            f"{format_number(self.lower)} to {format_number(self.upper)}"
+        )
+        return text + (f" ({self.note})" if self.note else "")
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """When to stop, and how often that goes wrong. Made by `monitor`, kept in a file, used by `look`.
+
+    Attributes
+    ----------
+    metric : {"pass_at_k", "pass_pow_k"}
+    k : int
+    at_least : float or None
+        The bar of the gate.
+    width : float or None
+        The interval that is narrow enough to stop.
+    batch, trials, looks : int
+        Tasks per look, trials per task, looks at most.
+    required : float
+        Posterior probability that the gate requires at every look; NaN without a bar.
+    false_winners : float
+        Share of sequences that may end in "pass" with the truth at the bar.
+    rho : float
+        Intra-class correlation that was assumed.
+    ci_prob, ci_kind
+        Of the interval.
+    simulations : int
+        Sequences per truth.
+    random_seed : int
+    characteristics : tuple of Characteristic
+        The first is the truth at the bar.
+    """
+
+    metric: Metric
+    k: int
+    at_least: float | None
+    width: float | None
+    batch: int
+    trials: int
+    looks: int
+    required: float
+    false_winners: float
+    rho: float
+    ci_prob: float
+    ci_kind: CIKind
+    simulations: int
+    random_seed: int
+    characteristics: tuple[Characteristic, ...]
+
+    def look(self, outcomes: xr.Dataset, agent: str | None = None) -> Look:
+        """Analyse what there is so far: the hierarchical model of this agent alone, by the exact engine.
+
+        Parameters
+        ----------
+        outcomes : xarray.Dataset
+            All counts so far.
+        agent : str, optional
+            Name; may be left out where there is only one.
+
+        Returns
+        -------
+        Look
+
+        Raises
+        ------
+        UnknownName, InvalidArgument, OutcomesError
+            If the agent is not among them, or the outcomes are not valid.
+        """
+        counts = Counts.of(check_outcomes(outcomes))
+        if agent is None and len(counts.agents) > 1:
+            raise InvalidArgument(f"say which agent: there are {', '.join(map(repr, counts.agents))}")
+        name = counts.agents[0] if agent is None else agent
+        check_choice("agent", name, counts.agents)
+        index = counts.agents.index(name)
+        scored = counts.scored[index]
+        cells = Cells(counts.successes[index, scored], counts.trials[index, scored])
+        size, number = cells.trials.size, min(cells.trials.size // self.batch, self.looks)
+        posterior = exact_posterior(
+            cells, self.metric, self.k, ci_prob=self.ci_prob, ci_kind=self.ci_kind, random_seed=self.random_seed
+        )
+        stats = posterior.aggregate(0, "population", self.metric, self.k)
+        met = math.nan
+        if self.at_least is not None:
+            met = float(np.clip(1 - posterior.cdf(0, self.metric, self.k, np.array([self.at_least]))[0], 0, 1))
+        notes = []
+        if size > self.batch * self.looks:
+            notes.append(f"more than the {self.looks} × {self.batch} tasks that the rule was made for")
+        elif size % self.batch:
+            notes.append(f"the rule looks after every {self.batch} tasks, not in between")
+        if np.any(cells.trials != self.trials):
+            notes.append(f"the rule was made for {plural(self.trials, 'trial')} of every task")
+        return Look(
+            agent=name,
+            number=number,
+            tasks=size,
+            verdict=self._verdict(number, met, float(stats.upper - stats.lower)),
+            probability=met,
+            mean=float(stats.mean),
+            lower=float(stats.lower),
+            upper=float(stats.upper),
+            rule=self,
+            note="; ".join(notes),
+        )
+
+    def _verdict(self, number: int, met: float, width: float) -> LookVerdict:
+        if number == 0:
+            return "continue"
+        if self.at_least is not None and (found := ruling(met, self.required)) != "inconclusive":
+            return found
+        if self.width is not None and width <= self.width:
+            return "narrow enough"
+        return "inconclusive" if number == self.looks else "continue"
+
+    def save(self, path: str | Path) -> Path:
+        """Write the rule as JSON.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        pathlib.Path
+        """
+        target = Path(path)
+        check_replaceable(target)
+        record = asdict(self)
+        text = json.dumps(_nan_to_none(record), indent=2, allow_nan=False)
+        target.write_text(text + "\n", encoding="utf-8")
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a rule that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        StoppingRule
+
+        Raises
+        ------
+        EstimateError
+            If it is not such a file.
+        """
+        source = Path(path)
+        if not source.is_file():
+            raise EstimateError(no_such_file(source))
+        try:
+            record = json.loads(source.read_text(encoding="utf-8"))
+            names = {one.name for one in fields(cls)}
+            if set(record) != names:
+                raise ValueError(f"keys must be {sorted(names)}")
+            described = tuple(
+                Characteristic(**{name: math.nan if value is None else float(value) for name, value in one.items()})
+                for one in record.pop("characteristics")
+            )
+            required = math.nan if record["required"] is None else float(record.pop("required"))
+            rule = cls(**record | {"required": required, "characteristics": described})
+            rule._check()
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise EstimateError(f"{source}: not a stopping rule saved by agentic_bayes ({error})") from None
+        return rule
+
+    def _check(self) -> None:
+        check_choice("metric", self.metric, METRICS)
+        check_choice("ci_kind", self.ci_kind, ("eti", "hdi"))
+        check_attempts(self.k)
+        for name in ("batch", "trials", "looks"):
+            numerics.check_k(getattr(self, name), name)
+        for name in ("at_least", "width"):
+            if getattr(self, name) is not None:
+                numerics.check_probability(getattr(self, name), name)
+        if self.at_least is None and self.width is None:
+            raise ValueError("at_least or width must be given")
+        if self.at_least is not None:
+            check_required(self.required)
+        numerics.check_probability(self.ci_prob, "ci_prob", open_ends=True)
+
+    def __str__(self) -> str:
+        name = metric_name(self.metric, self.k)
+        ways = []
+        if self.at_least is not None:
+            ways.append(
+                f"the probability that {name} is at least {self.at_least:g} is at least "
+                f"{format_number(self.required, 4)} (pass) or at most {format_number(1 - self.required, 4)} (fail)"
+            )
+        if self.width is not None:
+            ways.append(f"its {self.ci_prob * 100:.4g} % interval is no wider than {self.width:g}")
+        head = (
+            f"after every {plural(self.batch, 'task')} × {plural(self.trials, 'trial')}, at most {self.looks} times, "
+            f"stop if {' or if '.join(ways)}"
+        )
+        lines = [f"{head}. Simulated {self.simulations:,} times for each truth, with ρ {self.rho:g}:"]
+        for one in self.characteristics:
+            ends = f"mean {one.tasks:.0f} tasks"
+            if not math.isnan(one.passes):
+                shares = ((one.passes, "pass"), (one.fails, "fail"), (one.undecided, "neither"))
+                ends = ", ".join(f"{word} {format_number(share)}" for share, word in shares) + f", {ends}"
+            place = " (at the bar)" if one.truth == self.at_least else ""
+            lines.append(f"  {name} {format_number(one.truth)}{place}: {ends}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [[format_number(value) for value in asdict(one).values()] for one in self.characteristics]
+        header = ["truth", "pass", "fail", "neither", "mean tasks"]
+        return html_table(header, rows, caption=str(self).partition("\n")[0])
+
+
+def monitor(
+    *,
+    at_least: float | None = None,
+    width: float | None = None,
+    metric: Metric = "pass_pow_k",
+    k: int = 1,
+    batch: int = 20,
+    trials: int = 3,
+    looks: int = 10,
+    rho: float = 0.45,
+    mu: float = 0.7,
+    probability: float = 0.95,
+    false_winners: float = 0.05,
+    ci_prob: float = 0.95,
+    ci_kind: CIKind = "eti",
+    simulations: int = 2000,
+    progress: Callable[[int, int | None], None] | None = None,
+    random_seed: int = 0,
+) -> StoppingRule:
+    """Make a stopping rule for a run that is looked at after every batch, and find out how often it goes wrong.
+
+    Parameters
+    ----------
+    at_least : float, optional
+        Stop when a gate at this bar, in (0, 1), passes or fails.
+    width : float, optional
+        Stop when the interval is no wider than this, in (0, 1). One of the two must be given.
+    metric : {"pass_pow_k", "pass_at_k"}
+    k : int
+        Attempts, ≥ 1.
+    batch, trials, looks : int
+        New tasks per look, trials of each, and how many looks there may be.
+    rho : float
+        Intra-class correlation to simulate with, in [0, 1] (.36 to .58 on tau-bench).
+    mu : float
+        Mean success probability to simulate with where there is only a width, in (0, 1).
+    probability : float
+        Least that the gate requires, in (0.5, 1); raised as far as `false_winners` needs.
+    false_winners : float
+        Share of sequences that may end in "pass", and in "fail", with the truth at the bar, in (0, 0.5).
+    ci_prob, ci_kind
+        Of the interval.
+    simulations : int
+        Sequences per truth, ≥ 100; a tenth of them for a width.
+    progress : callable, optional
+        Called with looks simulated so far and in all.
+    random_seed : int
+        Same seed, same rule.
+
+    Returns
+    -------
+    StoppingRule
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is not valid, or no rule keeps the promise.
+    """
+    if at_least is None and width is None:
+        raise InvalidArgument("say when to stop: at_least (a bar) or width (of the interval), or both")
+    check_choice("metric", metric, METRICS)
+    check_choice("ci_kind", ci_kind, ("eti", "hdi"))
+    bar = None if at_least is None else numerics.check_probability(at_least, "at_least", open_ends=True)
+    narrow = None if width is None else numerics.check_probability(width, "width", open_ends=True)
+    allowed = numerics.check_probability(false_winners, "false_winners", open_ends=True)
+    if allowed >= 0.5:
+        raise InvalidArgument(f"false_winners must be in (0, 0.5), got {allowed:g}")
+    size = numerics.check_k(simulations, "simulations")
+    if size < 100:
+        raise InvalidArgument(f"simulations must be an integer ≥ 100, got {size}")
+    runs = _Runs(
+        metric=metric,
+        k=check_attempts(k),
+        batch=numerics.check_k(batch, "batch"),
+        trials=numerics.check_k(trials, "trials"),
+        looks=numerics.check_k(looks, "looks"),
+        rho=numerics.check_probability(rho, "rho"),
+        ci=(numerics.check_probability(ci_prob, "ci_prob", open_ends=True), ci_kind),
+        seed=check_seed(random_seed),
+        progress=progress,
+    )
+    share = numerics.check_probability(mu, "mu", open_ends=True)
+    least = check_required(probability)
+    required, described = math.nan, []
+    if bar is not None:
+        gates = ManyGates(metric, runs.k, bar, runs.trials, most=runs.batch * runs.looks)
+        required = _required(runs.probabilities(gates, bar, size, stream=0), least, allowed)
+        truths = [bar, *(truth for truth in (bar - AWAY, bar + AWAY) if 0 < truth < 1)]
+        for stream, truth in enumerate(truths, start=1):
+            met = runs.probabilities(gates, truth, size, stream=stream)
+            widths = None if narrow is None else runs.widths(truth, size // 10, stream=stream)
+            described.append(_described(truth, met, widths, required, narrow, runs))
+    elif narrow is not None:
+        truth, nan = float(metric_of(share, runs.rho, metric, runs.k)), math.nan
+        last = _first(runs.widths(truth, size // 10, stream=1) <= narrow)
+        described.append(Characteristic(truth, nan, nan, nan, _mean_tasks(last, runs)))
+    return StoppingRule(
+        metric=metric,
+        k=runs.k,
+        at_least=bar,
+        width=narrow,
+        batch=runs.batch,
+        trials=runs.trials,
+        looks=runs.looks,
+        required=required,
+        false_winners=allowed,
+        rho=runs.rho,
+        ci_prob=runs.ci[0],
+        ci_kind=ci_kind,
+        simulations=size,
+        random_seed=runs.seed,
+        characteristics=tuple(described),
+    )
+
+
+@dataclass
+class _Runs:
+    """Sequences of looks at simulated data."""
+
+    metric: Metric
+    k: int
+    batch: int
+    trials: int
+    looks: int
+    rho: float
+    ci: tuple[float, CIKind]
+    seed: int
+    progress: Callable[[int, int | None], None] | None
+    done: int = 0
+
+    def _tick(self) -> None:
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, None)
+
+    def probabilities(self, gates: ManyGates, truth: float, size: int, *, stream: int) -> Array:
+        """P(metric ≥ bar) at every look, shape (sequences, looks)."""
+        rng = np.random.default_rng([self.seed, stream])
+        mu = float(mu_with_metric(truth, self.rho, self.metric, self.k))
+        seen = np.zeros((size, self.trials + 1))
+        found = np.empty((size, self.looks))
+        for look in range(self.looks):
+            new = simulate_successes(rng, mu, self.rho, size * self.batch, self.trials).reshape(size, self.batch)
+            for c in range(self.trials + 1):
+                seen[:, c] += (new == c).sum(axis=1)
+            found[:, look] = gates(seen)
+            self._tick()
+        return found
+
+    def widths(self, truth: float, size: int, *, stream: int) -> Array:
+        """Widths of the interval at every look, by the exact engine, shape (sequences, looks)."""
+        rng = np.random.default_rng([self.seed, stream, 1])
+        mu = float(mu_with_metric(truth, self.rho, self.metric, self.k))
+        found = np.empty((size, self.looks))
+        for i in range(size):
+            cells = NO_DATA
+            for look in range(self.looks):
+                cells = cells.and_also(simulate_successes(rng, mu, self.rho, self.batch, self.trials), self.trials)
+                posterior = exact_posterior(cells, self.metric, self.k, ci_prob=self.ci[0], ci_kind=self.ci[1])
+                stats = posterior.aggregate(0, "population", self.metric, self.k)
+                found[i, look] = stats.upper - stats.lower
+                self._tick()
+        return found
+
+
+def _ends(met: Array, required: float) -> tuple[Array, Array, Array]:
+    """Whether each sequence passes, whether it fails, and at which look (from 0) it stops."""
+    passes, fails = met >= required, 1 - met >= required
+    decided = passes | fails
+    first = np.where(decided.any(axis=1), decided.argmax(axis=1), met.shape[1] - 1)
+    row = np.arange(len(met))
+    return passes[row, first], fails[row, first], first
+
+
+def _required(met: Array, least: float, allowed: float) -> float:
+    """The smallest probability with which at most the allowed share of sequences passes, and fails, at the bar.
+
+    One standard error is kept in hand, since these sequences are a sample.
+    """
+    goal = allowed - math.sqrt(allowed * (1 - allowed) / len(met))
+    odds = np.linspace(math.log(least / (1 - least)), math.log(STRICTEST / (1 - STRICTEST)), GRID)
+    for candidate in 1 / (1 + np.exp(-odds)):
+        passes, fails, _ = _ends(met, float(candidate))
+        if max(passes.mean(), fails.mean()) <= goal:
+            return float(candidate)
+    raise InvalidArgument(f"no required probability keeps false_winners at {allowed:g} with these looks: allow more")
+
+
+def _described(
+    truth: float, met: Array, widths: Array | None, required: float, narrow: float | None, runs: _Runs
+) -> Characteristic:
+    """How the sequences end, and after how many tasks."""
+    if widths is None or narrow is None:
+        passes, fails, last = _ends(met, required)
+        shares = float(passes.mean()), float(fails.mean())
+        return Characteristic(truth, *shares, 1 - sum(shares), _mean_tasks(last, runs))
+    met = met[: len(widths)]
+    passes, fails, last = _ends(met, required)
+    enough = _first(widths <= narrow)
+    earlier = (enough < last) & (widths.min(axis=1) <= narrow)
+    shares = float((passes & ~earlier).mean()), float((fails & ~earlier).mean())
+    return Characteristic(truth, *shares, 1 - sum(shares), _mean_tasks(np.minimum(last, enough), runs))
+
+
+def _first(reached: Array) -> Array:
+    """The first look (from 0) at which something is reached, else the last."""
+    return np.asarray(np.where(reached.any(axis=1), reached.argmax(axis=1), reached.shape[1] - 1))
+
+
+def _mean_tasks(last: Array, runs: _Runs) -> float:
+    return float((last + 1).mean() * runs.batch)
+
+
+def _nan_to_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _nan_to_none(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_nan_to_none(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
