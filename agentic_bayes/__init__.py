@@ -4,7 +4,7 @@
 
     records  →  evidence  →  OUTCOMES  →  estimation  →  decisions  →  reports
     what the     scores       counts       posterior       compare,      tables,
-    agent did    + reasons    (xarray)     of p, pass^k    tiers         plots
+    agent did    + reasons    (xarray)     of p, pass^k    gate, plan    plots
 
 Everything above the waist knows conversations and no statistics; everything below it knows counts and no
 conversations. Conversations enter with `read_conversations`, a table of 0/1 results with `outcomes_from_table`.
@@ -35,6 +35,7 @@ _HOME = {
     "EvidenceError": "errors",
     "ExpectedTools": "records.model",
     "FrequentistMode": "agentic",
+    "Gate": "decisions.gate",
     "Grader": "evidence.score",
     "Interaction": "records.model",
     "InvalidArgument": "errors",
@@ -43,12 +44,14 @@ _HOME = {
     "NotConverged": "errors",
     "NothingScored": "errors",
     "OutcomesError": "errors",
+    "Plan": "decisions.plan",
     "Prior": "estimation.prior",
     "RecordsError": "errors",
     "ReferenceJudge": "evidence.reference",
     "Retriever": "records.retriever",
     "Score": "evidence.score",
     "StoppedEarly": "errors",
+    "StoppingRule": "decisions.monitor",
     "TierProbabilities": "decisions.tiers",
     "ToolCall": "records.model",
     "ToolCorrectnessScore": "evidence.tool_rubric",
@@ -65,12 +68,18 @@ _HOME = {
     "compare": "decisions.compare",
     "count_outcomes": "outcomes",
     "estimate": "estimation.estimate",
+    "gate": "decisions.gate",
+    "monitor": "decisions.monitor",
     "numerics": "numerics",
     "outcomes_from_table": "outcomes_table",
+    "plan": "decisions.plan",
     "plot_pass_curves": "reports.plots",
+    "plot_plan": "reports.plots",
     "plot_posterior": "reports.plots",
     "plot_tools": "reports.plots",
+    "rank": "decisions.rank",
     "read_conversations": "records.read",
+    "superiority": "decisions.rank",
     "write_conversations": "records.write",
 }
 

@@ -1,6 +1,6 @@
 """The command line: arguments → calls → files.
 
-Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early.
+Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early, 10 gate failed, 11 gate inconclusive.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
+EXIT_CODES = "Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early, 10 gate failed, 11 gate inconclusive."
+EXIT = {"pass": 0, "fail": 10, "inconclusive": 11, "narrow enough": 0, "continue": 11}
+
 app = typer.Typer(
     help="How reliable is an AI agent, and is the new version better? pass@k and pass^k with credible intervals.",
-    epilog="Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early.",
+    epilog=EXIT_CODES,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -52,6 +55,19 @@ Threshold = Annotated[float | None, typer.Option(help="Evidence: an answer is ri
 ToolThreshold = Annotated[float | None, typer.Option(help="Evidence: tool use is right from this score on.")]
 Agents = Annotated[str | None, typer.Option(help="Evidence: separate, or together as one agent.")]
 Errors = Annotated[str | None, typer.Option(help="Evidence: a crashed agent is unscored, or fail, or bounds.")]
+# what decisions ask; a saved estimate is used as it is unless one of the options Fit… is given
+MetricName = Annotated[str, typer.Option("--metric", help="Such as pass^3 or pass@1.")]
+EstimandName = Annotated[str, typer.Option("--estimand", help="population (new tasks) or tasks (these tasks).")]
+FitMethod = Annotated[
+    str | None,
+    typer.Option("--method", help="hierarchical, crossed, conjugate or auto.", show_default="hierarchical"),
+]
+FitCiProb = Annotated[
+    float | None, typer.Option("--ci-prob", help="Probability of the intervals.", show_default="0.95")
+]
+FitCiKind = Annotated[str | None, typer.Option("--ci-kind", help="eti or hdi.", show_default="eti")]
+FitSeed = Annotated[int | None, typer.Option("--random-seed", help="Same seed, same numbers.", show_default="0")]
+OneAgent = Annotated[str | None, typer.Option("--agent", help="Which agent; not needed where there is only one.")]
 
 
 @app.command()
@@ -147,17 +163,17 @@ def estimate(
 def compare(
     files: Annotated[list[str], typer.Argument(help="One file with both agents, or baseline file A and new file B.")],
     agent: Annotated[str | None, typer.Option(help="The agent to judge; with two files, of file B.")] = None,
-    baseline: Annotated[str | None, typer.Option(help="The agent to compare with; with two files, of file A.")] = None,
-    metric: Annotated[str, typer.Option(help="Such as pass^3 or pass@1.")] = "pass^1",
-    estimand: Annotated[str, typer.Option(help="population (new tasks) or tasks (these tasks).")] = "population",
+    baseline: Annotated[
+        str | None, typer.Option(help="The agent to compare with (with two files, of file A), or a value such as 0.7.")
+    ] = None,
+    metric: MetricName = "pass^1",
+    estimand: EstimandName = "population",
     rope: Annotated[float, typer.Option(help="Differences within ± this do not matter.")] = 0.02,
     pairing: Annotated[str, typer.Option(help="auto or tasks (on shared tasks), or none.")] = "auto",
-    method: Annotated[
-        str | None, typer.Option(help="hierarchical, crossed, conjugate or auto.", show_default="hierarchical")
-    ] = None,
-    ci_prob: Annotated[float | None, typer.Option(help="Probability of the interval.", show_default="0.95")] = None,
-    ci_kind: Annotated[str | None, typer.Option(help="eti or hdi.", show_default="eti")] = None,
-    random_seed: Annotated[int | None, typer.Option(help="Same seed, same numbers.", show_default="0")] = None,
+    method: FitMethod = None,
+    ci_prob: FitCiProb = None,
+    ci_kind: FitCiKind = None,
+    random_seed: FitSeed = None,
     columns: Columns = None,
     unit: Unit = None,
     indicator: Indicator = None,
@@ -166,29 +182,252 @@ def compare(
     errors: Errors = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two agents: the difference, its interval and the probability of superiority."""
+    """Compare two agents, or one with a value: the difference, its interval and the probability of superiority."""
     from dataclasses import asdict
 
     from agentic_bayes.decisions.compare import compare as compare_agents
-    from agentic_bayes.formatting import parse_metric
     from agentic_bayes.numerics import check_probability
+    from agentic_bayes.reports.tables import comparison_lines
 
-    name, power = parse_metric(metric)
+    question = _question(metric, estimand)
     check_probability(rope, "rope")
-    for option, value, allowed in (
-        ("estimand", estimand, ("population", "tasks")),
-        ("pairing", pairing, ("auto", "tasks", "none")),
-    ):
-        check_choice(option, value, allowed)
+    check_choice("pairing", pairing, ("auto", "tasks", "none"))
     counting = _counting(unit, indicator, threshold, tool_threshold, None, errors)
     settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
-    est, agent, baseline = _two_agents(files, agent, baseline, columns, counting, settings)
-    chosen: dict[str, Any] = {"metric": name, "k": power or 1, "estimand": estimand, "rope": rope, "pairing": pairing}
-    result = compare_agents(est, agent, baseline=baseline, **chosen)
+    est, agent, other = _two_agents(files, agent, baseline, columns, counting, settings)
+    options: dict[str, Any] = question | {"rope": rope, "pairing": pairing}
+    found = compare_agents(est, agent, baseline=other, **options)
     if as_json:
-        say_json({"verdict": result.verdict, **asdict(result)})
+        say_json(_plain({"verdict": found.verdict, **asdict(found)}))
     else:
-        say(str(result))
+        say("\n".join([str(found), "", *comparison_lines(found)]))
+
+
+@app.command()
+def rank(
+    file: Input,
+    metric: MetricName = "pass^1",
+    estimand: EstimandName = "population",
+    method: FitMethod = None,
+    ci_prob: FitCiProb = None,
+    ci_kind: FitCiKind = None,
+    random_seed: FitSeed = None,
+    columns: Columns = None,
+    unit: Unit = None,
+    indicator: Indicator = None,
+    threshold: Threshold = None,
+    tool_threshold: ToolThreshold = None,
+    errors: Errors = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rank agents: probability of being best, expected rank and its interval, who beats whom."""
+    from agentic_bayes.decisions.rank import rank as rank_agents
+    from agentic_bayes.decisions.rank import superiority
+
+    question = _question(metric, estimand)
+    counting = _counting(unit, indicator, threshold, tool_threshold, None, errors)
+    settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
+    est = _fitted(file, columns, counting, settings)
+    ranks, matrix = rank_agents(est, **question), superiority(est, **question)
+    if as_json:
+        say_json({"ranks": _records(ranks), "superiority": _plain(matrix.to_dict("index"))})
+    else:
+        show(_tables().rank_table(ranks), _tables().superiority_table(matrix))
+
+
+@app.command(epilog=EXIT_CODES)
+def gate(
+    file: Input,
+    at_least: Annotated[float, typer.Option(help="The bar, between 0 and 1.")],
+    agent: OneAgent = None,
+    metric: MetricName = "pass^1",
+    probability: Annotated[
+        float, typer.Option(help="Passes if P(metric ≥ bar) is at least this, fails if P(metric < bar) is.")
+    ] = 0.95,
+    estimand: EstimandName = "population",
+    baseline: Annotated[str | None, typer.Option(help="An agent below which the metric must not drop.")] = None,
+    margin: Annotated[float, typer.Option(help="By how much it may drop below the baseline.")] = 0.0,
+    inconclusive_is: Annotated[
+        str, typer.Option(help="Exit code for inconclusive: inconclusive (11), fail (10) or pass (0).")
+    ] = "inconclusive",
+    junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML to this file.")] = None,
+    method: FitMethod = None,
+    ci_prob: FitCiProb = None,
+    ci_kind: FitCiKind = None,
+    random_seed: FitSeed = None,
+    columns: Columns = None,
+    unit: Unit = None,
+    indicator: Indicator = None,
+    threshold: Threshold = None,
+    tool_threshold: ToolThreshold = None,
+    agents: Agents = None,
+    errors: Errors = None,
+    as_json: AsJson = False,
+) -> None:
+    """Pass, fail or inconclusive: is an agent good enough to ship? For CI; see the exit codes below."""
+    from dataclasses import asdict
+
+    from agentic_bayes.decisions.gate import check_required
+    from agentic_bayes.decisions.gate import gate as judge_agent
+    from agentic_bayes.numerics import check_probability
+
+    question = _question(metric, estimand)
+    for name, value in (("at_least", at_least), ("margin", margin)):
+        check_probability(value, name)
+    check_required(probability)
+    check_choice("inconclusive_is", inconclusive_is, ("inconclusive", "fail", "pass"))
+    if junit is not None:
+        _check_file(junit, "--junit")
+    counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
+    settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
+    est = _fitted(file, columns, counting, settings)
+    options: dict[str, Any] = question | {"probability": probability, "baseline": baseline, "margin": margin}
+    found = judge_agent(est, agent, at_least=at_least, **options)
+    code = EXIT[inconclusive_is if found.verdict == "inconclusive" else found.verdict]
+    if junit is not None:
+        from agentic_bayes.reports.junit import junit_xml
+
+        junit.write_text(junit_xml(found, excused=inconclusive_is == "pass"), encoding="utf-8")
+    if as_json:
+        say_json(_plain({"verdict": found.verdict, "exit_code": code, **asdict(found)}))
+    else:
+        say(str(found))
+    raise typer.Exit(code)
+
+
+@app.command()
+def plan(
+    file: Annotated[
+        str | None, typer.Argument(help="What there is already: outcomes, evidence or a saved estimate.")
+    ] = None,
+    agent: OneAgent = None,
+    metric: MetricName = "pass^1",
+    mu: Annotated[float | None, typer.Option(help="Without a file: a guess of the mean success probability.")] = None,
+    rho: Annotated[
+        float | None, typer.Option(help="Without a file: how much tasks differ, 0 to 1 (.36 to .58 on tau-bench).")
+    ] = None,
+    width: Annotated[float | None, typer.Option(help="Wanted: an interval this narrow.")] = None,
+    at_least: Annotated[float | None, typer.Option(help="Wanted: a gate at this bar that passes or fails.")] = None,
+    difference: Annotated[float | None, typer.Option(help="Wanted: to tell apart agents that differ by this.")] = None,
+    probability: Annotated[float, typer.Option(help="What the gate requires.")] = 0.95,
+    power: Annotated[float, typer.Option(help="How probable a conclusion must be.")] = 0.8,
+    budget: Annotated[float | None, typer.Option(help="Most that may be spent; alone: the most for it.")] = None,
+    cost_per_trial: Annotated[float, typer.Option(help="In any currency.")] = 1.0,
+    cost_per_task: Annotated[float, typer.Option(help="In the same currency.")] = 0.0,
+    trials: Annotated[
+        str | None, typer.Option(help="Trials per task to consider.", show_default="1,2,3,4,5,8 and k")
+    ] = None,
+    ci_prob: FitCiProb = None,
+    ci_kind: FitCiKind = None,
+    random_seed: Seed = 0,
+    picture: Annotated[Path | None, typer.Option(help="Also draw width against cost (.png, .svg or .pdf).")] = None,
+    columns: Columns = None,
+    unit: Unit = None,
+    indicator: Indicator = None,
+    threshold: Threshold = None,
+    tool_threshold: ToolThreshold = None,
+    agents: Agents = None,
+    errors: Errors = None,
+    as_json: AsJson = False,
+) -> None:
+    """How many new tasks, and how many trials of each, are worth paying for? By simulation."""
+    from dataclasses import asdict
+
+    from agentic_bayes.decisions.plan import plan as make_plan
+
+    question = _question(metric, "population")
+    if picture is not None:
+        _check_file(picture, "--picture")
+        check_choice("kind of picture", picture.suffix.lower(), (".png", ".svg", ".pdf"))
+    settings = _given(ci_prob=ci_prob, ci_kind=ci_kind)
+    counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
+    _check_has_file(file, columns, counting)
+    est = None if file is None else _fitted(file, columns, counting, settings)
+    options = _given(mu=mu, rho=rho, budget=budget, width=width, at_least=at_least, difference=difference)
+    options |= {"metric": question["metric"], "k": question["k"], "probability": probability, "power": power}
+    options |= {"cost_per_trial": cost_per_trial, "cost_per_task": cost_per_task, "random_seed": random_seed}
+    options |= {"trials": None if trials is None else _ks(trials, "--trials")} | ({} if file else settings)
+    with _progress("simulating") as progress:
+        found = make_plan(est, agent, progress=progress, **options)
+    if picture is not None:
+        from agentic_bayes.reports.plots import save_plan_picture
+
+        save_plan_picture(found, picture)
+    if as_json:
+        say_json(_plain(asdict(found)))
+        return
+    show(_tables().plan_table(found))
+    say(str(found))
+
+
+@app.command(epilog=EXIT_CODES)
+def monitor(
+    file: Annotated[str | None, typer.Argument(help="All data so far; without it the rule is made and kept.")] = None,
+    rule: Annotated[Path | None, typer.Option(help="File of the rule: made if it does not exist, else used.")] = None,
+    agent: OneAgent = None,
+    metric: Annotated[str | None, typer.Option(help="Such as pass^3.", show_default="pass^1")] = None,
+    at_least: Annotated[float | None, typer.Option(help="Stop when a gate at this bar passes or fails.")] = None,
+    width: Annotated[float | None, typer.Option(help="Stop when the interval is this narrow.")] = None,
+    batch: Annotated[int | None, typer.Option(help="New tasks per look.", show_default="20")] = None,
+    trials: Annotated[int | None, typer.Option(help="Trials per task.", show_default="3")] = None,
+    looks: Annotated[int | None, typer.Option(help="Looks at most.", show_default="10")] = None,
+    rho: Annotated[float | None, typer.Option(help="How much tasks differ, 0 to 1.", show_default="0.45")] = None,
+    mu: Annotated[
+        float | None, typer.Option(help="Success probability to simulate a width with.", show_default="0.7")
+    ] = None,
+    false_winners: Annotated[
+        float | None, typer.Option(help="Share of false winners that is allowed.", show_default="0.05")
+    ] = None,
+    random_seed: FitSeed = None,
+    columns: Columns = None,
+    unit: Unit = None,
+    indicator: Indicator = None,
+    threshold: Threshold = None,
+    tool_threshold: ToolThreshold = None,
+    agents: Agents = None,
+    errors: Errors = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look after every batch and stop when the data suffice, by a rule whose error rates are shown first.
+
+    Exits with 11 while more data are wanted.
+    """
+    from dataclasses import asdict
+
+    from agentic_bayes.decisions.monitor import StoppingRule
+    from agentic_bayes.decisions.monitor import monitor as make_rule
+    from agentic_bayes.inputs import read_outcomes
+
+    counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
+    _check_has_file(file, agent or columns, counting)
+    chosen = _given(at_least=at_least, width=width, batch=batch, trials=trials, looks=looks, rho=rho, mu=mu)
+    chosen |= _given(false_winners=false_winners, random_seed=random_seed)
+    if metric is not None:
+        question = _question(metric, "population")
+        chosen |= {"metric": question["metric"], "k": question["k"]}
+    if rule is not None and rule.exists():
+        if chosen:
+            raise InvalidArgument(f"{rule} is a rule already: {', '.join(chosen)} cannot change while it is in use")
+        made = StoppingRule.load(rule)
+    else:
+        if rule is not None:
+            _check_file(rule, "--rule")
+        with _progress("simulating") as progress:
+            made = make_rule(**chosen, progress=progress)
+        if rule is not None:
+            made.save(rule)
+    looked = None
+    if file is not None:
+        looked = made.look(read_outcomes(file, columns=_columns(columns), counting=counting), agent)
+    if as_json:
+        look = None if looked is None else {**asdict(looked), "stop": looked.stop}
+        say_json(_plain({"rule": asdict(made), "look": look}))
+    else:
+        say(str(made))
+        if looked is not None:
+            say(f"\n{looked}")
+    if looked is not None:
+        raise typer.Exit(EXIT[looked.verdict])
 
 
 @app.command()
@@ -253,7 +492,7 @@ def _assess(files: list[str], *, concurrency: int = 8) -> Evidence:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int | None], None] | None]:
+def _progress(what: str = "judging") -> Iterator[Callable[[int, int | None], None] | None]:
     """A progress bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield None
@@ -262,15 +501,31 @@ def _progress() -> Iterator[Callable[[int, int | None], None] | None]:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("judging", total=None)
+        task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _ks(text: str) -> tuple[int, ...]:
+def _ks(text: str, option: str = "--k") -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise InvalidArgument(f'--k must be whole numbers ≥ 1 such as "1,3,5", got {text!r}') from None
+        raise InvalidArgument(f'{option} must be whole numbers ≥ 1 such as "1,3,5", got {text!r}') from None
+
+
+def _question(metric: str, estimand: str) -> dict[str, Any]:
+    """What is asked of an estimate: metric, k and estimand."""
+    from agentic_bayes.formatting import parse_metric
+
+    name, k = parse_metric(metric)
+    check_choice("estimand", estimand, ("population", "tasks"))
+    return {"metric": name, "k": k or 1, "estimand": estimand}
+
+
+def _check_has_file(file: str | None, named: str | None, counting: dict[str, Any]) -> None:
+    if file is None and (named or counting):
+        raise InvalidArgument(
+            "--agent, --columns and the options for evidence say how to read FILE, but none was given"
+        )
 
 
 def _columns(text: str | None) -> dict[str, str]:
@@ -300,6 +555,17 @@ def _estimate(file: str, columns: str | None, counting: dict[str, Any], **settin
     return fit(read_outcomes(file, columns=_columns(columns), counting=counting), **settings)
 
 
+def _fitted(file: str, columns: str | None, counting: dict[str, Any], settings: dict[str, Any]) -> Estimate:
+    """A saved estimate as it is, unless settings were given; anything else fitted."""
+    from agentic_bayes.estimation.estimate import Estimate
+    from agentic_bayes.estimation.estimate import estimate as fit
+    from agentic_bayes.inputs import open_input, read_outcomes
+
+    outcomes = read_outcomes(file, columns=_columns(columns), counting=counting)
+    opened = open_input(file)
+    return opened if isinstance(opened, Estimate) and not settings else fit(outcomes, **settings)
+
+
 def _two_agents(
     files: list[str],
     agent: str | None,
@@ -307,24 +573,21 @@ def _two_agents(
     columns: str | None,
     counting: dict[str, Any],
     settings: dict[str, Any],
-) -> tuple[Estimate, str, str]:
-    """An estimate that holds both agents, and their names in it."""
-    from agentic_bayes.estimation.estimate import Estimate
+) -> tuple[Estimate, str, str | float]:
+    """An estimate that holds both agents, and their names in it; the baseline may be a value instead."""
     from agentic_bayes.estimation.estimate import estimate as fit
-    from agentic_bayes.inputs import open_input, read_outcomes
+    from agentic_bayes.inputs import read_outcomes
     from agentic_bayes.outcomes import combine_outcomes
 
     match files:
         case [single]:
-            if agent is None or baseline is None:
+            if baseline is None:
                 raise InvalidArgument("with one file, say --agent NEW and --baseline OLD")
-            outcomes = read_outcomes(single, columns=_columns(columns), counting=counting)
-            for wanted in (agent, baseline):
-                _one_agent(outcomes, wanted, single)
-            opened = open_input(single)
-            if isinstance(opened, Estimate) and not settings:
-                return opened, agent, baseline
-            return fit(outcomes, **settings), agent, baseline
+            est = _fitted(single, columns, counting, settings)
+            value = None if baseline in est.agents else _value(baseline)
+            if value is None and agent is None:
+                raise InvalidArgument("with one file, say --agent NEW and --baseline OLD")
+            return est, est.agents[est.agent_index(agent)], baseline if value is None else value
         case [old, new]:
             parts = []
             for file, name in ((old, baseline), (new, agent)):
@@ -338,6 +601,13 @@ def _two_agents(
             return fit(combine_outcomes(*parts, names=labels), **settings), labels[1], labels[0]
         case _:
             raise InvalidArgument(f"compare takes one or two files, got {len(files)}")
+
+
+def _value(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _one_agent(outcomes: Any, name: str | None, file: str) -> Any:
@@ -363,16 +633,21 @@ def _check_evidence_file(output: Path) -> None:
     """Refuse a place where evidence cannot be written, or must not be, before any work is done."""
     from agentic_bayes.inputs import holds_conversations
 
-    if not output.parent.is_dir() or (output.exists() and not output.is_file()):
-        raise InvalidArgument(f"--output must be a file in a folder that exists, got {output}")
-    _check_writable(output.parent)
+    _check_file(output, "--output")
     if output.exists() and holds_conversations(output):
         raise InvalidArgument(f"--output must not be a file of conversations, which {output} is")
 
 
-def _check_writable(folder: Path) -> None:
+def _check_file(path: Path, option: str) -> None:
+    """Refuse a place where a file cannot be written, before any work is done."""
+    if not path.parent.is_dir() or (path.exists() and not path.is_file()):
+        raise InvalidArgument(f"{option} must be a file in a folder that exists, got {path}")
+    _check_writable(path.parent, option)
+
+
+def _check_writable(folder: Path, option: str = "--output") -> None:
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise InvalidArgument(f"--output must be in a folder that can be written to, {folder} cannot")
+        raise InvalidArgument(f"{option} must be in a folder that can be written to, {folder} cannot")
 
 
 def write_results(est: Estimate, folder: Path) -> None:
@@ -396,10 +671,20 @@ def say_json(value: Any) -> None:
 
 
 def _records(frame: Any) -> list[dict[str, Any]]:
-    return [
-        {key: None if isinstance(value, float) and value != value else value for key, value in row.items()}
-        for row in frame.to_dict("records")
-    ]
+    return [_plain(row) for row in frame.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    """What strict JSON can hold: NaN becomes null."""
+    match value:
+        case dict():
+            return {key: _plain(part) for key, part in value.items()}
+        case list() | tuple():
+            return [_plain(part) for part in value]
+        case float() if value != value:
+            return None
+        case _:
+            return value
 
 
 WIDEST_NAME = 24  # of a first column that is kept on one line

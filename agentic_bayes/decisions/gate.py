@@ -16,6 +16,10 @@ from agentic_bayes.formatting import Metric, format_number, html_table, metric_n
 __all__ = ["Gate", "GateVerdict", "Requirement", "check_required", "gate", "ruling"]
 
 GateVerdict = Literal["pass", "fail", "inconclusive"]
+DOUBTS = {
+    "not_converged": "the estimate did not converge, so it decides nothing",
+    "no_data": "nothing was scored, so it decides nothing",
+}
 
 
 def check_required(probability: object) -> float:
@@ -52,6 +56,7 @@ class Requirement:
     probability : float
         Posterior probability that it holds.
     verdict : {"pass", "fail", "inconclusive"}
+        The last also where the estimate did not converge or nothing was scored.
     """
 
     text: str
@@ -122,8 +127,6 @@ class Gate:
         """Whether every requirement is met with the required probability ("pass"), one is missed with it ("fail"), or
         neither ("inconclusive", also where the estimate did not converge or nothing was scored).
         """
-        if "not_converged" in self.flags or "no_data" in self.flags:
-            return "inconclusive"
         verdicts = {one.verdict for one in self.requirements}
         if "fail" in verdicts:
             return "fail"
@@ -206,25 +209,20 @@ def gate(
     name = est.agents[index]
     question: dict[str, Any] = {"metric": metric, "k": k, "estimand": estimand}
     met = est.prob_at_least(name, bar, **question)
-    label = metric_name(metric, k)
-    text = f"{name}'s {label} ({estimand}) is at least {bar:g}"
-    requirements = [Requirement(text, met, ruling(met, required))]
+    asked = [(f"{name}'s {metric_name(metric, k)} ({estimand}) is at least {bar:g}", met)]
     flags = est.flags(name, **question)
     if baseline is not None:
         if est.agent_index(baseline) == index:
             raise InvalidArgument(f"agent and baseline must differ, got {name!r} for both")
         difference = est.metric_draws(name, **question) - est.metric_draws(baseline, **question)
-        kept = float(np.mean(difference >= -allowed))
         text = f"it is at most {allowed:g} below {baseline}'s" if allowed else f"it is not below {baseline}'s"
-        requirements.append(Requirement(text, kept, ruling(kept, required)))
+        asked.append((text, float(np.mean(difference >= -allowed))))
         flags = tuple(dict.fromkeys([*flags, *est.flags(baseline, **question)]))
     elif allowed:
         raise InvalidArgument(f"margin needs a baseline, got margin {allowed:g} without one")
+    doubts = [reason for flag, reason in DOUBTS.items() if flag in flags]
+    requirements = [Requirement(text, p, "inconclusive" if doubts else ruling(p, required)) for text, p in asked]
     stats = est.posterior.aggregate(index, estimand, metric, k)
-    reasons = {
-        "not_converged": "the estimate did not converge, so it cannot pass",
-        "no_data": "nothing was scored, so it cannot pass",
-    }
     return Gate(
         agent=name,
         metric=metric,
@@ -246,5 +244,5 @@ def gate(
         unit=str(est.outcomes.attrs["unit"]),
         indicator=str(est.outcomes.attrs["indicator"]),
         flags=flags,
-        note="; ".join(filter(None, [*(reasons[flag] for flag in flags if flag in reasons), est.differences])),
+        note="; ".join(filter(None, [*doubts, est.differences])),
     )

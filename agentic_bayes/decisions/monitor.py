@@ -317,8 +317,8 @@ class StoppingRule:
             if not math.isnan(one.passes):
                 shares = ((one.passes, "pass"), (one.fails, "fail"), (one.undecided, "neither"))
                 ends = ", ".join(f"{word} {format_number(share)}" for share, word in shares) + f", {ends}"
-            place = " (at the bar)" if one.truth == self.at_least else ""
-            lines.append(f"  {name} {format_number(one.truth)}{place}: {ends}")
+            place = " (the bar)" if one.truth == self.at_least else ""
+            lines.append(f"  truth {format_number(one.truth)}{place}: {ends}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

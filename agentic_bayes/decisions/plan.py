@@ -132,6 +132,17 @@ class Plan:
         rows = [{name: getattr(one, name) for name in Design.__annotations__} for one in self.designs]
         return pd.DataFrame(rows, columns=list(Design.__annotations__))
 
+    @property
+    def frontier(self) -> tuple[Design, ...]:
+        """One design per number of trials: the cheapest that does what is asked, else the dearest that was tried."""
+        limit = math.inf if self.budget is None else self.budget
+        found = []
+        for trials in sorted({one.trials for one in self.designs}):
+            own = tuple(one for one in self.designs if one.trials == trials)
+            best = _best(own, self.goal, self.target, limit, self.simulations)
+            found.append(max(own, key=lambda one: one.cost) if best is None else best)
+        return tuple(found)
+
     def __str__(self) -> str:
         if self.best is None:
             return f"no design reaches it: {self.asked}" + (f" ({self.note})" if self.note else "")
@@ -273,7 +284,7 @@ def plan(
         target=target,
         budget=budget,
         designs=designs,
-        best=_best(study, designs, goal, target, most),
+        best=_best(designs, goal, target, most, size),
         asked=_asked(metric, k, ci_prob, goal, target, budget, at_least, required, difference),
         note=_note(options, k, metric, known, goal),
         simulations=size,
@@ -441,18 +452,21 @@ class _Study:
                 self.at(max(FEWEST, int(most * fraction)), trials)
             return
         tasks = min(FIRST, most)
-        cheapest = min((one.cost for one in self.seen.values() if self.reaches(one, goal, target)), default=math.inf)
+        cheapest = min((one.cost for one in self.seen.values() if self._does(one, goal, target)), default=math.inf)
         for _ in range(STEPS[goal]):
             now = self.at(tasks, trials)
             following = min(max(math.ceil(self._wanted(now, goal, target)), FEWEST), most)
             if following == tasks or self.cost(following, trials) > TOO_DEAR * cheapest:
                 return
             then = self.at(following, trials)
-            settled = abs(following - tasks) <= NEAR * tasks and self.reaches(then, goal, target)
+            settled = abs(following - tasks) <= NEAR * tasks and self._does(then, goal, target)
             grown = math.log(following / tasks)
             if settled or (grown > 1 and math.log(now.width / then.width) < SLOWEST * grown):
                 return
             tasks = following
+
+    def _does(self, design: Design, goal: Goal, target: float) -> bool:
+        return _reaches(design, goal, target, self.mu.size)
 
     def _wanted(self, design: Design, goal: Goal, target: float) -> float:
         """How many tasks would do, if widths went with 1/√tasks and power with the normal distribution."""
@@ -467,20 +481,22 @@ class _Study:
             factor = ((float(ndtri(target)) + z) / max(float(ndtri(found)) + z, 0.1)) ** 2
         return design.tasks * min(max(factor, 1 / 16), 16)
 
-    def reaches(self, design: Design, goal: Goal, target: float) -> bool:
-        """Whether a design does what is wanted, as far as this many simulations can tell."""
-        if goal == "width":
-            return design.width <= target * (1 + NEAR / 2)
-        error = math.sqrt(target * (1 - target) / self.mu.size)
-        return bool(getattr(design, goal) >= target - error)
+
+def _reaches(design: Design, goal: Goal, target: float, simulations: int) -> bool:
+    """Whether a design does what is wanted, as far as this many simulations can tell."""
+    if goal == "width":
+        return design.width <= target * (1 + NEAR / 2)
+    return bool(getattr(design, goal) >= target - math.sqrt(target * (1 - target) / simulations))
 
 
-def _best(study: _Study, designs: tuple[Design, ...], goal: Goal, target: float | None, most: float) -> Design | None:
+def _best(
+    designs: tuple[Design, ...], goal: Goal, target: float | None, most: float, simulations: int
+) -> Design | None:
     """The cheapest design that reaches the target, or the one with the narrowest interval within the budget."""
     affordable = [one for one in designs if one.cost <= most * (1 + 1e-12)]
     if target is None:
         return min(affordable, key=lambda one: (one.width, one.cost), default=None)
-    reaching = [one for one in affordable if study.reaches(one, goal, target)]
+    reaching = [one for one in affordable if _reaches(one, goal, target, simulations)]
     return min(reaching, key=lambda one: (one.cost, one.width), default=None)
 
 

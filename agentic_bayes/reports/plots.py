@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes import numerics
+from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.errors import EvidenceError, InvalidArgument, check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.exact import ExactPosterior
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["plot_pass_curves", "plot_posterior", "plot_tools", "save_pictures"]
+__all__ = ["plot_pass_curves", "plot_plan", "plot_posterior", "plot_tools", "save_pictures", "save_plan_picture"]
 
 # Okabe and Ito's colours, told apart by colour-blind readers too
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -382,3 +383,79 @@ def save_pictures(est: Estimate, evidence: Evidence, folder: Path) -> None:
     for name, figure in pictures.items():
         figure.set_size_inches(sizes[name])
         figure.savefig(folder / f"{name}.png", dpi=150)
+
+
+MARKERS = "osD^vPX*"
+
+
+def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
+    """What money buys: mean width of the interval (or the probability that is wanted) against cost, by trials per task.
+
+    Parameters
+    ----------
+    plan : Plan
+        From `agentic_bayes.plan`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    check_type("plan", plan, Plan, "plan() makes one")
+    ax = _axes(ax, CURVES_SIZE)
+    value = "width" if plan.goal == "width" else plan.goal
+    options = sorted({one.trials for one in plan.designs})
+    for i, trials in enumerate(options):
+        own = [one for one in plan.designs if one.trials == trials]
+        ax.plot(
+            [one.cost for one in own],
+            [getattr(one, value) for one in own],
+            color=COLOURS[i % len(COLOURS)],
+            marker=MARKERS[i % len(MARKERS)],
+            linewidth=2,
+            label=f"{plural(trials, 'trial')} per task",
+        )
+    if plan.target is not None:
+        ax.axhline(plan.target, color=GREY, linestyle="--", linewidth=1.5, label=f"wanted: {plan.target:g}")
+    if plan.budget is not None:
+        ax.axvline(plan.budget, color=GREY, linestyle=":", linewidth=1.5, label=f"budget: {plan.budget:,.6g}")
+    if plan.best is not None:
+        place = plan.best.cost, getattr(plan.best, value)
+        label = f"recommended: {plan.best.tasks:,} × {plan.best.trials}"
+        ax.plot(*place, "o", markersize=16, markerfacecolor="none", markeredgecolor="black", linestyle="", label=label)
+    _quiet(ax)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:,.6g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel("cost", fontsize=TEXT + 1)
+    name = metric_name(plan.metric, plan.k)
+    words = {
+        "width": f"mean width of the {plan.ci_prob * 100:.4g} % interval",
+        "conclusive": "probability that the gate passes or fails",
+        "detected": "probability that the agents are told apart",
+    }
+    ax.set_ylabel(words[plan.goal], fontsize=TEXT + 1)
+    ax.set_ylim(bottom=0)
+    _title_and_legend(ax, f"{name}: what more data buy", ncols=3)
+    return ax
+
+
+def save_plan_picture(plan: Plan, path: Path) -> None:
+    """`plot_plan` as a picture file, without a display and without pyplot's state.
+
+    Parameters
+    ----------
+    plan : Plan
+        From `agentic_bayes.plan`.
+    path : Path
+        Ends in a format that matplotlib writes, such as ``.png`` or ``.svg``.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=CURVES_SIZE, layout="constrained")
+    plot_plan(plan, ax=figure.subplots())
+    figure.savefig(path, dpi=150)

@@ -7,11 +7,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentic_bayes.decisions.compare import Comparison
+from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import METRICS, format_interval, format_number, metric_name, plural
 
-__all__ = ["Table", "estimate_tables", "evidence_table"]
+__all__ = [
+    "Table",
+    "comparison_lines",
+    "estimate_tables",
+    "evidence_table",
+    "plan_table",
+    "rank_table",
+    "superiority_table",
+]
 
 MOST_REASONS = 5
 ESTIMANDS = {"population": "on a new task of this kind", "tasks": "on these tasks"}
@@ -202,3 +212,126 @@ def _footnotes(frames: Sequence[Any], ks: Sequence[int]) -> list[str]:
             where = "" if len(hit) == len(ks) else f" (k = {', '.join(map(str, hit))})"
             notes.append(f"* {flag}{where}: {meaning}")
     return notes
+
+
+def comparison_lines(found: Comparison) -> list[str]:
+    """What stands below a comparison's sentence: ratios, losses, the tasks that drive it, the frequentist test.
+
+    Parameters
+    ----------
+    found : Comparison
+        From `agentic_bayes.compare`.
+
+    Returns
+    -------
+    list of str
+    """
+    other = found.baseline if isinstance(found.baseline, str) else format_number(found.baseline)
+    lines = [
+        f"ratio {found.ratio}, odds ratio {found.odds_ratio} (posterior medians)",
+        f"expected loss of choosing {found.agent} {format_number(found.expected_loss)}, "
+        f"of choosing {other} {format_number(found.expected_loss_baseline)}",
+    ]
+    if found.drivers():
+        lines.append(f"{found.drivers()} (posterior probabilities)")
+    return [*lines, f"beside it, {found.frequentist}"]
+
+
+def rank_table(ranks: Any) -> Table:
+    """The result of `rank`, best agent first.
+
+    Parameters
+    ----------
+    ranks : pandas.DataFrame
+        From `agentic_bayes.rank`.
+
+    Returns
+    -------
+    Table
+    """
+    first = ranks.iloc[0]
+    name = metric_name(first["metric"], first["k"])
+    rows = [
+        (
+            f"{row['agent']}{'*' if row['flags'] else ''}",
+            format_number(row["prob_best"]),
+            format_number(row["expected_rank"], 2),
+            f"{row['lower_rank']} to {row['upper_rank']}",
+            f"{format_number(row['mean'])} {format_interval(row['lower'], row['upper'])}",
+            str(row["n_tasks"]),
+        )
+        for row in ranks.to_dict("records")
+    ]
+    prob = f"{first['ci_prob'] * 100:.4g} %"
+    notes = [
+        f"{first['method']}, {prob} intervals ({first['ci_kind']}; of ranks equal-tailed); "
+        f"unit {first['unit']}, indicator {first['indicator']}"
+    ]
+    notes += [f"* {flag}: {meaning}" for flag, meaning in FLAGS.items() if ranks["flags"].str.contains(flag).any()]
+    header = ("agent", "P(best)", "mean rank", "rank", name, "tasks")
+    return Table(
+        f"Ranked by {name}, {ESTIMANDS[first['estimand']]} ({first['estimand']})", header, tuple(rows), tuple(notes)
+    )
+
+
+def superiority_table(matrix: Any) -> Table:
+    """The result of `superiority`: the probability that the agent of the row beats the one of the column.
+
+    Parameters
+    ----------
+    matrix : pandas.DataFrame
+        From `agentic_bayes.superiority`.
+
+    Returns
+    -------
+    Table
+        Columns are numbered as the rows are, since names would not fit.
+    """
+    rows = [
+        (f"{i}. {agent}", *(format_number(value, 2) for value in values))
+        for i, (agent, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True), start=1)
+    ]
+    header = ("row better than column", *(f"{i}." for i in range(1, len(rows) + 1)))
+    return Table("Probability of superiority", header, tuple(rows))
+
+
+def plan_table(plan: Plan) -> Table:
+    """The designs of a plan, one per number of trials: the cheapest that does it, else the dearest that was tried.
+
+    Parameters
+    ----------
+    plan : Plan
+        From `agentic_bayes.plan`.
+
+    Returns
+    -------
+    Table
+        The recommended design is marked; `Plan.table` has all that were simulated.
+    """
+    goals = {"conclusive": "P(conclusive)", "detected": "P(told apart)"}
+    extra = [name for name in goals if name == plan.goal]
+    rows = [
+        (
+            f"{one.tasks:,}{' ◄' if one == plan.best else ''}",
+            str(one.trials),
+            f"{one.cost:,.6g}",
+            format_number(one.width),
+            *(format_number(getattr(one, name), 2) for name in extra),
+            format_number(one.rate_sd),
+        )
+        for one in plan.frontier
+    ]
+    name = metric_name(plan.metric, plan.k)
+    header = (
+        "new tasks",
+        "trials each",
+        "cost",
+        f"width of {name}",
+        *(goals[name] for name in extra),
+        "sd of the rate",
+    )
+    notes = (
+        f"mean width of the {plan.ci_prob * 100:.4g} % interval ({plan.ci_kind}); "
+        "sd of the rate = √(μ(1-μ)(ρ+(1-ρ)/n)/T), from the new tasks alone; ◄ recommended",
+    )
+    return Table("Designs", header, tuple(rows), notes)

@@ -1,0 +1,57 @@
+"""A gate as JUnit XML, which CI systems show as test results."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from agentic_bayes.decisions.gate import Gate
+from agentic_bayes.formatting import metric_name
+
+__all__ = ["junit_xml"]
+
+# what XML 1.0 cannot hold, not even escaped
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(gate: Gate, *, excused: bool = False) -> str:
+    """One test case per requirement; its text is the gate's sentence.
+
+    Parameters
+    ----------
+    gate : Gate
+        What was decided.
+    excused : bool
+        Whether what is inconclusive is skipped; else it is a failure.
+
+    Returns
+    -------
+    str
+        An XML document.
+    """
+    cases = []
+    for one in gate.requirements:
+        place = f"{gate.agent}.{metric_name(gate.metric, gate.k)}"
+        case = ElementTree.Element("testcase", {"classname": _clean(place), "name": _clean(one.text)})
+        if one.verdict == "fail" or (one.verdict == "inconclusive" and not excused):
+            ElementTree.SubElement(case, "failure", {"type": one.verdict, "message": _clean(str(gate))})
+        elif one.verdict == "inconclusive":
+            ElementTree.SubElement(case, "skipped", {"message": _clean(str(gate))})
+        ElementTree.SubElement(case, "system-out").text = _clean(str(gate))
+        cases.append(case)
+    counts = {
+        "tests": len(cases),
+        "failures": sum(case.find("failure") is not None for case in cases),
+        "skipped": sum(case.find("skipped") is not None for case in cases),
+        "errors": 0,
+    }
+    numbers = {name: str(count) for name, count in counts.items()}
+    root = ElementTree.Element("testsuites", {"name": "agentic-bayes", **numbers})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "agentic-bayes gate", **numbers})
+    suite.extend(cases)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _clean(text: str) -> str:
+    return FORBIDDEN.sub("\ufffd", text)
