@@ -280,7 +280,7 @@ def gate(
         _check_file(junit, "--junit")
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
     settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
-    est = _fitted(file, columns, counting, settings)
+    est = _fitted(file, columns, counting, settings, agent, baseline)
     options: dict[str, Any] = question | {"probability": probability, "baseline": baseline, "margin": margin}
     found = judge_agent(est, agent, at_least=at_least, **options)
     code = EXIT[inconclusive_is if found.verdict == "inconclusive" else found.verdict]
@@ -342,7 +342,7 @@ def plan(
     settings = _given(ci_prob=ci_prob, ci_kind=ci_kind)
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
     _check_has_file(file, columns, counting)
-    est = None if file is None else _fitted(file, columns, counting, settings)
+    est = None if file is None else _fitted(file, columns, counting, settings, agent)
     options = _given(mu=mu, rho=rho, budget=budget, width=width, at_least=at_least, difference=difference)
     options |= {"metric": question["metric"], "k": question["k"], "probability": probability, "power": power}
     options |= {"cost_per_trial": cost_per_trial, "cost_per_task": cost_per_task, "random_seed": random_seed}
@@ -396,7 +396,6 @@ def monitor(
 
     from agentic_bayes.decisions.monitor import StoppingRule
     from agentic_bayes.decisions.monitor import monitor as make_rule
-    from agentic_bayes.inputs import read_outcomes
 
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
     _check_has_file(file, agent or columns, counting)
@@ -418,7 +417,7 @@ def monitor(
             made.save(rule)
     looked = None
     if file is not None:
-        looked = made.look(read_outcomes(file, columns=_columns(columns), counting=counting), agent)
+        looked = made.look(_fitted(file, columns, counting, {"method": "frequentist"}, agent), agent)
     if as_json:
         look = None if looked is None else {**asdict(looked), "stop": looked.stop}
         say_json(_plain({"rule": asdict(made), "look": look}))
@@ -555,13 +554,18 @@ def _estimate(file: str, columns: str | None, counting: dict[str, Any], **settin
     return fit(read_outcomes(file, columns=_columns(columns), counting=counting), **settings)
 
 
-def _fitted(file: str, columns: str | None, counting: dict[str, Any], settings: dict[str, Any]) -> Estimate:
-    """A saved estimate as it is, unless settings were given; anything else fitted."""
+def _fitted(
+    file: str, columns: str | None, counting: dict[str, Any], settings: dict[str, Any], *agents: str | None
+) -> Estimate:
+    """A saved estimate as it is, unless settings were given; anything else fitted, once it holds these agents."""
     from agentic_bayes.estimation.estimate import Estimate
     from agentic_bayes.estimation.estimate import estimate as fit
     from agentic_bayes.inputs import open_input, read_outcomes
 
     outcomes = read_outcomes(file, columns=_columns(columns), counting=counting)
+    for agent in agents:
+        if agent is not None:
+            check_choice("agent", agent, map(str, outcomes["agent"].values))
     opened = open_input(file)
     return opened if isinstance(opened, Estimate) and not settings else fit(outcomes, **settings)
 
@@ -583,11 +587,12 @@ def _two_agents(
         case [single]:
             if baseline is None:
                 raise InvalidArgument("with one file, say --agent NEW and --baseline OLD")
-            est = _fitted(single, columns, counting, settings)
-            value = None if baseline in est.agents else _value(baseline)
-            if value is None and agent is None:
+            value = _value(baseline)
+            if agent is None and value is None:
                 raise InvalidArgument("with one file, say --agent NEW and --baseline OLD")
-            return est, est.agents[est.agent_index(agent)], baseline if value is None else value
+            est = _fitted(single, columns, counting, settings, agent, baseline if value is None else None)
+            named = value is None or baseline in est.agents  # an agent may be called 0.7
+            return est, est.agents[est.agent_index(agent)], baseline if named else value  # type: ignore[return-value]
         case [old, new]:
             parts = []
             for file, name in ((old, baseline), (new, agent)):

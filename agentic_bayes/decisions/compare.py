@@ -321,8 +321,10 @@ def compare(
     flags = [flag for name in names for flag in sides.fit.flags(name, estimand=estimand, metric=metric, k=k)]
     index, ci_prob = est.agent_index(agent), settings.ci_prob
     if isinstance(baseline, str):
+        better = float(np.mean(difference > 0) + np.mean(difference == 0) / 2)
         test = against_agent(est.counts, index, est.agent_index(baseline), metric, k, ci_prob)
     else:
+        better = est.prob_at_least(agent, baseline, **question)
         test = against_value(est.counts, index, baseline, metric, k, ci_prob)
 
     def ratio(top: Array, bottom: Array) -> Ratio:
@@ -340,7 +342,7 @@ def compare(
         upper=upper,
         ci_prob=ci_prob,
         ci_kind=settings.ci_kind,
-        prob_better=float(np.mean(difference > 0) + np.mean(difference == 0) / 2),
+        prob_better=better,
         prob_rope=float(np.mean(np.abs(difference) <= half_width)),
         rope=half_width,
         expected_loss=float(np.maximum(-difference, 0).mean()),

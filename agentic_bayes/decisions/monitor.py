@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -28,14 +28,18 @@ from agentic_bayes.decisions.simulate import (
     mu_with_metric,
     simulate_successes,
 )
-from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice, check_replaceable, no_such_file
-from agentic_bayes.estimation.posterior import Array, CIKind, Counts
+from agentic_bayes.errors import (
+    EstimateError,
+    InvalidArgument,
+    check_choice,
+    check_replaceable,
+    check_type,
+    no_such_file,
+)
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.posterior import Array, CIKind
 from agentic_bayes.estimation.settings import check_attempts, check_seed
 from agentic_bayes.formatting import METRICS, Metric, format_number, html_table, metric_name, plural
-from agentic_bayes.outcomes import check_outcomes
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 __all__ = ["Characteristic", "Look", "StoppingRule", "monitor"]
 
@@ -139,8 +143,10 @@ class StoppingRule:
         Share of sequences that may end in "pass" with the truth at the bar.
     rho : float
         Intra-class correlation that was assumed.
-    ci_prob, ci_kind
-        Of the interval.
+    ci_prob : float
+        Probability of the interval.
+    ci_kind : {"eti", "hdi"}
+        Its kind.
     simulations : int
         Sequences per truth.
     random_seed : int
@@ -164,13 +170,13 @@ class StoppingRule:
     random_seed: int
     characteristics: tuple[Characteristic, ...]
 
-    def look(self, outcomes: xr.Dataset, agent: str | None = None) -> Look:
+    def look(self, est: Estimate, agent: str | None = None) -> Look:
         """Analyse what there is so far: the hierarchical model of this agent alone, by the exact engine.
 
         Parameters
         ----------
-        outcomes : xarray.Dataset
-            All counts so far.
+        est : Estimate
+            Of everything so far, by any method: only its counts are used.
         agent : str, optional
             Name; may be left out where there is only one.
 
@@ -180,16 +186,12 @@ class StoppingRule:
 
         Raises
         ------
-        UnknownName, InvalidArgument, OutcomesError
-            If the agent is not among them, or the outcomes are not valid.
+        UnknownName, InvalidArgument
+            If the agent is not among them.
         """
-        counts = Counts.of(check_outcomes(outcomes))
-        if agent is None and len(counts.agents) > 1:
-            raise InvalidArgument(f"say which agent: there are {', '.join(map(repr, counts.agents))}")
-        name = counts.agents[0] if agent is None else agent
-        check_choice("agent", name, counts.agents)
-        index = counts.agents.index(name)
-        scored = counts.scored[index]
+        check_type("est", est, Estimate, "estimate() makes one")
+        index, counts = est.agent_index(agent), est.counts
+        name, scored = est.agents[index], counts.scored[index]
         cells = Cells(counts.successes[index, scored], counts.trials[index, scored])
         size, number = cells.trials.size, min(cells.trials.size // self.batch, self.looks)
         posterior = exact_posterior(
@@ -367,8 +369,10 @@ def monitor(
         Least that the gate requires, in (0.5, 1); raised as far as `false_winners` needs.
     false_winners : float
         Share of sequences that may end in "pass", and in "fail", with the truth at the bar, in (0, 0.5).
-    ci_prob, ci_kind
-        Of the interval.
+    ci_prob : float
+        Probability of the interval.
+    ci_kind : {"eti", "hdi"}
+        Its kind.
     simulations : int
         Sequences per truth, ≥ 100; a tenth of them for a width.
     progress : callable, optional

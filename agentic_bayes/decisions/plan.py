@@ -87,8 +87,10 @@ class Plan:
     k : int
     mu, rho : float
         The truth that was assumed; with an estimate their posterior means (the simulations draw from the posterior).
-    ci_prob, ci_kind
-        Of the interval.
+    ci_prob : float
+        Probability of the interval.
+    ci_kind : {"eti", "hdi"}
+        Its kind.
     goal : {"width", "conclusive", "detected"}
         What is wanted.
     target : float or None
@@ -219,8 +221,10 @@ def plan(
         Trials per task to consider; default 1, 2, 3, 4, 5, 8 and k (up to 20).
     cost_per_trial, cost_per_task : float
         ≥ 0, not both 0; in any currency.
-    ci_prob, ci_kind
-        Of the interval; an estimate's own where there is one.
+    ci_prob : float
+        Probability of the interval; an estimate's own where there is one.
+    ci_kind : {"eti", "hdi"}
+        Its kind; an estimate's own where there is one.
     simulations : int, optional
         Data sets per design, ≥ 10. Default: 100 for a width, 300 for a gate, 200 for a difference.
     progress : callable, optional

@@ -90,8 +90,14 @@ def superiority(
 
     Parameters
     ----------
-    est, metric, k, estimand
-        As in `rank`.
+    est : Estimate
+        An estimate of two agents or more.
+    metric : {"pass_pow_k", "pass_at_k"}
+        In which.
+    k : int
+        Attempts, ≥ 1.
+    estimand : {"population", "tasks"}
+        On new tasks of this kind, or on the observed tasks.
 
     Returns
     -------

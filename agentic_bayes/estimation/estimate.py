@@ -334,8 +334,12 @@ class Estimate:
             Name; None where there is only one.
         value : float
             In [0, 1].
-        metric, k, estimand
-            As in `metric_draws`.
+        metric : {"pass_at_k", "pass_pow_k"}
+            Which metric.
+        k : int
+            Attempts, ≥ 1; need not be among the estimate's k.
+        estimand : {"population", "tasks"}
+            A new task of this kind, or the mean over the observed tasks.
 
         Returns
         -------

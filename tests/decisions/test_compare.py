@@ -15,6 +15,7 @@ from agentic_bayes.decisions.classical import ClassicalTest
 from agentic_bayes.decisions.compare import Comparison, Ratio, compare
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.outcomes_table import outcomes_from_table
 
 unpaired = partial(compare, pairing="none")
 
@@ -323,3 +324,188 @@ class TestArguments:
         with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'mean'"):
             made().mean = 1.0
         assert np.isfinite(made().mean)
+
+
+class TestAgainstAValue:
+    """One agent against a fixed value."""
+
+    def test_it_is_the_posterior_moved_by_the_value(self):
+        """Difference, superiority and losses are those of one Beta posterior, within 4 standard errors of 4,000."""
+        found = compare(pooled((14, 20), (17, 20)), "v2", baseline=0.7)
+        beta = stats.beta(18, 4)
+        above, sd = beta.sf(0.7), beta.std()
+        loss = integrate.quad(lambda p: (0.7 - p) * beta.pdf(p), 0, 0.7)[0]
+        assert abs(found.prob_better - above) <= 4 * math.sqrt(above * (1 - above) / 4000)
+        assert abs(found.mean - (beta.mean() - 0.7)) <= 4 * sd / math.sqrt(4000)
+        assert abs(found.expected_loss - loss) <= 4 * sd / math.sqrt(4000)
+        assert (found.baseline, found.pairing, found.n_shared_tasks, found.tasks) == (0.7, "none", 0, ())
+
+    def test_the_sentence_names_the_value(self):
+        """The words are about a value, not about another agent, and the verdict is one of the four."""
+        sure = fit_two(ENGINES[0])
+        assert str(compare(sure, "v2", baseline=0.2)).startswith(
+            "v2 is better than 0.200: the probability that v2's pass^1 (population) is above 0.200 is >0.999; "
+        )
+        assert str(compare(sure, "v2", baseline=1.0)).startswith("v2 is worse than 1.000: ")
+        assert compare(pooled((14, 20), (199, 200)), "v2", baseline=0.99, rope=0.05).verdict == "equivalent"
+
+    @pytest.mark.parametrize("value", [-0.1, 1.5, float("nan"), True])
+    def test_a_value_outside_the_unit_interval(self, value):
+        """What is no probability is refused, with what is allowed."""
+        with pytest.raises(InvalidArgument, match=r"baseline \(a fixed value\) must be a number in \[0, 1\]"):
+            compare(pooled((7, 10), (8, 10)), "v2", baseline=value)
+
+    def test_there_are_no_tasks_to_pair(self):
+        """Pairing needs another agent."""
+        with pytest.raises(EstimateError, match="pairing='tasks' needs a baseline agent, got a fixed value"):
+            compare(pooled((7, 10), (8, 10)), "v2", baseline=0.5, pairing="tasks")
+
+
+class TestRatios:
+    """Ratio and odds ratio of two metrics."""
+
+    def test_medians_and_intervals_are_scipys(self):
+        """The share of the exact distribution below each reported quantile is as reported (4 standard errors)."""
+        found = unpaired(pooled((14, 20), (17, 20)), "v2", baseline="v1", k=3)
+        worse, better = stats.beta(15, 7), stats.beta(18, 4)
+
+        def below(value, transform):
+            """P(transform(better³)/transform(worse³) ≤ value); transform is increasing."""
+            return integrate.quad(lambda p: worse.pdf(p) * better.cdf(transform(value, p**3) ** (1 / 3)), 0, 1)[0]
+
+        def by_odds(value, x):
+            odds = value * x / (1 - x) if x < 1 else math.inf
+            return 1.0 if math.isinf(odds) else odds / (1 + odds)
+
+        for ratio, transform in ((found.ratio, lambda v, x: min(v * x, 1.0)), (found.odds_ratio, by_odds)):
+            for q, value in ((0.025, ratio.lower), (0.5, ratio.median), (0.975, ratio.upper)):
+                assert abs(below(value, transform) - q) <= 4 * math.sqrt(q * (1 - q) / 4000)
+
+    def test_a_metric_of_zero_does_not_divide(self):
+        """Where everything failed the ratio is a finite number, and it is printed."""
+        found = unpaired(pooled((0, 50), (50, 50)), "v2", baseline="v1", k=50)
+        assert 0 < found.ratio.lower < found.ratio.upper < math.inf
+        assert ">1e6" in str(found.ratio)
+
+
+class TestTasksThatDrive:
+    """Which tasks were lost and won, each with its probability."""
+
+    def test_every_shared_task_has_a_difference(self, paired):
+        """All ten shared tasks are there, the one that was most probably lost first, with their counts."""
+        frame = paired.to_pandas()
+        assert len(frame) == 10
+        assert list(frame["prob_better"]) == sorted(frame["prob_better"])
+        known = {f"task {i + 1}": (*STRONGER[i], *WEAKER[i][:2]) for i in range(12)}
+        for one in paired.tasks:
+            assert (one.successes, one.trials, one.baseline_successes, one.baseline_trials) == known[one.task]
+            assert one.lower <= one.mean <= one.upper
+
+    def test_a_task_that_was_lost_is_named_with_its_probability(self):
+        """0 of 8 against 8 of 8 is lost, the mirror image is won, and the sentence says how surely."""
+        first = [(8, 8), (0, 8), *[(4, 8)] * 14]
+        second = [(0, 8), (8, 8), *[(4, 8)] * 14]
+        found = compare(estimate(counts({"v1": first, "v2": second})), "v2", baseline="v1")
+        assert [one.task for one in found.lost] == ["task 1"]
+        assert [one.task for one in found.won] == ["task 2"]
+        assert found.lost[0].prob_better < 0.05
+        assert found.drivers() == (
+            f"v2 lost 1 task: task 1 ({1 - found.lost[0].prob_better:.3f}); "
+            f"v2 won 1 task: task 2 ({found.won[0].prob_better:.3f})"
+        )
+
+    def test_unpaired_tasks_have_the_betas_of_their_counts(self):
+        """Unpooled conjugate cells: the probability on a task is that of two independent Beta posteriors."""
+        est = estimate(counts({"v1": [(1, 4), (3, 4)], "v2": [(3, 4), (3, 4)]}), method="conjugate")
+        found = unpaired(est, "v2", baseline="v1", estimand="tasks")
+        one = next(one for one in found.tasks if one.task == "task 1")
+        exact = integrate.quad(lambda p: stats.beta(4, 2).pdf(p) * stats.beta(2, 4).cdf(p), 0, 1)[0]
+        assert abs(one.prob_better - exact) <= 4 * math.sqrt(exact * (1 - exact) / 4000)
+
+    def test_nothing_sure_is_no_sentence(self, two):
+        """Where no task is sure there is nothing to say."""
+        assert dataclasses.replace(unpaired(two, "v2", baseline="v1"), tasks=()).drivers() == ""
+
+    def test_many_tasks_are_not_many_draws(self):
+        """20,000 tasks with few distinct counts are compared task by task within memory."""
+        rng = np.random.default_rng(0)
+        cells = {name: [(int(c), 3) for c in rng.integers(0, 4, 20_000)] for name in ("v1", "v2")}
+        found = unpaired(estimate(counts(cells)), "v2", baseline="v1")
+        assert len(found.tasks) == 20_000
+
+
+class TestNamesAndOrder:
+    """Neither what agents and tasks are called nor the order of rows changes a verdict."""
+
+    def test_identical_data_are_exactly_even(self):
+        """With the same counts on every task superiority is .5, the difference 0, and no verdict falls, at any k."""
+        est = estimate(counts({"v1": UNEQUAL, "v2": UNEQUAL}))
+        for pairing in ("auto", "none"):
+            for k in (1, 3):
+                found = compare(est, "v2", baseline="v1", k=k, pairing=pairing)
+                assert (found.prob_better, found.verdict) == (0.5, "undecided")
+                assert found.mean == pytest.approx(0, abs=1e-12)
+                assert found.lower == pytest.approx(-found.upper, abs=1e-12)
+
+    def test_names_change_nothing(self):
+        """Renamed agents, so that their order turns round, give the same numbers to the last bit."""
+        before = compare(estimate(counts({"a": WEAKER, "b": STRONGER})), "b", baseline="a", k=3)
+        after = compare(estimate(counts({"z": WEAKER, "b": STRONGER})), "b", baseline="z", k=3)
+        same = dataclasses.replace(after, baseline="a")
+        assert same == before
+
+    def test_the_other_way_round_is_the_opposite(self, paired):
+        """A paired comparison and its mirror image are one fit: the difference changes sign exactly."""
+        back = compare(fit_two(ENGINES[0]), "v1", baseline="v2")
+        assert (back.mean, back.prob_better) == pytest.approx((-paired.mean, 1 - paired.prob_better), abs=1e-12)
+        assert (back.lower, back.upper) == pytest.approx((-paired.upper, -paired.lower), abs=1e-12)
+
+    @given(st.randoms(use_true_random=False))
+    @settings(max_examples=3, deadline=None)
+    def test_the_order_of_tasks_changes_nothing(self, random):
+        """Shuffled and renamed tasks give the same difference to the last bit."""
+        order = list(range(12))
+        random.shuffle(order)
+        shuffled = counts({"v1": [WEAKER[i] for i in order], "v2": [STRONGER[i] for i in order]})
+        one, other = (
+            compare(estimate(data), "v2", baseline="v1") for data in (shuffled, counts({"v1": WEAKER, "v2": STRONGER}))
+        )
+        assert (one.mean, one.lower, one.upper) == (other.mean, other.lower, other.upper)
+
+
+def test_every_two_agents_of_a_public_benchmark_keep_their_verdict(shared_data):
+    """tau2 airline, 50 tasks × 1 trial: shuffled rows and exchanged names leave every verdict as it is."""
+    import gzip
+    import json
+
+    import pandas as pd
+
+    files = sorted(shared_data("tau2_airline").glob("*.json.gz"))
+    rows = []
+    for path in files:
+        if "telecom" in path.name or "toolorchestra" in path.name:
+            continue
+        content = json.loads(gzip.decompress(path.read_bytes()))
+        for one in content["simulations"]:
+            reward = one.get("reward_info")
+            rows.append(
+                {
+                    "agent": path.name.split(".")[0],
+                    "task": str(one["task_id"]),
+                    "trial": one["trial"],
+                    "correct": None if reward is None else int(reward["reward"] == 1),
+                }
+            )
+    frame = pd.DataFrame(rows)
+    agents = sorted(frame["agent"].unique())
+    assert len(agents) >= 2
+    turned = dict(zip(agents, reversed(agents), strict=True))
+    shuffled = frame.sample(frac=1, random_state=0).assign(agent=frame["agent"].map(turned))
+    est, again = (estimate(outcomes_from_table(data)) for data in (frame, shuffled))
+    for i, first in enumerate(agents):
+        for second in agents[:i]:
+            for k in (1, 3):
+                found = compare(est, first, baseline=second, k=k)
+                same = compare(again, turned[first], baseline=turned[second], k=k)
+                assert (found.verdict, found.mean) == (same.verdict, same.mean)
+                assert found.frequentist.name == ("McNemar" if k == 1 else "paired t")

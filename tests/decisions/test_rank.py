@@ -1,0 +1,125 @@
+"""Who is best, and how sure is that?"""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from fits import STRONGER, UNEQUAL, WEAKER, counts
+from scipy import integrate, stats
+
+from agentic_bayes.decisions.rank import rank, superiority
+from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
+from agentic_bayes.estimation.estimate import estimate
+
+COLUMNS = ["agent", "prob_best", "expected_rank", "lower_rank", "upper_rank"]
+
+
+def pooled(**cells):
+    """Independent Beta posteriors."""
+    return estimate(counts({name: [cell] for name, cell in cells.items()}), method="conjugate", pool_tasks=True)
+
+
+CELLS = {"a": (12, 20), "b": (14, 20), "c": (17, 20)}
+BETAS = {name: stats.beta(c + 1, n - c + 1) for name, (c, n) in CELLS.items()}
+
+
+class TestAgainstClosedForms:
+    """Independent Beta posteriors, integrated by SciPy."""
+
+    def test_probability_of_being_best_and_expected_rank(self):
+        """Within 4 standard errors of 4,000 draws; 1 is best, and ranks of one draw sum to 6."""
+        found = rank(pooled(**CELLS)).set_index("agent")
+        for name, beta in BETAS.items():
+            others = [b for other, b in BETAS.items() if other != name]
+            best = integrate.quad(lambda p, b=beta, o=others: b.pdf(p) * o[0].cdf(p) * o[1].cdf(p), 0, 1)[0]
+            above = [integrate.quad(lambda p, b=beta, o=o: o.pdf(p) * b.cdf(p), 0, 1)[0] for o in others]
+            assert abs(found.loc[name, "prob_best"] - best) <= 4 * math.sqrt(best * (1 - best) / 4000)
+            assert abs(found.loc[name, "expected_rank"] - (1 + sum(above))) <= 4 * 1 / math.sqrt(4000)
+        assert found["prob_best"].sum() == pytest.approx(1)
+        assert found["expected_rank"].sum() == pytest.approx(6)
+        assert list(found.index) == ["c", "b", "a"]
+
+    def test_pairwise_superiority(self):
+        """Every entry is the integral of one density times the other's distribution function."""
+        matrix = superiority(pooled(**CELLS))
+        for one, beta in BETAS.items():
+            for other, gamma in BETAS.items():
+                if one == other:
+                    assert math.isnan(matrix.loc[one, other])
+                    continue
+                exact = integrate.quad(lambda p, b=beta, g=gamma: b.pdf(p) * g.cdf(p), 0, 1)[0]
+                assert abs(matrix.loc[one, other] - exact) <= 4 * math.sqrt(exact * (1 - exact) / 4000)
+                assert matrix.loc[one, other] + matrix.loc[other, one] == pytest.approx(1)
+
+    def test_sure_things_have_sure_ranks(self):
+        """Agents far apart have ranks without spread."""
+        found = rank(pooled(worst=(0, 500), middle=(250, 500), best=(500, 500)))
+        assert list(found["agent"]) == ["best", "middle", "worst"]
+        assert list(zip(found["lower_rank"], found["upper_rank"], strict=True)) == [(1, 1), (2, 2), (3, 3)]
+        assert list(found["prob_best"]) == [1.0, 0.0, 0.0]
+
+
+class TestTies:
+    """Ties stay ties."""
+
+    @pytest.mark.parametrize("method", ["hierarchical", "crossed", "conjugate"])
+    def test_agents_with_the_same_counts_have_the_same_row(self, method):
+        """Nothing that was seen tells them apart, so neither do the numbers; by name they keep their order."""
+        est = estimate(counts({"twin 1": UNEQUAL, "other": STRONGER, "twin 2": UNEQUAL}), method=method)
+        found = rank(est, estimand="tasks", k=2).set_index("agent")
+        one, other = found.loc["twin 1"], found.loc["twin 2"]
+        assert list(one[COLUMNS[1:]]) == list(other[COLUMNS[1:]])
+        assert superiority(est, estimand="tasks", k=2).loc["twin 1", "twin 2"] == 0.5
+        assert found["prob_best"].sum() == pytest.approx(1)
+
+    def test_draws_that_are_equal_share_their_ranks(self):
+        """pass@1000 of good agents is 1 to the last bit: nobody is best alone."""
+        found = rank(pooled(a=(99, 100), b=(98, 100), c=(97, 100)), metric="pass_at_k", k=1000)
+        assert list(found["prob_best"]) == pytest.approx([1 / 3] * 3, abs=0.01)
+        assert list(found["expected_rank"]) == pytest.approx([2, 2, 2], abs=0.05)
+
+
+def test_every_number_says_what_it_is():
+    """Metric, k, estimand, interval, method, unit, indicator, tasks and flags stand in every row."""
+    found = rank(estimate(counts({"v1": WEAKER, "v2": STRONGER})), k=7)
+    assert list(found.columns[:5]) == COLUMNS
+    first = found.iloc[0]
+    assert (first["agent"], first["metric"], first["k"], first["estimand"]) == ("v2", "pass_pow_k", 7, "population")
+    assert (first["ci_prob"], first["ci_kind"], first["method"]) == (0.95, "eti", "hierarchical")
+    assert (first["unit"], first["indicator"], first["n_tasks"]) == ("conversation", "correct", 12)
+    assert first["flags"] == "extrapolated"
+    assert first["lower"] < first["mean"] < first["upper"]
+
+
+def test_a_crossed_estimate_ranks_on_the_same_tasks():
+    """Shared difficulty makes the same data more decisive."""
+    rng = np.random.default_rng(3)
+    hard = rng.random(40)
+    cells = {
+        name: [(int(rng.binomial(4, min(h + bonus, 1))), 4) for h in hard] for name, bonus in (("a", 0), ("b", 0.12))
+    }
+    plain, paired = (rank(estimate(counts(cells), method=m)).set_index("agent") for m in ("hierarchical", "crossed"))
+    assert paired.loc["b", "prob_best"] > plain.loc["b", "prob_best"]
+
+
+def test_ranking_is_reproducible():
+    """Same estimate, same table."""
+    made = [rank(estimate(counts({"v1": WEAKER, "v2": STRONGER}))) for _ in range(2)]
+    pd.testing.assert_frame_equal(*made)
+
+
+@pytest.mark.parametrize("function", [rank, superiority])
+def test_wrong_arguments(function):
+    """One agent, an unknown metric, a k of 0, a method without posterior: each is named."""
+    two = estimate(counts({"v1": WEAKER, "v2": STRONGER}))
+    with pytest.raises(InvalidArgument, match="ranking needs two agents or more, the estimate holds 'v1' only"):
+        function(estimate(counts({"v1": WEAKER})))
+    with pytest.raises(InvalidArgument, match=r"est must be an Estimate \(estimate\(\) makes one\), got dict"):
+        function({})
+    with pytest.raises(UnknownName, match="unknown metric 'pass\\^3'"):
+        function(two, metric="pass^3")
+    with pytest.raises(InvalidArgument, match="k must be an integer ≥ 1, got 0"):
+        function(two, k=0)
+    with pytest.raises(EstimateError, match="the frequentist method has no posterior"):
+        function(estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="frequentist"))
