@@ -1,0 +1,151 @@
+"""Are decisions wrong as seldom as they say? Comparisons, gates and rules on data that our model did not make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy import stats
+from scipy.special import expit
+
+from agentic_bayes import numerics
+from agentic_bayes.decisions.compare import compare
+from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
+from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.posterior import Array
+from agentic_bayes.outcomes import dataset_from_counts
+from calibration.simulate import spread
+
+__all__ = ["KS", "gate_at_the_bar", "paired_study", "paired_summary", "truth"]
+
+TASKS, TRIALS, KS = 40, 4, (1, 3)
+SHIFT = 0.9  # of the better agent, on the logit scale
+DIFFICULTY = ((0.35, 2.5, 0.7), (0.25, -2.5, 0.7), (0.40, 0.0, 1.0))  # weight, centre and spread: easy, hard, between
+OWN = 0.8  # half-width of what is each agent's own on a task: uniform
+BIG = 2_000_000
+
+
+def success_probabilities(rng: np.random.Generator, shift: float, tasks: int) -> Array:
+    """True p of two agents on the same tasks, shape (2, tasks): difficulty from a mixture of three normals, shared; a
+    uniform deviation of each agent on each task; the second agent is better by `shift` on the logit scale.
+    """
+    weight, centre, scale = np.array(DIFFICULTY).T
+    kind = rng.choice(3, size=tasks, p=weight)
+    easiness = centre[kind] + scale[kind] * rng.standard_normal(tasks)
+    own = rng.uniform(-OWN, OWN, size=(2, tasks))
+    p: Array = expit(easiness + own + np.array([[0.0], [shift]]))
+    return p
+
+
+@cache
+def truth(shift: float) -> dict[int, float]:
+    """True difference of pass^k on a new task, by averaging over two million tasks."""
+    p = success_probabilities(np.random.default_rng(99), shift, BIG)
+    return {k: float((p[1] ** k - p[0] ** k).mean()) for k in KS}
+
+
+def _outcomes(successes: dict[str, Array], trials: int) -> xr.Dataset:
+    """Outcomes of agents that all tried the same tasks equally often."""
+    cells = {
+        (agent, str(task)): (int(c), trials, 0, 0) for agent, row in successes.items() for task, c in enumerate(row)
+    }
+    return dataset_from_counts(cells, {"unit": "conversation", "indicator": "correct"})
+
+
+@dataclass(frozen=True)
+class _Job:
+    seed: int
+    shift: float
+
+
+def _one(job: _Job) -> list[dict[str, Any]]:
+    rng = np.random.default_rng([job.seed, round(1000 * job.shift)])
+    c = rng.binomial(TRIALS, success_probabilities(rng, job.shift, TASKS))
+    est = estimate(_outcomes({"old": c[0], "new": c[1]}, TRIALS), method="frequentist")  # compare() fits by itself
+    rows = []
+    for k in KS:
+        found = compare(est, "new", baseline="old", k=k)
+        t = found.frequentist
+        values = [numerics.pass_pow_k(TRIALS, row, k) for row in c]
+        error = np.sqrt(sum(v.var(ddof=1) / v.size for v in values))
+        gap = float(values[1].mean() - values[0].mean())
+        z = gap / error if error > 0 else 0.0
+        rows.append(
+            {
+                "k": k,
+                "covered": found.lower <= truth(job.shift)[k] <= found.upper,
+                "better": found.verdict == "better",
+                "worse": found.verdict == "worse",
+                "width": found.upper - found.lower,
+                "t_covered": t.lower <= truth(job.shift)[k] <= t.upper,
+                "t_width": t.upper - t.lower,
+                "t_rejects": t.p_value < 0.05,
+                "z_rejects": abs(z) > stats.norm.ppf(0.975),
+            }
+        )
+    return rows
+
+
+def paired_study(shift: float, size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
+    """Compare two agents on 40 shared tasks × 4 trials, `size` times; one row per data set and k."""
+    jobs = [_Job(seed * 1_000_000 + i, shift) for i in range(size)]
+    return pd.DataFrame([row for rows in spread(_one, jobs, processes=processes) for row in rows])
+
+
+def paired_summary(null: pd.DataFrame, better: pd.DataFrame) -> pd.DataFrame:
+    """Per k: coverage, width against the paired t's, power beside those of t and of an unpaired z, false verdicts."""
+    rows = []
+    for k in KS:
+        same, other = null[null["k"] == k], better[better["k"] == k]
+        rows.append(
+            {
+                "k": k,
+                "coverage": other["covered"].mean(),
+                "t_coverage": other["t_covered"].mean(),
+                "width_ratio": other["width"].mean() / other["t_width"].mean(),
+                "power": other["better"].mean(),
+                "t_power": other["t_rejects"].mean(),
+                "z_power": other["z_rejects"].mean(),
+                "false_verdicts": (same["better"] | same["worse"]).mean(),
+                "t_false": same["t_rejects"].mean(),
+                "null_coverage": same["covered"].mean(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class _Bar:
+    bar: float
+    rho: float
+    k: int
+    tasks: int
+    trials: int
+
+
+def _gated(job: tuple[_Bar, int]) -> str:
+    design, seed = job
+    rng = np.random.default_rng([seed, design.k, design.tasks, round(1000 * design.rho)])
+    mu = float(mu_with_metric(design.bar, design.rho, "pass_pow_k", design.k))
+    c = simulate_successes(rng, mu, design.rho, design.tasks, design.trials)
+    est = estimate(_outcomes({"solo": c}, design.trials))
+    return gate(est, at_least=design.bar, k=design.k).verdict
+
+
+def gate_at_the_bar(size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
+    """How often a gate passes, and fails, with the truth exactly at its bar, in several designs."""
+    rows = []
+    for k, bar in ((1, 0.7), (1, 0.9), (3, 0.4), (3, 0.7)):
+        for rho in (0.2, 0.45):
+            for tasks, trials in ((30, 3), (50, 4), (200, 3)):
+                design = _Bar(bar, rho, k, tasks, trials)
+                jobs = [(design, seed * 1_000_000 + i) for i in range(size)]
+                ends = spread(_gated, jobs, processes=processes)
+                shares = {word: ends.count(word) / size for word in ("pass", "fail", "inconclusive")}
+                rows.append({"k": k, "bar": bar, "rho": rho, "tasks": tasks, "trials": trials, **shares})
+    return pd.DataFrame(rows)

@@ -1,0 +1,237 @@
+"""Looking after every batch, by a rule whose error rates are known before it is used."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from fits import NEVER, STRONGER, WEAKER, counts
+from scipy import stats
+
+from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.monitor import StoppingRule, monitor
+from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
+from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
+from agentic_bayes.estimation.estimate import estimate
+
+
+@pytest.fixture(scope="module")
+def rule():
+    """Ten looks at twenty tasks × 3, at a bar of .7."""
+    return monitor(at_least=0.7)
+
+
+def outcomes(successes, trials=3):
+    return counts({"solo": [(int(c), trials) for c in successes]})
+
+
+def false_winners(rule, sequences, seed):
+    """Shares of sequences that end in "pass" and in "fail" with the truth at the bar, through `look` itself."""
+    rng = np.random.default_rng(seed)
+    mu = float(mu_with_metric(rule.at_least, rule.rho, rule.metric, rule.k))
+    ends = []
+    for _ in range(sequences):
+        c = simulate_successes(rng, mu, rule.rho, rule.batch * rule.looks, rule.trials)
+        for number in range(1, rule.looks + 1):
+            look = rule.look(estimate(outcomes(c[: number * rule.batch], rule.trials), method="frequentist"))
+            if look.stop:
+                ends.append(look.verdict)
+                break
+    assert len(ends) == sequences
+    return ends.count("pass") / sequences, ends.count("fail") / sequences
+
+
+class TestErrorRates:
+    """False winners with the truth at the bar, at ten looks."""
+
+    def test_what_the_rule_says_of_itself(self, rule):
+        """At the bar at most .05 pass and at most .05 fail; a look at .95 each would have gone wrong more often."""
+        at_bar = rule.characteristics[0]
+        assert at_bar.truth == rule.at_least == 0.7
+        assert max(at_bar.passes, at_bar.fails) <= 0.05
+        assert at_bar.passes + at_bar.fails + at_bar.undecided == pytest.approx(1)
+        assert rule.required > 0.98
+
+    def test_through_the_exact_engine(self, rule):
+        """60 sequences of ten looks by `look`: more than a share of .05 allows would have probability < .001."""
+        passes, fails = false_winners(rule, 60, seed=5)
+        most = stats.binom.ppf(0.999, 60, 0.05) / 60
+        assert passes <= most
+        assert fails <= most
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("bar", "k"), [(0.7, 1), (0.5, 3)])
+    def test_through_the_exact_engine_in_full(self, bar, k):
+        """1,000 sequences of ten looks: at most .05 false winners at the maximum, at k = 1 and 3."""
+        passes, _ = false_winners(monitor(at_least=bar, k=k), 1000, seed=6)
+        assert passes <= 0.05
+
+    def test_a_better_agent_wins_early(self, rule):
+        """.1 above the bar nearly all pass, in fewer than half of the tasks; .1 below nearly all fail."""
+        _, below, above = rule.characteristics
+        assert above.truth == pytest.approx(0.8)
+        assert above.passes > 0.9
+        assert above.tasks < 110
+        assert below.fails > 0.9
+
+    def test_one_look_needs_no_correction(self):
+        """With one look at the data the gate's own probability is enough, or nearly."""
+        assert monitor(at_least=0.7, looks=1, batch=200).required < 0.97
+
+    def test_stricter_promises_require_more(self, rule):
+        """Fewer false winners, a higher probability at every look."""
+        assert monitor(at_least=0.7, false_winners=0.01, simulations=1000).required > rule.required
+
+    def test_a_width_stops_too(self):
+        """A rule on the width alone: no verdict, an expected number of tasks."""
+        made = monitor(width=0.3, k=3, looks=5, simulations=200)
+        (one,) = made.characteristics
+        assert math.isnan(made.required)
+        assert math.isnan(one.passes)
+        assert 20 <= one.tasks <= 100
+        both = monitor(at_least=0.7, width=0.4, looks=5, simulations=200)
+        assert both.characteristics[0].tasks < 100
+
+
+class TestLooks:
+    """What a look says of the data so far."""
+
+    def test_a_look_is_the_gate_with_the_rules_probability(self, rule):
+        """The probability is that of the gate on this agent alone."""
+        data = outcomes([3] * 30 + [1] * 10)
+        look = rule.look(estimate(data, method="frequentist"))
+        assert look.probability == pytest.approx(gate(estimate(data), at_least=0.7).probability, abs=1e-12)
+        assert (look.number, look.tasks, look.agent) == (2, 40, "solo")
+        assert look.lower < look.mean < look.upper
+
+    @pytest.mark.parametrize(
+        ("successes", "verdict"),
+        [
+            ([3] * 100, "pass"),
+            ([0] * 40, "fail"),
+            (([3] * 7 + [0] * 3) * 4, "continue"),
+            (([3] * 7 + [0] * 3) * 20, "inconclusive"),
+            ([3] * 19, "continue"),
+        ],
+    )
+    def test_verdicts(self, rule, successes, verdict):
+        """Clear data stop, unclear data go on until the last look, and before the first batch nothing is decided."""
+        look = rule.look(estimate(outcomes(successes)))
+        assert look.verdict == verdict
+        assert look.stop == (verdict != "continue")
+        assert str(look).startswith(f"{verdict}: look {look.number} of 10, {len(successes)} tasks; ")
+
+    def test_a_narrow_interval_stops(self):
+        """The width's own verdict."""
+        made = monitor(width=0.3, looks=5, simulations=100)
+        assert made.look(estimate(outcomes(([3] * 7 + [0] * 3) * 10))).verdict == "narrow enough"
+
+    @pytest.mark.parametrize(
+        ("data", "note"),
+        [
+            (outcomes([3, 0] * 15), "the rule looks after every 20 tasks, not in between"),
+            (outcomes([3, 0] * 150), "more than the 10 × 20 tasks that the rule was made for"),
+            (outcomes([2, 0] * 10, trials=2), "the rule was made for 3 trials of every task"),
+        ],
+    )
+    def test_what_departs_from_the_plan_is_said(self, rule, data, note):
+        """A look that the rule was not made for carries a note."""
+        assert note in str(rule.look(estimate(data)))
+
+    def test_nothing_scored_goes_on(self, rule):
+        """Without data there is nothing to stop for."""
+        look = rule.look(estimate(counts({"solo": [NEVER, (0, 0, 2)]})))
+        assert (look.verdict, look.tasks) == ("continue", 0)
+
+    def test_which_agent(self, rule):
+        """With several agents one is named; an unknown one is an error."""
+        two = estimate(counts({"v1": WEAKER, "v2": STRONGER}))
+        assert rule.look(two, "v2").agent == "v2"
+        with pytest.raises(InvalidArgument, match="say which agent"):
+            rule.look(two)
+        with pytest.raises(UnknownName, match="unknown agent 'v3'"):
+            rule.look(two, "v3")
+
+
+class TestFiles:
+    """A rule is made before the data and kept."""
+
+    def test_there_and_back(self, rule, tmp_path):
+        """A saved rule is the same rule."""
+        assert StoppingRule.load(rule.save(tmp_path / "rule.json")) == rule
+        narrow = monitor(width=0.3, looks=2, simulations=100)
+        again = StoppingRule.load(narrow.save(tmp_path / "narrow.json"))
+        assert str(again) == str(narrow)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"metric": "accuracy"},
+            {"batch": 0},
+            {"required": 0.3},
+            {"at_least": 7},
+            {"at_least": None, "width": None},
+            {"characteristics": 3},
+            {"extra": 1},
+            {"k": "3"},
+            {"ci_prob": 2},
+            {"required": None},
+        ],
+    )
+    def test_an_edited_file_is_refused(self, rule, tmp_path, change):
+        """What no rule can be is one error that names the file."""
+        path = rule.save(tmp_path / "rule.json")
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
+        with pytest.raises(EstimateError, match=r"rule\.json: not a stopping rule saved by agentic_bayes"):
+            StoppingRule.load(path)
+
+    @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"a": 1}', "\x00\xff"])
+    def test_another_file_is_refused(self, tmp_path, text):
+        """Whatever else the file holds."""
+        path = tmp_path / "rule.json"
+        path.write_text(text)
+        with pytest.raises(EstimateError, match="not a stopping rule"):
+            StoppingRule.load(path)
+        with pytest.raises(EstimateError, match="no such file"):
+            StoppingRule.load(tmp_path / "other.json")
+
+
+def test_the_rule_is_printed_with_its_error_rates(rule):
+    """Before it is used: when it stops, and how often it ends how, for three truths."""
+    lines = str(rule).splitlines()
+    assert lines[0].startswith("after every 20 tasks × 3 trials, at most 10 times, stop if the probability that pass^1")
+    assert lines[1].startswith("  truth 0.700 (the bar): pass 0.0")
+    assert len(lines) == 4
+
+
+def test_same_seed_same_rule():
+    """Rules are reproducible; another seed gives another rule."""
+    one, two, other = (monitor(at_least=0.7, looks=3, simulations=200, random_seed=seed) for seed in (0, 0, 1))
+    assert one == two
+    assert one.characteristics != other.characteristics
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({}, InvalidArgument, r"say when to stop: at_least \(a bar\) or width"),
+        ({"at_least": 0}, InvalidArgument, r"at_least must be a number strictly between 0 and 1, got 0"),
+        ({"at_least": 1.2}, InvalidArgument, r"at_least must be a number strictly between 0 and 1, got 1\.2"),
+        ({"width": 2}, InvalidArgument, r"width must be a number strictly between 0 and 1, got 2"),
+        ({"at_least": 0.5, "batch": 0}, InvalidArgument, "batch must be an integer ≥ 1, got 0"),
+        ({"at_least": 0.5, "trials": 2.5}, InvalidArgument, r"trials must be an integer ≥ 1, got 2\.5"),
+        ({"at_least": 0.5, "looks": True}, InvalidArgument, "looks must be an integer ≥ 1, got True"),
+        ({"at_least": 0.5, "rho": -1}, InvalidArgument, r"rho must be a number in \[0, 1\], got -1"),
+        ({"at_least": 0.5, "mu": 0}, InvalidArgument, r"mu must be a number strictly between 0 and 1, got 0"),
+        ({"at_least": 0.5, "probability": 0.5}, InvalidArgument, r"probability must be in \(0\.5, 1\)"),
+        ({"at_least": 0.5, "false_winners": 0.7}, InvalidArgument, r"false_winners must be in \(0, 0\.5\), got 0\.7"),
+        ({"at_least": 0.5, "simulations": 10}, InvalidArgument, "simulations must be an integer ≥ 100, got 10"),
+        ({"at_least": 0.5, "metric": "pass"}, UnknownName, "unknown metric 'pass'"),
+        ({"at_least": 0.5, "k": 0}, InvalidArgument, "k must be an integer ≥ 1, got 0"),
+        ({"at_least": 0.5, "ci_kind": "ci"}, UnknownName, "unknown ci_kind 'ci'"),
+    ],
+)
+def test_wrong_arguments(change, error, message):
+    """A wrong argument is named, with what is allowed and what came."""
+    with pytest.raises(error, match=message):
+        monitor(**change)

@@ -1,0 +1,219 @@
+"""How many tasks and trials to pay for."""
+
+import math
+
+import numpy as np
+import pytest
+from fits import STRONGER, WEAKER, counts
+from scipy import stats
+
+from agentic_bayes.decisions.plan import plan
+from agentic_bayes.errors import InvalidArgument, UnknownName
+from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.reports.tables import plan_table
+
+GUESS = {"mu": 0.65, "rho": 0.45}
+
+
+def brute_force_width(tasks, trials, *, mu, rho, k, sets, seed):
+    """Mean width of the 95 % interval of pass^k over simulated data sets, through `estimate` itself."""
+    rng = np.random.default_rng(seed)
+    kappa = 1 / rho - 1
+    widths = []
+    for _ in range(sets):
+        p = rng.beta(mu * kappa, (1 - mu) * kappa, size=tasks)
+        cells = [(int(c), trials) for c in rng.binomial(trials, p)]
+        table = estimate(counts({"v1": cells}), k=k).summary(tasks=False)
+        one = table[(table["estimand"] == "population") & (table["metric"] == "pass_pow_k")].iloc[0]
+        widths.append(one["upper"] - one["lower"])
+    return float(np.mean(widths))
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    """The cheapest design for a pass^3 interval of .2."""
+    return plan(**GUESS, k=3, width=0.2)
+
+
+class TestAWidth:
+    """The cheapest design that reaches a width."""
+
+    def test_brute_force_reaches_the_width(self, narrow):
+        """The recommended design, simulated 60 times with other data, reaches .2 within 5 %."""
+        one = narrow.best
+        assert brute_force_width(one.tasks, one.trials, **GUESS, k=3, sets=60, seed=11) == pytest.approx(0.2, rel=0.05)
+
+    @pytest.mark.slow
+    def test_brute_force_reaches_the_width_in_full(self, narrow):
+        """The same, simulated 500 times."""
+        one = narrow.best
+        assert brute_force_width(one.tasks, one.trials, **GUESS, k=3, sets=500, seed=12) == pytest.approx(0.2, rel=0.05)
+
+    def test_it_is_the_cheapest_of_those_that_reach_it(self, narrow):
+        """No simulated design is cheaper and as narrow."""
+        reached = [one for one in narrow.designs if one.width <= 0.2 * 1.01]
+        assert min(reached, key=lambda one: one.cost) == narrow.best
+        assert narrow.best.trials == 2
+        assert str(narrow).startswith(f"{narrow.best.tasks} new tasks × 2 trials, cost {2 * narrow.best.tasks}: ")
+
+    def test_a_dear_task_wants_more_trials(self):
+        """Where writing a task costs ten trials, more trials per task are worth it."""
+        assert plan(**GUESS, k=3, width=0.2, cost_per_task=10, simulations=30).best.trials > 2
+
+    def test_the_formula_of_the_rate_stands_beside_it(self):
+        """For k = 1 the simulated width is 2 × 1.96 of the analytic standard deviation, within 5 %."""
+        for one in plan(**GUESS, k=1, width=0.12).designs:
+            assert one.rate_sd == pytest.approx(
+                math.sqrt(0.65 * 0.35 * (0.45 + 0.55 / one.trials) / one.tasks), rel=1e-12
+            )
+            if one.tasks >= 50:
+                assert one.width == pytest.approx(2 * 1.96 * one.rate_sd, rel=0.05)
+
+    def test_a_budget_may_be_too_small(self):
+        """Nothing within the budget reaches the width: that is said, and nothing is recommended."""
+        found = plan(**GUESS, k=3, width=0.05, budget=100)
+        assert found.best is None
+        assert str(found).startswith(
+            "no design reaches it: the cheapest with a 95 % interval of pass^3 no wider than 0.05"
+        )
+        assert all(one.cost <= 100 for one in found.designs)
+
+
+class TestABudget:
+    """The narrowest interval that a budget buys."""
+
+    def test_two_trials_for_three_in_a_row(self):
+        """400 attempts at μ .65, ρ .45: two trials per task; one is useless, and the plan says why."""
+        found = plan(**GUESS, k=3, budget=400)
+        assert (found.best.tasks, found.best.trials) == (200, 2)
+        one = min((d for d in found.designs if d.trials == 1), key=lambda d: d.width)
+        assert one.width > 2 * found.best.width
+        assert "1 trial per task is useless here: it shows nothing of how tasks differ" in str(found)
+        assert "useless" not in str(plan(**GUESS, k=1, budget=100, simulations=10))
+
+    def test_the_table_has_every_design(self):
+        """Tasks, trials, cost and width of every design, cheapest first, all within the budget."""
+        found = plan(**GUESS, k=1, budget=120, trials=[1, 3], simulations=20)
+        table = found.table
+        assert list(table.columns[:4]) == ["tasks", "trials", "cost", "width"]
+        assert set(table["trials"]) == {1, 3}
+        assert (table["cost"] == table["tasks"] * table["trials"]).all()
+        assert list(table["cost"]) == sorted(table["cost"])
+        assert table["cost"].max() == 120
+        assert table["conclusive"].isna().all()
+        shown = plan_table(found)
+        assert len(shown.rows) == 2
+        assert sum("◄" in row[0] for row in shown.rows) == 1
+
+    def test_costs_of_tasks_and_trials(self):
+        """A design costs tasks × (trials × price + price of a task)."""
+        found = plan(**GUESS, budget=100, cost_per_trial=0.5, cost_per_task=2, trials=[4], simulations=10)
+        assert max(one.tasks for one in found.designs) == 25
+        assert found.best.cost == 25 * (4 * 0.5 + 2)
+
+
+class TestAConclusion:
+    """How probable a conclusive gate, or telling two agents apart, becomes."""
+
+    def test_a_gate(self):
+        """One trial per task at k = 1: the design's power is that of the Beta posterior, computed by SciPy."""
+        found = plan(mu=0.7, rho=0.0, at_least=0.6, trials=[1], power=0.8)
+        one = found.best
+        passed = np.arange(one.tasks + 1)
+        above = stats.beta(1 + passed, 1 + one.tasks - passed).sf(0.6)
+        exact = stats.binom(one.tasks, 0.7).pmf(passed)[(above >= 0.95) | (above <= 0.05)].sum()
+        assert one.conclusive == pytest.approx(exact, abs=4 * math.sqrt(0.8 * 0.2 / found.simulations))
+        assert one.conclusive >= 0.77
+        assert "a gate at pass^1 ≥ 0.6 (probability 0.95) passes or fails with probability 0.8" in str(found)
+
+    def test_a_difference(self):
+        """Tasks tried once by each of two agents: power near that of the z test for two proportions."""
+        found = plan(mu=0.6, rho=0.5, difference=0.2, trials=[1], power=0.8, simulations=100)
+        one = found.best
+        z = 0.2 / math.sqrt((0.6 * 0.4 + 0.8 * 0.2) / one.tasks)
+        assert one.detected == pytest.approx(stats.norm.sf(1.96 - z), abs=0.12)
+        assert one.cost == 2 * one.tasks
+        assert "for each of the two agents" in str(found)
+        assert "on shared tasks fewer do" in str(found)
+
+
+class TestFromAnEstimate:
+    """What is known already counts."""
+
+    def test_known_tasks_stay_in_the_analysis(self):
+        """With data there is less to buy, and the plan says that they are counted in."""
+        est = estimate(counts({"v1": WEAKER * 4, "v2": STRONGER * 4}))
+        found = plan(est, "v1", k=3, width=0.2, simulations=30)
+        fresh = plan(mu=found.mu, rho=found.rho, k=3, width=0.2, simulations=30)
+        assert found.best.cost < fresh.best.cost
+        assert "together with the 40 tasks there are" in str(found)  # two cells of twelve were never scored
+
+    def test_the_truth_is_drawn_from_the_posterior(self):
+        """Mean μ and ρ of the simulations are those of the agent's posterior."""
+        est = estimate(counts({"v1": WEAKER}))
+        found = plan(est, budget=20, trials=[2], simulations=400)
+        summary = est.summary(tasks=False).query("estimand == 'population' and metric == 'pass_pow_k' and k == 1")
+        assert found.mu == pytest.approx(summary["mean"].iloc[0], abs=0.03)
+        assert (found.ci_prob, found.ci_kind) == (0.95, "eti")
+
+    def test_settings_of_the_interval_are_the_estimates(self):
+        """Probability and kind come from the estimate."""
+        est = estimate(counts({"v1": WEAKER}), ci_prob=0.8, ci_kind="hdi")
+        found = plan(est, budget=20, trials=[2], simulations=10)
+        assert (found.ci_prob, found.ci_kind) == (0.8, "hdi")
+
+
+def test_same_seed_same_plan():
+    """Plans are reproducible; another seed gives other widths."""
+    one, two, other = (plan(**GUESS, budget=60, trials=[2], simulations=10, random_seed=s) for s in (0, 0, 1))
+    assert one == two
+    assert one.best.width != other.best.width
+
+
+def test_progress_is_told():
+    """The callback hears of every simulated data set."""
+    heard = []
+    plan(**GUESS, budget=60, trials=[2], simulations=10, progress=lambda done, total: heard.append((done, total)))
+    assert [done for done, _ in heard] == list(range(30))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({}, InvalidArgument, r"say what is wanted \(width, at_least or difference\) or what may be spent \(budget\)"),
+        ({"width": 0.1, "at_least": 0.5}, InvalidArgument, "one goal at a time: .*, got width and at_least"),
+        ({"width": 0}, InvalidArgument, r"width must be a number strictly between 0 and 1, got 0"),
+        ({"width": -1}, InvalidArgument, r"width must be a number strictly between 0 and 1, got -1"),
+        ({"at_least": 1.5}, InvalidArgument, r"at_least must be a number in \[0, 1\], got 1\.5"),
+        ({"difference": 0}, InvalidArgument, r"difference must be a number strictly between 0 and 1, got 0"),
+        ({"difference": 0.8}, InvalidArgument, "difference must leave room for the metric of 0.65, got 0.8"),
+        ({"width": 0.1, "power": 1}, InvalidArgument, r"power must be a number strictly between 0 and 1, got 1"),
+        ({"width": 0.1, "probability": 0.4}, InvalidArgument, r"probability must be in \(0\.5, 1\)"),
+        ({"budget": -5}, InvalidArgument, "budget must be a number ≥ 0, got -5"),
+        ({"budget": float("inf")}, InvalidArgument, "budget must be a number ≥ 0, got inf"),
+        ({"budget": "400"}, InvalidArgument, "budget must be a number ≥ 0, got '400'"),
+        ({"budget": 10, "cost_per_trial": -1}, InvalidArgument, "cost_per_trial must be a number ≥ 0, got -1"),
+        ({"budget": 10, "cost_per_trial": 0}, InvalidArgument, "cost_per_trial and cost_per_task must not both be 0"),
+        ({"budget": 10, "trials": []}, InvalidArgument, "trials must name one number of trials per task or more"),
+        ({"budget": 10, "trials": [0]}, InvalidArgument, "trials must be an integer ≥ 1, got 0"),
+        ({"budget": 10, "simulations": 3}, InvalidArgument, "simulations must be an integer ≥ 10, got 3"),
+        ({"budget": 10, "mu": None}, InvalidArgument, "give an estimate, or a guess of both mu and rho"),
+        ({"budget": 10, "mu": 1}, InvalidArgument, r"mu must be a number strictly between 0 and 1, got 1"),
+        ({"budget": 10, "rho": 1.2}, InvalidArgument, r"rho must be a number in \[0, 1\], got 1\.2"),
+        ({"budget": 10, "agent": "v1"}, InvalidArgument, "an agent needs an estimate, got agent 'v1' without one"),
+        ({"budget": 10, "metric": "pass^3"}, UnknownName, r"unknown metric 'pass\^3'"),
+        ({"budget": 10, "k": 0}, InvalidArgument, "k must be an integer ≥ 1, got 0"),
+        ({"budget": 10, "ci_prob": 95}, InvalidArgument, "ci_prob must be a number"),
+        ({"budget": 10, "random_seed": -1}, InvalidArgument, "random_seed must be an integer ≥ 0, got -1"),
+    ],
+)
+def test_wrong_arguments(change, error, message):
+    """A wrong argument is named, with what is allowed and what came, before anything is simulated."""
+    with pytest.raises(error, match=message):
+        plan(**GUESS | change)
+
+
+def test_an_estimate_and_a_guess_exclude_each_other():
+    """One source of truth."""
+    with pytest.raises(InvalidArgument, match="give an estimate or a guess of mu and rho, not both"):
+        plan(estimate(counts({"v1": WEAKER})), budget=10, mu=0.5)
