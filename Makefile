@@ -30,7 +30,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 calibrate: $(STAMP)
-	$(BIN)/python -m pytest -m slow tests/calibration
+	$(BIN)/python -m pytest -m slow
 	$(BIN)/python benchmarks/calibrate.py
 
 bench: $(STAMP)

@@ -11,7 +11,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from calibration import agreement, coverage, heldout, page, results, sbc
+from calibration import agreement, coverage, decisions, heldout, page, results, sbc
 
 from agentic_bayes.estimation.estimate import installed_versions
 
@@ -55,6 +55,8 @@ def study(options: argparse.Namespace) -> results.Results:
     done("held-out trials: done")
     compared = [agreement.compare(i, seed=seed) for i in range(options.sets)]
     done("engines: done")
+    decided = decisions.study(size, seed=seed, processes=processes)
+    done("decisions: done")
     table = coverage.coverage(coverage.ALL_CELLS, size, seed=seed, processes=processes)
     return results.Results(
         header=header(options),
@@ -67,6 +69,7 @@ def study(options: argparse.Namespace) -> results.Results:
             "Simulated agents (μ and ρ from the prior, 40 tasks, 3 trials fitted, 2 predicted)": agents,
             "tau-bench airline, gpt-4o (50 tasks, 2 trials fitted, 2 predicted, random splits)": splits,
         },
+        decisions=decided,
     )
 
 

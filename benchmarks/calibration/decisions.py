@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
@@ -15,16 +16,17 @@ from scipy.special import expit
 from agentic_bayes import numerics
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.monitor import StoppingRule, monitor
 from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.posterior import Array
 from agentic_bayes.outcomes import dataset_from_counts
 from calibration.simulate import spread
 
-__all__ = ["KS", "gate_at_the_bar", "paired_study", "paired_summary", "truth"]
+__all__ = ["BETTER", "KS", "Decisions", "paired_summary", "study", "truth"]
 
 TASKS, TRIALS, KS = 40, 4, (1, 3)
-SHIFT = 0.9  # of the better agent, on the logit scale
+BETTER = 0.9  # shift of the better agent, on the logit scale
 DIFFICULTY = ((0.35, 2.5, 0.7), (0.25, -2.5, 0.7), (0.40, 0.0, 1.0))  # weight, centre and spread: easy, hard, between
 OWN = 0.8  # half-width of what is each agent's own on a task: uniform
 BIG = 2_000_000
@@ -120,15 +122,26 @@ def paired_summary(null: pd.DataFrame, better: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class _Bar:
+class Bar:
+    """A gate, and a truth exactly at its bar."""
+
+    k: int
     bar: float
     rho: float
-    k: int
     tasks: int
     trials: int
 
 
-def _gated(job: tuple[_Bar, int]) -> str:
+BARS = tuple(
+    Bar(k, bar, rho, tasks, trials)
+    for k, bar in ((1, 0.7), (1, 0.9), (3, 0.4), (3, 0.7))
+    for rho in (0.2, 0.45)
+    for tasks, trials in ((30, 3), (50, 4), (200, 3))
+)
+RULES = tuple({"at_least": bar, "k": k} for k, bar in ((1, 0.7), (3, 0.5)))
+
+
+def _gated(job: tuple[Bar, int]) -> str:
     design, seed = job
     rng = np.random.default_rng([seed, design.k, design.tasks, round(1000 * design.rho)])
     mu = float(mu_with_metric(design.bar, design.rho, "pass_pow_k", design.k))
@@ -137,15 +150,63 @@ def _gated(job: tuple[_Bar, int]) -> str:
     return gate(est, at_least=design.bar, k=design.k).verdict
 
 
-def gate_at_the_bar(size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
-    """How often a gate passes, and fails, with the truth exactly at its bar, in several designs."""
+def gates(designs: Sequence[Bar], size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
+    """How often a gate passes, and fails, with the truth exactly at its bar: one row per design."""
     rows = []
-    for k, bar in ((1, 0.7), (1, 0.9), (3, 0.4), (3, 0.7)):
-        for rho in (0.2, 0.45):
-            for tasks, trials in ((30, 3), (50, 4), (200, 3)):
-                design = _Bar(bar, rho, k, tasks, trials)
-                jobs = [(design, seed * 1_000_000 + i) for i in range(size)]
-                ends = spread(_gated, jobs, processes=processes)
-                shares = {word: ends.count(word) / size for word in ("pass", "fail", "inconclusive")}
-                rows.append({"k": k, "bar": bar, "rho": rho, "tasks": tasks, "trials": trials, **shares})
+    for design in designs:
+        ends = spread(_gated, [(design, seed * 1_000_000 + i) for i in range(size)], processes=processes)
+        shares = {word: ends.count(word) / size for word in ("pass", "fail", "inconclusive")}
+        rows.append(asdict(design) | shares)
     return pd.DataFrame(rows)
+
+
+def _monitored(job: tuple[StoppingRule, int]) -> tuple[str, int]:
+    rule, seed = job
+    assert rule.at_least is not None
+    rng = np.random.default_rng([seed, rule.k])
+    mu = float(mu_with_metric(rule.at_least, rule.rho, rule.metric, rule.k))
+    c = simulate_successes(rng, mu, rule.rho, rule.batch * rule.looks, rule.trials)
+    for number in range(1, rule.looks + 1):
+        so_far = c[: number * rule.batch]
+        look = rule.look(estimate(_outcomes({"solo": so_far}, rule.trials), method="frequentist"))
+        if look.stop:
+            return look.verdict, so_far.size
+    raise AssertionError("the last look stops")
+
+
+def monitored(rule: StoppingRule, size: int, *, seed: int, processes: int = 1) -> dict[str, Any]:
+    """How sequences of looks end with the truth at the bar, through `StoppingRule.look` itself."""
+    ends = spread(_monitored, [(rule, seed * 1_000_000 + i) for i in range(size)], processes=processes)
+    verdicts = [verdict for verdict, _ in ends]
+    shares = {word: verdicts.count(word) / size for word in ("pass", "fail", "inconclusive")}
+    at_bar = rule.characteristics[0]
+    said = {"said_pass": at_bar.passes, "said_fail": at_bar.fails, "said_tasks": at_bar.tasks}
+    settings = {"k": rule.k, "bar": rule.at_least, "looks": rule.looks, "required": rule.required}
+    return settings | shares | {"tasks": float(np.mean([tasks for _, tasks in ends]))} | said
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What was found.
+
+    Attributes
+    ----------
+    paired : pandas.DataFrame
+        By k; see `paired_summary`.
+    gates : pandas.DataFrame
+        By design; see `gates`.
+    rules : pandas.DataFrame
+        By rule; see `monitored`.
+    """
+
+    paired: pd.DataFrame
+    gates: pd.DataFrame
+    rules: pd.DataFrame
+
+
+def study(size: int, *, seed: int, processes: int = 1) -> Decisions:
+    """Comparisons with and without a difference, gates and rules with the truth at the bar, each `size` times."""
+    how: dict[str, Any] = {"seed": seed, "processes": processes}
+    null, better = (paired_study(shift, size, **how) for shift in (0.0, BETTER))
+    rules = [monitored(monitor(**rule), size, **how) for rule in RULES]
+    return Decisions(paired_summary(null, better), gates(BARS, size, **how), pd.DataFrame(rules))

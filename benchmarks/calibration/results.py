@@ -10,6 +10,7 @@ import pandas as pd
 from agentic_bayes.formatting import format_number
 from calibration.agreement import Check, allowed_beyond
 from calibration.coverage import requirements, width_ratios
+from calibration.decisions import Decisions
 from calibration.heldout import PUBLISHED, beta_binomial_pass4
 from calibration.sbc import Study
 
@@ -38,6 +39,8 @@ class Results:
         Whether the sampler's own diagnostics passed, by data set.
     held_out : dict of pandas.DataFrame
         log_score and error by method, by data.
+    decisions : Decisions
+        Comparisons, gates and stopping rules.
     """
 
     header: str
@@ -47,6 +50,7 @@ class Results:
     checks: list[Check]
     converged: list[bool]
     held_out: dict[str, pd.DataFrame]
+    decisions: Decisions
 
 
 @dataclass(frozen=True)
@@ -110,5 +114,46 @@ def verdicts(results: Results) -> list[Verdict]:
             "published pass^1 and pass^2 predict pass^4: mean error ≤ .013 to three decimals",
             format_number(errors.mean()),
             bool(errors.mean() < 0.0135),
+        ),
+        *_decided(results.decisions),
+    ]
+
+
+def _decided(found: Decisions) -> list[Verdict]:
+    """What decisions are held to."""
+    paired, at_bar, rules = found.paired, found.gates, found.rules
+
+    def by_k(column: str, digits: int = 3) -> str:
+        return ", ".join(f"{value:.{digits}f} (k = {k})" for k, value in zip(paired["k"], paired[column], strict=True))
+
+    width = float(paired.loc[paired["k"] == 3, "width_ratio"].iloc[0])
+    # where nothing is found by chance in a small study, half a finding stands for it
+    gain = paired["power"] / np.maximum(paired["z_power"], 1e-3)
+    return [
+        Verdict(
+            "two equal agents: false “better” or “worse” ≤ .07",
+            by_k("false_verdicts"),
+            bool((paired["false_verdicts"] <= 0.07).all()),
+        ),
+        Verdict(
+            "paired comparison: coverage of the difference ≥ .93",
+            by_k("coverage"),
+            bool((paired["coverage"] >= 0.93).all()),
+        ),
+        Verdict("paired comparison: width ≤ .95 × the paired t's at k = 3", f"{width:.3f}", width <= 0.95),
+        Verdict(
+            "paired comparison: power ≥ 1.5 × that of an unpaired z",
+            ", ".join(f"{value:.1f} × (k = {k})" for k, value in zip(paired["k"], gain, strict=True)),
+            bool((gain >= 1.5).all()),
+        ),
+        Verdict(
+            "gate with the truth at its bar: false “pass” ≤ .07",
+            f"mean {at_bar['pass'].mean():.3f}, highest {at_bar['pass'].max():.3f} of {len(at_bar)} designs",
+            bool(at_bar["pass"].max() <= 0.07),
+        ),
+        Verdict(
+            "stopping rule, ten looks, truth at its bar: false “pass” ≤ .05",
+            ", ".join(f"{share:.3f} (k = {k})" for k, share in zip(rules["k"], rules["pass"], strict=True)),
+            bool((rules["pass"] <= 0.05).all()),
         ),
     ]
