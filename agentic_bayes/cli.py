@@ -341,7 +341,7 @@ def plan(
         check_choice("kind of picture", picture.suffix.lower(), (".png", ".svg", ".pdf"))
     settings = _given(ci_prob=ci_prob, ci_kind=ci_kind)
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
-    _check_has_file(file, columns, counting)
+    _check_has_file(file, agent or columns, counting)
     est = None if file is None else _fitted(file, columns, counting, settings, agent)
     options = _given(mu=mu, rho=rho, budget=budget, width=width, at_least=at_least, difference=difference)
     options |= {"metric": question["metric"], "k": question["k"], "probability": probability, "power": power}

@@ -79,7 +79,8 @@ def check_type(name: str, value: object, kind: type, origin: str) -> None:
         If `value` is not of this kind.
     """
     if not isinstance(value, kind):
-        raise InvalidArgument(f"{name} must be an {kind.__name__} ({origin}), got {type(value).__name__}")
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise InvalidArgument(f"{name} must be {article} {kind.__name__} ({origin}), got {type(value).__name__}")
 
 
 def check_replaceable(path: Path) -> None:

@@ -4,12 +4,14 @@ import errno
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -23,6 +25,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.outcomes import count_outcomes
 from agentic_bayes.outcomes_table import outcomes_from_table
 from agentic_bayes.records.write import write_conversations
+from agentic_bayes.reports.tables import comparison_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "agent,task,trial,correct\nv1,a,0,1\nv1,a,1,0\nv1,b,0,0\nv1,b,1,0\nv2,a,0,1\nv2,a,1,1\nv2,b,0,1\nv2,b,1,\n"
@@ -119,12 +122,17 @@ def test_help_names_every_command_and_the_exit_codes(run):
     """--help lists the commands; without arguments it is shown too."""
     done = run("--help")
     assert done.code == 0
-    for name in ("demo", "validate", "assess", "estimate", "compare", "Exit codes: 0 ok, 2 usage or bad input"):
+    for name in ("demo", "validate", "assess", "estimate", "compare", "rank", "gate", "plan", "monitor"):
         assert name in done.out
+    said = " ".join(done.out.split())
+    assert "Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early, 10 gate failed, 11 gate" in said
     assert "Usage" in run().out + run().err
 
 
-@pytest.mark.parametrize("command", ["demo", "validate", "assess", "estimate", "compare"])
+COMMANDS = ["demo", "validate", "assess", "estimate", "compare", "rank", "gate", "plan", "monitor"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(run, command):
     """Every command has help of its own."""
     done = run(command, "--help")
@@ -468,7 +476,9 @@ def test_compare_in_one_file(run, table):
     est = estimate(outcomes_from_table(table), method="conjugate")
     result = compare(est, "v2", baseline="v1", metric="pass_pow_k", k=2, estimand="tasks", rope=0.1, pairing="none")
     assert done.code == 0
-    assert " ".join(done.out.split()) == str(result)
+    sentence, below = done.out.split("\n\n")
+    assert " ".join(sentence.split()) == str(result)
+    assert " ".join(below.split()) == " ".join(comparison_lines(result))
     document = strict(run("compare", table, "--agent", "v2", "--baseline", "v1", *options, "--json").out)
     assert document["verdict"] == result.verdict
     assert document["mean"] == result.mean
@@ -550,6 +560,175 @@ def test_an_agent_is_not_compared_with_itself(run, table):
     assert_refused(done, "agent and baseline must differ, got 'v1' for both")
 
 
+# Decisions
+
+
+@pytest.fixture
+def singles(tmp_path):
+    """Two agents, one trial per task: 90 of 100 and 60 of 100 right."""
+    rows = "".join(
+        f"{agent},t{i},{int(i < right)}\n" for agent, right in (("good", 90), ("bad", 60)) for i in range(100)
+    )
+    path = tmp_path / "singles.csv"
+    path.write_text("agent,task,correct\n" + rows)
+    return path
+
+
+def test_compare_with_a_value(run, singles):
+    """--baseline may be a number; with one agent it needs no name."""
+    done = run("compare", singles, "--agent", "good", "--baseline", "0.7")
+    assert done.code == 0
+    said = " ".join(done.out.split())
+    assert said.startswith("good is better than 0.700: the probability that good's pass^1 (population) is above 0.700")
+    assert "beside it, one-sample t" in done.out
+    assert_refused(run("compare", singles, "--agent", "good", "--baseline", "7"), "must be a number in [0, 1], got 7.0")
+
+
+def test_an_agent_may_be_called_like_a_number(run, tmp_path):
+    """A name wins over a value."""
+    rows = "".join(f"{agent},t{i},{i % 2}\n" for agent in ("0.5", "new") for i in range(6))
+    (tmp_path / "t.csv").write_text("agent,task,correct\n" + rows)
+    assert "6 shared tasks" in " ".join(run("compare", "t.csv", "--agent", "new", "--baseline", "0.5").out.split())
+
+
+def test_rank(run, singles):
+    """Best first, with superiority below; the JSON has the same numbers."""
+    done = run("rank", singles)
+    assert done.code == 0
+    assert re.search(r"good +>0\.999|good +1\.000", done.out)
+    assert "Probability of superiority" in done.out
+    document = strict(run("rank", singles, "--json").out)
+    assert [row["agent"] for row in document["ranks"]] == ["good", "bad"]
+    assert document["superiority"]["good"]["good"] is None
+    assert document["superiority"]["good"]["bad"] > 0.99
+    (singles.parent / "one.csv").write_text("task,correct\na,1\nb,0\n")
+    assert_refused(run("rank", "one.csv"), "ranking needs two agents or more")
+
+
+@pytest.mark.parametrize(
+    ("agent", "bar", "options", "verdict", "code"),
+    [
+        ("good", "0.8", (), "pass", 0),
+        ("bad", "0.8", (), "fail", 10),
+        ("good", "0.88", (), "inconclusive", 11),
+        ("good", "0.88", ("--inconclusive-is", "pass"), "inconclusive", 0),
+        ("good", "0.88", ("--inconclusive-is", "fail"), "inconclusive", 10),
+        ("bad", "0.8", ("--inconclusive-is", "pass"), "fail", 10),
+        ("good", "0.88", ("--probability", "0.6"), "pass", 0),
+        ("bad", "0.3", ("--baseline", "good"), "fail", 10),
+        ("bad", "0.3", ("--baseline", "good", "--margin", "0.6"), "pass", 0),
+        ("good", "0.1", ("--metric", "pass@3"), "pass", 0),
+    ],
+)
+def test_gate(run, singles, agent, bar, options, verdict, code):
+    """The exit code is the verdict; sentence, JSON and JUnit XML say the same."""
+    done = run("gate", singles, "--agent", agent, "--at-least", bar, *options, "--junit", "gate.xml")
+    assert done.code == code
+    assert done.out.startswith(f"{verdict}: the probability that {agent}'s ")
+    document = strict(run("gate", singles, "--agent", agent, "--at-least", bar, *options, "--json").out)
+    assert (document["verdict"], document["exit_code"]) == (verdict, code)
+    report = ElementTree.parse(singles.parent / "gate.xml").getroot()
+    assert (int(report.get("failures")) > 0) == (code != 0)
+
+
+def test_gate_of_a_saved_estimate_is_that_of_its_table(run, singles):
+    """A saved estimate is used as it is."""
+    run("estimate", singles, "-o", "out")
+    both = [run("gate", file, "--agent", "good", "--at-least", "0.85").out for file in (singles, "out/estimate.nc")]
+    assert both[0] == both[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--at-least", "70"), "at_least must be a number in [0, 1], got 70.0"),
+        (("--at-least", "0.5"), "say which agent, such as agent='bad': there are 'bad', 'good'"),
+        (("--at-least", "0.5", "--agent", "god"), "unknown agent 'god': did you mean 'good'?"),
+        (("--at-least", "0.5", "--agent", "good", "--baseline", "bed"), "unknown agent 'bed': did you mean 'bad'?"),
+        (("--at-least", "0.5", "--agent", "good", "--margin", "-0.1"), "margin must be a number in [0, 1], got -0.1"),
+        (("--at-least", "0.5", "--agent", "good", "--probability", "0.5"), "probability must be in (0.5, 1)"),
+        (("--at-least", "0.5", "--agent", "good", "--metric", "accuracy"), 'metric must be like "pass^3"'),
+        (("--at-least", "0.5", "--agent", "good", "--inconclusive-is", "ok"), "unknown inconclusive_is 'ok'"),
+        (("--at-least", "0.5", "--agent", "good", "--junit", "no/such/gate.xml"), "--junit must be a file in a folder"),
+        (
+            ("--at-least", "0.5", "--agent", "good", "--method", "frequentist"),
+            "the frequentist method has no posterior",
+        ),
+    ],
+)
+def test_gate_refuses(run, singles, arguments, message):
+    """Bad input is exit code 2, never 10 or 11, and leaves no report behind."""
+    assert_refused(run("gate", singles, *arguments), message)
+    assert not list(singles.parent.glob("**/gate.xml"))
+
+
+def test_gate_lets_nothing_slip(run, singles):
+    """Without a bar, or with a bar that is no number, nothing is decided."""
+    assert run("gate", singles, "--agent", "good").code == 2
+    assert run("gate", singles, "--agent", "good", "--at-least", "high").code == 2
+
+
+def test_plan(run, singles):
+    """A guess needs no file; a file's data stay in the analysis; a picture is drawn."""
+    done = run("plan", "--mu", "0.65", "--rho", "0.45", "--metric", "pass^3", "--budget", "100", "--trials", "1,2")
+    assert done.code == 0
+    assert "◄" in done.out
+    assert "50 new tasks × 2 trials, cost 100: the narrowest 95 % interval of pass^3 within 100" in " ".join(
+        done.out.split()
+    )
+    again = run("plan", singles, "--agent", "good", "--budget", "40", "--trials", "2", "--picture", "plan.png")
+    assert again.code == 0
+    assert "together with the 100 tasks there are" in " ".join(again.out.split())
+    assert (singles.parent / "plan.png").read_bytes().startswith(b"\x89PNG")
+    document = strict(run("plan", "--mu", "0.5", "--rho", "0.2", "--budget", "20", "--trials", "2", "--json").out)
+    assert document["best"]["trials"] == 2
+    assert document["designs"][0]["conclusive"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--mu", "0.5", "--rho", "0.5"), "say what is wanted (width, at_least or difference) or what may be spent"),
+        (("--budget", "10"), "give an estimate, or a guess of both mu and rho"),
+        (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--agent", "a"), "say how to read FILE, but none was given"),
+        (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--picture", "p.exe"), "unknown kind of picture '.exe'"),
+        (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--trials", "two"), "--trials must be whole numbers ≥ 1"),
+        (
+            ("singles.csv", "--agent", "good", "--mu", "0.5", "--budget", "10"),
+            "an estimate or a guess of mu and rho, not both",
+        ),
+        (("singles.csv", "--agent", "goof", "--budget", "10"), "unknown agent 'goof': did you mean 'good'?"),
+    ],
+)
+def test_plan_refuses(run, singles, arguments, message):
+    """What cannot be planned is said before anything is simulated."""
+    assert_refused(run("plan", *arguments), message)
+
+
+def test_monitor(run, singles):
+    """A rule is made and kept, then used; its options cannot change while it is in use; 11 while data are wanted."""
+    options = ("--at-least", "0.7", "--batch", "25", "--trials", "1", "--looks", "4")
+    made = run("monitor", "--rule", "rule.json", *options)
+    assert made.code == 0
+    assert "truth 0.700 (the bar): pass 0.0" in made.out
+    looked = run("monitor", singles, "--rule", "rule.json", "--agent", "good")
+    assert looked.code == 0
+    assert looked.out.startswith(made.out.rstrip("\n"))
+    assert "pass: look 4 of 4, 100 tasks" in looked.out
+    assert run("monitor", singles, "--rule", "rule.json", "--agent", "bad").code in (10, 11)
+    (singles.parent / "few.csv").write_text("task,correct\n" + "".join(f"t{i},1\n" for i in range(10)))
+    early = run("monitor", "few.csv", "--rule", "rule.json", "--json")
+    assert early.code == 11
+    assert strict(early.out)["look"]["verdict"] == "continue"
+    assert_refused(
+        run("monitor", singles, "--rule", "rule.json", "--agent", "good", "--at-least", "0.6"),
+        "rule.json is a rule already: at_least cannot change while it is in use",
+    )
+    assert_refused(run("monitor", singles, "--agent", "good"), "say when to stop: at_least")
+    (singles.parent / "rule.json").write_text("{}")
+    assert_refused(run("monitor", singles, "--rule", "rule.json", "--agent", "good"), "rule.json: not a stopping rule")
+
+
 # How it looks
 
 
@@ -563,6 +742,7 @@ def test_output_fits_eighty_columns(run, tmp_path, name):
     outputs = [
         run("estimate", "t.csv", *FAST, "--k", "1,3,5,10,100"),
         run("compare", "t.csv", "--agent", f"{name}2", "--baseline", f"{name}1", *UNPAIRED),
+        run("rank", "t.csv"),
     ]
     made = [
         conversation(turn(f"q{i}", str(8 + i)), session=f"{agent}-{i}", agent=agent)
@@ -571,7 +751,7 @@ def test_output_fits_eighty_columns(run, tmp_path, name):
     ]
     write_conversations(made, tmp_path / "c.jsonl")
     outputs += [run("assess", "c.jsonl", "-o", "e.jsonl"), run("validate", "c.jsonl")]
-    for done, mentioned in zip(outputs, ("12", "2", "12", "12"), strict=True):
+    for done, mentioned in zip(outputs, ("12", "2", "12", "12", "12"), strict=True):
         assert done.code == 0
         longest = max(done.out.splitlines(), key=len)
         assert len(longest) <= max(80, len(name) + 2), longest

@@ -2,9 +2,11 @@
 
 import contextlib
 import io
+import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tomllib
 import types
@@ -161,10 +163,35 @@ def test_the_code_of_a_page_runs(path: Path, workplace: Path, monkeypatch: pytes
                 printed = "".join(run_console(arguments, monkeypatch) for arguments in console)
             case "text" if printed is not None:
                 assert was_printed(block.text, printed), f"{place}: not printed; what was:\n{printed}"
-            case "text" | "csv":
+            case "text" | "csv" | "yaml":
                 pass
             case other:
-                pytest.fail(f"{place}: a block must be python, sh, text or csv, got {other!r}")
+                pytest.fail(f"{place}: a block must be python, sh, text, csv or yaml, got {other!r}")
+
+
+def test_the_recipe_for_ci_works(workplace: Path) -> None:
+    """The three lines of the GitHub Actions recipe, run by a shell as they stand: install, assess, gate."""
+    (recipe,) = (block for block in blocks(ROOT / "docs" / "decisions.md") if block.language == "yaml")
+    install, *lines = re.findall(r"- run: (.+)", recipe.text)
+    assert len(lines) == 2
+    shutil.copytree(workplace / "examples" / "support_agent", workplace / "runs", ignore=shutil.ignore_patterns("*.py"))
+    (workplace / "runs" / "results.csv").unlink()
+    (workplace / "runs" / "README.md").unlink()
+    (workplace / "agentic-bayes").symlink_to(ROOT)
+    installed = workplace / "installed"
+    # what the line installs goes into a folder of its own; what it needs is there already
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(installed),
+        "PATH": f"{installed / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    for line in (f"{install} --no-deps --target {installed}", *lines):
+        done = subprocess.run(line, shell=True, env=environment, capture_output=True, encoding="utf-8", check=False)
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    assert done.stdout.startswith("pass: the probability that support-v2's pass^1 (population) is at least 0.5 is")
+    assert (workplace / "gate.xml").read_text(encoding="utf-8").count("<testcase") == 1
+    stricter = lines[1].replace("0.5 ", "0.9 ")
+    assert subprocess.run(stricter, shell=True, env=environment, capture_output=True, check=False).returncode == 10
 
 
 def test_the_csv_that_the_readme_shows_can_be_read(tmp_path: Path) -> None:

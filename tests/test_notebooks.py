@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 QUICKSTART = ROOT / "notebooks" / "01_quickstart.ipynb"
 MODEL = ROOT / "notebooks" / "02_hierarchical_model.ipynb"
+DECIDE = ROOT / "notebooks" / "03_compare_and_decide.ipynb"
 STRICT = """
 import warnings
 from agentic_bayes.errors import AgenticBayesWarning
@@ -152,3 +153,22 @@ def test_the_model_notebook_shows_what_a_power_of_the_rate_misses(executed: dict
         assert numbers(table, r"\n4 +") == pytest.approx([0.031, 0.200, 0.178, 0.090, 0.291], abs=0.002)
         eight = numbers(output_of(notebook, "inflate=True"), r"3  8(?=  0\.1[56])")
         assert eight == pytest.approx([0.166, 0.07, 0.284], abs=0.005)
+
+
+@pytest.mark.parametrize("state", ["fresh", "committed"])
+def test_the_decisions_notebook_decides_as_its_text_says(state: str, executed: dict[Path, Any]) -> None:
+    """Better at k = 1, undecided at k = 3; v1 fails the gate and v2 does not; two trials per task; the rule's rates."""
+    notebook = executed[DECIDE] if state == "fresh" else nbformat.read(DECIDE, as_version=4)
+    once, thrice = output_of(notebook, "one, three =").strip().split("\n\n")
+    assert once.startswith("support-v2 is better than support-v1")
+    assert numbers(once, "difference ")[0] == pytest.approx(0.152, abs=0.01)
+    assert thrice.startswith("undecided")
+    tests = output_of(notebook, "print(one.frequentist)")
+    assert numbers(tests, "p = ")[0] == 0.052
+    gates = output_of(notebook, "at_least=0.7), end").strip().split("\n\n")
+    assert [text.split(":")[0] for text in gates] == ["fail", "inconclusive", "pass"]
+    assert "200 new tasks × 2 trials, cost 400" in output_of(notebook, "budget=400")
+    assert max(numbers(output_of(notebook, "rule = ab.monitor"), r"0\.700 \(the bar\): ")[:2]) <= 0.05
+    assert "80 tasks: pass" in output_of(notebook, "rule.look(")
+    assert "0     d " in output_of(notebook, "ab.rank(several)")
+    assert "not ready 0.9" in output_of(notebook, "ab.classify(est, agent)")

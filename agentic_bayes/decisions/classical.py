@@ -57,8 +57,13 @@ class ClassicalTest:
         extra = f" ({self.note})" if self.note else ""
         return (
             f"{self.name}: difference {format_number(self.difference)}, {self.ci_prob * 100:.4g} % confidence interval "
-            f"{interval}, p = {format_number(self.p_value)}, {plural(self.n_tasks, 'task')}{extra}"
+            f"{interval}, p {_equals(self.p_value)}, {plural(self.n_tasks, 'task')}{extra}"
         )
+
+
+def _equals(p_value: float) -> str:
+    text = format_number(p_value)
+    return text if text.startswith(("<", ">")) else f"= {text}"
 
 
 def against_agent(counts: Counts, agent: int, baseline: int, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:

@@ -7,13 +7,22 @@ import numpy as np
 import pytest
 from fits import ENGINES, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row
 
+from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, EvidenceError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.reference import ReferenceJudge
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import read_conversations
-from agentic_bayes.reports.plots import density, plot_pass_curves, plot_posterior, plot_tools, save_pictures
+from agentic_bayes.reports.plots import (
+    density,
+    plot_pass_curves,
+    plot_plan,
+    plot_posterior,
+    plot_tools,
+    save_pictures,
+    save_plan_picture,
+)
 
 mpl.use("Agg")
 
@@ -369,3 +378,40 @@ def test_save_pictures_writes_three_files(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curves.png", "posterior.png", "tools.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
     assert plt.get_fignums() == []
+
+
+class TestPlan:
+    """Width, or probability, against cost."""
+
+    @pytest.mark.parametrize(
+        ("goal", "label"),
+        [
+            ({"budget": 120}, "mean width of the 95 % interval"),
+            ({"width": 0.3}, "mean width of the 95 % interval"),
+            ({"at_least": 0.5}, "probability that the gate passes or fails"),
+            ({"difference": 0.3}, "probability that the agents are told apart"),
+        ],
+    )
+    def test_one_line_per_number_of_trials(self, goal, label):
+        """Every design is a point, the recommended one is ringed, and all text can be read."""
+        made = plan(mu=0.65, rho=0.45, trials=[1, 3], simulations=12, **goal)
+        ax = plot_plan(made)
+        assert ax.get_ylabel() == label
+        said = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert said[:2] == ["1 trial per task", "3 trials per task"]
+        for trials, line in zip((1, 3), ax.lines, strict=False):
+            assert list(line.get_xdata()) == [one.cost for one in made.designs if one.trials == trials]
+        assert any(text.startswith("recommended: ") for text in said) == (made.best is not None)
+        assert_readable(ax)
+        assert_finite(ax)
+
+    @pytest.mark.parametrize("suffix", ["png", "svg"])
+    def test_a_picture_file(self, tmp_path, suffix):
+        """The picture is written without a window."""
+        save_plan_picture(plan(mu=0.65, rho=0.45, budget=40, simulations=10), tmp_path / f"plan.{suffix}")
+        assert (tmp_path / f"plan.{suffix}").stat().st_size > 5000
+
+    def test_something_else(self):
+        """What is no plan is refused."""
+        with pytest.raises(InvalidArgument, match=r"plan must be a Plan \(plan\(\) makes one\), got int"):
+            plot_plan(3)

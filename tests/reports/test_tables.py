@@ -4,11 +4,21 @@ import numpy as np
 import pytest
 from fits import ENGINES, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit_two
 
+from agentic_bayes.decisions.compare import compare
+from agentic_bayes.decisions.plan import plan
+from agentic_bayes.decisions.rank import rank, superiority
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.outcomes import combine_outcomes
-from agentic_bayes.reports.tables import estimate_tables, evidence_table
+from agentic_bayes.reports.tables import (
+    comparison_lines,
+    estimate_tables,
+    evidence_table,
+    plan_table,
+    rank_table,
+    superiority_table,
+)
 
 
 def cell(table, metric, column):
@@ -156,3 +166,38 @@ class TestEvidenceTable:
             "  1 × tool calls were not recorded",
         )
         assert not any("wrong tools" in note for note in evidence_table(Evidence(tuple(rows)), threshold=0.9).notes)
+
+
+class TestDecisions:
+    """What stands below a comparison, and the tables of ranks and plans."""
+
+    def test_below_a_comparison(self):
+        """Ratio, odds ratio, losses, tasks and the frequentist test, each with its name."""
+        found = compare(fit_two(ENGINES[0]), "v2", baseline="v1", pairing="none")
+        ratio, losses, drivers, test = comparison_lines(found)
+        assert ratio.startswith(f"ratio {found.ratio.median:.3g} [")
+        assert losses.startswith("expected loss of choosing v2 ")
+        assert drivers.startswith("v2 won ")
+        assert test == f"beside it, {found.frequentist}"
+        assert "of choosing 0.500 " in comparison_lines(compare(fit_two(ENGINES[0]), "v2", baseline=0.5))[1]
+
+    def test_ranks(self):
+        """Best first, flags explained below, the metric with its interval."""
+        table = rank_table(rank(fit_two(ENGINES[0]), k=7))
+        assert table.title == "Ranked by pass^7, on a new task of this kind (population)"
+        assert [row[0] for row in table.rows] == ["v2*", "v1*"]
+        assert any(note.startswith("* extrapolated: ") for note in table.notes)
+        assert "unit conversation, indicator correct" in table.notes[0]
+
+    def test_superiority(self):
+        """Rows are numbered as columns are."""
+        table = superiority_table(superiority(fit_two(ENGINES[0])))
+        assert table.header == ("row better than column", "1.", "2.")
+        assert table.rows[0][:2] == ("1. v2", "–")
+
+    def test_a_plan(self):
+        """One row per number of trials, the recommended one marked; a goal has its column."""
+        table = plan_table(plan(mu=0.65, rho=0.45, at_least=0.4, trials=[1, 2], simulations=20))
+        assert table.header[3:5] == ("width of pass^1", "P(conclusive)")
+        assert sorted(row[1] for row in table.rows) == ["1", "2"]
+        assert sum("◄" in row[0] for row in table.rows) == 1
