@@ -277,7 +277,7 @@ def gate(
     check_required(probability)
     check_choice("inconclusive_is", inconclusive_is, ("inconclusive", "fail", "pass"))
     if junit is not None:
-        _check_file(junit, "--junit")
+        _check_file(junit, "--junit", file)
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
     settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
     est = _fitted(file, columns, counting, settings, agent, baseline)
@@ -337,7 +337,7 @@ def plan(
 
     question = _question(metric, "population")
     if picture is not None:
-        _check_file(picture, "--picture")
+        _check_file(picture, "--picture", file)
         check_choice("kind of picture", picture.suffix.lower(), (".png", ".svg", ".pdf"))
     settings = _given(ci_prob=ci_prob, ci_kind=ci_kind)
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
@@ -356,7 +356,8 @@ def plan(
     if as_json:
         say_json(_plain(asdict(found)))
         return
-    show(_tables().plan_table(found))
+    if found.designs:
+        show(_tables().plan_table(found))
     say(str(found))
 
 
@@ -390,7 +391,7 @@ def monitor(
 ) -> None:
     """Look after every batch and stop when the data suffice, by a rule whose error rates are shown first.
 
-    Exits with 11 while more data are wanted.
+    Exits with 11 while more data are wanted, and where it ends without a verdict on the bar.
     """
     from dataclasses import asdict
 
@@ -405,9 +406,9 @@ def monitor(
         question = _question(metric, "population")
         chosen |= {"metric": question["metric"], "k": question["k"]}
     if rule is not None and rule.exists():
+        made = StoppingRule.load(rule)
         if chosen:
             raise InvalidArgument(f"{rule} is a rule already: {', '.join(chosen)} cannot change while it is in use")
-        made = StoppingRule.load(rule)
     else:
         if rule is not None:
             _check_file(rule, "--rule")
@@ -426,7 +427,9 @@ def monitor(
         if looked is not None:
             say(f"\n{looked}")
     if looked is not None:
-        raise typer.Exit(EXIT[looked.verdict])
+        # where there is a bar, an interval that is narrow enough leaves the gate inconclusive
+        undecided = looked.verdict == "narrow enough" and made.at_least is not None
+        raise typer.Exit(EXIT["inconclusive" if undecided else looked.verdict])
 
 
 @app.command()
@@ -557,7 +560,12 @@ def _estimate(file: str, columns: str | None, counting: dict[str, Any], **settin
 def _fitted(
     file: str, columns: str | None, counting: dict[str, Any], settings: dict[str, Any], *agents: str | None
 ) -> Estimate:
-    """A saved estimate as it is, unless settings were given; anything else fitted, once it holds these agents."""
+    """A saved estimate, changed in the settings that are given (another method starts anew); anything else fitted.
+
+    Nothing is fitted before the data are found to hold these agents.
+    """
+    from dataclasses import replace
+
     from agentic_bayes.estimation.estimate import Estimate
     from agentic_bayes.estimation.estimate import estimate as fit
     from agentic_bayes.inputs import open_input, read_outcomes
@@ -567,7 +575,12 @@ def _fitted(
         if agent is not None:
             check_choice("agent", agent, map(str, outcomes["agent"].values))
     opened = open_input(file)
-    return opened if isinstance(opened, Estimate) and not settings else fit(outcomes, **settings)
+    if not isinstance(opened, Estimate) or "method" in settings:
+        return fit(outcomes, **settings)
+    if opened.draws is None or "random_seed" not in settings:
+        return replace(opened, settings=replace(opened.settings, **settings))
+    names = ("method", "k", "ci_prob", "ci_kind", "engine", "prior", "pool_agents")  # what a sampled method has
+    return fit(outcomes, **{name: getattr(opened.settings, name) for name in names} | settings)
 
 
 def _two_agents(
@@ -643,10 +656,12 @@ def _check_evidence_file(output: Path) -> None:
         raise InvalidArgument(f"--output must not be a file of conversations, which {output} is")
 
 
-def _check_file(path: Path, option: str) -> None:
-    """Refuse a place where a file cannot be written, before any work is done."""
+def _check_file(path: Path, option: str, source: str | None = None) -> None:
+    """Refuse a place where a file cannot be written, or that is the input's, before any work is done."""
     if not path.parent.is_dir() or (path.exists() and not path.is_file()):
         raise InvalidArgument(f"{option} must be a file in a folder that exists, got {path}")
+    if source is not None and path.exists() and Path(source).exists() and path.samefile(source):
+        raise InvalidArgument(f"{option} must not be the file that is read, which {path} is")
     _check_writable(path.parent, option)
 
 
@@ -708,7 +723,7 @@ def show(*tables: Table) -> None:
         rich = RichTable(title=Text(table.title, "bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for i, name in enumerate(table.header):
             # a long name may take two lines, a number is never cut
-            short = i > 0 or max(len(row[0]) for row in table.rows) <= WIDEST_NAME
+            short = i > 0 or max((len(row[0]) for row in table.rows), default=0) <= WIDEST_NAME
             rich.add_column(name, justify="left" if i == 0 else "right", no_wrap=short, overflow="fold")
         for row in table.rows:
             rich.add_row(*map(Text, row))

@@ -143,7 +143,7 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
         If `value` is none of them.
     """
     names = tuple(allowed)
-    if value not in names:
+    if not isinstance(value, str) or value not in names:
         raise UnknownName(name, value, names)
 
 

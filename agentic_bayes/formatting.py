@@ -95,7 +95,7 @@ def parse_metric(text: str) -> tuple[Metric, int | None]:
         "_at_": "pass_at_k",
         "_pow_": "pass_pow_k",
     }
-    found = re.fullmatch(r"pass(@|\^|_at_|_pow_)([kK]|[1-9][0-9]*)", text.strip())
+    found = re.fullmatch(r"pass(@|\^|_at_|_pow_)([kK]|[1-9][0-9]{0,18})", text.strip())
     if not found:
         raise InvalidArgument(f'metric must be like "pass^3", "pass@3", "pass_pow_k" or "pass_at_k", got {text!r}')
     sign, k = found.groups()

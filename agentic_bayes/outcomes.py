@@ -33,6 +33,7 @@ __all__ = [
     "combine_outcomes",
     "count_outcomes",
     "dataset_from_counts",
+    "differing",
 ]
 
 Unit = Literal["conversation", "interaction", "question"]
@@ -426,7 +427,7 @@ def combine_outcomes(
 def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> dict[str, Any]:
     """What was counted, of all datasets; a difference is kept as "a | b", and refused where it is not allowed."""
     attrs: dict[str, Any] = {}
-    differing = {name for ds in checked for name in _differing(ds)}
+    apart = {name for ds in checked for name in differing(ds)}
     for key in dict.fromkeys(key for ds in checked for key in ds.attrs if key != DIFFERING):
         values = list(dict.fromkeys(ds.attrs.get(key) for ds in checked))
         if key == "left_out":
@@ -440,11 +441,12 @@ def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> di
             )
         else:
             attrs[key] = " | ".join(map(str, values))
-            differing |= {key} & set(SHARED)
-    return attrs | ({DIFFERING: ", ".join(sorted(differing))} if differing else {})
+            apart |= {key} & set(SHARED)
+    return attrs | ({DIFFERING: ", ".join(sorted(apart))} if apart else {})
 
 
-def _differing(outcomes: xr.Dataset) -> list[str]:
+def differing(outcomes: xr.Dataset) -> list[str]:
+    """Names of the attributes in which combined outcomes differ although they were allowed to be combined."""
     return [name for name in str(outcomes.attrs.get(DIFFERING, "")).split(", ") if name]
 
 
@@ -461,5 +463,5 @@ def allowed_differences(outcomes: xr.Dataset) -> str:
     str
         Such as ``"not counted alike: judge differs (a | b)"``.
     """
-    named = [f"{name} differs ({outcomes.attrs[name]})" for name in _differing(outcomes)]
+    named = [f"{name} differs ({outcomes.attrs[name]})" for name in differing(outcomes)]
     return f"not counted alike: {', '.join(named)}" if named else ""

@@ -11,7 +11,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from calibration import agreement, coverage, decisions, heldout, page, results, sbc
+from calibration import agreement, coverage, decisions, heldout, judge, page, results, sbc
 
 from agentic_bayes.estimation.estimate import installed_versions
 
@@ -57,6 +57,8 @@ def study(options: argparse.Namespace) -> results.Results:
     done("engines: done")
     decided = decisions.study(size, seed=seed, processes=processes)
     done("decisions: done")
+    judged = judge.judge_coverage(max(size // 2, 1), seed=seed, processes=processes)
+    done("judges: done")
     table = coverage.coverage(coverage.ALL_CELLS, size, seed=seed, processes=processes)
     return results.Results(
         header=header(options),
@@ -70,6 +72,7 @@ def study(options: argparse.Namespace) -> results.Results:
             "tau-bench airline, gpt-4o (50 tasks, 2 trials fitted, 2 predicted, random splits)": splits,
         },
         decisions=decided,
+        judged=judged,
     )
 
 

@@ -533,6 +533,29 @@ def test_compare_from_a_saved_estimate(run, table):
     assert fitted["mean"] != saved["mean"]  # another seed
 
 
+def test_a_saved_estimate_keeps_the_settings_that_are_not_given(run, table):
+    """Another interval or seed does not turn it into an estimate by the default method."""
+    run("estimate", table, *FAST, "--ci-prob", "0.8", "--random-seed", "5", "-o", "out")
+    ask = ("compare", "out/estimate.nc", "--agent", "v2", "--baseline", "v1", *UNPAIRED[2:], "--json")
+    saved, wider, other = (
+        strict(run(*ask, *more).out) for more in ((), ("--ci-prob", "0.9"), ("--random-seed", "6", "--ci-kind", "hdi"))
+    )
+    assert [one["method"] for one in (saved, wider, other)] == ["conjugate"] * 3
+    assert (wider["ci_prob"], wider["mean"]) == (0.9, saved["mean"])
+    assert wider["lower"] < saved["lower"] < saved["upper"] < wider["upper"]
+    assert (other["ci_prob"], other["ci_kind"]) == (0.8, "hdi")
+    assert other["mean"] != saved["mean"]
+
+
+def test_another_seed_samples_a_saved_crossed_estimate_again(run, table):
+    """A method that samples is fitted again by the same method."""
+    run("estimate", table, "--method", "crossed", "--ci-prob", "0.8", "-o", "out")
+    ask = ("rank", "out/estimate.nc", "--json")
+    saved, other = (strict(run(*ask, *more).out)["ranks"][0] for more in ((), ("--random-seed", "6")))
+    assert (other["method"], other["ci_prob"]) == ("crossed", 0.8)
+    assert other["mean"] != saved["mean"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -662,6 +685,15 @@ def test_gate_refuses(run, singles, arguments, message):
     assert not list(singles.parent.glob("**/gate.xml"))
 
 
+@pytest.mark.parametrize("place", ["singles.csv", "./singles.csv"])
+def test_a_report_never_replaces_the_data(run, singles, place):
+    """The file that is read is no place for what is written."""
+    before = singles.read_bytes()
+    done = run("gate", singles, "--agent", "good", "--at-least", "0.5", "--junit", place)
+    assert_refused(done, "--junit must not be the file that is read")
+    assert singles.read_bytes() == before
+
+
 def test_gate_lets_nothing_slip(run, singles):
     """Without a bar, or with a bar that is no number, nothing is decided."""
     assert run("gate", singles, "--agent", "good").code == 2
@@ -683,6 +715,11 @@ def test_plan(run, singles):
     document = strict(run("plan", "--mu", "0.5", "--rho", "0.2", "--budget", "20", "--trials", "2", "--json").out)
     assert document["best"]["trials"] == 2
     assert document["designs"][0]["conclusive"] is None
+    nothing = run("plan", "--mu", "0.5", "--rho", "0.2", "--budget", "0")
+    assert (nothing.code, nothing.out) == (
+        0,
+        "the budget buys no design: the narrowest 95 % interval of pass^1 within 0\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -725,8 +762,22 @@ def test_monitor(run, singles):
         "rule.json is a rule already: at_least cannot change while it is in use",
     )
     assert_refused(run("monitor", singles, "--agent", "good"), "say when to stop: at_least")
+    assert_refused(run("monitor", "--at-least", "0.6", "--rule", singles), "singles.csv: not a stopping rule")
+    assert_refused(run("monitor", "--at-least", "0.6", "--rule", "."), "must be a file, is a folder")
     (singles.parent / "rule.json").write_text("{}")
     assert_refused(run("monitor", singles, "--rule", "rule.json", "--agent", "good"), "rule.json: not a stopping rule")
+
+
+def test_a_narrow_interval_is_not_a_pass(run, singles):
+    """A rule with a bar and a width: narrow enough ends the run, but nothing passed, so nothing may be shipped."""
+    (singles.parent / "even.csv").write_text("task,correct\n" + "".join(f"t{i},{int(i % 10 < 7)}\n" for i in range(50)))
+    shape = ("--batch", "25", "--trials", "1", "--looks", "4", "--width", "0.5")
+    run("monitor", "--rule", "width.json", *shape)
+    run("monitor", "--rule", "both.json", *shape, "--at-least", "0.7")
+    for rule, code in (("width.json", 0), ("both.json", 11)):
+        looked = run("monitor", "even.csv", "--rule", rule)
+        assert "narrow enough: look 2 of 4, 50 tasks" in looked.out
+        assert looked.code == code
 
 
 # How it looks

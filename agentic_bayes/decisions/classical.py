@@ -108,7 +108,7 @@ def _undefined(name: str, ci_prob: float, n_tasks: int, note: str) -> ClassicalT
 
 
 def _too_few(n_tasks: int, metric: Metric, k: int) -> str:
-    return f"{plural(n_tasks, 'task')} with {k} trials or more: {metric_name(metric, k)} needs two"
+    return f"{plural(n_tasks, 'task')} with {plural(k, 'trial')} or more: a test of {metric_name(metric, k)} needs two"
 
 
 def _t_test(name: str, differences: Array, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:

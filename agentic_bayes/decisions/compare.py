@@ -90,7 +90,7 @@ class Comparison:
     ci_prob : float
     ci_kind : {"eti", "hdi"}
     prob_better : float
-        Probability that the agent's metric is higher.
+        Probability that the agent's metric is higher; equal draws count for half.
     prob_rope : float
         Probability that the difference lies within ± `rope`.
     rope : float
@@ -280,8 +280,9 @@ def compare(
         Half-width of the region of practical equivalence, in [0, 1].
     pairing : {"auto", "tasks", "none"}
         ``auto``: a crossed estimate's own draws; otherwise, when the agents share two tasks or more, a crossed fit of
-        these two agents, which compares them on the same tasks; else the estimate's own draws. ``tasks`` is the same,
-        but an error where there are fewer than two shared tasks. ``none`` always takes the estimate's own draws.
+        these two agents under the default priors, which compares them on the same tasks; else the estimate's own
+        draws. ``tasks`` is the same, but an error where there are fewer than two shared tasks. ``none`` always takes
+        the estimate's own draws.
 
     Returns
     -------
@@ -314,9 +315,8 @@ def compare(
         own, other = np.concatenate([own, other]), np.concatenate([other, own])
     settings = sides.fit.settings
     difference = own - other
+    mean = float(difference.mean())
     lower, upper = interval_of_draws(difference, settings.ci_prob, settings.ci_kind)
-    few = f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
-    few = few if sides.paired and sides.shared < FEW_SHARED else ""
     names = [name for name in (sides.agent, sides.baseline) if name is not None]
     flags = [flag for name in names for flag in sides.fit.flags(name, estimand=estimand, metric=metric, k=k)]
     index, ci_prob = est.agent_index(agent), settings.ci_prob
@@ -324,7 +324,10 @@ def compare(
         better = float(np.mean(difference > 0) + np.mean(difference == 0) / 2)
         test = against_agent(est.counts, index, est.agent_index(baseline), metric, k, ci_prob)
     else:
-        better = est.prob_at_least(agent, baseline, **question)
+        # what the summary says, moved: without Monte-Carlo error where the engine is exact
+        stats = est.posterior.aggregate(index, estimand, metric, k)
+        mean, lower, upper = (float(part) - baseline for part in (stats.mean, stats.lower, stats.upper))
+        better = est.prob_at_least(agent, baseline, **question) - float(np.mean(difference == 0)) / 2
         test = against_value(est.counts, index, baseline, metric, k, ci_prob)
 
     def ratio(top: Array, bottom: Array) -> Ratio:
@@ -337,7 +340,7 @@ def compare(
         metric=metric,
         k=k,
         estimand=estimand,
-        mean=float(difference.mean()),
+        mean=mean,
         lower=lower,
         upper=upper,
         ci_prob=ci_prob,
@@ -358,8 +361,32 @@ def compare(
         unit=str(est.outcomes.attrs["unit"]),
         indicator=str(est.outcomes.attrs["indicator"]),
         flags=tuple(dict.fromkeys(flags)),
-        note="; ".join(filter(None, (few, est.differences))),
+        note="; ".join(filter(None, (*_caveats(est, sides, estimand), est.differences, _judged(est, sides)))),
     )
+
+
+def _caveats(est: Estimate, sides: _Sides, estimand: Estimand) -> list[str]:
+    """What a reader must know of the way in which two agents were compared."""
+    if sides.baseline is None:
+        return []
+    notes = []
+    if sides.paired and sides.shared < FEW_SHARED:
+        notes.append(f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty")
+    own, other = (sides.fit.counts.scored[sides.fit.agent_index(name)] for name in (sides.agent, sides.baseline))
+    if estimand == "tasks" and not np.array_equal(own, other):
+        notes.append(
+            f"the observed tasks are not the same: {own.sum()} and {other.sum()}, {sides.shared} of them shared"
+        )
+    if sides.fit is not est:
+        notes.append(sides.fit.note)
+    return notes
+
+
+def _judged(est: Estimate, sides: _Sides) -> str:
+    """What a reader must know where the judge's errors are corrected."""
+    if est.settings.judge is None:
+        return ""
+    return f"{est.judge_note}; agents are not paired by task, and the frequentist test is uncorrected"
 
 
 @dataclass(frozen=True)
@@ -399,6 +426,10 @@ def _pair(est: Estimate, agent: str, baseline: str, pairing: Literal["auto", "ta
     cells = [part[i] for i in both for part in (est.counts.trials, est.counts.successes)]
     alike = all(np.array_equal(one, other) for one, other in zip(cells[:2], cells[2:], strict=True))
     sides = _Sides(est, agent, baseline, paired=False, shared=shared, alike=alike)
+    if est.settings.judge is not None:
+        if pairing == "tasks":
+            raise EstimateError("pairing='tasks' is not there for estimates that correct the judge's errors")
+        return sides
     if est.settings.method == "crossed":
         if shared == 0:
             raise EstimateError(

@@ -13,13 +13,9 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import CIKind, Estimand
 from agentic_bayes.formatting import Metric, format_number, html_table, metric_name, plural
 
-__all__ = ["Gate", "GateVerdict", "Requirement", "check_required", "gate", "ruling"]
+__all__ = ["Gate", "GateVerdict", "Requirement", "check_required", "gate", "ruling", "shown_beside"]
 
 GateVerdict = Literal["pass", "fail", "inconclusive"]
-DOUBTS = {
-    "not_converged": "the estimate did not converge, so it decides nothing",
-    "no_data": "nothing was scored, so it decides nothing",
-}
 
 
 def check_required(probability: object) -> float:
@@ -43,6 +39,27 @@ def ruling(probability: float, required: float) -> GateVerdict:
     if probability >= required:
         return "pass"
     return "fail" if 1 - probability >= required else "inconclusive"
+
+
+def shown_beside(probability: float, required: float) -> str:
+    """A probability with so many digits that nobody takes it for the required one, or for its opposite."""
+
+    def looks_like(edge: float, digits: int) -> bool:
+        return abs(probability - edge) > 1e-9 and round(probability, digits) == round(edge, digits)
+
+    digits = 3
+    while digits < 9 and (looks_like(required, digits) or looks_like(1 - required, digits)):
+        digits += 1
+    return format_number(probability, digits)
+
+
+def _doubts(agent: str, flags: tuple[str, ...]) -> list[str]:
+    """Why nothing can be decided about an agent."""
+    reasons = {
+        "not_converged": "the estimate did not converge, so it decides nothing",
+        "no_data": f"nothing of {agent} was scored, so it decides nothing",
+    }
+    return [reason for flag, reason in reasons.items() if flag in flags]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +151,8 @@ class Gate:
 
     def __str__(self) -> str:
         asked = "; ".join(
-            f"the probability that {one.text} is {format_number(one.probability)}" for one in self.requirements
+            f"the probability that {one.text} is {shown_beside(one.probability, self.required)}"
+            for one in self.requirements
         )
         kind = "equal-tailed" if self.ci_kind == "eti" else "highest-density"
         sentence = (
@@ -147,7 +165,7 @@ class Gate:
         return sentence + marks + (f" ({self.note})" if self.note else "")
 
     def _repr_html_(self) -> str:
-        rows = [[one.text, format_number(one.probability), one.verdict] for one in self.requirements]
+        rows = [[one.text, shown_beside(one.probability, self.required), one.verdict] for one in self.requirements]
         return html_table(
             ["requirement", f"probability (required {self.required:g})", "verdict"], rows, caption=str(self)
         )
@@ -209,19 +227,21 @@ def gate(
     name = est.agents[index]
     question: dict[str, Any] = {"metric": metric, "k": k, "estimand": estimand}
     met = est.prob_at_least(name, bar, **question)
-    asked = [(f"{name}'s {metric_name(metric, k)} ({estimand}) is at least {bar:g}", met)]
     flags = est.flags(name, **question)
+    doubts = _doubts(name, flags)
+    asked = [(f"{name}'s {metric_name(metric, k)} ({estimand}) is at least {bar:g}", met, doubts)]
     if baseline is not None:
         if est.agent_index(baseline) == index:
             raise InvalidArgument(f"agent and baseline must differ, got {name!r} for both")
         difference = est.metric_draws(name, **question) - est.metric_draws(baseline, **question)
         text = f"it is at most {allowed:g} below {baseline}'s" if allowed else f"it is not below {baseline}'s"
-        asked.append((text, float(np.mean(difference >= -allowed))))
-        flags = tuple(dict.fromkeys([*flags, *est.flags(baseline, **question)]))
+        others = est.flags(baseline, **question)
+        doubts = list(dict.fromkeys([*doubts, *_doubts(baseline, others)]))
+        asked.append((text, float(np.mean(difference >= -allowed)), doubts))
+        flags = tuple(dict.fromkeys([*flags, *others]))
     elif allowed:
         raise InvalidArgument(f"margin needs a baseline, got margin {allowed:g} without one")
-    doubts = [reason for flag, reason in DOUBTS.items() if flag in flags]
-    requirements = [Requirement(text, p, "inconclusive" if doubts else ruling(p, required)) for text, p in asked]
+    requirements = [Requirement(text, p, "inconclusive" if why else ruling(p, required)) for text, p, why in asked]
     stats = est.posterior.aggregate(index, estimand, metric, k)
     return Gate(
         agent=name,
@@ -244,5 +264,5 @@ def gate(
         unit=str(est.outcomes.attrs["unit"]),
         indicator=str(est.outcomes.attrs["indicator"]),
         flags=flags,
-        note="; ".join(filter(None, [*doubts, est.differences])),
+        note="; ".join(filter(None, [*doubts, est.differences, est.judge_note])),
     )

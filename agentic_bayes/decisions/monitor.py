@@ -1,6 +1,6 @@
 """Look at the data after every batch, and stop when they suffice, without fooling oneself.
 
-Whoever looks ten times and stops at the first good look declares false winners two or three times as often as one look
+Whoever looks ten times and stops at the first good look declares false winners three to four times as often as one look
 would. So the rule is made before the data: the posterior probability that it requires at every look is raised until,
 with the truth exactly at the bar, at most the allowed share of simulated sequences ends in "pass" (or in "fail"). How
 often the rule goes wrong, and how many tasks it takes, is part of it.
@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.decisions.gate import check_required, ruling
+from agentic_bayes.decisions.gate import check_required, ruling, shown_beside
 from agentic_bayes.decisions.simulate import (
     NO_DATA,
     Cells,
@@ -37,6 +37,7 @@ from agentic_bayes.errors import (
     no_such_file,
 )
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Array, CIKind
 from agentic_bayes.estimation.settings import check_attempts, check_seed
 from agentic_bayes.formatting import METRICS, Metric, format_number, html_table, metric_name, plural
@@ -46,7 +47,11 @@ __all__ = ["Characteristic", "Look", "StoppingRule", "monitor"]
 LookVerdict = Literal["pass", "fail", "narrow enough", "continue", "inconclusive"]
 AWAY = 0.1  # how far from the bar the truths lie under which a rule is described
 STRICTEST = 1 - 1e-6
+MOST_TRIALS, MOST_LOOKS = 100, 1000
+MOST_ATTEMPTS = 100_000  # of one sequence, to which the grid of posteriors is adapted
+MOST_TASKS = 20_000_000  # that are simulated at once, to bound memory
 GRID = 400  # candidates for the required probability
+SHARE = 10  # of the sequences: one in so many, where intervals are computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,8 @@ class Look:
         if rule.at_least is not None:
             asked = (
                 f"the probability that {self.agent}'s {name} (population) is at least {rule.at_least:g} is "
-                f"{format_number(self.probability)} (required at every look: {format_number(rule.required, 4)}); "
+                f"{shown_beside(self.probability, rule.required)} "
+                f"(required at every look: {format_number(rule.required, 4)}); "
             )
         text = (
             f"{self.verdict}: look {self.number} of {rule.looks}, {plural(self.tasks, 'task')}; {asked}"
@@ -148,7 +154,7 @@ class StoppingRule:
     ci_kind : {"eti", "hdi"}
         Its kind.
     simulations : int
-        Sequences per truth.
+        Sequences from which `required` was found; `sequences` describe it.
     random_seed : int
     characteristics : tuple of Characteristic
         The first is the truth at the bar.
@@ -170,6 +176,11 @@ class StoppingRule:
     random_seed: int
     characteristics: tuple[Characteristic, ...]
 
+    @property
+    def sequences(self) -> int:
+        """Simulated sequences per truth behind `characteristics`; fewer where intervals are computed."""
+        return self.simulations if self.width is None else self.simulations // SHARE
+
     def look(self, est: Estimate, agent: str | None = None) -> Look:
         """Analyse what there is so far: the hierarchical model of this agent alone, by the exact engine.
 
@@ -190,6 +201,8 @@ class StoppingRule:
             If the agent is not among them.
         """
         check_type("est", est, Estimate, "estimate() makes one")
+        if est.settings.judge is not None:
+            raise InvalidArgument("a stopping rule does not know of judge errors: give it est.uncorrected")
         index, counts = est.agent_index(agent), est.counts
         name, scored = est.agents[index], counts.scored[index]
         cells = Cells(counts.successes[index, scored], counts.trials[index, scored])
@@ -200,8 +213,8 @@ class StoppingRule:
         stats = posterior.aggregate(0, "population", self.metric, self.k)
         met = math.nan
         if self.at_least is not None:
-            met = float(np.clip(1 - posterior.cdf(0, self.metric, self.k, np.array([self.at_least]))[0], 0, 1))
-        notes = []
+            met = _above(posterior, self.metric, self.k, self.at_least)
+        notes = [est.differences] if est.differences else []
         if size > self.batch * self.looks:
             notes.append(f"more than the {self.looks} × {self.batch} tasks that the rule was made for")
         elif size % self.batch:
@@ -269,7 +282,7 @@ class StoppingRule:
         if not source.is_file():
             raise EstimateError(no_such_file(source))
         try:
-            record = json.loads(source.read_text(encoding="utf-8"))
+            record = json.loads(source.read_text(encoding="utf-8-sig"))
             names = {one.name for one in fields(cls)}
             if set(record) != names:
                 raise ValueError(f"keys must be {sorted(names)}")
@@ -280,7 +293,7 @@ class StoppingRule:
             required = math.nan if record["required"] is None else float(record.pop("required"))
             rule = cls(**record | {"required": required, "characteristics": described})
             rule._check()
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise EstimateError(f"{source}: not a stopping rule saved by agentic_bayes ({error})") from None
         return rule
 
@@ -288,16 +301,35 @@ class StoppingRule:
         check_choice("metric", self.metric, METRICS)
         check_choice("ci_kind", self.ci_kind, ("eti", "hdi"))
         check_attempts(self.k)
-        for name in ("batch", "trials", "looks"):
+        for name in ("batch", "trials", "looks", "simulations"):
             numerics.check_k(getattr(self, name), name)
         for name in ("at_least", "width"):
             if getattr(self, name) is not None:
-                numerics.check_probability(getattr(self, name), name)
+                numerics.check_probability(getattr(self, name), name, open_ends=True)
         if self.at_least is None and self.width is None:
             raise ValueError("at_least or width must be given")
         if self.at_least is not None:
             check_required(self.required)
+        _check_false_winners(self.false_winners)
+        numerics.check_probability(self.rho, "rho")
         numerics.check_probability(self.ci_prob, "ci_prob", open_ends=True)
+        check_seed(self.random_seed)
+        for one in self.characteristics:
+            self._check_characteristic(one)
+        if not self.characteristics or self.at_least not in (None, self.characteristics[0].truth):
+            raise ValueError("the first of the characteristics must be those of the bar")
+
+    def _check_characteristic(self, one: Characteristic) -> None:
+        shares = (one.passes, one.fails, one.undecided)
+        for name, value in zip(("truth", "passes", "fails", "undecided"), (one.truth, *shares), strict=True):
+            if name == "truth" or self.at_least is not None:
+                numerics.check_probability(value, name)
+            elif not math.isnan(value):
+                raise ValueError(f"{name} must be null without a bar")
+        if self.at_least is not None and abs(sum(shares) - 1) > 1e-9:
+            raise ValueError(f"passes, fails and undecided must sum to 1, got {sum(shares):g}")
+        if not 0 < one.tasks <= self.batch * self.looks:
+            raise ValueError(f"tasks must lie in (0, {self.batch * self.looks}], got {one.tasks:g}")
 
     def __str__(self) -> str:
         name = metric_name(self.metric, self.k)
@@ -313,7 +345,7 @@ class StoppingRule:
             f"after every {plural(self.batch, 'task')} × {plural(self.trials, 'trial')}, at most {self.looks} times, "
             f"stop if {' or if '.join(ways)}"
         )
-        lines = [f"{head}. Simulated {self.simulations:,} times for each truth, with ρ {self.rho:g}:"]
+        lines = [f"{head}. Simulated {self.sequences:,} times for each truth, with ρ {self.rho:g}:"]
         for one in self.characteristics:
             ends = f"mean {one.tasks:.0f} tasks"
             if not math.isnan(one.passes):
@@ -360,7 +392,8 @@ def monitor(
     k : int
         Attempts, ≥ 1.
     batch, trials, looks : int
-        New tasks per look, trials of each, and how many looks there may be.
+        New tasks per look, trials of each (at most 100), and how many looks there may be (at most 1,000); their
+        product is at most 100,000.
     rho : float
         Intra-class correlation to simulate with, in [0, 1] (.36 to .58 on tau-bench).
     mu : float
@@ -374,7 +407,8 @@ def monitor(
     ci_kind : {"eti", "hdi"}
         Its kind.
     simulations : int
-        Sequences per truth, ≥ 100; a tenth of them for a width.
+        Sequences per truth, ≥ 100; a tenth of them describes a rule with a width, whose intervals take longer.
+        Times `batch` at most 20,000,000.
     progress : callable, optional
         Called with looks simulated so far and in all.
     random_seed : int
@@ -395,9 +429,7 @@ def monitor(
     check_choice("ci_kind", ci_kind, ("eti", "hdi"))
     bar = None if at_least is None else numerics.check_probability(at_least, "at_least", open_ends=True)
     narrow = None if width is None else numerics.check_probability(width, "width", open_ends=True)
-    allowed = numerics.check_probability(false_winners, "false_winners", open_ends=True)
-    if allowed >= 0.5:
-        raise InvalidArgument(f"false_winners must be in (0, 0.5), got {allowed:g}")
+    allowed = _check_false_winners(false_winners)
     size = numerics.check_k(simulations, "simulations")
     if size < 100:
         raise InvalidArgument(f"simulations must be an integer ≥ 100, got {size}")
@@ -412,6 +444,7 @@ def monitor(
         seed=check_seed(random_seed),
         progress=progress,
     )
+    runs.check_size(size)
     share = numerics.check_probability(mu, "mu", open_ends=True)
     least = check_required(probability)
     required, described = math.nan, []
@@ -420,12 +453,14 @@ def monitor(
         required = _required(runs.probabilities(gates, bar, size, stream=0), least, allowed)
         truths = [bar, *(truth for truth in (bar - AWAY, bar + AWAY) if 0 < truth < 1)]
         for stream, truth in enumerate(truths, start=1):
-            met = runs.probabilities(gates, truth, size, stream=stream)
-            widths = None if narrow is None else runs.widths(truth, size // 10, stream=stream)
+            if narrow is None:
+                met, widths = runs.probabilities(gates, truth, size, stream=stream), None
+            else:
+                widths, met = runs.widths(truth, size // SHARE, stream=stream, bar=bar)
             described.append(_described(truth, met, widths, required, narrow, runs))
     elif narrow is not None:
         truth, nan = float(metric_of(share, runs.rho, metric, runs.k)), math.nan
-        last = _first(runs.widths(truth, size // 10, stream=1) <= narrow)
+        last = _first(runs.widths(truth, size // SHARE, stream=1)[0] <= narrow)
         described.append(Characteristic(truth, nan, nan, nan, _mean_tasks(last, runs)))
     return StoppingRule(
         metric=metric,
@@ -446,6 +481,13 @@ def monitor(
     )
 
 
+def _check_false_winners(share: object) -> float:
+    allowed = numerics.check_probability(share, "false_winners", open_ends=True)
+    if allowed >= 0.5:
+        raise InvalidArgument(f"false_winners must be in (0, 0.5), got {allowed:g}")
+    return allowed
+
+
 @dataclass
 class _Runs:
     """Sequences of looks at simulated data."""
@@ -460,6 +502,18 @@ class _Runs:
     seed: int
     progress: Callable[[int, int | None], None] | None
     done: int = 0
+
+    def check_size(self, simulations: int) -> None:
+        """Refuse what would fill the memory or take days."""
+        sizes = {
+            "trials": (self.trials, MOST_TRIALS),
+            "looks": (self.looks, MOST_LOOKS),
+            "batch × trials × looks": (self.batch * self.trials * self.looks, MOST_ATTEMPTS),
+            "simulations × batch": (simulations * self.batch, MOST_TASKS),
+        }
+        for name, (size, most) in sizes.items():
+            if size > most:
+                raise InvalidArgument(f"{name} must be at most {most:,}")
 
     def _tick(self) -> None:
         self.done += 1
@@ -480,11 +534,11 @@ class _Runs:
             self._tick()
         return found
 
-    def widths(self, truth: float, size: int, *, stream: int) -> Array:
-        """Widths of the interval at every look, by the exact engine, shape (sequences, looks)."""
+    def widths(self, truth: float, size: int, *, stream: int, bar: float | None = None) -> tuple[Array, Array]:
+        """Widths of the interval at every look, and P(metric ≥ bar), by the exact engine, shape (sequences, looks)."""
         rng = np.random.default_rng([self.seed, stream, 1])
         mu = float(mu_with_metric(truth, self.rho, self.metric, self.k))
-        found = np.empty((size, self.looks))
+        found, met = np.empty((size, self.looks)), np.full((size, self.looks), math.nan)
         for i in range(size):
             cells = NO_DATA
             for look in range(self.looks):
@@ -492,8 +546,15 @@ class _Runs:
                 posterior = exact_posterior(cells, self.metric, self.k, ci_prob=self.ci[0], ci_kind=self.ci[1])
                 stats = posterior.aggregate(0, "population", self.metric, self.k)
                 found[i, look] = stats.upper - stats.lower
+                if bar is not None:
+                    met[i, look] = _above(posterior, self.metric, self.k, bar)
                 self._tick()
-        return found
+        return found, met
+
+
+def _above(posterior: ExactPosterior, metric: Metric, k: int, bar: float) -> float:
+    """P(metric ≥ bar) of a new task."""
+    return float(np.clip(1 - posterior.cdf(0, metric, k, np.array([bar]))[0], 0, 1))
 
 
 def _ends(met: Array, required: float) -> tuple[Array, Array, Array]:
@@ -526,13 +587,12 @@ def _described(
     if widths is None or narrow is None:
         passes, fails, last = _ends(met, required)
         shares = float(passes.mean()), float(fails.mean())
-        return Characteristic(truth, *shares, 1 - sum(shares), _mean_tasks(last, runs))
-    met = met[: len(widths)]
+        return Characteristic(truth, *shares, max(1 - sum(shares), 0.0), _mean_tasks(last, runs))
     passes, fails, last = _ends(met, required)
     enough = _first(widths <= narrow)
     earlier = (enough < last) & (widths.min(axis=1) <= narrow)
     shares = float((passes & ~earlier).mean()), float((fails & ~earlier).mean())
-    return Characteristic(truth, *shares, 1 - sum(shares), _mean_tasks(np.minimum(last, enough), runs))
+    return Characteristic(truth, *shares, max(1 - sum(shares), 0.0), _mean_tasks(np.minimum(last, enough), runs))
 
 
 def _first(reached: Array) -> Array:

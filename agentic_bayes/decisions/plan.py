@@ -39,12 +39,14 @@ __all__ = ["Design", "Plan", "plan"]
 Goal = Literal["width", "conclusive", "detected"]
 TRIALS = (1, 2, 3, 4, 5, 8)
 FEWEST, MOST = 2, 20_000  # tasks of a design
+MOST_TRIALS, MOST_SIMULATIONS = 1000, 100_000
 FRACTIONS = (0.25, 0.5, 1.0)  # of a budget, so that a picture shows what more money buys
 SIMULATIONS: dict[Goal, int] = {"width": 100, "conclusive": 300, "detected": 200}
 FIRST = 50  # tasks with which a search begins
 STEPS: dict[Goal, int] = {"width": 6, "conclusive": 3, "detected": 3}  # a count of successes is too noisy to chase
 NEAR = 0.02  # relative change of the number of tasks at which a search ends
 SLOWEST = 0.1  # power of the number of tasks with which a width must fall for a search to go on
+DEAREST = 1e100  # amount of money; with more, the cost of a design is no number
 TOO_DEAR = 1.5  # times the cheapest design that reaches the target: not looked at
 POINTS = 64  # quantiles that stand for a posterior in a difference
 
@@ -100,7 +102,8 @@ class Plan:
     designs : tuple of Design
         All that were simulated, cheapest first.
     best : Design or None
-        The cheapest that reaches the target or, without one, the best within the budget; None if none does.
+        The cheapest that reaches the target (a width within 1 %, a probability within one standard error of the
+        simulations) or, without a target, the best within the budget; None if none of those simulated does.
     asked : str
         The goal in words.
     note : str
@@ -147,7 +150,8 @@ class Plan:
 
     def __str__(self) -> str:
         if self.best is None:
-            return f"no design reaches it: {self.asked}" + (f" ({self.note})" if self.note else "")
+            head = "no design that was simulated reaches it" if self.designs else "the budget buys no design"
+            return f"{head}: {self.asked}" + (f" ({self.note})" if self.note else "")
         one = self.best
         worth = f"mean width {format_number(one.width)}"
         if self.goal != "width":
@@ -179,7 +183,7 @@ def plan(
     probability: float = 0.95,
     difference: float | None = None,
     power: float = 0.8,
-    trials: Iterable[int] | None = None,
+    trials: int | Iterable[int] | None = None,
     cost_per_trial: float = 1,
     cost_per_task: float = 0,
     ci_prob: float = 0.95,
@@ -217,8 +221,8 @@ def plan(
         excludes 0) with probability `power`. They are simulated on tasks of their own; on shared tasks fewer do.
     power : float
         In (0, 1).
-    trials : iterable of int, optional
-        Trials per task to consider; default 1, 2, 3, 4, 5, 8 and k (up to 20).
+    trials : int or iterable of int, optional
+        Trials per task to consider, up to 1,000; default 1, 2, 3, 4, 5, 8 and k (up to 20).
     cost_per_trial, cost_per_task : float
         ≥ 0, not both 0; in any currency.
     ci_prob : float
@@ -226,7 +230,7 @@ def plan(
     ci_kind : {"eti", "hdi"}
         Its kind; an estimate's own where there is one.
     simulations : int, optional
-        Data sets per design, ≥ 10. Default: 100 for a width, 300 for a gate, 200 for a difference.
+        Data sets per design, 10 to 100,000. Default: 100 for a width, 300 for a gate, 200 for a difference.
     progress : callable, optional
         Called with data sets simulated so far and in all (None: not known).
     random_seed : int
@@ -251,8 +255,8 @@ def plan(
     most = math.inf if budget is None else _amount(budget, "budget")
     options = _trials(trials, k)
     size = SIMULATIONS[goal] if simulations is None else numerics.check_k(simulations, "simulations")
-    if size < 10:
-        raise InvalidArgument(f"simulations must be an integer ≥ 10, got {size}")
+    if not 10 <= size <= MOST_SIMULATIONS:
+        raise InvalidArgument(f"simulations must be an integer ≥ 10, at most {MOST_SIMULATIONS:,}, got {size}")
     seed = check_seed(random_seed)
     if est is not None:
         check_type("est", est, Estimate, "estimate() makes one")
@@ -321,17 +325,22 @@ def _goal(
 def _amount(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise InvalidArgument(f"{name} must be a number ≥ 0, got {value!r}")
-    if not 0 <= float(value) < math.inf:
+    if not 0 <= value < math.inf:
         raise InvalidArgument(f"{name} must be a number ≥ 0, got {value!r}")
+    if value > DEAREST:
+        raise InvalidArgument(f"{name} must be at most {DEAREST:g}")
     return float(value)
 
 
-def _trials(trials: Iterable[int] | None, k: int) -> tuple[int, ...]:
+def _trials(trials: int | Iterable[int] | None, k: int) -> tuple[int, ...]:
     if trials is None:
         return tuple(sorted({*TRIALS, *([k] if k <= 20 else [])}))
-    options = tuple(sorted({numerics.check_k(n, "trials") for n in trials}))
+    several: Iterable[object] = trials if isinstance(trials, Iterable) and not isinstance(trials, bytes) else [trials]
+    options = tuple(sorted({numerics.check_k(n, "trials") for n in several}))
     if not options:
         raise InvalidArgument("trials must name one number of trials per task or more, got none")
+    if options[-1] > MOST_TRIALS:
+        raise InvalidArgument(f"trials must be at most {MOST_TRIALS:,}")
     return options
 
 
@@ -356,6 +365,8 @@ def _truth(
     if mu is not None or rho is not None:
         raise InvalidArgument("give an estimate or a guess of mu and rho, not both")
     index = est.agent_index(agent)
+    if est.settings.judge is not None:
+        raise InvalidArgument("plan does not simulate judge errors: give it est.uncorrected, or a guess of mu and rho")
     scored = est.counts.scored[index]
     known = Cells(est.counts.successes[index, scored], est.counts.trials[index, scored])
     drawn_mu, drawn_rho = (part[:, 0] for part in exact_posterior(known, metric, k, random_seed=seed).hyper_draws())
@@ -448,7 +459,7 @@ class _Study:
         """Simulate the designs with this many trials that matter."""
         most = MOST
         if budget < math.inf:
-            most = min(MOST, int(budget / self.cost(1, trials) + 1e-9))
+            most = int(min(budget / self.cost(1, trials) + 1e-9, MOST))
             if most < FEWEST:
                 return
         if target is None:
@@ -477,7 +488,7 @@ class _Study:
         from scipy.special import ndtri
 
         if goal == "width":
-            factor = (design.width / target) ** 2
+            factor = min(design.width / target, 4) ** 2
         else:
             z = float(ndtri(self.required if goal == "conclusive" else (1 + self.ci[0]) / 2))
             rare = 0.5 / self.mu.size
@@ -519,7 +530,8 @@ def _asked(
     if target is None:
         return f"the narrowest {ci_prob * 100:.4g} % interval of {name}{within}"
     if goal == "width":
-        return f"the cheapest with a {ci_prob * 100:.4g} % interval of {name} no wider than {target:g}{within}"
+        interval = f"{ci_prob * 100:.4g} % interval of {name}"
+        return f"the cheapest whose {interval} is on average no wider than {target:g}{within}"
     if goal == "conclusive":
         asked = f"a gate at {name} ≥ {at_least:g} (probability {required:g}) passes or fails"
     else:

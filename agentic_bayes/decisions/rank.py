@@ -38,8 +38,8 @@ def rank(
     pandas.DataFrame
         Best first. Columns agent, prob_best, expected_rank, lower_rank, upper_rank (equal-tailed interval of the rank,
         1 is best), then mean, lower, upper of the metric itself, and metric, k, estimand, ci_prob, ci_kind, method,
-        unit, indicator, n_tasks, flags. Agents whose draws are equal share their ranks, and agents with the same
-        counts on every task have the same row: nothing that was seen tells them apart.
+        unit, indicator, n_tasks, flags, note. Agents whose draws are equal share their ranks, and agents with the
+        same counts on every task have the same ranks and probabilities: nothing that was seen tells them apart.
 
     Raises
     ------
@@ -53,6 +53,7 @@ def rank(
     best = best / best.sum(axis=1, keepdims=True)
     settings = est.settings
     tail = (1 - settings.ci_prob) / 2
+    note = "; ".join(filter(None, (est.differences, est.judge_note)))
     rows: list[dict[str, Any]] = []
     for index, agent in enumerate(est.agents):
         group = np.flatnonzero(alike == alike[index])
@@ -78,6 +79,7 @@ def rank(
                 "indicator": str(est.outcomes.attrs["indicator"]),
                 "n_tasks": int(est.counts.scored[index].sum()),
                 "flags": ", ".join(est.flags(agent, estimand=estimand, metric=metric, k=k)),
+                "note": note,
             }
         )
     return pd.DataFrame(rows).sort_values("expected_rank", kind="stable", ignore_index=True)

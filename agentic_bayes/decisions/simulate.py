@@ -18,6 +18,8 @@ from agentic_bayes.formatting import Metric
 __all__ = ["NO_DATA", "Cells", "ManyGates", "exact_posterior", "metric_of", "mu_with_metric", "simulate_successes"]
 
 HALVINGS = 60
+LEAST_RHO = 1e-100  # below it tasks count as all alike
+MOST_RHO = 1 - 2**-53  # stands for 1, at which the terms of the metric would be 0/0
 WIDEST_SPACING, GRID_END, RHO_NODES = 0.1, 12.0, 32  # of logit μ; of ρ
 CHUNK = 256  # data sets at a time, to bound memory
 
@@ -41,7 +43,7 @@ NO_DATA = Cells(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 def simulate_successes(rng: np.random.Generator, mu: float, rho: float, tasks: int, trials: int) -> Array:
     """Successes of new tasks with p ~ Beta(μκ, (1-μ)κ), κ = 1/ρ - 1; ρ = 0: all alike, ρ = 1: all or nothing."""
-    if rho <= 0:
+    if rho <= LEAST_RHO:
         p: Array | float = mu
     elif rho >= 1:
         p = (rng.random(tasks) < mu).astype(float)
@@ -63,7 +65,7 @@ def exact_posterior(
 
 def metric_of(mu: Array | float, rho: Array | float, metric: Metric, k: int) -> Array:
     """pass@k or pass^k of a new task for p ~ Beta with mean μ and correlation ρ."""
-    share, correlation = np.asarray(mu, dtype=float), np.asarray(rho, dtype=float)
+    share, correlation = np.asarray(mu, dtype=float), np.minimum(np.asarray(rho, dtype=float), MOST_RHO)
     tail = mean_power(share if metric == "pass_pow_k" else 1 - share, correlation, 1 - correlation, 0, 0, k)
     return tail if metric == "pass_pow_k" else 1 - tail
 
@@ -93,14 +95,12 @@ class ManyGates:
         Of every new task.
     most : int
         Tasks of the largest data set, to which the spacing of the grid is adapted.
-    known : Cells
-        Tasks that are part of every data set.
     """
 
-    def __init__(self, metric: Metric, k: int, bar: float, trials: int, *, most: int, known: Cells = NO_DATA) -> None:
+    def __init__(self, metric: Metric, k: int, bar: float, trials: int, *, most: int) -> None:
         from scipy.special import sici
 
-        spacing = min(WIDEST_SPACING, 2 / math.sqrt((most + known.trials.size) * trials))
+        spacing = min(WIDEST_SPACING, 2 / math.sqrt(most * trials))
         theta = np.linspace(-GRID_END, GRID_END, 2 * int(GRID_END / spacing) + 1)
         rho = Concentration(trials, Prior()).over(0.0, math.log1p(trials), RHO_NODES)
         log_shares = -softplus(-theta), -softplus(theta)
@@ -111,9 +111,6 @@ class ManyGates:
         one = np.array([1])
         self.log_pmf = np.stack([table(np.array([c]), np.array([trials]), one).ravel() for c in range(trials + 1)])
         self.log_prior = (log_logistic(theta)[:, None] + rho.log_weight).ravel()
-        if known.trials.size:
-            pairs, size = np.unique(np.stack([known.successes, known.trials]), axis=1, return_counts=True)
-            self.log_prior = self.log_prior + table(pairs[0], pairs[1], size).ravel()
         with np.errstate(divide="ignore"):
             share = mu_with_metric(bar, rho.rho, metric, k)
             edge = np.log(share) - np.log1p(-share)

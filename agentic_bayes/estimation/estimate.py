@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,6 +25,8 @@ from agentic_bayes.estimation.fitting import choose_method, sample
 from agentic_bayes.estimation.frequentist import Estimator, FrequentistEstimate
 from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.inflated import InflatedPosterior
+from agentic_bayes.estimation.judge_error import JudgedPosterior, describe
+from agentic_bayes.estimation.judge_labels import read_labels
 from agentic_bayes.estimation.posterior import (
     STATISTICS,
     Array,
@@ -40,7 +42,7 @@ from agentic_bayes.estimation.quadrature import GridFit, fit_agents
 from agentic_bayes.estimation.settings import Engine, Method, Settings, check_attempts, check_ks
 from agentic_bayes.estimation.storage import read_groups, write_groups
 from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, html_table, metric_name, plural
-from agentic_bayes.outcomes import allowed_differences, check_outcomes
+from agentic_bayes.outcomes import allowed_differences, check_outcomes, differing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +66,7 @@ def estimate(
     pool_agents: bool | None = None,
     pool_tasks: bool = False,
     inflate: bool = False,
+    judge_labels: pd.DataFrame | Mapping[str, float] | None = None,
     random_seed: int = 0,
 ) -> Estimate:
     """Estimate pass@k and pass^k with intervals.
@@ -101,6 +104,12 @@ def estimate(
     inflate : bool
         For the hierarchical method: tasks that always or never pass have probabilities of their own (point masses at
         p = 0 and p = 1 beside the Beta distribution, weights ~ Dirichlet(1, 1, 4)).
+    judge_labels : pandas.DataFrame or mapping, optional
+        What humans said of attempts that the judge judged: columns ``judge`` and ``human`` (0/1) and, if known,
+        ``agent``, ``task`` and ``trial``. Sensitivity and specificity are then estimated, and their uncertainty is part
+        of every number; labelled attempts enter as true outcomes. Fixed rates are given as
+        ``{"sensitivity": 0.95, "specificity": 0.6}``. For the hierarchical method; agents then do not share strength.
+        `Estimate.uncorrected` is the same without.
     random_seed : int
         ≥ 0. Same outcomes and seed, same numbers.
 
@@ -128,6 +137,10 @@ def estimate(
     checked, note = check_outcomes(outcomes), ""
     if method == "auto":
         method, note = choose_method(Counts.of(checked))
+    judge = None if judge_labels is None else read_labels(judge_labels, Counts.of(checked))
+    if judge is not None and "judge" in differing(checked):
+        raise InvalidArgument(f"judge_labels need counts of one judge, these have {checked.attrs['judge']}")
+    shares = method == "hierarchical" and (judge is None or judge.perfect)
     settings = Settings(
         method=method,
         k=check_ks(k),
@@ -136,10 +149,11 @@ def estimate(
         engine=engine,
         estimator=estimator,
         prior=Prior() if prior is None else prior,
-        pool_agents=method == "hierarchical" if pool_agents is None else pool_agents,
+        pool_agents=shares if pool_agents is None else pool_agents,
         pool_tasks=pool_tasks,
         inflate=inflate,
         random_seed=random_seed,
+        judge=judge,
     )
     if settings.method != "crossed" and settings.engine != "pymc":
         return Estimate(checked, settings, note=note)
@@ -218,6 +232,10 @@ class Estimate:
             case "hierarchical" if self.draws is not None:
                 mu, rho = (self.draws[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho"))
                 return HierarchicalPosterior(self.counts, s.ci_prob, s.ci_kind, s.random_seed, mu, rho)
+            case "hierarchical" if s.judge is not None and not s.judge.perfect:
+                wanted = tuple((metric, k) for metric in METRICS for k in s.k)
+                how = s.ci_prob, s.ci_kind, s.random_seed
+                return JudgedPosterior.of(self.counts, s.judge, s.prior or Prior(), *how, wanted)
             case "hierarchical":
                 grids = self.grids
                 if grids is None:
@@ -246,6 +264,60 @@ class Estimate:
         """How combined outcomes differ although they were allowed to be combined, in words, or empty."""
         return allowed_differences(self.outcomes)
 
+    @property
+    def uncorrected(self) -> Estimate:
+        """The same estimate with the judge's verdicts taken as they are; itself where no labels were given."""
+        if self.settings.judge is None:
+            return self
+        return Estimate(self.outcomes, replace(self.settings, judge=None), note=self.note, versions=self.versions)
+
+    def judge_error(self) -> pd.DataFrame:
+        """What is known of the judge's error rates.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows sensitivity (probability that a right attempt is judged right) and specificity (that a wrong one is
+            judged wrong); columns rate, mean, sd, median, lower, upper, ci_kind (equal-tailed), ci_prob, n_labels,
+            judge_calibration ("estimated" or "fixed").
+
+        Raises
+        ------
+        EstimateError
+            If the estimate was made without `judge_labels`.
+        """
+        import pandas as pd
+
+        judge = self.settings.judge
+        if judge is None:
+            raise EstimateError(
+                "this estimate was made without judge_labels: it takes the judge's verdicts as they are"
+            )
+        if isinstance(self.posterior, JudgedPosterior):
+            stats = self.posterior.rate_stats()
+        else:
+            stats = (Stats(1.0, 0.0, 1.0, 1.0, 1.0),) * 2
+        rows = [
+            {
+                "rate": rate,
+                **{name: float(getattr(one, name)) for name in STATISTICS},
+                "ci_kind": "eti",
+                "ci_prob": self.settings.ci_prob,
+                "n_labels": judge.n_labels,
+                "judge_calibration": judge.calibration,
+            }
+            for rate, one in zip(("sensitivity", "specificity"), stats, strict=True)
+        ]
+        return pd.DataFrame(rows)
+
+    @property
+    def judge_note(self) -> str:
+        """How the judge's errors were taken into account, in words, or empty."""
+        judge = self.settings.judge
+        if judge is None:
+            return ""
+        return describe(self.posterior if isinstance(self.posterior, JudgedPosterior) else None, judge)
+
     def agent_index(self, agent: str | None) -> int:
         """Position of an agent; None is allowed where there is only one.
 
@@ -261,7 +333,7 @@ class Estimate:
                 return 0
             names = ", ".join(map(repr, self.agents))
             raise InvalidArgument(f"say which agent, such as agent={self.agents[0]!r}: there are {names}")
-        if agent not in self.agents:
+        if not isinstance(agent, str) or agent not in self.agents:
             raise UnknownName("agent", agent, self.agents)
         return self.agents.index(agent)
 
@@ -380,6 +452,7 @@ class Estimate:
             ``prior_driven``: no task was tried twice, so the spread between tasks is the prior's.
             ``extrapolated``: k exceeds every number of trials.
             ``misfit``: counts replicated from the model do not look like the agent's; see `predictive_check`.
+            ``chance_level_judge``: the labels allow that the judge is no better than chance.
             ``disagrees``: the model's mean over the observed tasks is more than two standard errors from the
             unbiased estimate of the same quantity (estimand ``tasks``).
         """
@@ -389,6 +462,8 @@ class Estimate:
         found = []
         if self.diagnostics is not None and not self.diagnostics.passed:
             found.append("not_converged")
+        if isinstance(self.posterior, JudgedPosterior) and self.posterior.at_chance:
+            found.append("chance_level_judge")
         if most == 0:
             return (*found, "no_data")
         hierarchical = self.settings.method in ("hierarchical", "crossed")
@@ -451,8 +526,8 @@ class Estimate:
         pandas.DataFrame
             Columns agent, task (empty but for estimand ``task``), estimand, metric, k, mean, sd, median, lower,
             upper, ci_kind, ci_prob, method, estimator, unit, indicator, n_tasks (tasks that inform the number),
-            flags, note. NaN is undefined, and the note says why. For the frequentist method sd is the standard
-            error.
+            flags, note; with `judge_labels` also judge_calibration and n_labels. NaN is undefined, and the note says
+            why. For the frequentist method sd is the standard error.
         """
         return _table(self, list(self._rows(self.posterior, self.settings, tasks=tasks)))
 
@@ -471,14 +546,16 @@ class Estimate:
         rows: list[dict[str, Any]] = []
         for estimator in get_args(Estimator):
             plain: dict[str, Any] = {"method": "frequentist", "ci_kind": "eti", "engine": "auto", "prior": None}
-            plain |= {"pool_agents": False, "pool_tasks": False, "inflate": False}
+            plain |= {"pool_agents": False, "pool_tasks": False, "inflate": False, "judge": None}
             settings = replace(self.settings, estimator=estimator, **plain)
             other = Estimate(self.outcomes, settings, versions=self.versions)
             rows += other._rows(other.posterior, settings, tasks=tasks)
+        if self.settings.judge is not None:  # the baseline takes the judge's verdicts as they are
+            rows = [{**row, "judge_calibration": "none", "n_labels": 0} for row in rows]
         return _table(self, rows)
 
     def _rows(self, posterior: Posterior, settings: Settings, *, tasks: bool) -> Iterator[dict[str, Any]]:
-        common = {
+        common: dict[str, Any] = {
             "ci_kind": settings.ci_kind,
             "ci_prob": settings.ci_prob,
             "method": settings.method,
@@ -486,6 +563,9 @@ class Estimate:
             "unit": str(self.outcomes.attrs.get("unit", "")),
             "indicator": str(self.outcomes.attrs.get("indicator", "")),
         }
+        if self.settings.judge is not None:
+            judge = self.settings.judge
+            common |= {"judge_calibration": judge.calibration, "n_labels": judge.n_labels}
         for index, agent in enumerate(self.agents):
             for estimand in posterior.estimands:
                 if estimand == "task" and not tasks:
@@ -650,7 +730,7 @@ class Estimate:
         return (
             f"Estimate: {s.method}, {plural(len(n.agents), 'agent')}, {plural(len(n.tasks), 'task')}, "
             f"{int(n.trials.sum()):,} scored trials, {int(n.unscored.sum()):,} unscored, "
-            f"k = {', '.join(map(str, s.k))}{state}"
+            f"k = {', '.join(map(str, s.k))}{state}{f'; {self.judge_note}' if s.judge else ''}"
         )
 
     def _repr_html_(self) -> str:
@@ -680,4 +760,5 @@ COLUMNS = (
 def _table(estimate: Estimate, rows: list[dict[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    judged = ("judge_calibration", "n_labels") if estimate.settings.judge is not None else ()
+    return pd.DataFrame(rows, columns=[*COLUMNS, *judged])

@@ -32,6 +32,7 @@ from agentic_bayes.formatting import Metric
 __all__ = [
     "ExactPosterior",
     "draw_theta",
+    "of_tail",
 ]
 
 REFINE = 2  # nodes of θ per half node of the grid, for distribution functions
@@ -89,7 +90,7 @@ class ExactPosterior:
             mean, second = (float(np.sum(grid.weights * power)) for power in (table, table**2))
             lower, median, upper = self._population_interval(agent, metric, k)
             sd = float(np.sqrt(max(second - mean**2, 0)))
-            return Stats(float(_of_tail(mean, metric)), sd, median, lower, upper, n_tasks)
+            return Stats(float(of_tail(mean, metric)), sd, median, lower, upper, n_tasks)
         if n_tasks == 0:
             return nothing_scored()
         mean, sd = self._tasks_moments(agent, metric, k)
@@ -110,7 +111,7 @@ class ExactPosterior:
         centre /= total
         mean = float(np.sum(grid.weights * centre))
         variance = float(np.sum(grid.weights * ((centre - mean) ** 2 + within / total**2)))
-        return float(_of_tail(mean, metric)), float(np.sqrt(variance))
+        return float(of_tail(mean, metric)), float(np.sqrt(variance))
 
     def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
         """Statistics of every task, arrays of shape (tasks,); computed once per distinct (c, n)."""
@@ -122,7 +123,7 @@ class ExactPosterior:
                 for ci, ni in zip(c.tolist(), n.tolist(), strict=True)
             ]
         )
-        mean = _of_tail(moments[:, 0], metric)
+        mean = of_tail(moments[:, 0], metric)
         sd = np.sqrt(np.clip(moments[:, 1] - moments[:, 0] ** 2, 0, None))
         columns = []
         for values in apply_metric(self._pair_draws(agent), metric, k).T:
@@ -262,7 +263,7 @@ class ExactPosterior:
         return rng.beta(*self._given_data(agent, self.counts.successes[agent, which], self.counts.trials[agent, which]))
 
 
-def _of_tail(tail: Array | float, metric: Metric) -> Array:
+def of_tail(tail: Array | float, metric: Metric) -> Array:
     """The mean of a metric from that of p^k (pass^k) or (1-p)^k (pass@k); weights sum to 1 up to rounding only."""
     return np.clip(tail if metric == "pass_pow_k" else 1 - tail, 0, 1)
 

@@ -9,6 +9,7 @@ import numpy as np
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.crossed import CrossedPosterior
 from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.judge_error import JudgedPosterior
 from agentic_bayes.estimation.log_density import density_groups
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Counts, Posterior
 from agentic_bayes.estimation.prior import Prior
@@ -51,6 +52,9 @@ def hyper_draws(posterior: Posterior, counts: Counts, draws: xr.Dataset | None) 
     drawn = zip(("mu", "rho"), posterior.hyper_draws(), strict=True)
     coords = {"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": np.asarray(counts.agents, dtype=object)}
     found = xr.Dataset({name: (DIMS, values.reshape(shape)) for name, values in drawn}, coords=coords)
+    if isinstance(posterior, JudgedPosterior):
+        rates = zip(("sensitivity", "specificity"), posterior.rate_draws(), strict=True)
+        return found.assign({name: (DIMS[:2], values.reshape(SHAPE)) for name, values in rates})
     pool = zip(("m", "tau"), posterior.pool_draws or (), strict=False)
     return found.assign({name: (DIMS[:2], values.reshape(SHAPE)) for name, values in pool})
 

@@ -249,7 +249,8 @@ def _generalised_pareto(x: Array) -> tuple[float, float]:
     b = b / (3 * x[int(n / 4 + 0.5) - 1]) + 1 / x[-1]
     shape = np.log1p(-b[:, None] * x).mean(axis=1)
     profile = n * (np.log(-b / shape) - shape - 1)
-    weight = 1 / np.exp(profile - profile[:, None]).sum(axis=1)
+    with np.errstate(over="ignore"):  # a shape that fits that badly has no weight
+        weight = 1 / np.exp(profile - profile[:, None]).sum(axis=1)
     mean = float(np.sum(b * weight) / weight.sum())
     k = float(np.log1p(-mean * x).mean())
     scale = -k / mean

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from agentic_bayes.errors import InvalidArgument, NotConverged, UnknownName
+from agentic_bayes.errors import EstimateError, InvalidArgument, NotConverged, UnknownName
 from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation.crossed import SIGMA_SCALE
 from agentic_bayes.estimation.diagnostics import Diagnostics, diagnose
@@ -297,6 +297,11 @@ def fit(
     -------
     Fit
 
+    Raises
+    ------
+    EstimateError
+        If the sampler finds no place to begin, as with 10^12 trials or more of a task.
+
     Warns
     -----
     NotConverged
@@ -310,16 +315,20 @@ def fit(
         trials=outcomes["trials"].values, observed_successes=outcomes["successes"].values
     )
     for target_accept in target_accepts:
-        trace = nutpie.sample(
-            compiled,
-            draws=draws,
-            tune=tune,
-            chains=CHAINS,
-            cores=CHAINS,
-            seed=random_seed,
-            target_accept=target_accept,
-            progress_bar=False,
-        )
+        try:
+            trace = nutpie.sample(
+                compiled,
+                draws=draws,
+                tune=tune,
+                chains=CHAINS,
+                cores=CHAINS,
+                seed=random_seed,
+                target_accept=target_accept,
+                progress_bar=False,
+            )
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0]
+            raise EstimateError(f"NUTS cannot sample these outcomes: {reason}") from error
         posterior, stats = _arviz.group(trace, "posterior"), _arviz.group(trace, "sample_stats")
         kept = [name for name in ("mu", "rho", "m", "tau", "theta", "sigma") if name in posterior]
         posterior = posterior[kept].assign_coords(agent=outcomes["agent"].values)

@@ -13,6 +13,7 @@ from agentic_bayes.estimation.crossed import DELTA, LOG_WEIGHT, CrossedPosterior
 from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.inflated import InflatedPosterior
+from agentic_bayes.estimation.judge_error import JudgedPosterior
 from agentic_bayes.estimation.posterior import Array
 
 __all__ = ["Population", "log_binomial", "population_of"]
@@ -133,6 +134,8 @@ def population_of(posterior: Any, agent: int, draws: int) -> Population | None:
     -------
     Population or None
     """
+    if isinstance(posterior, JudgedPosterior):
+        return None  # what it says of true successes says little of the counts that a judge made of them
     match posterior:
         case InflatedPosterior():
             mu, rho = (part[:, agent, None] for part in posterior.hyper_draws())

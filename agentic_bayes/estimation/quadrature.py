@@ -34,7 +34,7 @@ from agentic_bayes.estimation.axes import (
 from agentic_bayes.estimation.posterior import Array, Counts
 from agentic_bayes.estimation.prior import LogDensity, Prior
 
-__all__ = ["GridFit", "PoolGrid", "fit_agents"]
+__all__ = ["GridFit", "PoolGrid", "fit_agents", "log_prior_theta"]
 
 STEP_M, STEP_TAU = 0.22, 0.2
 HERMITE_NODES = 9
@@ -212,7 +212,7 @@ class GridFit:
     likelihoods: list[AgentLikelihood]
 
 
-def _log_prior_theta(prior: Prior) -> LogDensity:
+def log_prior_theta(prior: Prior) -> LogDensity:
     """Log density of θ = logit μ for agents that do not share strength."""
     density = prior.log_density("mu")
     if density is None:
@@ -255,7 +255,7 @@ def fit_agents(
     kind = InflatedLikelihood if inflate else AgentLikelihood
     likelihoods = [kind(counts, agent, prior) for agent in range(len(counts.agents))]
     if not pool_agents or len(likelihoods) == 1:
-        own = _log_prior_theta(prior)
+        own = log_prior_theta(prior)
         return GridFit([agent_grid(part, own, fine) for part in likelihoods], None, likelihoods)
     grids = [agent_grid(part, _wide, fine) for part in likelihoods]
     pool = _pool(grids, prior, fine)

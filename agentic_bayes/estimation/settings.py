@@ -11,6 +11,7 @@ import numpy as np
 from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument, check_choice
 from agentic_bayes.estimation.frequentist import Estimator
+from agentic_bayes.estimation.judge_labels import JudgeLabels
 from agentic_bayes.estimation.posterior import CIKind
 from agentic_bayes.estimation.prior import Prior
 
@@ -48,6 +49,7 @@ class Settings:
     pool_tasks: bool
     inflate: bool
     random_seed: int
+    judge: JudgeLabels | None = None
 
     def __post_init__(self) -> None:
         closed: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -75,10 +77,21 @@ class Settings:
             raise InvalidArgument("engine 'importance' has no pooled agents: use engine='pymc' or pool_agents=False")
         if self.inflate and (self.method != "hierarchical" or self.engine == "pymc"):
             raise InvalidArgument("inflate=True needs method='hierarchical' and engine='auto' or 'quadrature'")
+        if self.judge is not None:
+            self._check_judge()
         self._check_nothing_is_ignored()
         if self.engine == "importance" and not self.prior_is_default:
             raise InvalidArgument("engine 'importance' has the default priors only: use engine='pymc' for others")
         self._check_prior_fits()
+
+    def _check_judge(self) -> None:
+        """Judge errors are corrected by the exact engine, agent by agent."""
+        if self.method != "hierarchical":
+            raise InvalidArgument(f"judge_labels need method='hierarchical', got method={self.method!r}")
+        if self.engine == "pymc" or self.inflate:
+            raise InvalidArgument("judge_labels need engine='auto' or 'quadrature', and inflate=False")
+        if self.pool_agents and not (self.judge is not None and self.judge.perfect):
+            raise InvalidArgument("with judge_labels agents do not share strength: leave pool_agents out, or say False")
 
     def _check_nothing_is_ignored(self) -> None:
         """Refuse settings of other methods. The baseline of an estimate keeps its pooling, which it does not use."""
@@ -125,12 +138,18 @@ class Settings:
     def record(self) -> dict[str, Any]:
         """Plain JSON values, for a file."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return values | {"k": list(self.k), "prior": None if self.prior is None else self.prior.as_dict()}
+        judge = None if self.judge is None else self.judge.record()
+        return values | {
+            "k": list(self.k),
+            "prior": None if self.prior is None else self.prior.as_dict(),
+            "judge": judge,
+        }
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
         """What `record` wrote; a prior given as a function is not kept there and becomes None."""
-        return cls(**{**record, "k": tuple(record["k"]), "prior": Prior.from_dict(record["prior"])})
+        plain = {"k": tuple(record["k"]), "prior": Prior.from_dict(record["prior"])}
+        return cls(**{**record, **plain, "judge": JudgeLabels.from_record(record.get("judge"))})
 
 
 def check_attempts(k: object) -> int:

@@ -268,6 +268,7 @@ def rank_table(ranks: Any) -> Table:
         f"unit {first['unit']}, indicator {first['indicator']}"
     ]
     notes += [f"* {flag}: {meaning}" for flag, meaning in FLAGS.items() if ranks["flags"].str.contains(flag).any()]
+    notes += [first["note"]] if first["note"] else []
     header = ("agent", "P(best)", "mean rank", "rank", name, "tasks")
     return Table(
         f"Ranked by {name}, {ESTIMANDS[first['estimand']]} ({first['estimand']})", header, tuple(rows), tuple(notes)

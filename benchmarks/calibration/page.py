@@ -56,6 +56,9 @@ def page(results: Results) -> str:
         _gate_table(results.decisions.gates),
         _RULES,
         _rule_table(results.decisions.rules),
+        "## Judges that err",
+        _JUDGED,
+        _judged_table(results.judged),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -107,6 +110,27 @@ A gate that requires .95, with the truth exactly at its bar. It should pass in 5
 _RULES = """\
 A stopping rule made by `monitor` for ten looks at 20 tasks × 3 trials each, with the truth exactly at its bar, followed
 look by look with the exact engine. *said* is what the rule says of itself."""
+
+
+_JUDGED = """\
+50 tasks × 5 trials, μ = .7, ρ = .45, judged with sensitivity .95 and specificity .60, of which 60 attempts carry a human's
+label. *corrected* is `estimate(judge_labels=…)`, *uncorrected* takes the judge's verdicts as they are."""
+
+
+def _judged_table(found: pd.DataFrame) -> str:
+    rows = [
+        (
+            row["design"],
+            row["estimand"],
+            metric_name("pass_pow_k", row["k"]),
+            *(
+                f"{_marked(row[name])} ({format_number(row[f'{name}_width'], 2)})"
+                for name in ("corrected", "uncorrected")
+            ),
+        )
+        for row in found.to_dict("records")
+    ]
+    return _markdown(("design", "estimand", "metric", "corrected", "uncorrected"), rows)
 
 
 def _paired_table(paired: pd.DataFrame) -> str:

@@ -41,6 +41,8 @@ class Results:
         log_score and error by method, by data.
     decisions : Decisions
         Comparisons, gates and stopping rules.
+    judged : pandas.DataFrame
+        Coverage through a judge that errs; see `judge.judge_coverage`.
     """
 
     header: str
@@ -51,6 +53,7 @@ class Results:
     converged: list[bool]
     held_out: dict[str, pd.DataFrame]
     decisions: Decisions
+    judged: pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,24 @@ def verdicts(results: Results) -> list[Verdict]:
             bool(errors.mean() < 0.0135),
         ),
         *_decided(results.decisions),
+        *_judged(results.judged),
+    ]
+
+
+def _judged(found: pd.DataFrame) -> list[Verdict]:
+    """What the model of judge errors is held to."""
+    clustered = found["design"].str.contains("clustered")
+    parts = (
+        ("errors alike on all tasks", found[~clustered], 0.92),
+        ("errors clustered by task", found[clustered], 0.90),
+    )
+    return [
+        Verdict(
+            f"judge errors corrected with 60 labels, {name}: coverage ≥ {least:.2f}",
+            f"lowest {format_number(part['corrected'].min())} of {len(part)} entries",
+            bool(part["corrected"].min() >= least),
+        )
+        for name, part, least in parts
     ]
 
 

@@ -169,6 +169,29 @@ class TestVerdict:
         assert str(made(flags=("extrapolated",), note="few tasks")).endswith("[extrapolated] (few tasks)")
 
 
+class TestWhatAReaderMustKnow:
+    """Notes of the comparison."""
+
+    def test_other_tasks_are_said_where_the_mean_is_over_them(self):
+        """The estimand of the observed tasks compares each agent's own: where they differ, it is said."""
+        est = estimate(counts({"v1": [*STRONGER[:10], *[NEVER] * 6], "v2": [*WEAKER[:10], *[(0, 4)] * 6]}))
+        both = est.counts.scored
+        said = f"the observed tasks are not the same: {both[1].sum()} and {both[0].sum()}, {both.all(axis=0).sum()} of"
+        for pairing in ("auto", "none"):
+            assert said in compare(est, "v2", baseline="v1", estimand="tasks", pairing=pairing).note
+            assert "not the same" not in compare(est, "v2", baseline="v1", pairing=pairing).note
+
+    def test_what_the_paired_fit_says_of_itself_is_said(self, monkeypatch):
+        """Where importance sampling gave way to NUTS, the comparison says it, as an estimate does."""
+        crossed = estimate(counts({"1": WEAKER, "2": STRONGER}), method="crossed")
+        monkeypatch.setattr(
+            "agentic_bayes.decisions.compare.estimate",
+            lambda *_, **__: dataclasses.replace(crossed, note="sampled by NUTS instead"),
+        )
+        found = compare(fit_two(ENGINES[0]), "v2", baseline="v1")
+        assert "sampled by NUTS instead" in str(found)
+
+
 class TestWhatIsCompared:
     """Metric, k, estimand and the estimate's own settings."""
 
@@ -339,6 +362,24 @@ class TestAgainstAValue:
         assert abs(found.mean - (beta.mean() - 0.7)) <= 4 * sd / math.sqrt(4000)
         assert abs(found.expected_loss - loss) <= 4 * sd / math.sqrt(4000)
         assert (found.baseline, found.pairing, found.n_shared_tasks, found.tasks) == (0.7, "none", 0, ())
+
+    def test_the_interval_is_that_of_the_summary(self, two):
+        """Moved by the value, to the last digit: two functions never say two things of one number."""
+        for est in (two, estimate(counts({"v1": WEAKER, "v2": STRONGER}), ci_kind="hdi")):
+            for estimand in ("population", "tasks"):
+                found = compare(est, "v2", baseline=0.4, k=3, estimand=estimand)
+                said = rows(est.summary(tasks=False), agent="v2", estimand=estimand, metric="pass_pow_k", k=3).iloc[0]
+                assert (found.mean, found.lower, found.upper) == pytest.approx(
+                    tuple(said[["mean", "lower", "upper"]] - 0.4), abs=1e-12
+                )
+
+    def test_a_metric_that_may_equal_the_value_is_not_above_it(self):
+        """Agents that always passed may have a mean of exactly 1 on these tasks: half of that is "above 1"."""
+        est = estimate(counts({"v1": [(4, 4)] * 20}), inflate=True)
+        equal = np.mean(est.metric_draws("v1", metric="pass_pow_k", k=1, estimand="tasks") == 1)
+        found = compare(est, "v1", baseline=1.0, estimand="tasks")
+        assert 0.05 < equal < 0.5
+        assert found.prob_better == pytest.approx(equal / 2)
 
     def test_the_sentence_names_the_value(self):
         """The words are about a value, not about another agent, and the verdict is one of the four."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from agentic_bayes.decisions.gate import gate, ruling
+from agentic_bayes.decisions.gate import gate, ruling, shown_beside
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
@@ -63,6 +63,22 @@ class TestTheVerdict:
     def test_rule(self, probability, verdict):
         """Pass from the required probability on, fail from that of the opposite on."""
         assert ruling(probability, 0.95) == verdict
+
+    @pytest.mark.parametrize(
+        ("probability", "required", "text"),
+        [
+            (0.9499, 0.95, "0.9499"),
+            (0.95, 0.95, "0.950"),
+            (0.05, 0.95, "0.050"),
+            (0.0500001, 0.95, "0.0500001"),
+            (0.99132, 0.9914, "0.9913"),
+            (0.1234, 0.95, "0.123"),
+            (1e-5, 0.95, "<0.001"),
+        ],
+    )
+    def test_a_probability_is_never_printed_as_the_required_one(self, probability, required, text):
+        """What misses the requirement by a hair has as many digits as it takes to see that."""
+        assert shown_beside(probability, required) == text
 
     @pytest.mark.parametrize(
         ("passed", "failed", "verdict"), [(90, 10, "pass"), (60, 40, "fail"), (78, 22, "inconclusive")]
@@ -145,7 +161,16 @@ class TestWhatMayNotPass:
         est = estimate(counts({"v1": [NEVER, (0, 0, 2)], "v2": [(1, 2), (2, 2)]}))
         found = gate(est, "v1", at_least=0)
         assert found.verdict == "inconclusive"
-        assert "nothing was scored, so it decides nothing" in found.note
+        assert "nothing of v1 was scored, so it decides nothing" in found.note
+
+    def test_a_baseline_without_data(self):
+        """It says nothing about the drop, and takes nothing from what is known about the bar."""
+        est = estimate(counts({"v1": [NEVER] * 30, "v2": [(0, 4)] * 30, "v3": [(4, 4)] * 30}))
+        bad, good = (gate(est, name, at_least=0.5, baseline="v1") for name in ("v2", "v3"))
+        assert [one.verdict for one in bad.requirements] == ["fail", "inconclusive"]
+        assert [one.verdict for one in good.requirements] == ["pass", "inconclusive"]
+        assert (bad.verdict, good.verdict) == ("fail", "inconclusive")
+        assert "nothing of v1 was scored, so it decides nothing" in good.note
 
 
 class TestArguments:

@@ -9,7 +9,7 @@ from fits import NEVER, STRONGER, WEAKER, counts
 from scipy import stats
 
 from agentic_bayes.decisions.gate import gate
-from agentic_bayes.decisions.monitor import StoppingRule, monitor
+from agentic_bayes.decisions.monitor import StoppingRule, _Runs, monitor
 from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
@@ -91,6 +91,26 @@ class TestErrorRates:
         assert 20 <= one.tasks <= 100
         both = monitor(at_least=0.7, width=0.4, looks=5, simulations=200)
         assert both.characteristics[0].tasks < 100
+
+    def test_it_says_how_many_sequences_describe_it(self):
+        """A tenth of the simulations where intervals are computed, all of them elsewhere."""
+        assert "Simulated 20 times for each truth" in str(monitor(width=0.3, looks=2, simulations=200))
+        assert "Simulated 200 times for each truth" in str(monitor(at_least=0.7, looks=2, simulations=200))
+
+    def test_width_and_gate_are_read_off_the_same_sequences(self):
+        """What a rule with both says of itself is what its looks do with the sequences that it simulated."""
+        made = monitor(at_least=0.7, width=0.25, looks=4, simulations=200)
+        runs = _Runs("pass_pow_k", 1, made.batch, made.trials, made.looks, made.rho, (0.95, "eti"), 0, None)
+        for stream, one in enumerate(made.characteristics, start=1):
+            widths, met = runs.widths(one.truth, made.sequences, stream=stream, bar=0.7)
+            ends = []
+            for row in zip(met, widths, strict=True):
+                verdicts = [made._verdict(n, p, w) for n, (p, w) in enumerate(zip(*row, strict=True), start=1)]
+                ends.append(next((v, n) for n, v in enumerate(verdicts, start=1) if v != "continue"))
+            words = [word for word, _ in ends]
+            shares = [words.count(word) / len(words) for word in ("pass", "fail")]
+            assert [one.passes, one.fails] == pytest.approx(shares)
+            assert one.tasks == pytest.approx(np.mean([n for _, n in ends]) * made.batch)
 
 
 class TestLooks:
@@ -176,6 +196,20 @@ class TestFiles:
             {"k": "3"},
             {"ci_prob": 2},
             {"required": None},
+            {"at_least": 0},
+            {"rho": "low"},
+            {"rho": 7},
+            {"false_winners": 0.9},
+            {"false_winners": None},
+            {"simulations": "many"},
+            {"simulations": None},
+            {"random_seed": -1},
+            {"random_seed": "x"},
+            {"characteristics": []},
+            {"characteristics": [{"truth": 0.7, "passes": 3, "fails": 0, "undecided": -2, "tasks": 20}]},
+            {"characteristics": [{"truth": 0.7, "passes": 0.5, "fails": 0, "undecided": 0, "tasks": 20}]},
+            {"characteristics": [{"truth": 0.7, "passes": 0, "fails": 0, "undecided": 1, "tasks": None}]},
+            {"characteristics": [{"truth": 0.6, "passes": 0, "fails": 0, "undecided": 1, "tasks": 20}]},
         ],
     )
     def test_an_edited_file_is_refused(self, rule, tmp_path, change):
@@ -185,7 +219,7 @@ class TestFiles:
         with pytest.raises(EstimateError, match=r"rule\.json: not a stopping rule saved by agentic_bayes"):
             StoppingRule.load(path)
 
-    @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"a": 1}', "\x00\xff"])
+    @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"a": 1}', "\x00\xff", "[" * 100_000])
     def test_another_file_is_refused(self, tmp_path, text):
         """Whatever else the file holds."""
         path = tmp_path / "rule.json"
@@ -202,6 +236,14 @@ def test_the_rule_is_printed_with_its_error_rates(rule):
     assert lines[0].startswith("after every 20 tasks × 3 trials, at most 10 times, stop if the probability that pass^1")
     assert lines[1].startswith("  truth 0.700 (the bar): pass 0.0")
     assert len(lines) == 4
+
+
+@pytest.mark.parametrize("rho", [0, 1e-320, 1])
+def test_a_rule_for_tasks_that_are_all_alike_or_all_or_nothing(rho):
+    """At the ends of ρ the truth at the bar is still at the bar: neither end is sure, and few pass."""
+    bar = monitor(at_least=0.5, looks=2, simulations=400, rho=rho).characteristics[0]
+    assert bar.passes <= 0.07
+    assert bar.fails <= 0.07
 
 
 def test_same_seed_same_rule():
@@ -221,6 +263,10 @@ def test_same_seed_same_rule():
         ({"at_least": 0.5, "batch": 0}, InvalidArgument, "batch must be an integer ≥ 1, got 0"),
         ({"at_least": 0.5, "trials": 2.5}, InvalidArgument, r"trials must be an integer ≥ 1, got 2\.5"),
         ({"at_least": 0.5, "looks": True}, InvalidArgument, "looks must be an integer ≥ 1, got True"),
+        ({"at_least": 0.5, "trials": 101}, InvalidArgument, "trials must be at most 100"),
+        ({"at_least": 0.5, "looks": 10**30}, InvalidArgument, "looks must be at most 1,000"),
+        ({"at_least": 0.5, "batch": 10**30}, InvalidArgument, "batch × trials × looks must be at most 100,000"),
+        ({"at_least": 0.5, "simulations": 10**30}, InvalidArgument, "simulations × batch must be at most 20,000,000"),
         ({"at_least": 0.5, "rho": -1}, InvalidArgument, r"rho must be a number in \[0, 1\], got -1"),
         ({"at_least": 0.5, "mu": 0}, InvalidArgument, r"mu must be a number strictly between 0 and 1, got 0"),
         ({"at_least": 0.5, "probability": 0.5}, InvalidArgument, r"probability must be in \(0\.5, 1\)"),

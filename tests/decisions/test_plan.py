@@ -74,13 +74,20 @@ class TestAWidth:
         found = plan(**GUESS, k=3, width=0.05, budget=100)
         assert found.best is None
         assert str(found).startswith(
-            "no design reaches it: the cheapest with a 95 % interval of pass^3 no wider than 0.05"
+            "no design that was simulated reaches it: "
+            "the cheapest whose 95 % interval of pass^3 is on average no wider than 0.05"
         )
         assert all(one.cost <= 100 for one in found.designs)
 
 
 class TestABudget:
     """The narrowest interval that a budget buys."""
+
+    def test_too_little_for_any_design(self):
+        """Two tasks are the least: less money buys nothing, and that is what is said."""
+        found = plan(**GUESS, budget=1)
+        assert (found.designs, found.best) == ((), None)
+        assert str(found) == "the budget buys no design: the narrowest 95 % interval of pass^1 within 1"
 
     def test_two_trials_for_three_in_a_row(self):
         """400 attempts at μ .65, ρ .45: two trials per task; one is useless, and the plan says why."""
@@ -195,6 +202,12 @@ def test_progress_is_told():
         ({"budget": 10, "cost_per_trial": -1}, InvalidArgument, "cost_per_trial must be a number ≥ 0, got -1"),
         ({"budget": 10, "cost_per_trial": 0}, InvalidArgument, "cost_per_trial and cost_per_task must not both be 0"),
         ({"budget": 10, "trials": []}, InvalidArgument, "trials must name one number of trials per task or more"),
+        ({"budget": 10, "trials": 2.5}, InvalidArgument, r"trials must be an integer ≥ 1, got 2\.5"),
+        ({"budget": 10, "trials": b"a"}, InvalidArgument, "trials must be an integer ≥ 1, got b'a'"),
+        ({"budget": 10, "trials": [10**6]}, InvalidArgument, "trials must be at most 1,000"),
+        ({"budget": 10, "simulations": 10**30}, InvalidArgument, "at most 100,000, got 10000"),
+        ({"budget": 10, "cost_per_trial": 1e308}, InvalidArgument, r"cost_per_trial must be at most 1e\+100"),
+        ({"budget": 10**400}, InvalidArgument, r"budget must be at most 1e\+100"),
         ({"budget": 10, "trials": [0]}, InvalidArgument, "trials must be an integer ≥ 1, got 0"),
         ({"budget": 10, "simulations": 3}, InvalidArgument, "simulations must be an integer ≥ 10, got 3"),
         ({"budget": 10, "mu": None}, InvalidArgument, "give an estimate, or a guess of both mu and rho"),
@@ -211,6 +224,25 @@ def test_wrong_arguments(change, error, message):
     """A wrong argument is named, with what is allowed and what came, before anything is simulated."""
     with pytest.raises(error, match=message):
         plan(**GUESS | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "best"),
+    [
+        ({"budget": 3}, None),
+        ({"budget": 0}, None),
+        ({"width": 1e-300}, None),
+        ({"width": 0.999}, 2),
+        ({"budget": 100, "cost_per_trial": 1e-320}, 20_000),
+        ({"budget": 10, "mu": 1e-300, "rho": 1}, 5),
+    ],
+)
+def test_goals_beyond_all_measure(change, best):
+    """Nothing, everything and what cannot be reached have a plan that says so, of finite numbers."""
+    found = plan(**GUESS | {"trials": 2, "simulations": 10} | change)
+    assert (found.best.tasks if found.best else None) == best
+    assert np.isfinite(found.table[["cost", "width", "rate_sd"]].to_numpy()).all()
+    assert str(found)
 
 
 def test_an_estimate_and_a_guess_exclude_each_other():

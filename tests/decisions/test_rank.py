@@ -11,6 +11,8 @@ from scipy import integrate, stats
 from agentic_bayes.decisions.rank import rank, superiority
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.outcomes import combine_outcomes
+from agentic_bayes.reports.tables import rank_table
 
 COLUMNS = ["agent", "prob_best", "expected_rank", "lower_rank", "upper_rank"]
 
@@ -64,7 +66,7 @@ class TestTies:
     """Ties stay ties."""
 
     @pytest.mark.parametrize("method", ["hierarchical", "crossed", "conjugate"])
-    def test_agents_with_the_same_counts_have_the_same_row(self, method):
+    def test_agents_with_the_same_counts_have_the_same_ranks(self, method):
         """Nothing that was seen tells them apart, so neither do the numbers; by name they keep their order."""
         est = estimate(counts({"twin 1": UNEQUAL, "other": STRONGER, "twin 2": UNEQUAL}), method=method)
         found = rank(est, estimand="tasks", k=2).set_index("agent")
@@ -90,6 +92,18 @@ def test_every_number_says_what_it_is():
     assert (first["unit"], first["indicator"], first["n_tasks"]) == ("conversation", "correct", 12)
     assert first["flags"] == "extrapolated"
     assert first["lower"] < first["mean"] < first["upper"]
+
+
+def test_what_is_not_counted_alike_is_said_beside_every_rank():
+    """Outcomes that were combined although their judges differ say so here, too, and in the table."""
+    parts = [counts({name: cells}) for name, cells in (("v1", WEAKER), ("v2", STRONGER))]
+    for part, judge in zip(parts, ("one", "other"), strict=True):
+        part.attrs["judge"] = judge
+    est = estimate(combine_outcomes(*parts, allow=("judge",)))
+    found = rank(est)
+    assert est.differences
+    assert list(found["note"]) == [est.differences] * 2
+    assert est.differences in rank_table(found).notes
 
 
 def test_a_crossed_estimate_ranks_on_the_same_tasks():

@@ -1,0 +1,201 @@
+"""What humans said of attempts that a judge judged: read, checked, and set against the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice
+from agentic_bayes.estimation.posterior import Array, Counts
+from agentic_bayes.formatting import plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["JudgeCalibration", "JudgeLabels", "read_labels"]
+
+JudgeCalibration = Literal["none", "estimated", "fixed"]
+LOCATION = ("agent", "task", "trial")
+ALLOWED = ("judge", "human", *LOCATION)
+
+
+@dataclass(frozen=True)
+class JudgeLabels:
+    """Human labels beside the judge's verdicts, or fixed error rates.
+
+    Attributes
+    ----------
+    hits, misses, rejections, false_alarms : int
+        Labelled attempts that are truly right and judged right, right but judged wrong, wrong and judged wrong, wrong
+        but judged right.
+    located : tuple of (agent, task, labelled, right, judged_right)
+        By task: how many of its attempts are labelled, how many of those are truly right, and judged right. These leave
+        the judge's counts and enter as true outcomes.
+    sensitivity, specificity : float or None
+        Given where they are fixed instead of estimated.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    rejections: int = 0
+    false_alarms: int = 0
+    located: tuple[tuple[str, str, int, int, int], ...] = ()
+    sensitivity: float | None = None
+    specificity: float | None = None
+
+    @property
+    def calibration(self) -> JudgeCalibration:
+        """How the judge's error rates are known."""
+        return "estimated" if self.sensitivity is None else "fixed"
+
+    @property
+    def n_labels(self) -> int:
+        """Labelled attempts."""
+        return self.hits + self.misses + self.rejections + self.false_alarms
+
+    @property
+    def perfect(self) -> bool:
+        """Whether the judge is taken to make no error, so that nothing is to correct."""
+        return self.sensitivity == 1 and self.specificity == 1
+
+    def cells(self, counts: Counts) -> tuple[Array, Array, Array]:
+        """Labelled attempts, truly right ones and judged-right ones, each of shape (agents, tasks)."""
+        tables = np.zeros((3, *counts.trials.shape), dtype=np.int64)
+        agents = {name: i for i, name in enumerate(counts.agents)}
+        tasks = {name: i for i, name in enumerate(counts.tasks)}
+        for agent, task, *numbers in self.located:
+            tables[:, agents[agent], tasks[task]] = numbers
+        return tables[0], tables[1], tables[2]
+
+    def record(self) -> dict[str, Any]:
+        """Plain JSON values, for a file."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return values | {"located": [list(one) for one in self.located]}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any] | None) -> Self | None:
+        """What `record` wrote."""
+        if record is None:
+            return None
+        return cls(**record | {"located": tuple(tuple(one) for one in record["located"])})
+
+
+def read_labels(labels: pd.DataFrame | Mapping[str, float], counts: Counts) -> JudgeLabels:
+    """Labels as `estimate` takes them, checked against the counts.
+
+    Parameters
+    ----------
+    labels : pandas.DataFrame or mapping
+        Columns judge and human (0/1) and, if known, agent, task and trial of the attempt; or fixed error rates, as
+        ``{"sensitivity": 0.95, "specificity": 0.6}``.
+    counts : Counts
+        The judge's counts.
+
+    Returns
+    -------
+    JudgeLabels
+
+    Raises
+    ------
+    InvalidArgument
+        If something is missing, not 0/1, given twice, or not among the counts.
+    """
+    import pandas as pd
+
+    if isinstance(labels, Mapping):
+        if set(labels) != {"sensitivity", "specificity"}:
+            raise InvalidArgument(
+                f"fixed judge_labels must be sensitivity and specificity, got {sorted(map(str, labels))}"
+            )
+        rates = {name: numerics.check_probability(value, name) for name, value in labels.items()}
+        return JudgeLabels(sensitivity=rates["sensitivity"], specificity=rates["specificity"])
+    if not isinstance(labels, pd.DataFrame):
+        raise InvalidArgument(
+            "judge_labels must be a DataFrame with columns judge and human, or fixed rates "
+            f'{{"sensitivity": …, "specificity": …}}, got {type(labels).__name__}'
+        )
+    for column in labels.columns:
+        if column not in ALLOWED:
+            raise UnknownName("column of judge_labels", column, ALLOWED)
+    for column in ("judge", "human"):
+        if column not in labels.columns:
+            raise InvalidArgument(f"judge_labels has no column {column!r}")
+    judge, human = (_verdicts(labels[column], column) for column in ("judge", "human"))
+    found = JudgeLabels(
+        hits=int((human & judge).sum()),
+        misses=int((human & ~judge).sum()),
+        rejections=int((~human & ~judge).sum()),
+        false_alarms=int((~human & judge).sum()),
+    )
+    return replace(found, located=_located(labels, judge, human, counts))
+
+
+def _verdicts(column: Any, name: str) -> Array:
+    """0/1 or booleans, none missing."""
+    import pandas as pd
+
+    words = {"true": 1, "false": 0, "1": 1, "0": 0}
+    values = [words.get(value.strip().lower(), value) if isinstance(value, str) else value for value in column]
+    for row, value in enumerate(values):
+        if pd.isna(value) or value not in (0, 1):
+            raise InvalidArgument(f"judge_labels: {name} must be 0 or 1, got {column.iloc[row]!r} in row {row}")
+    return np.array(values, dtype=bool)
+
+
+def _located(
+    labels: pd.DataFrame, judge: Array, human: Array, counts: Counts
+) -> tuple[tuple[str, str, int, int, int], ...]:
+    """Labels by task, where the task is known."""
+    if "task" not in labels.columns:
+        if "agent" in labels.columns or "trial" in labels.columns:
+            raise InvalidArgument("judge_labels has no column 'task': agent and trial say nothing without it")
+        return ()
+    if "agent" not in labels.columns and len(counts.agents) > 1:
+        raise InvalidArgument(f"judge_labels has no column 'agent', and there are {len(counts.agents)} agents")
+    tasks = labels["task"].tolist()
+    agents = labels["agent"].tolist() if "agent" in labels.columns else [counts.agents[0]] * len(labels)
+    trials = labels["trial"].tolist() if "trial" in labels.columns else None
+    seen: set[tuple[str, str, Any]] = set()
+    tables: dict[tuple[str, str], list[int]] = {}
+    for row, (agent, task) in enumerate(zip(agents, tasks, strict=True)):
+        missing = [_is_missing(value) for value in (agent, task)]
+        if all(missing) or (missing[1] and "agent" not in labels.columns):
+            continue  # a label from elsewhere: it tells of the judge alone
+        if any(missing):
+            raise InvalidArgument(f"judge_labels: row {row} must have both agent and task, or neither")
+        place = _name(agent), _name(task)
+        check_choice("agent in judge_labels", place[0], counts.agents)
+        check_choice("task in judge_labels", place[1], counts.tasks)
+        if trials is not None and not _is_missing(trials[row]):
+            attempt = (*place, trials[row])
+            if attempt in seen:
+                raise InvalidArgument(f"judge_labels: agent {place[0]!r}, task {place[1]!r}, trial {trials[row]} twice")
+            seen.add(attempt)
+        table = tables.setdefault(place, [0, 0, 0])
+        table[0] += 1
+        table[1] += int(human[row])
+        table[2] += int(judge[row])
+    agent_at = {name: i for i, name in enumerate(counts.agents)}
+    task_at = {name: i for i, name in enumerate(counts.tasks)}
+    for (agent, task), (labelled, _, passed) in tables.items():
+        cell = agent_at[agent], task_at[task]
+        c, n = int(counts.successes[cell]), int(counts.trials[cell])
+        if passed > c or labelled - passed > n - c:
+            raise InvalidArgument(
+                f"judge_labels: agent {agent!r}, task {task!r} has {c} of {plural(n, 'scored trial')} judged right, "
+                f"its labels say {passed} of {labelled}"
+            )
+    return tuple((*place, table[0], table[1], table[2]) for place, table in sorted(tables.items()))
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value) or value == ""
+
+
+def _name(value: Any) -> str:
+    """Labels of agents and tasks are text; a column of whole numbers that has gaps holds floats."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

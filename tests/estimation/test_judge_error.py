@@ -1,0 +1,394 @@
+"""Through a judge that errs: labels are read and checked, and the posterior is the one of the model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from fits import NEVER, STRONGER, UNEQUAL, WEAKER, counts
+from scipy import stats
+from scipy.special import betaln
+
+from agentic_bayes.decisions.compare import compare
+from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.monitor import monitor
+from agentic_bayes.decisions.plan import plan
+from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
+from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.estimation.judge_error import JudgedPosterior, fit_judged
+from agentic_bayes.estimation.judge_labels import JudgeLabels, read_labels
+from agentic_bayes.estimation.posterior import Counts
+from agentic_bayes.estimation.prior import Prior
+
+CELLS = ((3, 3), (1, 3), (2, 3), (3, 4), (0, 2))
+# 8 hits, 1 miss, 4 rejections, 3 false alarms in all; on task 1 two attempts are labelled, on task 4 one
+LABELS = JudgeLabels(8, 1, 4, 3, (("solo", "task 1", 2, 1, 2), ("solo", "task 4", 1, 1, 1)))
+KS = (1, 3)
+
+
+def labelled(hits=0, misses=0, rejections=0, false_alarms=0, **location):
+    """Labels as a table."""
+    pairs = [(1, 1)] * hits + [(0, 1)] * misses + [(0, 0)] * rejections + [(1, 0)] * false_alarms
+    table = pd.DataFrame(pairs, columns=["judge", "human"])
+    return table.assign(**location)
+
+
+def posterior(cells, labels, **agents):
+    """The judged posterior of one agent, or of several."""
+    data = Counts.of(counts(agents or {"solo": cells}))
+    return JudgedPosterior.of(data, labels, Prior(), 0.95, "eti", 0, tuple(("pass_pow_k", k) for k in KS))
+
+
+class BruteForce:
+    """The posterior on 40⁴ Gauss-Legendre nodes of μ, ρ, s₁ and s₀, from SciPy's own probabilities."""
+
+    def __init__(self):
+        x, w = np.polynomial.legendre.leggauss(40)
+        self.node, weight = (x + 1) / 2, w / 2
+        mu, rho = np.meshgrid(self.node, self.node, indexing="ij")
+        kappa = 1 / rho - 1
+        self.a, self.b = mu * kappa, (1 - mu) * kappa
+        log_mass = np.zeros((40,) * 4)
+        for task in range(len(CELLS)):
+            log_mass += np.log(self.cell(task)[0])
+        rates = [stats.beta.pdf(self.node, *shape) * weight for shape in ((2 + 8, 1 + 1), (2 + 4, 1 + 3))]
+        mass = np.exp(log_mass) * np.multiply.outer(np.outer(weight, weight), np.outer(*rates))
+        self.mass = mass / mass.sum()
+
+    def cell(self, task, k=0):
+        """Likelihood of a task's counts, and E p^k of the task times it, at every node."""
+        c, n = CELLS[task]
+        total, right, passed = {0: (2, 1, 2), 3: (1, 1, 1)}.get(task, (0, 0, 0))
+        c, n = c - passed, n - total
+        a, b = self.a + right, self.b + total - right
+        seen = np.exp(betaln(a, b) - betaln(self.a, self.b))
+        likelihood, weighted = np.zeros((2, 40, 40, 40, 40))
+        for z in range(n + 1):
+            slipped = [
+                np.outer(stats.binom.pmf(j, z, self.node), stats.binom.pmf(c - j, n - z, 1 - self.node))
+                for j in range(c + 1)
+            ]
+            part = np.multiply.outer(seen * stats.betabinom.pmf(z, n, a, b), sum(slipped))
+            power = np.exp(betaln(a + z + k, b + n - z) - betaln(a + z, b + n - z))
+            likelihood += part
+            weighted += part * power[:, :, None, None]
+        return likelihood, weighted
+
+
+@pytest.fixture(scope="module")
+def brute():
+    """Integrated once."""
+    return BruteForce()
+
+
+class TestAgainstBruteForce:
+    """Five tasks, three of their attempts labelled, thirteen labels from elsewhere."""
+
+    def test_the_population(self, brute):
+        """Mean and sd of pass^3 on a new task agree to 1e-7."""
+        found = posterior(CELLS, LABELS).aggregate(0, "population", "pass_pow_k", 3)
+        power = np.exp(betaln(brute.a + 3, brute.b) - betaln(brute.a, brute.b))
+        mass = brute.mass.sum(axis=(2, 3))
+        mean = (mass * power).sum()
+        assert found.mean == pytest.approx(mean, abs=1e-7)
+        assert found.sd == pytest.approx(np.sqrt((mass * power**2).sum() - mean**2), abs=1e-7)
+
+    def test_the_rates(self, brute):
+        """Posterior means of sensitivity and specificity agree to 1e-7; their intervals hold 95 %."""
+        found = posterior(CELLS, LABELS).rate_stats()
+        for axis, one in ((2, found[0]), (3, found[1])):
+            marginal = brute.mass.sum(axis=tuple(i for i in range(4) if i != axis))
+            assert one.mean == pytest.approx(marginal @ brute.node, abs=1e-7)
+            inside = (brute.node > one.lower) & (brute.node < one.upper)
+            assert marginal[inside].sum() == pytest.approx(0.95, abs=0.03)  # 40 nodes
+
+    @pytest.mark.parametrize("task", range(5))
+    def test_every_task(self, brute, task):
+        """E p³ of a task, with and without labelled attempts, agrees to 1e-7."""
+        likelihood, weighted = brute.cell(task, 3)
+        found = posterior(CELLS, LABELS).per_task(0, "pass_pow_k", 3)
+        assert found.mean[task] == pytest.approx((brute.mass * weighted / likelihood).sum(), abs=1e-7)
+
+    def test_the_mean_over_tasks(self):
+        """It is the mean of the tasks' means, and draws agree within 4 standard errors."""
+        made = posterior(CELLS, LABELS)
+        found, draws = made.aggregate(0, "tasks", "pass_pow_k", 3), made.draws(0, "tasks", "pass_pow_k", 3)
+        assert found.mean == pytest.approx(made.per_task(0, "pass_pow_k", 3).mean.mean(), abs=1e-12)
+        assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
+        assert draws.std() == pytest.approx(found.sd, rel=0.06)
+
+    def test_draws_of_the_population(self):
+        """Draws have the exact mean and quantiles (4 standard errors)."""
+        made = posterior(CELLS, LABELS)
+        found, draws = made.aggregate(0, "population", "pass_pow_k", 3), made.draws(0, "population", "pass_pow_k", 3)
+        assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
+        for q, value in ((0.025, found.lower), (0.5, found.median), (0.975, found.upper)):
+            assert abs(np.mean(draws <= value) - q) <= 4 * np.sqrt(q * (1 - q) / draws.size)
+
+    def test_large_groups_of_equal_tasks(self):
+        """1,000 tasks with the same counts: the mean over them has the exact sd, though only 100 are drawn."""
+        made = posterior(((2, 3),) * 1000, JudgeLabels(sensitivity=0.9, specificity=0.8))
+        found, draws = made.aggregate(0, "tasks", "pass_pow_k", 3), made.draws(0, "tasks", "pass_pow_k", 3)
+        assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
+        assert draws.std() == pytest.approx(found.sd, rel=0.06)
+
+    def test_a_finer_grid_changes_next_to_nothing(self):
+        """Twice as fine a grid moves means by less than 1e-5."""
+        data = Counts.of(counts({"solo": UNEQUAL}))
+        means = []
+        for fine in (1.0, 1.6):
+            fit = fit_judged(data, LABELS_ELSEWHERE, prior=Prior(), fine=fine)
+            made = JudgedPosterior(data, 0.95, "eti", 0, fit.grids, (("pass_pow_k", 3),), judged=fit)
+            means.append(made.aggregate(0, "population", "pass_pow_k", 3).mean)
+        assert means[0] == pytest.approx(means[1], abs=1e-5)
+
+
+LABELS_ELSEWHERE = JudgeLabels(30, 2, 10, 6)
+
+
+class TestLimits:
+    """Judges that make no error, err by chance, or are not labelled at all."""
+
+    def test_a_perfect_judge_changes_nothing(self):
+        """Fixed rates of 1 and 1 reproduce the uncorrected estimate to the last bit, several agents too."""
+        data = counts({"v1": WEAKER, "v2": STRONGER})
+        plain, perfect = estimate(data), estimate(data, judge_labels={"sensitivity": 1, "specificity": 1})
+        pd.testing.assert_frame_equal(perfect.summary()[plain.summary().columns], plain.summary())
+
+    def test_nearly_perfect_is_nearly_the_same(self):
+        """The model itself goes over into the uncorrected one: rates of 1 - 1e-9 differ by less than 1e-6."""
+        plain = estimate(counts({"solo": UNEQUAL}), k=KS)
+        made = posterior(UNEQUAL, JudgeLabels(sensitivity=1 - 1e-9, specificity=1 - 1e-9))
+        for estimand in ("population", "tasks"):
+            one, other = (p.aggregate(0, estimand, "pass_pow_k", 3) for p in (made, plain.posterior))
+            assert (one.mean, one.sd) == pytest.approx((other.mean, other.sd), abs=1e-6)
+            if estimand == "population":
+                assert (one.lower, one.upper) == pytest.approx((other.lower, other.upper), abs=1e-5)
+
+    def test_a_judge_at_chance_leaves_the_labelled_attempts_alone(self):
+        """s₁ + s₀ = 1: the posterior is that of the true outcomes alone, and without any it is the prior."""
+        cells = [(2, 4), (3, 4), (1, 4), (4, 4)]
+        chance = JudgeLabels(sensitivity=0.6, specificity=0.4)
+        prior = posterior(cells, chance).aggregate(0, "population", "pass_pow_k", 1)
+        assert (prior.mean, prior.sd) == pytest.approx((0.5, np.sqrt(1 / 12)), abs=1e-6)
+        truths = enumerate(((2, 1), (1, 1), (0, 1), (2, 2)))  # right, and judged right
+        located = tuple(("solo", f"task {i + 1}", 2, *numbers) for i, numbers in truths)
+        told = JudgeLabels(located=located, sensitivity=0.6, specificity=0.4)
+        alone = estimate(counts({"solo": [(2, 2), (1, 2), (0, 2), (2, 2)]}), k=KS)
+        found = posterior(cells, told)
+        for k in KS:
+            one, other = (p.aggregate(0, "population", "pass_pow_k", k) for p in (found, alone.posterior))
+            assert (one.mean, one.sd) == pytest.approx((other.mean, other.sd), abs=1e-6)
+        assert found.at_chance
+
+    def test_nothing_leaves_the_unit_interval(self):
+        """90 % judged right with rates of .7 (which cannot be): everything stays in [0, 1]."""
+        est = estimate(
+            counts({"solo": [(5, 5)] * 40 + [(0, 5)] * 5}), judge_labels={"sensitivity": 0.7, "specificity": 0.7}
+        )
+        table = est.summary()
+        for name in ("mean", "median", "lower", "upper"):
+            assert table[name].between(0, 1).all()
+        assert (table["lower"] <= table["median"]).all()
+        assert (table["median"] <= table["upper"]).all()
+
+    def test_no_labels_at_all_say_so(self):
+        """An empty table of labels: rates as wide as prior and repeats leave them, and a note that counts no label."""
+        est = estimate(counts({"solo": UNEQUAL}), judge_labels=labelled())
+        table = est.judge_error()
+        assert table["n_labels"].tolist() == [0, 0]
+        assert (table["upper"] - table["lower"] > 0.2).all()
+        assert est.judge_note.startswith("judge error estimated from 0 labels: sensitivity ")
+
+    def test_labels_that_show_a_judge_at_chance_are_flagged(self):
+        """A judge that passes half of everything: the flag, and a plain warning in the note."""
+        est = estimate(counts({"solo": UNEQUAL}), judge_labels=labelled(20, 20, 20, 20))
+        assert "chance_level_judge" in est.flags("solo", estimand="population", k=1)
+        assert "may be no better than chance, so that its verdicts say next to nothing" in est.judge_note
+
+    def test_rates_that_cannot_be(self):
+        """A judge that never passes anything cannot have passed something."""
+        with pytest.raises(EstimateError, match="sensitivity 0 and specificity 1 cannot give these counts"):
+            estimate(counts({"solo": [(1, 2)]}), judge_labels={"sensitivity": 0, "specificity": 1})
+
+    @pytest.mark.parametrize("cells", [[(0, 5)] * 30, [(5, 5)] * 30, [(1, 1)] * 20, [(1, 1)], [NEVER, (1, 2)]])
+    def test_edges(self, cells):
+        """All pass, all fail, single trials, one task, a task never tried: finite, and in order."""
+        table = estimate(counts({"solo": cells}), judge_labels=labelled(20, 2, 8, 4)).summary()
+        known = table[table["note"] != "nothing was scored"]
+        assert known[["mean", "lower", "upper"]].notna().all(axis=None)
+        assert (known["lower"] <= known["upper"]).all()
+        assert (known["sd"] > 0).all()
+
+    def test_long_tasks_are_refused(self):
+        """Sums over what may be true grow with the square of the trials."""
+        with pytest.raises(EstimateError, match="at most 200 trials, the largest has 500"):
+            estimate(counts({"solo": [(300, 500)]}), judge_labels={"sensitivity": 0.9, "specificity": 0.9})
+
+
+class TestSeveralAgents:
+    """Agents share the judge."""
+
+    def test_what_one_agent_says_of_the_judge_counts_for_the_other(self):
+        """Rates are estimated from all agents' counts and labels together; agents are independent given them."""
+        two = posterior(None, LABELS_ELSEWHERE, a=UNEQUAL, b=STRONGER)
+        one = posterior(None, LABELS_ELSEWHERE, a=UNEQUAL)
+        assert two.rate_stats()[0].mean != pytest.approx(one.rate_stats()[0].mean, abs=1e-6)
+        fixed = JudgeLabels(sensitivity=0.9, specificity=0.8)
+        alone = posterior(None, fixed, a=UNEQUAL).aggregate(0, "population", "pass_pow_k", 3)
+        beside = posterior(None, fixed, a=UNEQUAL, b=STRONGER).aggregate(0, "population", "pass_pow_k", 3)
+        assert alone.mean == pytest.approx(beside.mean, abs=1e-7)
+
+    def test_decisions_use_it_and_say_so(self):
+        """A comparison takes the estimate's own draws, unpaired; the gate names the labels; plan and monitor refuse."""
+        est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), judge_labels=labelled(30, 2, 10, 6))
+        found = compare(est, "v2", baseline="v1")
+        assert (found.pairing, found.method) == ("none", "hierarchical")
+        assert "judge error estimated from 48 labels" in str(found)
+        assert "agents are not paired by task, and the frequentist test is uncorrected" in str(found)
+        with pytest.raises(EstimateError, match="is not there for estimates that correct the judge's errors"):
+            compare(est, "v2", baseline="v1", pairing="tasks")
+        assert "judge error estimated from 48 labels" in gate(est, "v2", at_least=0.5).note
+        with pytest.raises(InvalidArgument, match=r"plan does not simulate judge errors: give it est\.uncorrected"):
+            plan(est, "v1", budget=10)
+        with pytest.raises(InvalidArgument, match="a stopping rule does not know of judge errors"):
+            monitor(at_least=0.5, looks=1, simulations=100).look(est, "v1")
+
+
+@pytest.fixture(scope="module")
+def est():
+    """Twelve tasks, and 32 labels from elsewhere."""
+    return estimate(counts({"solo": UNEQUAL}), judge_labels=labelled(20, 1, 8, 3))
+
+
+class TestTheEstimate:
+    """What `estimate(judge_labels=…)` gives beside the posterior."""
+
+    def test_corrected_and_uncorrected_side_by_side(self, est):
+        """Each has its rows, with how the judge's errors are known; without labels the columns are as ever."""
+        made = est
+        assert made.summary()["judge_calibration"].unique().tolist() == ["estimated"]
+        assert made.summary()["n_labels"].unique().tolist() == [32]
+        assert made.baseline()["judge_calibration"].unique().tolist() == ["none"]
+        assert "judge_calibration" not in made.uncorrected.summary()
+        plain = made.uncorrected
+        assert plain.uncorrected is plain
+        with pytest.raises(EstimateError, match="was made without judge_labels"):
+            made.uncorrected.judge_error()
+
+    def test_rates_as_a_table(self, est):
+        """Sensitivity and specificity with intervals and the number of labels."""
+        table = est.judge_error().set_index("rate")
+        assert list(table.index) == ["sensitivity", "specificity"]
+        assert (table["lower"] < table["mean"]).all()
+        assert (table["mean"] < table["upper"]).all()
+        assert table["judge_calibration"].unique().tolist() == ["estimated"]
+
+    def test_saved_and_loaded(self, est, tmp_path):
+        """A file holds the labels, and gives the same numbers."""
+        made = est
+        again = Estimate.load(made.save(tmp_path / "judged.nc"))
+        pd.testing.assert_frame_equal(again.summary(), made.summary())
+
+    def test_draws_for_arviz(self, est):
+        """The rates are among the draws; `p` has every task."""
+        group = est.to_arviz()["posterior"]
+        assert group["sensitivity"].shape == (4, 1000)
+        assert group["p"].shape == (4, 1000, 1, 12)
+
+    def test_labelled_attempts_leave_the_judges_counts(self):
+        """Labels on all attempts of all tasks: the posterior is that of the true outcomes."""
+        truth = {"task 1": (1, 1), "task 2": (1, 0), "task 3": (0, 0)}
+        rows = [
+            {"judge": 1 - human, "human": human, "task": task, "trial": i}
+            for task, humans in truth.items()
+            for i, human in enumerate(humans)
+        ]
+        judged = counts({"solo": [(0, 2), (1, 2), (2, 2)]})
+        found = estimate(judged, k=KS, judge_labels=pd.DataFrame(rows))
+        true = estimate(counts({"solo": [(2, 2), (1, 2), (0, 2)]}), k=KS)
+        for estimand in ("population", "tasks"):
+            one, other = (e.posterior.aggregate(0, estimand, "pass_pow_k", 3) for e in (found, true))
+            assert (one.mean, one.sd) == pytest.approx((other.mean, other.sd), abs=1e-6)
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"method": "crossed"}, "judge_labels need method='hierarchical', got method='crossed'"),
+            ({"method": "conjugate"}, "judge_labels need method='hierarchical', got method='conjugate'"),
+            ({"engine": "pymc"}, "judge_labels need engine='auto' or 'quadrature'"),
+            ({"inflate": True}, "judge_labels need engine='auto' or 'quadrature', and inflate=False"),
+            ({"pool_agents": True}, "with judge_labels agents do not share strength"),
+        ],
+    )
+    def test_what_does_not_go_together(self, settings, message):
+        """Judge errors are corrected by the exact engine of the hierarchical model."""
+        with pytest.raises(InvalidArgument, match=message):
+            estimate(counts({"v1": WEAKER, "v2": STRONGER}), judge_labels=labelled(3, 1, 1, 1), **settings)
+
+    def test_counts_of_two_judges_are_refused(self):
+        """Rates belong to one judge."""
+        mixed = counts({"v1": WEAKER}, judge="a | b", differing="judge")
+        with pytest.raises(InvalidArgument, match="judge_labels need counts of one judge"):
+            estimate(mixed, judge_labels=labelled(3, 1, 1, 1))
+
+
+class TestReadingLabels:
+    """Tables of labels, checked against the counts."""
+
+    DATA = Counts.of(counts({"v1": WEAKER, "v2": STRONGER}))
+
+    def test_the_four_cells(self):
+        """Hits, misses, rejections and false alarms are counted; true/false and text are read."""
+        table = pd.DataFrame({"judge": [True, "1", 0, "false", 1.0], "human": [1, 1, "0", True, 0]})
+        found = read_labels(table, self.DATA)
+        assert (found.hits, found.misses, found.rejections, found.false_alarms) == (2, 1, 1, 1)
+        assert (found.n_labels, found.calibration, found.located) == (5, "estimated", ())
+
+    def test_where_the_attempts_are_known(self):
+        """Labels are gathered by agent and task; rows without either tell of the judge alone."""
+        table = pd.DataFrame(
+            {
+                "judge": [1, 0, 1, 1],
+                "human": [1, 1, 0, 1],
+                "agent": ["v1", "v1", "v2", None],
+                "task": ["task 2", "task 2", "task 1", None],
+            }
+        )
+        found = read_labels(table, self.DATA)
+        assert found.located == (("v1", "task 2", 2, 2, 1), ("v2", "task 1", 1, 0, 1))
+        total, right, passed = found.cells(self.DATA)
+        assert (total.sum(), right.sum(), passed.sum()) == (3, 2, 2)
+        assert JudgeLabels.from_record(found.record()) == found
+
+    @pytest.mark.parametrize(
+        ("table", "error", "message"),
+        [
+            (pd.DataFrame({"judge": [1]}), InvalidArgument, "judge_labels has no column 'human'"),
+            (pd.DataFrame({"judge": [1], "human": [1], "humann": [1]}), UnknownName, "did you mean 'human'"),
+            (labelled(1, agent="v1"), InvalidArgument, "no column 'task': agent and trial say nothing without it"),
+            (labelled(1, task="task 1"), InvalidArgument, "no column 'agent', and there are 2 agents"),
+            (labelled(1, agent="v3", task="task 1"), UnknownName, "unknown agent in judge_labels 'v3'"),
+            (labelled(1, agent="v1", task="task 99"), UnknownName, "unknown task in judge_labels 'task 99'"),
+            (labelled(1, agent="v1", task=None), InvalidArgument, "row 0 must have both agent and task, or neither"),
+            (labelled(2, agent="v1", task="task 2", trial=1), InvalidArgument, "task 'task 2', trial 1 twice"),
+            (
+                labelled(2, agent="v1", task="task 2"),
+                InvalidArgument,
+                "has 1 of 4 scored trials judged right, its labels say 2 of 2",
+            ),
+            (labelled(0, 5, agent="v1", task="task 2"), InvalidArgument, "its labels say 0 of 5"),
+            (pd.DataFrame({"judge": [2], "human": [1]}), InvalidArgument, "judge must be 0 or 1, got .*2.* in row 0"),
+            (pd.DataFrame({"judge": [1], "human": [None]}), InvalidArgument, "human must be 0 or 1, got None in row 0"),
+            (pd.DataFrame({"judge": ["maybe"], "human": [1]}), InvalidArgument, "judge must be 0 or 1, got 'maybe'"),
+            ([1, 0], InvalidArgument, "judge_labels must be a DataFrame with columns judge and human, or fixed rates"),
+            ({"sensitivity": 0.9}, InvalidArgument, "must be sensitivity and specificity, got \\['sensitivity'\\]"),
+            (
+                {"sensitivity": 1.9, "specificity": 1},
+                InvalidArgument,
+                "sensitivity must be a number in \\[0, 1\\], got 1.9",
+            ),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, table, error, message):
+        """The row, what is allowed and what came."""
+        with pytest.raises(error, match=message):
+            read_labels(table, self.DATA)
