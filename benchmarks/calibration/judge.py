@@ -94,10 +94,8 @@ def _interval(est: Estimate, estimand: Any, k: int) -> tuple[float, float]:
     return float(stats.lower), float(stats.upper)
 
 
-def judge_coverage(
-    size: int, *, seed: int, processes: int = 1, designs: tuple[JudgeDesign, ...] = DESIGNS
-) -> pd.DataFrame:
+def judge_coverage(size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
     """Shares of data sets whose 95 % interval holds the truth, and mean widths, corrected and not, by design."""
-    jobs = [(design, seed * 1_000_000 + i) for design in designs for i in range(size)]
+    jobs = [(design, seed * 1_000_000 + i) for design in DESIGNS for i in range(size)]
     frame = pd.DataFrame([row for rows in spread(_one, jobs, processes=processes) for row in rows])
     return frame.groupby(["design", "estimand", "k"], sort=False).mean().reset_index()

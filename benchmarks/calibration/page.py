@@ -113,8 +113,8 @@ look by look with the exact engine. *said* is what the rule says of itself."""
 
 
 _JUDGED = """\
-50 tasks × 5 trials, μ = .7, ρ = .45, judged with sensitivity .95 and specificity .60, of which 60 attempts carry a human's
-label. *corrected* is `estimate(judge_labels=…)`, *uncorrected* takes the judge's verdicts as they are."""
+50 tasks × 5 trials, μ = .7, ρ = .45, judged with sensitivity .95 and specificity .60; 60 of the attempts carry a
+human's label. *corrected* is `estimate(judge_labels=…)`, *uncorrected* takes the judge's verdicts as they are."""
 
 
 def _judged_table(found: pd.DataFrame) -> str:

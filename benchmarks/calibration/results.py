@@ -148,7 +148,7 @@ def _decided(found: Decisions) -> list[Verdict]:
         return ", ".join(f"{value:.{digits}f} (k = {k})" for k, value in zip(paired["k"], paired[column], strict=True))
 
     width = float(paired.loc[paired["k"] == 3, "width_ratio"].iloc[0])
-    # where nothing is found by chance in a small study, half a finding stands for it
+    # a small study may find nothing by chance: the ratio of powers then needs something to divide by
     gain = paired["power"] / np.maximum(paired["z_power"], 1e-3)
     return [
         Verdict(

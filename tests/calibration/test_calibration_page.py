@@ -4,7 +4,7 @@ from functools import cache
 
 import calibrate
 import pytest
-from calibration import coverage, decisions, results
+from calibration import coverage, decisions, judge, results
 from calibration.page import page
 
 CELLS = (coverage.Cell(0.9, 0.0, 5, 1), coverage.Cell(0.7, 0.6, 20, 3))
@@ -17,6 +17,7 @@ def study(seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coverage, "ALL_CELLS", CELLS)
         patch.setattr(decisions, "BARS", decisions.BARS[:1])
+        patch.setattr(judge, "DESIGNS", judge.DESIGNS[:1])
         patch.setattr(decisions, "RULES", ({"at_least": 0.7, "looks": 2, "simulations": 100},))
         patch.setattr(calibrate.agreement, "compare", lambda index, seed: ([_check(index)], True))
         return calibrate.study(calibrate.parsed([*ARGUMENTS, "--seed", str(seed)]))
