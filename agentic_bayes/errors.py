@@ -79,7 +79,7 @@ def check_type(name: str, value: object, kind: type, origin: str) -> None:
         If `value` is not of this kind.
     """
     if not isinstance(value, kind):
-        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        article = "an" if kind.__name__[0].upper() in "AEIOU" else "a"
         raise InvalidArgument(f"{name} must be {article} {kind.__name__} ({origin}), got {type(value).__name__}")
 
 

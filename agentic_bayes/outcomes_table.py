@@ -29,6 +29,7 @@ FALSE = frozenset({"0", "0.0", "false"})
 BLANK = frozenset({"", "nan", "na", "none", "null"})
 SHOWN = 20
 QUOTED = re.compile(r'"[^"]*("|$)')
+SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold half a character, UTF-8 cannot
 WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.0*)?")
 
 Columns = Mapping[str, Sequence[Any]]
@@ -199,6 +200,8 @@ def _labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str
             problems.append(f"row {i + 1}: {column} must not be blank")
         elif isinstance(value, (list, dict)):
             problems.append(f"row {i + 1}: {column} must be text or a number, got {value!r}")
+        elif SURROGATE.search(str(value)):
+            problems.append(f"row {i + 1}: {column} must be Unicode text, got {value!r}")
         whole = isinstance(value, float) and value.is_integer()
         labels.append(str(int(value)) if whole else str(value).strip())
     return labels

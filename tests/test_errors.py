@@ -5,6 +5,8 @@ import os
 import pickle
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from agentic_bayes import errors
@@ -81,7 +83,7 @@ def test_the_hint_names_the_nearest_or_lists_all(name, valid, hint):
 def test_a_choice_is_one_of_a_closed_set():
     """What is among the valid names passes; anything else, of any type, is named with the nearest."""
     check_choice("unit", "question", ("conversation", "question"))
-    for wrong in ("questions", None, 1, ["question"]):
+    for wrong in ("questions", None, 1, ["question"], pd.NA, np.array(["question", "turn"])):
         with pytest.raises(UnknownName, match=re.escape(f"unknown unit {wrong!r}: ")):
             check_choice("unit", wrong, iter(("conversation", "question")))
 

@@ -430,3 +430,13 @@ def test_tau_bench_airline(shared_data):
     values = [float(numerics.pass_pow_k(n, c, k).mean()) for k in range(1, 5)]
     assert [round(value, 4) for value in values] == [0.42, 0.2733, 0.22, 0.2]
     assert Counter(c.tolist()) == {0: 14, 1: 12, 2: 10, 3: 4, 4: 10}
+
+
+@pytest.mark.parametrize("column", ["agent", "task"])
+def test_half_a_character_is_no_name(tmp_path, column):
+    """JSON can hold a lone surrogate, which nothing can print or store: it is refused, with its row."""
+    path = tmp_path / "t.jsonl"
+    row = {"agent": "a", "task": "t", "correct": 1}
+    path.write_text(json.dumps(row) + "\n" + json.dumps(row | {column: "\ud800x"}) + "\n")
+    with pytest.raises(OutcomesError, match=f"row 2: {column} must be Unicode text"):
+        outcomes_from_table(path)

@@ -255,8 +255,10 @@ def plan(
     most = math.inf if budget is None else _amount(budget, "budget")
     options = _trials(trials, k)
     size = SIMULATIONS[goal] if simulations is None else numerics.check_k(simulations, "simulations")
-    if not 10 <= size <= MOST_SIMULATIONS:
-        raise InvalidArgument(f"simulations must be an integer ≥ 10, at most {MOST_SIMULATIONS:,}, got {size}")
+    if size < 10:
+        raise InvalidArgument(f"simulations must be an integer ≥ 10, got {size}")
+    if size > MOST_SIMULATIONS:
+        raise InvalidArgument(f"simulations must be at most {MOST_SIMULATIONS:,}")
     seed = check_seed(random_seed)
     if est is not None:
         check_type("est", est, Estimate, "estimate() makes one")

@@ -53,7 +53,7 @@ class ModelChecks:
         key = agent, "predictive"
         if key not in self._cache:
             population = self._population(agent)
-            rng = np.random.default_rng([self.random_seed, 5, agent])
+            rng = np.random.default_rng([self.random_seed, 5, self.counts.streams[agent]])
             checks = () if population is None else check_counts(population, *self._groups(agent), rng)
             self._cache[key] = checks
         found: tuple[Check, ...] = self._cache[key]

@@ -101,14 +101,14 @@ class ConjugatePosterior:
             c, n, sizes = self.counts.groups(agent)
             shape = (CHAINS * DRAWS, c.size)
             a, b = np.broadcast_to(self.prior[0] + c, shape), np.broadcast_to(self.prior[1] + n - c, shape)
-            rng = np.random.default_rng([self.random_seed, agent])
+            rng = np.random.default_rng([self.random_seed, self.counts.streams[agent]])
             self._cache[key] = mean_over_tasks(a, b, sizes, [(metric, k)], rng)[0]
         drawn: Array = self._cache[key]
         return drawn
 
     def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
         """Posterior draws of p of all tasks, or of those with these indices, shape (4,000, tasks)."""
-        rng = np.random.default_rng([self.random_seed, agent, 1])
+        rng = np.random.default_rng([self.random_seed, self.counts.streams[agent], 1])
         a, b = (parameter[agent][slice(None) if tasks is None else tasks] for parameter in self._parameters)
         size = CHAINS * DRAWS
         if self.pool_tasks:

@@ -80,7 +80,10 @@ class CrossedLikelihood:
         pairs = [counts.pairs(agent) for agent in range(len(counts.agents))]
         self.pairs = [(c, n) for c, n, _ in pairs]
         index = np.stack([place for _, _, place in pairs], axis=1)
-        self.patterns, self.place, self.size = np.unique(index, axis=0, return_inverse=True, return_counts=True)
+        # patterns are numbered as if agents stood in the order of their random streams
+        order = np.argsort(counts.streams)
+        patterns, self.place, self.size = np.unique(index[:, order], axis=0, return_inverse=True, return_counts=True)
+        self.patterns = patterns[:, counts.streams]
         self.place = self.place.reshape(-1)
 
     def agent_tables(self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> list[Array]:
@@ -253,7 +256,7 @@ class CrossedPosterior:
             step = DELTA[1] - DELTA[0]
             delta = DELTA[np.minimum(node, DELTA.size - 1)] + step * (rng.random(node.shape) - 0.5)
             c, n = (int(part[self.likelihood.patterns[pattern, agent]]) for part in self.likelihood.pairs[agent])
-            own = np.random.default_rng([self.random_seed, 2, pattern, agent])
+            own = np.random.default_rng([self.random_seed, 2, pattern, self.counts.streams[agent]])
             mu, nu = expit_pair(self.theta[:, agent, None] + self.sigma[:, None] * delta)
             kappa = (1 / self.rho[:, agent] - 1)[:, None]
             tiny = 1e-300

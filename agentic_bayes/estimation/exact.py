@@ -206,7 +206,7 @@ class ExactPosterior:
         theta, rho = np.empty((2, count, len(self.fit.agents)))
         m, tau = self.pool_draws or (None, None)
         for agent, grid in enumerate(self.fit.agents):
-            own = np.random.default_rng([self.random_seed, 1, agent])
+            own = np.random.default_rng([self.random_seed, 1, self.counts.streams[agent]])
             theta[:, agent] = draw_theta(grid, own, count, m, tau)
             rho[:, agent] = _draw_rho(grid, self.fit.likelihoods[agent], own, theta[:, agent])
         return theta, rho
@@ -234,7 +234,7 @@ class ExactPosterior:
                 values = [self._population_draws(theta, rho, *pair) for pair in wanted]
             else:
                 c, n, sizes = self.counts.groups(agent)
-                rng = np.random.default_rng([self.random_seed, 2, agent])
+                rng = np.random.default_rng([self.random_seed, 2, self.counts.streams[agent]])
                 values = mean_over_tasks(*self._given_data(agent, c, n), sizes, wanted, rng)
             for pair, drawn in zip(wanted, values, strict=True):
                 self._cache[agent, estimand, *pair] = drawn
@@ -251,14 +251,14 @@ class ExactPosterior:
         key = agent, "pairs"
         if key not in self._cache:
             c, n, _ = self.counts.pairs(agent)
-            rng = np.random.default_rng([self.random_seed, 3, agent])
+            rng = np.random.default_rng([self.random_seed, 3, self.counts.streams[agent]])
             self._cache[key] = rng.beta(*self._given_data(agent, c, n))
         drawn: Array = self._cache[key]
         return drawn
 
     def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
         """Posterior draws of p of all tasks, or of those with these indices, shape (chains × draws, tasks)."""
-        rng = np.random.default_rng([self.random_seed, 4, agent])
+        rng = np.random.default_rng([self.random_seed, 4, self.counts.streams[agent]])
         which = slice(None) if tasks is None else tasks
         return rng.beta(*self._given_data(agent, self.counts.successes[agent, which], self.counts.trials[agent, which]))
 

@@ -81,10 +81,14 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> Sampled:
     if settings.method == "crossed" and by_importance:
         from agentic_bayes.estimation.importance import fit_crossed
 
-        found = fit_crossed(Counts.of(outcomes), random_seed=settings.random_seed)
+        # agents in the order of their random streams: names change no draw
+        order = np.argsort(Counts.of(outcomes).streams)
+        sorted_by_counts = outcomes.isel(agent=order)
+        found = fit_crossed(Counts.of(sorted_by_counts), random_seed=settings.random_seed)
         if found.diagnostics.passed or settings.engine == "importance":
-            agents = outcomes["agent"].values
-            return Sampled(_dataset(found.theta, found.sigma, found.rho, agents), None, found.diagnostics)
+            drawn = _dataset(found.theta, found.sigma, found.rho, sorted_by_counts["agent"].values)
+            back = drawn.isel(agent=np.argsort(order))
+            return Sampled(back, None, found.diagnostics)
         note = f"importance sampling was {found.diagnostics}: sampled by NUTS instead"
     from agentic_bayes.estimation import mcmc
 

@@ -110,7 +110,7 @@ class HierarchicalPosterior:
                 self._cache[key] = mean_of_metric(alpha, beta, metric, k)
             else:
                 c, n, sizes = self.counts.groups(agent)
-                rng = np.random.default_rng([self.random_seed, agent])
+                rng = np.random.default_rng([self.random_seed, self.counts.streams[agent]])
                 a, b = self._given_data(agent, c, n)
                 self._cache[key] = mean_over_tasks(a, b, sizes, [(metric, k)], rng)[0]
         return self._cache[key]
@@ -124,7 +124,7 @@ class HierarchicalPosterior:
         sd = np.sqrt(np.clip(second - first**2, 0, None))
         key = agent, "quantiles", metric, k
         if key not in self._cache:
-            rng = np.random.default_rng([self.random_seed, agent, 1])
+            rng = np.random.default_rng([self.random_seed, self.counts.streams[agent], 1])
             columns = []
             for group in range(c.size):
                 values = apply_metric(rng.beta(a[:, group], b[:, group]), metric, k)
@@ -135,6 +135,6 @@ class HierarchicalPosterior:
 
     def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
         """Posterior draws of p of all tasks, or of those with these indices, shape (chains × draws, tasks)."""
-        rng = np.random.default_rng([self.random_seed, agent, 2])
+        rng = np.random.default_rng([self.random_seed, self.counts.streams[agent], 2])
         which = slice(None) if tasks is None else tasks
         return rng.beta(*self._given_data(agent, self.counts.successes[agent, which], self.counts.trials[agent, which]))

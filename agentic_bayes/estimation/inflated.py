@@ -83,7 +83,7 @@ class InflatedPosterior(ExactPosterior):
         node = np.empty(theta.shape, dtype=np.int64)
         m, tau = self.pool_draws or (None, None)
         for agent, grid in enumerate(self.fit.agents):
-            own = np.random.default_rng([self.random_seed, 1, agent])
+            own = np.random.default_rng([self.random_seed, 1, self.counts.streams[agent]])
             theta[:, agent] = draw_theta(grid, own, count, m, tau)
             x = np.arcsinh((theta[:, agent] - grid.axis.centre) / grid.axis.scale)
             row = np.clip(np.round((x - grid.axis.x[0]) / grid.axis.step).astype(int), 0, grid.axis.size - 1)
@@ -128,7 +128,7 @@ class InflatedPosterior(ExactPosterior):
 
     def _group_draws(self, agent: int, c: int, n: int, count: int) -> Array:
         """Draws of p for `count` tasks with c of n, shape (draws, count)."""
-        rng = np.random.default_rng([self.random_seed, 2, agent, c, n])
+        rng = np.random.default_rng([self.random_seed, 2, self.counts.streams[agent], c, n])
         a, b = self._given_data(agent, np.array([c]), np.array([n]))
         p = rng.beta(a, b, size=(CHAINS * DRAWS, count))
         never, always, rest = self.weights_drawn(agent)

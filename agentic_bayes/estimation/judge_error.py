@@ -456,7 +456,7 @@ class JudgedPosterior(ExactPosterior):
         count = CHAINS * DRAWS
         theta, rho = np.empty((2, count, len(self.fit.agents)))
         for agent, grid in enumerate(self.fit.agents):
-            rng = np.random.default_rng([self.random_seed, 1, agent])
+            rng = np.random.default_rng([self.random_seed, 1, self.counts.streams[agent]])
             uniform, jitter = rng.random(count), rng.random(count) - 0.5
             table, axis = self.judged.tables[agent], grid.axis
             for node in np.unique(self._rate_node):
@@ -470,7 +470,7 @@ class JudgedPosterior(ExactPosterior):
 
     def _kind_draws(self, agent: int, kind: int, count: int) -> Array:
         """Draws of p for `count` tasks of one kind (-1: a new task), shape (draws, count)."""
-        rng = np.random.default_rng([self.random_seed, 2, agent, kind + 1])
+        rng = np.random.default_rng([self.random_seed, 2, self.counts.streams[agent], kind + 1])
         theta, rho = (part[:, agent, None] for part in self._hyper)
         kappa = 1 / rho - 1
         alpha, beta = np.exp(-softplus(-theta)) * kappa, np.exp(-softplus(theta)) * kappa

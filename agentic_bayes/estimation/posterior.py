@@ -117,6 +117,21 @@ class Counts:
         return c[n > 0], n[n > 0], size[n > 0]
 
     @cached_property
+    def streams(self) -> Array:
+        """Number of each agent's random stream, shape (agents,): its place among agents sorted by their counts.
+
+        What agents are called, and so in which order they stand, then changes no draw (but for agents with equal
+        counts, which exchange theirs).
+        """
+        keys = []
+        for c, n, place in self._pairs:
+            keys.append((n.tolist(), c.tolist(), np.bincount(place, minlength=n.size).tolist()))
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        streams = np.empty(len(keys), dtype=np.int64)
+        streams[order] = np.arange(len(keys))
+        return streams
+
+    @cached_property
     def _pairs(self) -> list[tuple[Array, Array, Array]]:
         found = []
         for successes, trials in zip(self.successes, self.trials, strict=True):

@@ -205,7 +205,7 @@ def test_progress_is_told():
         ({"budget": 10, "trials": 2.5}, InvalidArgument, r"trials must be an integer ≥ 1, got 2\.5"),
         ({"budget": 10, "trials": b"a"}, InvalidArgument, "trials must be an integer ≥ 1, got b'a'"),
         ({"budget": 10, "trials": [10**6]}, InvalidArgument, "trials must be at most 1,000"),
-        ({"budget": 10, "simulations": 10**30}, InvalidArgument, "at most 100,000, got 10000"),
+        ({"budget": 10, "simulations": 10**30}, InvalidArgument, "simulations must be at most 100,000"),
         ({"budget": 10, "cost_per_trial": 1e308}, InvalidArgument, r"cost_per_trial must be at most 1e\+100"),
         ({"budget": 10**400}, InvalidArgument, r"budget must be at most 1e\+100"),
         ({"budget": 10, "trials": [0]}, InvalidArgument, "trials must be an integer ≥ 1, got 0"),
@@ -241,7 +241,7 @@ def test_goals_beyond_all_measure(change, best):
     """Nothing, everything and what cannot be reached have a plan that says so, of finite numbers."""
     found = plan(**GUESS | {"trials": 2, "simulations": 10} | change)
     assert (found.best.tasks if found.best else None) == best
-    assert np.isfinite(found.table[["cost", "width", "rate_sd"]].to_numpy()).all()
+    assert np.isfinite(found.table[["cost", "width", "rate_sd"]].to_numpy(dtype=float)).all()
     assert str(found)
 
 

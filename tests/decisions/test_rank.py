@@ -137,3 +137,16 @@ def test_wrong_arguments(function):
         function(two, k=0)
     with pytest.raises(EstimateError, match="the frequentist method has no posterior"):
         function(estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="frequentist"))
+
+
+@pytest.mark.parametrize("method", ["hierarchical", "crossed", "conjugate"])
+def test_names_change_nothing(method):
+    """Renamed agents, so that their order turns round, keep every probability to the last bit."""
+    rng = np.random.default_rng(8)
+    cells = [[(int(rng.binomial(4, p)), 4) for p in rng.random(16)] for _ in range(3)]
+    tables = []
+    for names in (("a", "b", "c"), ("z", "b", "a")):
+        est = estimate(counts(dict(zip(names, cells, strict=True))), method=method)
+        table = rank(est, estimand="tasks", k=2).set_index("agent").loc[list(names)]
+        tables.append(table[["prob_best", "expected_rank", "mean"]].to_numpy())
+    assert tables[0] == pytest.approx(tables[1], abs=1e-9)

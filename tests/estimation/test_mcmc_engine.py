@@ -12,7 +12,7 @@ from scipy import stats
 
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.tiers import classify
-from agentic_bayes.errors import NotConverged, OutcomesError
+from agentic_bayes.errors import EstimateError, NotConverged, OutcomesError
 from agentic_bayes.estimation import _arviz, mcmc
 from agentic_bayes.estimation.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
@@ -188,3 +188,14 @@ class TestDiagnostics:
         """Four divergences in 4,000 draws are .1 %."""
         assert dataclasses.replace(self.GOOD, divergences=4).passed
         assert self.GOOD.passed
+
+
+def test_a_sampler_that_cannot_begin_is_one_error(monkeypatch):
+    """What NUTS says when no place to start has a finite density is said, without its stack."""
+
+    def refuse(*_, **__):
+        raise RuntimeError("All initialization points failed\n\nCaused by: ErrorCode(4)")
+
+    monkeypatch.setattr("nutpie.sample", refuse)
+    with pytest.raises(EstimateError, match=r"^NUTS cannot sample these outcomes: All initialization points failed$"):
+        mcmc.fit(TWO, method="hierarchical")
