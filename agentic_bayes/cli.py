@@ -67,6 +67,13 @@ FitCiProb = Annotated[
 ]
 FitCiKind = Annotated[str | None, typer.Option("--ci-kind", help="eti or hdi.", show_default="eti")]
 FitSeed = Annotated[int | None, typer.Option("--random-seed", help="Same seed, same numbers.", show_default="0")]
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--judge-labels",
+        help="Table with judge, human (0/1) and, if known, agent, task, trial: corrects for the judge's errors.",
+    ),
+]
 OneAgent = Annotated[str | None, typer.Option("--agent", help="Which agent; not needed where there is only one.")]
 
 
@@ -122,6 +129,7 @@ def estimate(
         str, typer.Option(help="auto, quadrature (exact), importance (crossed) or pymc (NUTS).")
     ] = "auto",
     random_seed: Seed = 0,
+    judge_labels: LabelsFile = None,
     columns: Columns = None,
     unit: Unit = None,
     indicator: Indicator = None,
@@ -144,6 +152,7 @@ def estimate(
         engine=engine,
         inflate=inflate,
         random_seed=random_seed,
+        **_labels(judge_labels),
     )
     if output is not None:
         write_results(est, output)
@@ -174,6 +183,7 @@ def compare(
     ci_prob: FitCiProb = None,
     ci_kind: FitCiKind = None,
     random_seed: FitSeed = None,
+    judge_labels: LabelsFile = None,
     columns: Columns = None,
     unit: Unit = None,
     indicator: Indicator = None,
@@ -194,6 +204,7 @@ def compare(
     check_choice("pairing", pairing, ("auto", "tasks", "none"))
     counting = _counting(unit, indicator, threshold, tool_threshold, None, errors)
     settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
+    settings |= _labels(judge_labels)
     est, agent, other = _two_agents(files, agent, baseline, columns, counting, settings)
     options: dict[str, Any] = question | {"rope": rope, "pairing": pairing}
     found = compare_agents(est, agent, baseline=other, **options)
@@ -212,6 +223,7 @@ def rank(
     ci_prob: FitCiProb = None,
     ci_kind: FitCiKind = None,
     random_seed: FitSeed = None,
+    judge_labels: LabelsFile = None,
     columns: Columns = None,
     unit: Unit = None,
     indicator: Indicator = None,
@@ -227,6 +239,7 @@ def rank(
     question = _question(metric, estimand)
     counting = _counting(unit, indicator, threshold, tool_threshold, None, errors)
     settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
+    settings |= _labels(judge_labels)
     est = _fitted(file, columns, counting, settings)
     ranks, matrix = rank_agents(est, **question), superiority(est, **question)
     if as_json:
@@ -255,6 +268,7 @@ def gate(
     ci_prob: FitCiProb = None,
     ci_kind: FitCiKind = None,
     random_seed: FitSeed = None,
+    judge_labels: LabelsFile = None,
     columns: Columns = None,
     unit: Unit = None,
     indicator: Indicator = None,
@@ -280,6 +294,7 @@ def gate(
         _check_file(junit, "--junit", file)
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
     settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
+    settings |= _labels(judge_labels)
     est = _fitted(file, columns, counting, settings, agent, baseline)
     options: dict[str, Any] = question | {"probability": probability, "baseline": baseline, "margin": margin}
     found = judge_agent(est, agent, at_least=at_least, **options)
@@ -545,6 +560,18 @@ def _counting(*values: Any) -> dict[str, Any]:
     return _given(**dict(zip(names, values, strict=True)))
 
 
+def _labels(path: Path | None) -> dict[str, Any]:
+    """Human labels of judged attempts, as `estimate` takes them."""
+    if path is None:
+        return {}
+    import pandas as pd
+
+    from agentic_bayes.evidence.table import read_columns
+
+    _, columns = read_columns(path, error=InvalidArgument)
+    return {"judge_labels": pd.DataFrame(dict(columns), dtype=object)}
+
+
 def _given(**options: Any) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}
@@ -575,7 +602,7 @@ def _fitted(
         if agent is not None:
             check_choice("agent", agent, map(str, outcomes["agent"].values))
     opened = open_input(file)
-    if not isinstance(opened, Estimate) or "method" in settings:
+    if not isinstance(opened, Estimate) or settings.keys() & {"method", "judge_labels"}:
         return fit(outcomes, **settings)
     if opened.draws is None or "random_seed" not in settings:
         return replace(opened, settings=replace(opened.settings, **settings))

@@ -15,6 +15,7 @@ __all__ = [
     "Metric",
     "format_interval",
     "format_number",
+    "format_share",
     "html_table",
     "metric_name",
     "parse_metric",
@@ -28,7 +29,8 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 def format_number(value: float | None, digits: int = 3) -> str:
     """A number for people: "0.420"; "–" where there is none.
 
-    Values strictly inside (0, 1) never print as 0 or 1: they become "<0.001" or ">0.999".
+    Values strictly inside (0, 1) never print as 0 or 1: they become "<0.001" or ">0.999". Nor does one just below 0,
+    which becomes ">-0.001".
 
     Parameters
     ----------
@@ -49,7 +51,16 @@ def format_number(value: float | None, digits: int = 3) -> str:
         return f"<{unit:.{digits}f}"
     if 0 < value < 1 and float(text) == 1:
         return f">{1 - unit:.{digits}f}"
+    if -1 < value < -1e-12 and float(text) == 0:  # nearer to 0 is rounding
+        return f">-{unit:.{digits}f}"
     return f"{0:.{digits}f}" if float(text) == 0 else text
+
+
+def format_share(value: float, digits: int = 3) -> str:
+    """A probability that is a share of draws, which can say neither never nor always: ">0.999" where all did."""
+    if value == 1:
+        return f">{1 - 10**-digits:.{digits}f}"
+    return f"<{10**-digits:.{digits}f}" if value == 0 else format_number(value, digits)
 
 
 def format_interval(lower: float | None, upper: float | None, digits: int = 3) -> str:

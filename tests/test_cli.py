@@ -780,6 +780,28 @@ def test_a_narrow_interval_is_not_a_pass(run, singles):
         assert looked.code == code
 
 
+def test_labels_correct_for_the_judges_errors(run, singles):
+    """--judge-labels takes a table; corrected and as judged stand side by side, in estimate, gate, compare and rank."""
+    rows = "".join(f"1,1,good,t{i}\n" for i in range(20)) + "1,0,,\n" * 10 + "0,0,,\n" * 15 + "1,1,,\n" * 15
+    (singles.parent / "labels.csv").write_text("judge,human,agent,task\n" + rows)
+    labels = ("--judge-labels", "labels.csv")
+    done = run("estimate", singles, "--k", "1", *labels)
+    assert done.code == 0
+    assert re.search(r"metric +corrected +as judged +unbiased", done.out)
+    assert "judge error estimated from 60 labels: sensitivity 0." in " ".join(done.out.split())
+    found = strict(run("estimate", singles, "--k", "1", *labels, "--json").out)
+    assert found["summary"][0]["n_labels"] == 60
+    for arguments in (
+        ("gate", singles, "--agent", "good", "--at-least", "0.5"),
+        ("compare", singles, "--agent", "good", "--baseline", "bad"),
+    ):
+        assert "judge error estimated from 60 labels" in " ".join(run(*arguments, *labels).out.split())
+    assert "judge error estimated" in str(strict(run("rank", singles, *labels, "--json").out)["ranks"][0]["note"])
+    (singles.parent / "labels.csv").write_text("judge,human\n2,1\n")
+    assert_refused(run("estimate", singles, *labels), "judge must be 0 or 1, got '2' in row 0")
+    assert_refused(run("estimate", singles, "--judge-labels", "none.csv"), "none.csv: no such file")
+
+
 # How it looks
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +13,7 @@ from agentic_bayes.decisions.classical import ClassicalTest, against_agent, agai
 from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.posterior import Array, CIKind, Estimand, apply_metric, interval_of_draws
-from agentic_bayes.formatting import Metric, format_number, html_table, metric_name, plural
+from agentic_bayes.formatting import Metric, format_number, format_share, html_table, metric_name, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,7 +213,7 @@ class Comparison:
             what = f"that {self.agent}'s {name} ({self.estimand}) is above {baseline}"
             tasks = plural(self.n_tasks, "task")
         sentence = (
-            f"{head}: the probability {what} is {format_number(self.prob_better)}; "
+            f"{head}: the probability {what} is {format_share(self.prob_better)}; "
             f"difference {format_number(self.mean)}, "
             f"{self.ci_prob * 100:.4g} % {kind} interval {format_number(self.lower)} to {format_number(self.upper)}; "
             f"{self.method}, {tasks}; unit {self.unit}, indicator {self.indicator}"
@@ -222,7 +223,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         rows = [
-            ["probability better", format_number(self.prob_better), ""],
+            ["probability better", format_share(self.prob_better), ""],
             ["difference", format_number(self.mean), f"{format_number(self.lower)} to {format_number(self.upper)}"],
             ["ratio", _wide(self.ratio.median), f"{_wide(self.ratio.lower)} to {_wide(self.ratio.upper)}"],
             [
@@ -230,7 +231,7 @@ class Comparison:
                 _wide(self.odds_ratio.median),
                 f"{_wide(self.odds_ratio.lower)} to {_wide(self.odds_ratio.upper)}",
             ],
-            [f"probability within ±{format_number(self.rope)}", format_number(self.prob_rope), ""],
+            [f"probability within ±{format_number(self.rope)}", format_share(self.prob_rope), ""],
             [f"expected loss of choosing {self.agent}", format_number(self.expected_loss), ""],
             [f"expected loss of choosing {_shown(self.baseline)}", format_number(self.expected_loss_baseline), ""],
             ["beside it", str(self.frequentist), ""],
@@ -242,6 +243,8 @@ class Comparison:
 
 def _wide(value: float) -> str:
     """A number of any size."""
+    if math.isnan(value):
+        return "–"
     return f"{value:.3g}" if value < 1e6 else ">1e6"
 
 
@@ -331,6 +334,8 @@ def compare(
         test = against_value(est.counts, index, baseline, metric, k, ci_prob)
 
     def ratio(top: Array, bottom: Array) -> Ratio:
+        if not bottom.any():
+            return Ratio(math.nan, math.nan, math.nan)  # nothing is a multiple of zero
         drawn = np.exp(np.log(np.maximum(top, TINIEST)) - np.log(np.maximum(bottom, TINIEST)))
         return Ratio(float(np.median(drawn)), *interval_of_draws(drawn, ci_prob, settings.ci_kind))
 

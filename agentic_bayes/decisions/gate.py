@@ -11,7 +11,7 @@ from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument, check_type
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import CIKind, Estimand
-from agentic_bayes.formatting import Metric, format_number, html_table, metric_name, plural
+from agentic_bayes.formatting import Metric, format_number, format_share, html_table, metric_name, plural
 
 __all__ = ["Gate", "GateVerdict", "Requirement", "check_required", "gate", "ruling", "shown_beside"]
 
@@ -50,7 +50,7 @@ def shown_beside(probability: float, required: float) -> str:
     digits = 3
     while digits < 9 and (looks_like(required, digits) or looks_like(1 - required, digits)):
         digits += 1
-    return format_number(probability, digits)
+    return format_share(probability, digits)
 
 
 def _doubts(agent: str, flags: tuple[str, ...]) -> list[str]:

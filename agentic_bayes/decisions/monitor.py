@@ -89,7 +89,9 @@ class Look:
     probability : float
         Posterior probability that the metric is at least the bar; NaN where there is none.
     mean, lower, upper : float
-        Of the metric.
+        Of the metric, on a new task.
+    unit, indicator : str
+        What was counted.
     rule : StoppingRule
     note : str
         What differs from what the rule was made for, or empty.
@@ -103,6 +105,8 @@ class Look:
     mean: float
     lower: float
     upper: float
+    unit: str
+    indicator: str
     rule: StoppingRule
     note: str
 
@@ -123,8 +127,8 @@ class Look:
             )
         text = (
             f"{self.verdict}: look {self.number} of {rule.looks}, {plural(self.tasks, 'task')}; {asked}"
-            f"{name} {format_number(self.mean)}, {rule.ci_prob * 100:.4g} % interval "
-            f"{format_number(self.lower)} to {format_number(self.upper)}"
+            f"{name} {format_number(self.mean)}, {rule.ci_prob * 100:.4g} % {rule.ci_kind} interval "
+            f"{format_number(self.lower)} to {format_number(self.upper)}; unit {self.unit}, indicator {self.indicator}"
         )
         return text + (f" ({self.note})" if self.note else "")
 
@@ -206,7 +210,10 @@ class StoppingRule:
         index, counts = est.agent_index(agent), est.counts
         name, scored = est.agents[index], counts.scored[index]
         cells = Cells(counts.successes[index, scored], counts.trials[index, scored])
-        size, number = cells.trials.size, min(cells.trials.size // self.batch, self.looks)
+        # a task that crashed or could not be judged is part of its batch all the same
+        attempted = int(counts.attempted[index].sum())
+        size, number = cells.trials.size, min(attempted // self.batch, self.looks)
+        due = number > 0 and (attempted % self.batch == 0 or number == self.looks)
         posterior = exact_posterior(
             cells, self.metric, self.k, ci_prob=self.ci_prob, ci_kind=self.ci_kind, random_seed=self.random_seed
         )
@@ -215,28 +222,31 @@ class StoppingRule:
         if self.at_least is not None:
             met = _above(posterior, self.metric, self.k, self.at_least)
         notes = [est.differences] if est.differences else []
-        if size > self.batch * self.looks:
+        if attempted > self.batch * self.looks:
             notes.append(f"more than the {self.looks} × {self.batch} tasks that the rule was made for")
-        elif size % self.batch:
-            notes.append(f"the rule looks after every {self.batch} tasks, not in between")
+        elif not due:
+            missing = self.batch - attempted % self.batch
+            notes.append(f"the rule looks after every {self.batch} tasks: {missing} more to the next look")
+        if attempted > size:
+            notes.append(f"{plural(attempted - size, 'task')} with nothing scored")
         if np.any(cells.trials != self.trials):
             notes.append(f"the rule was made for {plural(self.trials, 'trial')} of every task")
         return Look(
             agent=name,
             number=number,
             tasks=size,
-            verdict=self._verdict(number, met, float(stats.upper - stats.lower)),
+            verdict=self._verdict(number, met, float(stats.upper - stats.lower)) if due else "continue",
             probability=met,
             mean=float(stats.mean),
             lower=float(stats.lower),
             upper=float(stats.upper),
+            unit=str(est.outcomes.attrs["unit"]),
+            indicator=str(est.outcomes.attrs["indicator"]),
             rule=self,
             note="; ".join(notes),
         )
 
     def _verdict(self, number: int, met: float, width: float) -> LookVerdict:
-        if number == 0:
-            return "continue"
         if self.at_least is not None and (found := ruling(met, self.required)) != "inconclusive":
             return found
         if self.width is not None and width <= self.width:
@@ -258,7 +268,12 @@ class StoppingRule:
         check_replaceable(target)
         record = asdict(self)
         text = json.dumps(_nan_to_none(record), indent=2, allow_nan=False)
-        target.write_text(text + "\n", encoding="utf-8")
+        beside = target.with_name(f".{target.name}.writing")
+        try:
+            beside.write_text(text + "\n", encoding="utf-8")
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
         return target
 
     @classmethod

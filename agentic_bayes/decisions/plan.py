@@ -296,7 +296,7 @@ def plan(
         designs=designs,
         best=_best(designs, goal, target, most, size),
         asked=_asked(metric, k, ci_prob, goal, target, budget, at_least, required, difference),
-        note=_note(options, k, metric, known, goal),
+        note=_note(options, k, metric, known, goal, est),
         simulations=size,
         random_seed=seed,
     )
@@ -541,12 +541,14 @@ def _asked(
     return f"the cheapest with which {asked} with probability {target:g}{within}"
 
 
-def _note(options: tuple[int, ...], k: int, metric: Metric, known: Cells, goal: Goal) -> str:
+def _note(options: tuple[int, ...], k: int, metric: Metric, known: Cells, goal: Goal, est: Estimate | None) -> str:
     parts = []
     if goal == "detected":
         parts.append("each agent on tasks of its own; on shared tasks fewer do")
     if known.trials.size:
         parts.append(f"together with the {plural(known.trials.size, 'task')} there are")
+    if est is not None and est.differences:
+        parts.append(est.differences)
     if k > 1 and 1 in options and known.trials.max(initial=1) == 1:
         parts.append(
             "1 trial per task is useless here: it shows nothing of how tasks differ, so that "

@@ -16,9 +16,9 @@ from agentic_bayes.formatting import plural
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["JudgeCalibration", "JudgeLabels", "read_labels"]
+__all__ = ["HowKnown", "JudgeLabels", "read_labels"]
 
-JudgeCalibration = Literal["none", "estimated", "fixed"]
+HowKnown = Literal["none", "estimated", "fixed"]
 LOCATION = ("agent", "task", "trial")
 ALLOWED = ("judge", "human", *LOCATION)
 
@@ -48,7 +48,7 @@ class JudgeLabels:
     specificity: float | None = None
 
     @property
-    def calibration(self) -> JudgeCalibration:
+    def calibration(self) -> HowKnown:
         """How the judge's error rates are known."""
         return "estimated" if self.sensitivity is None else "fixed"
 

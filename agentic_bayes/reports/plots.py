@@ -15,13 +15,22 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.judge_calibration import JudgeCalibration
 from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name, plural
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["plot_pass_curves", "plot_plan", "plot_posterior", "plot_tools", "save_pictures", "save_plan_picture"]
+__all__ = [
+    "plot_judge_calibration",
+    "plot_pass_curves",
+    "plot_plan",
+    "plot_posterior",
+    "plot_tools",
+    "save_pictures",
+    "save_plan_picture",
+]
 
 # Okabe and Ito's colours, told apart by colour-blind readers too
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -33,6 +42,7 @@ MOST_GROUPS = 20  # of bars; more would be too narrow to tell apart
 LONGEST_LABEL = 28  # characters of a line under the bars
 TEXT, TITLE = 11, 13  # points, to be read when projected
 CURVES_SIZE = (8.0, 5.0)  # inches, as all sizes
+JUDGE_SIZE = (8.0, 5.5)
 WORDS: dict[Estimand, str] = {
     "population": "on a new task of this kind",
     "tasks": "averaged over the observed tasks",
@@ -459,3 +469,64 @@ def save_plan_picture(plan: Plan, path: Path) -> None:
     figure = Figure(figsize=CURVES_SIZE, layout="constrained")
     plot_plan(plan, ax=figure.subplots())
     figure.savefig(path, dpi=150)
+
+
+def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) -> Axes:
+    """Share of answers that people passed against the judge's score, with Wilson intervals.
+
+    Parameters
+    ----------
+    result : JudgeCalibration
+        What `calibrate_judge` gave.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One point per tenth of the scores, with its number of labels; the threshold; and, dashed, where a score would be
+        the share of right answers, which a good judge need not reach.
+
+    Raises
+    ------
+    InvalidArgument
+        If `result` is something else.
+    EvidenceError
+        If no labelled answer has a score.
+    """
+    check_type("result", result, JudgeCalibration, "calibrate_judge() makes one")
+    table = result.reliability()
+    if table.empty:
+        raise EvidenceError("no labelled answer has a score at every turn: there is nothing to draw")
+    ax = _axes(ax, JUDGE_SIZE)
+    share = table["human_pass"]
+    ax.plot([0, 1], [0, 1], linestyle="--", linewidth=1, color=GREY, label="score = share")
+    ax.axvline(result.threshold, linewidth=1.5, color=COLOURS[1], label=f"threshold {result.threshold:g}")
+    ax.errorbar(
+        table["mean_score"],
+        share,
+        # rounding may leave an end on the wrong side by the last bit
+        yerr=np.clip([share - table["lower"], table["upper"] - share], 0, None),
+        fmt="o",
+        color=COLOURS[0],
+        capsize=3,
+        label=f"people's labels, {100 * result.ci_prob:g} % intervals",
+    )
+    for row in table.itertuples():
+        ax.annotate(
+            f"{row.labels:,}",
+            (row.mean_score, row.human_pass),
+            xytext=(6, -4),
+            textcoords="offset points",
+            fontsize=TEXT - 2,
+            color=GREY,
+        )
+    _quiet(ax)
+    ax.set(xlim=(-0.03, 1.06), ylim=(-0.03, 1.06))
+    of_attempts = result.unit == "attempt"
+    ax.set_xlabel("score of the judge" + (", of an attempt's worst turn" if of_attempts else ""), fontsize=TEXT + 1)
+    ax.set_ylabel("share that people passed", fontsize=TEXT + 1)
+    sensitivity, specificity = (format_number(rate.value, 2) for rate in (result.sensitivity, result.specificity))
+    rates = f"sensitivity {sensitivity}, specificity {specificity}"
+    _title_and_legend(ax, f"Judge and people, {plural(result.labels, 'label')}: {rates}", ncols=3)
+    return ax

@@ -31,6 +31,7 @@ FLAGS = {
     "prior_driven": "no task was tried twice, so the spread between tasks is the prior's",
     "extrapolated": "k exceeds every number of trials: the model extrapolates",
     "misfit": "the histogram of successes does not look like the model's: consider inflate=True",
+    "chance_level_judge": "by its labels the judge may be no better than chance: its verdicts say next to nothing",
     "disagrees": "the model is more than two standard errors from the unbiased estimate",
 }
 
@@ -116,28 +117,36 @@ def estimate_tables(est: Estimate) -> list[Table]:
     list of Table
     """
     own, plain = est.summary(tasks=False), est.baseline()
+    as_judged = est.uncorrected.summary(tasks=False) if est.settings.judge is not None else None
     tables = []
     for agent in est.agents:
         for estimand in [e for e in ESTIMANDS if e in est.posterior.estimands]:
             mine = own[(own["agent"] == agent) & (own["estimand"] == estimand)]
             other = plain[(plain["agent"] == agent) & (plain["estimand"] == estimand)]
-            tables.append(_estimate_table(est, agent, estimand, mine, other))
+            judged = None
+            if as_judged is not None:
+                judged = as_judged[(as_judged["agent"] == agent) & (as_judged["estimand"] == estimand)]
+            tables.append(_estimate_table(est, agent, estimand, mine, other, judged))
     return tables
 
 
-def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: Any) -> Table:
+def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: Any, judged: Any) -> Table:
+    """`judged` has the posterior that takes the judge's verdicts as they are; it then replaces the plug-in column."""
     frequentist = est.settings.method == "frequentist"
+    beside = [plain[plain["estimator"] == name] for name in ("unbiased", "plugin")]
+    header = ["metric"] + ([] if frequentist else [est.settings.method]) + ["unbiased", "plug-in"]
+    if judged is not None:
+        beside, header = [judged, beside[0]], ["metric", "corrected", "as judged", "unbiased"]
     rows = []
     for metric in METRICS:
         for k in est.settings.k:
             cells = [metric_name(metric, k)]
             if not frequentist:
                 cells.append(_cell(own, metric, k))
-            cells += [_cell(plain[plain["estimator"] == name], metric, k) for name in ("unbiased", "plugin")]
+            cells += [_cell(frame, metric, k) for frame in beside]
             rows.append(tuple(cells))
     index = est.agent_index(agent)
     trials, unscored = int(est.counts.trials[index].sum()), int(est.counts.unscored[index].sum())
-    header = ["metric"] + ([] if frequentist else [est.settings.method]) + ["unbiased", "plug-in"]
     errored, left_out = int(est.outcomes["errored"][index].sum()), int(est.outcomes.attrs.get("left_out", 0))
     crashes = f" ({plural(errored, 'agent error')})" if errored else ""
     notes = [
@@ -145,6 +154,8 @@ def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: A
         f"{unscored} unscored{crashes}; unit {est.outcomes.attrs['unit']}, indicator {_indicator(est)}; "
         f"{_interval_words(est)}"
     ]
+    if judged is not None:
+        notes.append(f"corrected and as judged are {est.settings.method}, unbiased is as judged; {est.judge_note}")
     notes += _crash_notes(est, index)
     if left_out:
         notes.append(f"{plural(left_out, 'conversation')} of all agents without any tool verdict left out")
@@ -335,4 +346,4 @@ def plan_table(plan: Plan) -> Table:
         f"mean width of the {plan.ci_prob * 100:.4g} % interval ({plan.ci_kind}); "
         "sd of the rate = √(μ(1-μ)(ρ+(1-ρ)/n)/T), from the new tasks alone; ◄ recommended",
     )
-    return Table("Designs", header, tuple(rows), notes)
+    return Table(f"Designs for {name} on a new task of this kind", header, tuple(rows), notes)

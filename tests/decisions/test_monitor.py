@@ -149,7 +149,7 @@ class TestLooks:
     @pytest.mark.parametrize(
         ("data", "note"),
         [
-            (outcomes([3, 0] * 15), "the rule looks after every 20 tasks, not in between"),
+            (outcomes([3, 0] * 15), "the rule looks after every 20 tasks: 10 more to the next look"),
             (outcomes([3, 0] * 150), "more than the 10 × 20 tasks that the rule was made for"),
             (outcomes([2, 0] * 10, trials=2), "the rule was made for 3 trials of every task"),
         ],
@@ -157,6 +157,19 @@ class TestLooks:
     def test_what_departs_from_the_plan_is_said(self, rule, data, note):
         """A look that the rule was not made for carries a note."""
         assert note in str(rule.look(estimate(data)))
+
+    def test_between_looks_nothing_is_decided(self, rule):
+        """However clear the data: looking more often than planned is what makes false winners."""
+        for tasks, verdict in ((39, "continue"), (40, "pass"), (41, "continue")):
+            look = rule.look(estimate(outcomes([3] * tasks)))
+            assert (look.verdict, look.number) == (verdict, tasks // 20)
+            assert look.probability > rule.required
+
+    def test_what_could_not_be_scored_belongs_to_its_batch(self, rule):
+        """40 tasks of which two crashed are two batches, and the look counts 38 tasks."""
+        look = rule.look(estimate(counts({"solo": [(3, 3)] * 38 + [(0, 0, 3)] * 2})))
+        assert (look.verdict, look.number, look.tasks) == ("pass", 2, 38)
+        assert "2 tasks with nothing scored" in str(look)
 
     def test_nothing_scored_goes_on(self, rule):
         """Without data there is nothing to stop for."""

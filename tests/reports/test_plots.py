@@ -1,6 +1,7 @@
 """Pictures: what is in them, that all of it can be read, and that both ArviZ stacks give the same."""
 
 import itertools
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -11,11 +12,14 @@ from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, EvidenceError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.assess import assess
+from agentic_bayes.evidence.human_labels import sample_for_labelling
+from agentic_bayes.evidence.judge_calibration import calibrate_judge
 from agentic_bayes.evidence.reference import ReferenceJudge
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import read_conversations
 from agentic_bayes.reports.plots import (
     density,
+    plot_judge_calibration,
     plot_pass_curves,
     plot_plan,
     plot_posterior,
@@ -25,6 +29,7 @@ from agentic_bayes.reports.plots import (
 )
 
 mpl.use("Agg")
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "support_agent"
 
 
 @pytest.fixture(autouse=True)
@@ -415,3 +420,21 @@ class TestPlan:
         """What is no plan is refused."""
         with pytest.raises(InvalidArgument, match=r"plan must be a Plan \(plan\(\) makes one\), got int"):
             plot_plan(3)
+
+
+class TestJudgeCalibration:
+    """What people passed against the judge's score."""
+
+    def test_one_point_per_tenth_of_the_scores(self):
+        """Every point has its number of labels, the threshold is drawn, and all text can be read."""
+        conversations = list(read_conversations([EXAMPLE / "v1.jsonl", EXAMPLE / "v2.jsonl"]))
+        evidence = assess(conversations, judge=ReferenceJudge())
+        asked = sample_for_labelling(evidence, n=60)
+        result = calibrate_judge(evidence, asked.assign(human=[i % 3 > 0 for i in range(60)]))
+        ax = plot_judge_calibration(result)
+        shown = sorted(int(text.get_text()) for text in ax.texts)
+        assert sum(shown) == 60
+        assert "threshold 0.7" in [text.get_text() for text in ax.get_legend().get_texts()]
+        assert_readable(ax)
+        with pytest.raises(InvalidArgument, match="result must be a JudgeCalibration"):
+            plot_judge_calibration(evidence)

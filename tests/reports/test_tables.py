@@ -52,6 +52,17 @@ class TestEstimateTables:
         assert cell(table, "pass^3", "plug-in").startswith("0.343 [")
         assert cell(table, "pass@3", "unbiased").startswith("0.992 [")
 
+    def test_corrected_stands_beside_as_judged(self):
+        """With labels: the corrected posterior, the one as judged, the unbiased estimate, and the rates."""
+        rates = {"sensitivity": 0.9, "specificity": 0.8}
+        est = estimate(counts({"a": UNEQUAL}), k=1, judge_labels=rates)
+        table = estimate_tables(est)[0]
+        assert table.header == ("metric", "corrected", "as judged", "unbiased")
+        plain = estimate_tables(est.uncorrected)[0]
+        assert cell(table, "pass^1", "as judged") == cell(plain, "pass^1", "hierarchical")
+        assert cell(table, "pass^1", "corrected") != cell(table, "pass^1", "as judged")
+        assert any("judge error fixed: sensitivity 0.9, specificity 0.8" in note for note in table.notes)
+
     def test_denominators(self):
         """The first note counts tasks, scored and unscored trials, and names unit, indicator and interval."""
         table = estimate_tables(fit_two(ENGINES[0]))[0]

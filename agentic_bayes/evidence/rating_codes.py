@@ -1,0 +1,99 @@
+"""Ratings of any spelling become numbered categories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_bayes.evidence.table import is_blank, number, zero_one
+from agentic_bayes.records.base import short
+
+__all__ = ["Level", "Ratings", "code_ratings"]
+
+Level = Literal["nominal", "ordinal", "interval"]
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Numbered ratings.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (items, raters)
+        Categories from 0; -1 where a rater gave none.
+    categories : tuple of str
+        Their names, in order.
+    values : ndarray of float, shape (categories,)
+        What they stand for: their numbers or, where they are not numbers, their places in the order.
+    """
+
+    codes: NDArray[np.int64]
+    categories: tuple[str, ...]
+    values: NDArray[np.float64]
+
+
+def code_ratings(
+    columns: Sequence[Sequence[Any]],
+    raters: Sequence[str],
+    *,
+    level: Level,
+    categories: Sequence[object] | None,
+    problems: list[str],
+) -> Ratings:
+    """Number the categories of ratings.
+
+    Parameters
+    ----------
+    columns : sequence of sequences
+        What each rater said of every item; blank is "not rated".
+    raters : sequence of str
+        How the columns are called.
+    level : {"nominal", "ordinal", "interval"}
+        What the categories must be: anything, ordered, or numbers.
+    categories : sequence, optional
+        All categories in their order. Without them, numbers are in order of size and other categories of name.
+    problems : list of str
+        What is wrong is added to it.
+
+    Returns
+    -------
+    Ratings
+        Where all ratings are numbers or true and false, they are compared as numbers, else as text.
+    """
+    rated = [(i, j, cell) for j, column in enumerate(columns) for i, cell in enumerate(column) if not is_blank(cell)]
+    cells = [cell for _, _, cell in rated]
+    other = next((cell for cell in (*cells, *(categories or ())) if _value(cell) is None), None)
+    key_of: Callable[[object], Any] = _value if other is None else _text
+    keys = [key_of(cell) for cell in cells]
+    if level == "interval" and (other is not None or categories is not None):
+        problems.append(f"level 'interval' takes numbers and no categories, got {short(other or categories)}")
+    if level == "ordinal" and other is not None and categories is None:
+        problems.append("level 'ordinal' needs the categories in their order (categories=[…]) unless they are numbers")
+    order = sorted(set(keys)) if categories is None else [key_of(category) for category in categories]
+    place = {key: code for code, key in enumerate(order)}
+    if len(place) < len(order):
+        problems.append(f"categories must differ, got {short(categories)}")
+    codes = np.full((len(columns[0]), len(raters)), -1, dtype=np.int64)
+    for (i, j, cell), key in zip(rated, keys, strict=True):
+        if key not in place:
+            problems.append(f"row {i + 1}: {raters[j]} must be one of the categories or blank, got {short(cell)}")
+        codes[i, j] = place.get(key, -1)
+    values = order if other is None and categories is None else range(len(order))
+    return Ratings(codes, tuple(map(_text, order)), np.asarray(list(values), dtype=np.float64))
+
+
+def _value(cell: object) -> float | None:
+    """A number, 1 or 0 for true and false, or None."""
+    found = number(cell)
+    if found is None and zero_one(cell) in (0, 1):
+        return float(zero_one(cell) == 1)
+    return found
+
+
+def _text(cell: object) -> str:
+    """Text, in which whole floats, which a column with gaps becomes, are whole numbers again."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()

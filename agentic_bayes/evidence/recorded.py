@@ -1,0 +1,263 @@
+"""Scores that somebody has already: recorded in the conversations, or in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.errors import EvidenceError, InvalidArgument
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.row import COLUMNS, EvidenceRow
+from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.evidence.table import (
+    Columns,
+    is_blank,
+    labels,
+    no_repetition,
+    number,
+    read_columns,
+    refuse,
+    require_columns,
+    whole_numbers,
+    zero_one,
+)
+from agentic_bayes.records.base import short
+from agentic_bayes.records.model import Conversation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["RecordedJudge", "evidence_from_table"]
+
+_NO_RUBRIC = "none"
+_MISSING = Unscored("no score in the table")
+
+
+@dataclass(frozen=True)
+class RecordedJudge:
+    """Takes the scores that the conversations carry.
+
+    Notes
+    -----
+    A turn's own ``recorded_score`` counts. Where there is one turn, or no turn has a score of its own, the
+    conversation's ``recorded_score`` counts for every turn: then a conversation is right if that score reaches
+    the threshold. A turn without a score beside turns that have one is `Unscored`, as is every turn where
+    nothing was recorded.
+    """
+
+    @property
+    def name(self) -> str:
+        """Column name of its scores, where it is a further metric beside another judge."""
+        return "recorded_judge"
+
+    @property
+    def identity(self) -> str:
+        """Name and version of the rule."""
+        return "recorded-judge/1"
+
+    def grade(self, conversation: Conversation, position: int) -> Grade:
+        """Grade one interaction.
+
+        Parameters
+        ----------
+        conversation : Conversation
+            The conversation.
+        position : int
+            Index of the interaction.
+
+        Returns
+        -------
+        Score or Unscored
+        """
+        own = conversation.conversation[position].recorded_score
+        if own is not None:
+            return Score(own, "recorded for this turn")
+        if any(turn.recorded_score is not None for turn in conversation.conversation):
+            return Unscored("no recorded score at this turn, although other turns have one")
+        if conversation.recorded_score is None:
+            return Unscored("no recorded score")
+        return Score(conversation.recorded_score, "recorded for the conversation")
+
+
+def evidence_from_table(
+    table: pd.DataFrame | str | Path,
+    *,
+    agent: str = "agent",
+    task: str = "task",
+    trial: str = "trial",
+    score: str = "score",
+    correct: str = "correct",
+    interaction: str = "interaction",
+    qa_id: str = "qa_id",
+    session_id: str = "session_id",
+    reason: str = "reason",
+    unscored_reason: str = "unscored_reason",
+    metrics: Sequence[str] = (),
+    judge: str = "recorded-table/1",
+) -> Evidence:
+    """Evidence from a table of scores, one row per attempt or per turn.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame or path
+        CSV, TSV, JSONL or Parquet; CSV, TSV and JSONL may be gzipped.
+    agent, task, trial : str
+        Column names. Without an ``agent`` column there is one agent, named ``agent``. Trials are whole numbers;
+        without a ``trial`` column every row is trial 0, and no (agent, task) may occur twice.
+    score, correct : str
+        Column names. ``score`` holds numbers in [0, 1], ``correct`` 0/1, booleans or "true"/"false"; blank is
+        unscored. Where the table has both, ``score`` is read, unless only ``correct`` was named.
+    interaction, qa_id, session_id, reason : str
+        Names of optional columns. Without ``interaction`` a row is a whole attempt; turns are numbered from 0.
+        Without ``qa_id`` the question is the task or, of turns, "task/turn"; without ``session_id`` the session is
+        "task/trial".
+    unscored_reason : str
+        Name of an optional column: why a row has no score. One that begins with ``agent error: `` says that the
+        agent crashed.
+    metrics : sequence of str
+        Columns of further scores in [0, 1], each kept as a metric of that name.
+    judge : str
+        Who gave the scores: an identity, kept with every row.
+
+    Returns
+    -------
+    Evidence
+        Without tool verdicts. Other columns are ignored.
+
+    Raises
+    ------
+    EvidenceError
+        If a column is missing or values are not what they must be; all problems are in one message.
+    InvalidArgument
+        If an argument is outside what is allowed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> evidence_from_table(pd.DataFrame({"task": ["a", "b"], "score": [0.9, None]}))
+    Evidence: 2 interactions (1 scored, 1 unscored) of 2 conversations, 1 agent
+    """
+    if not isinstance(judge, str) or not judge.strip():
+        raise InvalidArgument(f"judge must be text that names who gave the scores, got {short(judge)}")
+    names = _metric_names(metrics)
+    source, columns = read_columns(table, error=EvidenceError)
+    value = _score_column(columns, score, correct)
+    optional = {
+        "agent": agent,
+        "trial": trial,
+        "interaction": interaction,
+        "qa_id": qa_id,
+        "session_id": session_id,
+        "reason": reason,
+        "unscored_reason": unscored_reason,
+    }
+    named = [name for default, name in optional.items() if name != default]
+    require_columns(
+        source,
+        columns,
+        [task, value, *named, *names],
+        hint='Say which is which: task="…", score="…" or correct="…"',
+        error=EvidenceError,
+    )
+    problems: list[str] = []
+    reader = _Reader(columns, problems)
+    size = len(columns[task])
+    agents = labels(columns.get(agent, ["agent"] * size), agent, problems)
+    tasks = labels(columns[task], task, problems)
+    trials = whole_numbers(columns, trial, size, problems)
+    turns = whole_numbers(columns, interaction, size, problems)
+    advice = "" if trial in columns else f" (several attempts of a task need a column {trial!r})"
+    places = zip(agents, tasks, trials, turns, strict=True)
+    no_repetition(places, lambda p: "agent {!r}, task {!r}, trial {}, interaction {}".format(*p) + advice, problems)
+    answers = reader.grades(value, reason, unscored_reason, zero_or_one=value == correct and value != score)
+    further = {name: reader.grades(name, None, None, zero_or_one=False) for name in names}
+    questions = reader.texts(qa_id, [_question(*at, interaction in columns) for at in zip(tasks, turns, strict=True)])
+    sessions = reader.texts(session_id, [f"{name}/{number}" for name, number in zip(tasks, trials, strict=True)])
+    refuse(source, problems, error=EvidenceError)
+    return Evidence(
+        tuple(
+            EvidenceRow(
+                agent=agents[i],
+                task=tasks[i],
+                trial=trials[i],
+                session_id=sessions[i],
+                interaction=turns[i],
+                qa_id=questions[i],
+                **_answer(answers[i]),
+                judge=judge.strip(),
+                tool_rubric=_NO_RUBRIC,
+                metrics={name: grades[i] for name, grades in further.items()},
+            )
+            for i in range(size)
+        )
+    )
+
+
+class _Reader:
+    """Reads columns into what a row of evidence holds, and collects what is wrong."""
+
+    def __init__(self, columns: Columns, problems: list[str]) -> None:
+        self._columns, self._problems = columns, problems
+
+    def texts(self, column: str, otherwise: Sequence[str]) -> list[str]:
+        """Labels; where a cell is blank or there is no column, what stands for it."""
+        if column not in self._columns:
+            return list(otherwise)
+        cells = self._columns[column]
+        return labels(
+            [text if is_blank(cell) else cell for cell, text in zip(cells, otherwise, strict=True)],
+            column,
+            self._problems,
+        )
+
+    def grades(self, column: str, reason: str | None, unscored: str | None, *, zero_or_one: bool) -> list[Grade]:
+        """Scores with their reasons."""
+        cells = self._columns[column]
+        nothing = [None] * len(cells)
+        reasons = self._columns.get(reason or "", nothing)
+        whys = self._columns.get(unscored or "", nothing)
+        allowed = "0, 1, true, false or blank" if zero_or_one else "a number in [0, 1] or blank"
+        found: list[Grade] = []
+        for i, (cell, text, why) in enumerate(zip(cells, reasons, whys, strict=True)):
+            grade: Grade = _MISSING if is_blank(why) else Unscored(str(why).strip())
+            if not is_blank(cell):
+                value = zero_one(cell) if zero_or_one else number(cell)
+                if value is None or not 0 <= value <= 1:
+                    self._problems.append(f"row {i + 1}: {column} must be {allowed}, got {short(cell)}")
+                elif not is_blank(why):
+                    self._problems.append(f"row {i + 1}: {column} and {unscored} must not both be given")
+                else:
+                    grade = Score(value, "" if is_blank(text) else str(text).strip())
+            found.append(grade)
+        return found
+
+
+def _metric_names(metrics: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(metrics, str) or not all(isinstance(name, str) and name.strip() for name in metrics):
+        raise InvalidArgument(f"metrics must be a list of column names, got {short(metrics)}")
+    taken = {*COLUMNS, "tool_rubric", "metrics", "answer", "tools", "joint"}
+    for i, name in enumerate(metrics):
+        if name in taken or name in metrics[:i]:
+            raise InvalidArgument(f"metrics must have names of their own, got {name!r}, which is taken")
+    return tuple(metrics)
+
+
+def _score_column(columns: Columns, score: str, correct: str) -> str:
+    """The column that holds the scores: the one that was named, else `score` where there is one."""
+    if correct != "correct" and score != "score":
+        raise InvalidArgument("give the name of a `score` column or of a `correct` column, not both")
+    if correct != "correct" or (score == "score" and score not in columns and correct in columns):
+        return correct
+    return score
+
+
+def _question(task: str, turn: int, has_turns: bool) -> str:
+    return f"{task}/{turn}" if has_turns else task
+
+
+def _answer(grade: Grade) -> dict[str, Any]:
+    if isinstance(grade, Score):
+        return {"answer_score": grade.value, "answer_reason": grade.reason or None}
+    return {"unscored_reason": grade.reason}

@@ -1,0 +1,301 @@
+"""Tables that people already have, read into columns: a DataFrame, CSV, TSV, JSONL or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import itertools
+import json
+import math
+import re
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.errors import AgenticBayesError, MissingPackage, did_you_mean, no_such_file
+from agentic_bayes.evidence.jsonl import unique_keys
+from agentic_bayes.records.base import short
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Columns",
+    "is_blank",
+    "labels",
+    "no_repetition",
+    "number",
+    "read_columns",
+    "refuse",
+    "require_columns",
+    "whole_number",
+    "whole_numbers",
+    "zero_one",
+]
+
+TRUE = frozenset({"1", "1.0", "true"})
+FALSE = frozenset({"0", "0.0", "false"})
+BLANK = frozenset({"", "nan", "na", "none", "null"})
+SHOWN = 20
+QUOTED = re.compile(r'"[^"]*("|$)')
+SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold half a character, UTF-8 cannot
+WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.0*)?")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+Columns = Mapping[str, Sequence[Any]]
+Failure = type[AgenticBayesError]
+
+
+def require_columns(source: str, columns: Columns, required: Iterable[str], *, hint: str, error: Failure) -> None:
+    """Refuse a table without the columns that are needed, and name the nearest ones.
+
+    Parameters
+    ----------
+    source : str
+        Where the table comes from.
+    columns : mapping
+        The table.
+    required : iterable of str
+        Column names.
+    hint : str
+        How to say which column is which.
+    error : type
+        What is raised.
+    """
+    missing = [name for name in required if name not in columns]
+    if missing:
+        near = [f"{name!r} ({did_you_mean(str(name), columns)})" for name in missing]
+        raise error(
+            f"{source}: there is no column {' and no '.join(near)}. Columns found: "
+            f"{', '.join(map(repr, columns)) or 'none'}. {hint}"
+        )
+    if not all(len(values) for values in columns.values()):
+        raise error(f"{source}: the table has no rows")
+
+
+def refuse(source: str, problems: Sequence[str], *, error: Failure) -> None:
+    """Raise one error that names every problem, if there is any.
+
+    Parameters
+    ----------
+    source : str
+        Where the table comes from.
+    problems : sequence of str
+        What is wrong.
+    error : type
+        What is raised.
+    """
+    if problems:
+        more = f"; … and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        raise error(f"{source}: " + "; ".join(problems[:SHOWN]) + more)
+
+
+def is_blank(value: object) -> bool:
+    """Whether a cell says nothing."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return True
+    return str(value).strip().lower() in BLANK or str(value) == "<NA>"
+
+
+def zero_one(value: object) -> int | None:
+    """1, 0, None for blank, or -1 for what is none of these."""
+    if is_blank(value):
+        return None
+    text = str(value).strip().lower()
+    return 1 if text in TRUE else 0 if text in FALSE else -1
+
+
+def number(value: object) -> float | None:
+    """A finite number, or None."""
+    found = NUMBER.fullmatch(str(value).strip())
+    result = float(found[0]) if found else math.inf
+    return result if math.isfinite(result) else None
+
+
+def whole_number(value: object) -> int | None:
+    """A whole number in [0, 2^53), or None."""
+    found = WHOLE_NUMBER.fullmatch(str(value).strip())
+    result = int(found[1]) if found else 2**53
+    return result if result < 2**53 else None
+
+
+def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]:
+    """Labels as text; whole floats, which a column with gaps becomes, are whole numbers again.
+
+    Parameters
+    ----------
+    values : sequence
+        The cells.
+    column : str
+        How the column is called.
+    problems : list of str
+        What is wrong is added to it.
+
+    Returns
+    -------
+    list of str
+    """
+    found = []
+    for i, value in enumerate(values):
+        blank = value is None or str(value).strip() == "" or (isinstance(value, float) and math.isnan(value))
+        if blank or str(value) in ("<NA>", "nan"):
+            problems.append(f"row {i + 1}: {column} must not be blank")
+        elif isinstance(value, (list, dict)):
+            problems.append(f"row {i + 1}: {column} must be text or a number, got {value!r}")
+        elif SURROGATE.search(str(value)):
+            problems.append(f"row {i + 1}: {column} must be Unicode text, got {value!r}")
+        whole = isinstance(value, float) and value.is_integer()
+        found.append(str(int(value)) if whole else str(value).strip())
+    return found
+
+
+def whole_numbers(columns: Columns, column: str, size: int, problems: list[str]) -> list[int]:
+    """A column of whole numbers ≥ 0; 0 throughout where there is no such column.
+
+    Parameters
+    ----------
+    columns : mapping
+        The table.
+    column : str
+        How the column is called.
+    size : int
+        How many rows there are.
+    problems : list of str
+        What is wrong is added to it.
+
+    Returns
+    -------
+    list of int
+    """
+    found = []
+    for i, value in enumerate(columns.get(column, [0] * size)):
+        index = whole_number(value)
+        if index is None:
+            problems.append(f"row {i + 1}: {column} must be a whole number ≥ 0, got {short(value)}")
+        found.append(index or 0)
+    return found
+
+
+def no_repetition(places: Iterable[Hashable], name: Callable[[Any], str], problems: list[str]) -> None:
+    """Every row has a place of its own.
+
+    Parameters
+    ----------
+    places : iterable
+        One for each row.
+    name : callable
+        What a place is called.
+    problems : list of str
+        What is wrong is added to it.
+    """
+    first: dict[Hashable, int] = {}
+    for i, place in enumerate(places):
+        before = first.setdefault(place, i)
+        if before != i:
+            problems.append(f"rows {before + 1} and {i + 1} are both {name(place)}")
+
+
+def read_columns(table: pd.DataFrame | str | Path, *, error: Failure) -> tuple[str, Columns]:
+    """Read a table.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame or path
+        CSV, TSV, JSONL or Parquet; CSV, TSV and JSONL may be gzipped.
+    error : type
+        What is raised when it cannot be read.
+
+    Returns
+    -------
+    source : str
+        Where the table comes from.
+    columns : mapping
+        Column name → cells.
+    """
+    if not isinstance(table, (str, Path)):
+        import pandas as pd
+
+        if not isinstance(table, pd.DataFrame):
+            raise error(f"table must be a pandas.DataFrame or a path, got {type(table).__name__}")
+        repeated = sorted({str(name) for name in table.columns[table.columns.duplicated()]})
+        if repeated:
+            raise error(f"DataFrame: columns occur twice: {', '.join(map(repr, repeated))}")
+        return "DataFrame", {str(name): table[name].tolist() for name in table.columns}
+    path = Path(table)
+    if not path.is_file():
+        raise error(no_such_file(path))
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if suffix == ".parquet":
+        return str(path), _read_parquet(path, error=error)
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8-sig", newline="") as stream
+        ):
+            if suffix in (".jsonl", ".ndjson"):
+                return str(path), _read_jsonl(stream, str(path), error=error)
+            return str(path), _read_csv(stream, str(path), tab=suffix == ".tsv", error=error)
+    except UnicodeDecodeError as cause:
+        raise error(f"{path}: must be UTF-8, got byte {cause.object[cause.start]:#04x}") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as cause:
+        raise error(f"{path}: not a complete gzip file ({cause})") from None
+
+
+def _read_csv(stream: Any, source: str, *, tab: bool, error: Failure) -> Columns:
+    lines = iter(stream)
+    head = next(lines, "")
+    if "\0" in head or head.lstrip()[:1] in ("{", "["):
+        raise error(f"{source}: not a CSV or TSV table (JSONL is read from files named .jsonl)")
+    delimiter = "\t" if tab else max(",\t;", key=QUOTED.sub("", head).count)
+    rows = csv.reader(itertools.chain([head], lines), delimiter=delimiter, strict=True)
+    try:
+        header = [name.strip() for name in next(rows, [])]
+        if not any(header):
+            raise error(f"{source}: the file is empty")
+        if len(set(header)) != len(header):
+            repeated = sorted({name for name in header if header.count(name) > 1})
+            raise error(f"{source}: columns occur twice: {', '.join(map(repr, repeated))}")
+        columns: dict[str, list[str]] = {name: [] for name in header}
+        for row in rows:
+            if not any(map(str.strip, row)):
+                continue  # spreadsheets leave rows of nothing but delimiters
+            if len(row) != len(header):
+                number = len(columns[header[0]]) + 1
+                raise error(f"{source}: row {number} must have {len(header)} fields as the header, got {len(row)}")
+            for name, value in zip(header, row, strict=True):
+                columns[name].append(value)
+    except csv.Error as cause:
+        raise error(f"{source}: not a readable table ({cause})") from None
+    return columns
+
+
+def _read_jsonl(stream: Any, source: str, *, error: Failure) -> Columns:
+    rows = []
+    for number, line in enumerate(stream, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line, object_pairs_hook=unique_keys)
+        except (ValueError, RecursionError) as cause:
+            raise error(f"{source}: line {number} is not JSON ({cause})") from None
+        if not isinstance(row, dict):
+            raise error(f"{source}: line {number} must be an object, got {type(row).__name__}")
+        rows.append(row)
+    if not rows:
+        raise error(f"{source}: the file is empty")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _read_parquet(path: Path, *, error: Failure) -> Columns:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError:
+        raise MissingPackage("reading Parquet needs pyarrow: pip install 'agentic-bayes[parquet]'") from None
+    except (OSError, ValueError) as cause:
+        raise error(f"{path}: not a readable Parquet file ({cause})") from None
+    return {str(name): frame[name].tolist() for name in frame.columns}
