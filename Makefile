@@ -36,6 +36,7 @@ calibrate: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python benchmarks/judging.py
 
 docs: $(STAMP)
 	$(BIN)/python -m pytest tests/test_docs.py

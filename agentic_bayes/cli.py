@@ -24,6 +24,7 @@ from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, Invalid
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
     from agentic_bayes.evidence.evidence import Evidence
+    from agentic_bayes.evidence.store import Store, Usage
     from agentic_bayes.reports.tables import Table
 
 __all__ = ["app", "main"]
@@ -103,16 +104,128 @@ def validate(files: Files) -> None:
 def assess(
     files: Files,
     output: Annotated[Path, typer.Option("-o", "--output", help="Evidence file to write (.jsonl or .jsonl.gz).")],
+    judge: Annotated[
+        str | None, typer.Option(help="An LLM judge, such as openai:gpt-4o-mini.", show_default="by rules, offline")
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Keeps what a judge was paid for: a second run, or one after a crash, reuses it."),
+    ] = None,
     concurrency: Annotated[int, typer.Option(help="Judgements at a time.")] = 8,
+    requests_per_second: Annotated[float | None, typer.Option(help="Calls of the judge, at most.")] = None,
+    price: Annotated[
+        str | None, typer.Option(help="Of a million tokens in and out, such as 0.15,0.60: then cost is counted.")
+    ] = None,
+    max_cost: Annotated[float | None, typer.Option(help="Stop before the judge has cost more; needs --price.")] = None,
+    stats: Annotated[bool, typer.Option("--stats", help="Also print calls, tokens, cost and latency.")] = False,
 ) -> None:
-    """Judge every answer against its reference (offline) and score the tool calls; write the evidence."""
+    """Judge every answer against its reference and score the tool calls; write the evidence."""
     _check_evidence_file(output)
-    evidence = _assess(files, concurrency=concurrency)
+    if judge is None and any(option is not None for option in (store, requests_per_second, price, max_cost)):
+        raise InvalidArgument(
+            "--store, --requests-per-second, --price and --max-cost are for an LLM: say which, --judge"
+        )
+    if judge is None and stats:
+        raise InvalidArgument("--stats is for an LLM: say which, --judge")
+    if store is not None:
+        _check_file(store, "--store")
+    lines: list[str] = []
+    if judge is None:
+        evidence = _assess(files, concurrency=concurrency)
+    else:
+        limits = _given(requests_per_second=requests_per_second, max_cost=max_cost)
+        evidence, lines = _assess_with_model(files, judge, store, price, concurrency=concurrency, **limits)
     evidence.write(output)
     show(_tables().evidence_table(evidence))
+    if stats:
+        say("\n".join(lines))
     say(f"evidence written to {output}")
     if evidence.stopped:
         raise typer.Exit(1)
+
+
+def _assess_with_model(
+    files: list[str], judge: str, store: Path | None, price: str | None, **limits: Any
+) -> tuple[Evidence, list[str]]:
+    """Evidence of an LLM judge, and what it took."""
+    from agentic_bayes.evidence.assess import assess as judge_all
+    from agentic_bayes.evidence.judge import LLMJudge
+    from agentic_bayes.evidence.store import Store
+    from agentic_bayes.records.read import read_conversations
+
+    model = LLMJudge(judge, price=_price(price))
+    conversations = read_conversations(files)
+    with Store(store or ":memory:") as kept, _progress() as progress:
+        evidence = judge_all(conversations, judge=model, store=kept, progress=progress, **limits)
+        return evidence, _usage_lines(kept)
+
+
+def _price(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        given, taken = (float(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidArgument(f'--price must be two numbers such as "0.15,0.60", got {text!r}') from None
+    return given, taken
+
+
+def _usage_lines(store: Store) -> list[str]:
+    """Calls, tokens, cost and latency of this run."""
+    usage, calls = store.session, store.to_pandas()
+    lines = [
+        f"{usage.judgements:,} judgements by {usage.calls:,} calls ({usage.failed:,} failed), {store.reused:,} reused",
+        f"tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out" + _cost_words(usage),
+    ]
+    if usage.calls:
+        middle, slow = (calls["latency"].tail(usage.calls).quantile(q) for q in (0.5, 0.95))
+        lines.append(f"latency: median {middle:.2f} s, 95 % within {slow:.2f} s")
+    return lines
+
+
+def _cost_words(usage: Usage) -> str:
+    return f", cost {usage.cost:,.6g}" if usage.unpriced < usage.calls else ""
+
+
+cache = typer.Typer(help="What a store of judgements holds.", no_args_is_help=True)
+app.add_typer(cache, name="cache")
+StoreFile = Annotated[Path, typer.Argument(help="The store, as given to assess --store.")]
+
+
+@cache.command("list")
+def cache_list(file: StoreFile) -> None:
+    """Judgements, tokens and cost by model."""
+    from agentic_bayes.evidence.store import Store
+    from agentic_bayes.formatting import plural
+
+    _check_store(file)
+    with Store(file) as store:
+        for model, usage in store.models().items():
+            tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+            say(f"{model}: {plural(usage.judgements, 'judgement')}, {tokens}{_cost_words(usage)}")
+        say(f"{plural(len(store), 'judgement')} in {store.size:,} bytes")
+
+
+@cache.command("clear")
+def cache_clear(
+    file: StoreFile, model: Annotated[str | None, typer.Option(help="Only judgements of this model.")] = None
+) -> None:
+    """Forget judgements; they will be paid for again."""
+    from agentic_bayes.evidence.store import Store
+    from agentic_bayes.formatting import plural
+
+    _check_store(file)
+    with Store(file) as store:
+        if model is not None:
+            check_choice("model", model, store.models())
+        say(f"{plural(store.clear(model), 'judgement')} cleared")
+
+
+def _check_store(path: Path) -> None:
+    from agentic_bayes.errors import no_such_file
+
+    if not path.is_file():
+        raise InvalidArgument(no_such_file(path))
 
 
 @app.command()

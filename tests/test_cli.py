@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from scripted import conversation, turn
+from openai_server import ChatServer, Reply
+from scripted import conversation, turn, verdict
 
 from agentic_bayes import cli
 from agentic_bayes.decisions.compare import compare
@@ -581,6 +582,65 @@ def test_an_agent_is_not_compared_with_itself(run, table):
     """The same agent twice is refused."""
     done = run("compare", table, "--agent", "v1", "--baseline", "v1", *UNPAIRED)
     assert_refused(done, "agent and baseline must differ, got 'v1' for both")
+
+
+# An LLM as judge
+
+
+@pytest.fixture
+def provider(monkeypatch):
+    """A provider on this machine, to which the client goes by its environment."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with ChatServer(lambda request: Reply(verdict(0.9 if "8" in request.answer else 0.1))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "not a key")
+        yield server
+
+
+def test_a_model_judges_and_is_paid_once(run, files, tmp_path, provider):
+    """The second run with the same store asks for nothing, writes the same bytes, and says what was reused."""
+    judged = ("assess", *files, "--judge", "openai:gpt-4o-mini", "--store", "kept.sqlite", "--price", "1,2", "--stats")
+    done = run(*judged, "-o", "one.jsonl")
+    assert done.code == 0, done.err
+    asked = len(provider.requests)
+    assert asked > 0
+    assert f"by {asked} calls (0 failed)" in " ".join(done.out.split())
+    assert "cost 0.0" in done.out
+    again = run(*judged, "-o", "two.jsonl")
+    assert len(provider.requests) == asked
+    assert "0 judgements by 0 calls" in " ".join(again.out.split())
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
+    assert {row.judge.split()[1] for row in Evidence.read(tmp_path / "one.jsonl")} == {"model=gpt-4o-mini"}
+    listed = run("cache", "list", "kept.sqlite")
+    assert listed.code == 0
+    assert "tokens in" in listed.out
+    assert_refused(run("cache", "clear", "kept.sqlite", "--model", "gpt-9"), "unknown model 'gpt-9'")
+    assert "cleared" in run("cache", "clear", "kept.sqlite").out
+    assert "0 judgements in" in run("cache", "list", "kept.sqlite").out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--store", "kept.sqlite"), "are for an LLM: say which, --judge"),
+        (("--stats",), "--stats is for an LLM: say which, --judge"),
+        (("--judge", "openai:gpt-4o-mini", "--max-cost", "1"), "price"),
+        (("--judge", "openai:gpt-4o-mini", "--price", "one"), '--price must be two numbers such as "0.15,0.60"'),
+        (("--judge", "openai:gpt-4o-mini", "--store", "no/such/kept.sqlite"), "--store must be a file in a folder"),
+        (("--judge", "gpt-4o-mini"), "provider:model"),
+        (("--judge", "openai:gpt-4o-mini", "--requests-per-second", "0"), "requests_per_second must be"),
+    ],
+)
+def test_a_model_is_not_asked_before_everything_is_valid(run, files, provider, options, message):
+    """Wrong options for a judge are refused without a call and without a file."""
+    assert_refused(run("assess", *files, "-o", "e.jsonl", *options), message)
+    assert provider.requests == []
+
+
+def test_a_store_that_is_not_there(run):
+    """Nothing is made by looking."""
+    assert_refused(run("cache", "list", "nowhere.sqlite"), "nowhere.sqlite: no such file")
 
 
 # Decisions

@@ -270,7 +270,8 @@ def subcommands() -> set[str]:
     """Names of the commands of the command line."""
     from agentic_bayes.cli import app
 
-    return {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    commands = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    return commands | {str(group.name) for group in app.registered_groups}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -6,19 +6,24 @@ import asyncio
 import contextlib
 import contextvars
 import inspect
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import cast
 
 import anyio
-import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly
+from agentic_bayes.evidence.calls import RUN, Calls
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.ledger import Ledger, Turn
 from agentic_bayes.evidence.row import AGENT_ERROR, COLUMNS
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
+from agentic_bayes.evidence.store import Store
 from agentic_bayes.evidence.tool_rubric import ToolRubric
 from agentic_bayes.numerics import check_k
 from agentic_bayes.records.base import short
@@ -27,6 +32,7 @@ from agentic_bayes.records.model import Conversation
 __all__ = ["assess", "assess_async"]
 
 Progress = Callable[[int, int | None], object]
+_INTERRUPTED = "stopped: interrupted"
 _NO_CONVERSATIONS = "there are no conversations to assess"
 
 
@@ -38,6 +44,10 @@ def assess(
     metrics: Sequence[Grader] = (),
     concurrency: int = 8,
     progress: Progress | None = None,
+    store: Store | str | os.PathLike[str] | None = None,
+    requests_per_second: float | None = None,
+    max_cost: float | None = None,
+    fail_fast: int | None = 5,
 ) -> Evidence:
     """Score every interaction.
 
@@ -56,12 +66,26 @@ def assess(
         How many interactions are judged at a time. It never changes the result.
     progress : callable, optional
         Called with (interactions done, interactions in all or None).
+    store : Store or path, optional
+        Every judgement by a model is written there as soon as it is given, and is not paid for again: after a
+        crash, the same call goes on where it was. Failures are tried again. Interactions with the same texts are
+        one judgement then.
+    requests_per_second : float, optional
+        Calls of models begin at least 1 / `requests_per_second` seconds apart.
+    max_cost : float, optional
+        What the calls of this run may cost, in the currency of the judge's `price`. The run stops before a call
+        that would exceed it if it cost as much as the dearest so far; only calls that were running before the
+        first cost was known can exceed it. What comes from the store costs nothing.
+    fail_fast : int, optional
+        So many judgements lost to transport (no reply after all attempts), one after the other, stop the run.
+        None: never. A call that the provider refuses for what it holds is not counted.
 
     Returns
     -------
     Evidence
-        After Ctrl-C, with `Evidence.stopped` set: what was judged is kept, and the other interactions of the
-        conversations read so far (of a list: all others) are unscored.
+        After Ctrl-C, and when `max_cost` or `fail_fast` stopped the run, with `Evidence.stopped` set: what was
+        judged is kept, and the other interactions of the conversations read so far (of a list: all others) are
+        unscored.
 
     Raises
     ------
@@ -75,7 +99,7 @@ def assess(
     Warns
     -----
     StoppedEarly
-        If the run was interrupted.
+        If the run was interrupted or stopped.
 
     Notes
     -----
@@ -88,7 +112,8 @@ def assess(
 
     The graders run in a thread of their own, so that this works in a notebook, too.
     """
-    run = _Run(conversations, judge, tool_rubric, metrics, concurrency, progress)
+    limits = _Limits(concurrency, requests_per_second, max_cost, fail_fast)
+    run = _Run(conversations, judge, tool_rubric, metrics, limits, progress, store)
     context = contextvars.copy_context()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="assess") as thread:
         try:
@@ -107,14 +132,39 @@ async def assess_async(
     metrics: Sequence[Grader] = (),
     concurrency: int = 8,
     progress: Progress | None = None,
+    store: Store | str | os.PathLike[str] | None = None,
+    requests_per_second: float | None = None,
+    max_cost: float | None = None,
+    fail_fast: int | None = 5,
 ) -> Evidence:
     """`assess` for callers that have an event loop; the graders run in it.
 
     Parameters, results, errors and warnings are those of `assess`. Cancelling the task cancels the run.
     """
-    run = _Run(conversations, judge, tool_rubric, metrics, concurrency, progress)
+    limits = _Limits(concurrency, requests_per_second, max_cost, fail_fast)
+    run = _Run(conversations, judge, tool_rubric, metrics, limits, progress, store)
     await run.work()
     return run.result()
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """How much is done at once, how fast, and when enough is enough."""
+
+    concurrency: int
+    requests_per_second: float | None
+    max_cost: float | None
+    fail_fast: int | None
+
+    def __post_init__(self) -> None:
+        check_k(self.concurrency, "concurrency")
+        if self.fail_fast is not None:
+            check_k(self.fail_fast, "fail_fast")
+        for name in ("requests_per_second", "max_cost"):
+            value = getattr(self, name)
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if value is not None and not (number and 0 < value <= sys.float_info.max):
+                raise InvalidArgument(f"{name} must be a number > 0, got {value!r}")
 
 
 class _Run:
@@ -126,16 +176,22 @@ class _Run:
         judge: Grader,
         tool_rubric: ToolRubric,
         metrics: Sequence[Grader],
-        concurrency: int,
+        limits: _Limits,
         progress: Progress | None,
+        store: Store | str | os.PathLike[str] | None,
     ) -> None:
-        _check_arguments(conversations, judge, tool_rubric, metrics, concurrency, progress)
+        _check_arguments(conversations, judge, tool_rubric, metrics, progress)
+        if limits.max_cost is not None and all(getattr(grader, "price", None) is None for grader in (judge, *metrics)):
+            raise InvalidArgument(
+                "max_cost needs the price of the judge's tokens, such as LLMJudge(…, price=(0.15, 0.6))"
+            )
         self._judge, self._tool_rubric, self._metrics = judge, tool_rubric, tuple(metrics)
-        self._concurrency, self._progress = concurrency, progress
+        self._limits, self._progress = limits, progress
+        self._owns_store = not isinstance(store, Store)
         self._ledger = Ledger()
         self._done = 0
         self._total: int | None = None
-        self._stopped: str | None = None
+        self._ending: str | None = None
         self._failure: BaseException | None = None
         self._cancel: Callable[[], object] = lambda: None
         self._items = self._pull(_checked(conversations))
@@ -147,6 +203,8 @@ class _Run:
                 raise misfit  # check first, pay later
             self._total = len(items)
             self._items = iter(items)
+        # opened last: a run that is refused makes no file
+        self._store = store if isinstance(store, Store) or store is None else Store(store)
 
     def _pull(self, conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int, Turn]]:
         """The interactions one by one; a conversation enters the ledger with its first."""
@@ -156,27 +214,41 @@ class _Run:
 
     async def work(self) -> None:
         """Judge everything, or until something stops the run; raises nothing but cancellation."""
-        async with anyio.create_task_group() as group:
-            loop = asyncio.get_running_loop()
-            self._cancel = lambda: loop.call_soon_threadsafe(group.cancel_scope.cancel)
-            group.start_soon(self._worker, group, 1)
+        self._calls = Calls(
+            store=self._store,
+            requests_per_second=self._limits.requests_per_second,
+            max_cost=self._limits.max_cost,
+            fail_fast=self._limits.fail_fast,
+        )
+        token = RUN.set(self._calls)
+        try:
+            async with anyio.create_task_group() as group:
+                loop = asyncio.get_running_loop()
+                self._cancel = lambda: loop.call_soon_threadsafe(group.cancel_scope.cancel)
+                group.start_soon(self._worker, group, 1)
+        finally:
+            RUN.reset(token)
+            await self._calls.close()
+            if self._store is not None and self._owns_store:
+                self._store.close()
 
     async def _worker(self, group: TaskGroup, number: int) -> None:
         """Judge one interaction after the other, all workers from one iterator. Each starts the next one."""
         try:
             for conversation, position, turn in self._items:
-                if self._stopped is not None or self._failure is not None:
+                if self._ending is not None or self._failure is not None:
                     return
-                if number < self._concurrency:
+                if number < self._limits.concurrency:
                     group.start_soon(self._worker, group, number + 1)
-                    number = self._concurrency
+                    number = self._limits.concurrency
                 await self._grade(conversation, position, turn)
+                self._ending = self._ending or self._calls.stopped
                 self._done += 1
                 if self._progress is not None:
                     self._progress(self._done, self._total)
-                await anyio.lowlevel.checkpoint()
+                await asyncio.sleep(0)
         except KeyboardInterrupt:
-            self._stopped = "interrupted"
+            self._ending = _INTERRUPTED
             group.cancel_scope.cancel()
         except asyncio.CancelledError:
             raise
@@ -201,28 +273,28 @@ class _Run:
 
     def interrupt(self) -> None:
         """Stop soon; may be called from another thread, and when the run has ended."""
-        self._stopped = "interrupted"
+        self._ending = _INTERRUPTED
         with contextlib.suppress(RuntimeError):  # the event loop is closed: the run has ended
             self._cancel()
 
     def result(self) -> Evidence:
         """The evidence; raises what ended the run, if anything did, with the evidence on it."""
-        if self._failure is None and self._stopped is None:
+        if self._failure is None and self._ending is None:
             self._failure = self._ledger.misfit()
-        ending = self._stopped or (_failed(self._failure).reason if self._failure else "cancelled")
+        cause = f"stopped: {_failed(self._failure).reason if self._failure else 'cancelled'}"
         rows = self._ledger.rows(
             judge=self._judge.identity,
             tool_rubric=self._tool_rubric.identity,
             metrics=[metric.name for metric in self._metrics],
-            missing=Unscored(f"stopped: {ending}"),
+            missing=Unscored(self._ending or cause),
         )
-        evidence = Evidence(rows, self._stopped)
+        evidence = Evidence(rows, self._ending and self._ending.removeprefix("stopped").lstrip(": "))
         if self._failure is not None:
             # any exception can carry an attribute that its class does not declare
             self._failure.evidence = evidence  # type: ignore[attr-defined]
             self._failure.add_note(f"Judged before: {evidence.scored} interactions, kept in this error's `evidence`.")
             raise self._failure
-        if self._stopped is not None:
+        if self._ending is not None:
             warnings.warn(StoppedEarly(f"{evidence!r}; what was judged is kept"), stacklevel=3)
         elif not evidence.rows:
             raise EvidenceError(_NO_CONVERSATIONS)
@@ -245,9 +317,12 @@ async def _ask(grader: Grader, conversation: Conversation, position: int) -> Gra
     if isinstance(grade, Unscored) and grade.reason.startswith(AGENT_ERROR):
         return Unscored(f"judge: {grade.reason}")  # only a crashed agent has the bare prefix
     if isinstance(grade, Score):
+        reason, details = cast("object", grade.reason), cast("object", grade.details)
+        if isinstance(reason, str) and isinstance(details, Mapping):
+            return grade
         # a score was paid for: what is odd about its reason must not lose it
-        details = grade.details if isinstance(grade.details, Mapping) else {}
-        return Score(grade.value, grade.reason if isinstance(grade.reason, str) else str(grade.reason or ""), details)
+        kept = details if isinstance(details, Mapping) else {}
+        return Score(grade.value, reason if isinstance(reason, str) else str(reason or ""), kept)
     if not isinstance(grade, Unscored):
         return Unscored(f"{grader.name} must give a Score or Unscored, got {short(grade)}")
     return grade
@@ -269,7 +344,6 @@ def _check_arguments(
     judge: object,
     tool_rubric: object,
     metrics: object,
-    concurrency: object,
     progress: object,
 ) -> None:
     if isinstance(conversations, (str, bytes, Conversation)) or not isinstance(conversations, Iterable):
@@ -288,7 +362,6 @@ def _check_arguments(
         if metric.name in taken:
             raise InvalidArgument(f"metrics must have names of their own, got {metric.name!r}, which is taken")
         taken.add(metric.name)
-    check_k(concurrency, "concurrency")
     if progress is not None and not callable(progress):
         raise InvalidArgument(f"progress must be callable, got {short(progress)}")
 

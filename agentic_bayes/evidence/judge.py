@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.resources
-import json
-import re
+import asyncio
+import statistics
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from string import Template
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
+from weakref import WeakKeyDictionary
 
 import anyio
-import tenacity
 
-from agentic_bayes.errors import InvalidArgument, ReplyError
-from agentic_bayes.evidence.reply import REPLY_SCHEMA, message_text, read_objects, read_text
+from agentic_bayes.errors import InvalidArgument, ReplyError, check_choice
+from agentic_bayes.evidence.calls import RUN, Attempt, Calls, Price
+from agentic_bayes.evidence.models import (
+    Ask,
+    StructuredMethod,
+    for_one_loop,
+    is_model_name,
+    model_name,
+    parameters,
+    reply_modes,
+    resolve,
+)
+from agentic_bayes.evidence.prompt import Messages, Prompt, digest, text_digest
+from agentic_bayes.evidence.reply import message_text, read_objects, read_text
+from agentic_bayes.evidence.retries import Retries, is_unsupported, within
 from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.evidence.store import Call
 from agentic_bayes.numerics import check_k
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
@@ -27,13 +40,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatModel", "LLMJudge"]
 
-_LONGEST_WAIT = 30.0
-_MOST_STALE = 100
-_NOT_SUPPORTED = re.compile(
-    r"(not|n't|un)\s?-?support\w*.{0,40}(tool|function|structured|response_format|json)"
-    r"|(tool|function|structured|response_format|json).{0,40}(not|n't|un)\s?-?(be\s)?support",
-    re.IGNORECASE | re.DOTALL,
-)
+Combine = Literal["median", "majority"]
+
+_TEXT = "text"
+_CUT_OFF = {"length", "max_tokens"}
 
 
 def __getattr__(name: str) -> Any:
@@ -54,22 +64,41 @@ class LLMJudge:
 
     Parameters
     ----------
-    model : langchain_core.language_models.BaseChatModel
-        The judge's model. Use temperature 0.
+    model : langchain_core.language_models.BaseChatModel or str
+        The judge's model. Use temperature 0. Or its name, such as "openai:gpt-4o-mini", "anthropic:…",
+        "ollama:…"; the model is then made when it is first needed.
     use_structured_output : bool
         Ask for the verdict through the provider's structured output. A model that has none is asked for JSON
         in text instead, as with False.
+    structured_method : {"auto", "json_schema", "function_calling", "json_mode"}
+        Which kind of structured output. "auto" takes the best that the model says it supports, and goes on to the
+        next, at last to text, when the provider refuses it; another method is never left.
     rubric : str, optional
         Replaces the built-in rubric.
+    choices : mapping, optional
+        Label → score: the only scores that may be given, such as ``{"right": 1, "partly": 0.5, "wrong": 0}``.
+        The label of the score is kept in the details.
+    examples : sequence of mapping
+        Judged examples that are shown first, each with ``query, reference, answer, reasoning, score``.
     context, chatbot_role : bool
         Show the judge the conversation's ``context`` or ``chatbot_role`` too.
+    n_judgements : int
+        How often each answer is judged.
+    combine : {"median", "majority"}
+        What becomes of several scores: their median, or the most frequent one (of equally frequent ones, the
+        lowest). More than half of the judgements must have given a score.
     attempts : int
-        Calls per interaction, at most. A failed call is repeated after a wait; a reply that cannot be read
+        Calls per judgement, at most. A failed call is repeated after a wait; a reply that cannot be read
         is asked for again, with what was wrong.
     backoff : float
-        Seconds before the first repetition of a failed call; doubles each time, up to 30.
+        Seconds before the first repetition of a failed call; doubles each time, up to 30, with up to a quarter
+        more against calls in step. A provider's ``Retry-After`` is kept.
     timeout : float, optional
         Seconds after which a call has failed.
+    price : tuple of float, optional
+        What a million input tokens and a million output tokens cost, for the costs in the store and `max_cost`.
+    model_arguments : mapping, optional
+        For a model given by name: arguments of its class. Unless given, ``temperature`` is 0.
     sleep : callable, optional
         Awaited with the seconds to wait; for tests.
 
@@ -77,32 +106,40 @@ class LLMJudge:
     ------
     InvalidArgument
         If an argument is outside what is allowed.
+    MissingPackage
+        When a model given by name is first needed, and its package is not installed.
 
     Notes
     -----
     The reply is ``{"reasoning": str, "correctness_score": number in [0, 1]}``. A model that fails, or whose
     replies cannot be read, gives `Unscored` with the last reason; so does an interaction without a reference.
+    Several judgements have their scores, spread (highest - lowest) and number in the details of the score, and the
+    scores in its reason.
     """
 
     name = "llm_judge"
 
     def __init__(
         self,
-        model: ChatModel,
+        model: ChatModel | str,
         *,
         use_structured_output: bool = True,
+        structured_method: StructuredMethod = "auto",
         rubric: str | None = None,
+        choices: Mapping[str, float] | None = None,
+        examples: Sequence[Mapping[str, Any]] = (),
         context: bool = False,
         chatbot_role: bool = False,
+        n_judgements: int = 1,
+        combine: Combine = "median",
         attempts: int = 4,
         backoff: float = 1.0,
-        timeout: float | None = None,
+        timeout: float | None = 300.0,
+        price: Price | None = None,
+        model_arguments: Mapping[str, Any] | None = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
-        from langchain_core.language_models import BaseChatModel
-
-        if not isinstance(model, BaseChatModel):
-            raise InvalidArgument(f"model must be a LangChain chat model (BaseChatModel), got {short(model)}")
+        _check_model(model, model_arguments)
         for name, flag in (
             ("use_structured_output", use_structured_output),
             ("context", context),
@@ -110,27 +147,68 @@ class LLMJudge:
         ):
             if not isinstance(flag, bool):
                 raise InvalidArgument(f"{name} must be True or False, got {flag!r}")
-        if rubric is not None and (not isinstance(rubric, str) or not rubric.strip()):
-            raise InvalidArgument(f"rubric must be text that is not blank, got {short(rubric)}")
+        check_choice("structured_method", structured_method, get_args(StructuredMethod))
+        check_choice("combine", combine, get_args(Combine))
         check_k(attempts, "attempts")
-        _check_seconds("backoff", backoff, zero=True)
+        check_k(n_judgements, "n_judgements")
+        _check_number("backoff", backoff, "of seconds ≥ 0")
         if timeout is not None:
-            _check_seconds("timeout", timeout, zero=False)
+            _check_number("timeout", timeout, "of seconds > 0", zero=False)
         if sleep is not None and not callable(sleep):
             raise InvalidArgument(f"sleep must be callable, got {short(sleep)}")
-        self._model = model
-        self._structured = _structured(model) if use_structured_output else None
-        self._system = Template(_prompt("judge_system")).substitute(rubric=(rubric or _prompt("judge_rubric")).strip())
+        self.price = _checked_price(price)
+        self._prompt = Prompt(rubric, choices, examples)
         self._context, self._chatbot_role = context, chatbot_role
-        self._attempts, self._backoff, self._timeout = attempts, float(backoff), timeout
-        self._sleep = sleep or anyio.sleep
+        self._n, self._combine = int(n_judgements), combine
+        self._retries, self._timeout, self._sleep = Retries(attempts, float(backoff)), timeout, sleep or anyio.sleep
+        self._method = structured_method if use_structured_output else None
+        arguments = {"temperature": 0, **(model_arguments or {})}
+        self._named = (model, arguments) if isinstance(model, str) else None
+        self._model: Any = None
+        self._by_owner: WeakKeyDictionary[object, list[tuple[str, Ask]]] = WeakKeyDictionary()
+        if self._named is None:
+            self._take(model)
+
+    def _take(self, model: Any) -> None:
+        """The model is known: so are its name, its parameters and its ways to reply."""
+        self._model = model
+        self._model_name, self._parameters = model_name(model), parameters(model)
+        self._modes, self._mode = [name for name, _ in self._asks_of(model)], 0
+        if not self._modes:
+            raise InvalidArgument(f"structured_method {self._method!r} is not supported by {self._model_name}")
+        self._call_digest = digest([self._model_name, self._parameters, self._modes[0], self._prompt.digest])
+        self._opening = _to_langchain(self._prompt.opening)
+        self._human = _message_kinds()["human"]
+
+    def _asks_of(self, model: Any) -> list[tuple[str, Ask]]:
+        """The ways to ask the model, best first, each with its name."""
+        asks = reply_modes(model, self._prompt.schema, self._method) if self._method else []
+        return [*asks, (_TEXT, model.ainvoke)] if self._method in (None, "auto") else asks
+
+    def _asks(self) -> list[tuple[str, Ask]]:
+        """The same for this run, or for the event loop outside of a run, whose connections are its own."""
+        run = RUN.get()
+        owner: object = asyncio.get_running_loop() if run is None else run
+        asks = self._by_owner.get(owner)
+        if asks is None:
+            model, close = for_one_loop(self._model)
+            asks = self._by_owner[owner] = self._asks_of(model)
+            if run is not None and close is not None:
+                run.at_end.append(close)
+        return asks
+
+    def _ready(self) -> None:
+        if self._model is None and self._named is not None:
+            self._take(resolve(*self._named))
 
     @property
     def identity(self) -> str:
-        """Version, model, prompt and reply mode: whatever changes the scores."""
-        prompt = [self._system, _prompt("judge_interaction"), self._context, self._chatbot_role]
-        mode = "text" if self._structured is None else "structured"
-        return f"llm-judge/1 model={_model_name(self._model)} prompt={_digest(prompt)[:12]} {mode}"
+        """Version, model with parameters, prompt and reply mode: whatever changes the scores."""
+        self._ready()
+        prompt = digest([self._prompt.digest, self._context, self._chatbot_role])[:12]
+        model = self._model_name + (f" parameters={digest(self._parameters)[:8]}" if self._parameters else "")
+        repeats = f" n={self._n} {self._combine}" if self._n > 1 else ""
+        return f"llm-judge/1 model={model} prompt={prompt} {self._modes[self._mode]}{repeats}"
 
     async def grade(self, conversation: Conversation, position: int) -> Grade:
         """Judge one answer.
@@ -146,161 +224,180 @@ class LLMJudge:
         -------
         Score or Unscored
         """
+        self._ready()
         turn = conversation.conversation[position]
         if turn.assistant is None:
             return Unscored("no answer to judge")
         if turn.ground_truth_assistant is None or not turn.ground_truth_assistant.strip():
             return Unscored("no reference answer")
-        parts = {"query": turn.query, "reference": turn.ground_truth_assistant, "answer": turn.assistant}
+        material = {"query": turn.query, "reference": turn.ground_truth_assistant, "answer": turn.assistant}
         if self._chatbot_role:
-            parts = {"role of the agent": conversation.chatbot_role or "", **parts}
+            material = {"role of the agent": conversation.chatbot_role or "", **material}
         if self._context:
-            parts = {"context": conversation.context or "", **parts}
-        try:
-            return await self._judge(parts)
-        except ReplyError as error:
-            return Unscored(f"unreadable reply: {error}")
-        except Exception as error:
-            return Unscored(f"{type(error).__name__}: {error}")
+            material = {"context": conversation.context or "", **material}
+        run = RUN.get() or Calls()
+        grades = [await self._judgement(run, material, repeat) for repeat in range(self._n)]
+        return self._combined(grades)
 
-    async def _judge(self, parts: Mapping[str, str]) -> Score:
+    async def _judgement(self, run: Calls, material: Mapping[str, str], repeat: int) -> Grade:
+        """One judgement, from the run's store if it was paid for already."""
+        question = self._prompt.question(material)
+        key = text_digest(f"{self._call_digest} {repeat} {question}")
+        ask = partial(self._ask, run, key, question, list(material.values()))
+        grade = await run.judgement(key, self._model_name, ask)
+        if isinstance(grade, Score):
+            self._adopt(grade.details.get("mode"))
+        return grade
+
+    async def _ask(self, run: Calls, key: str, question: str, judged: Sequence[str], log: list[Call]) -> Score:
         """The verdict of the first attempt that gives one; raises what the last attempt raised."""
-        from langchain_core.messages import HumanMessage, SystemMessage
-
-        prompt: list[BaseMessage] = [SystemMessage(self._system), HumanMessage(_fenced(parts))]
+        messages = [*self._opening, self._human(question)]
         correction: list[BaseMessage] = []
 
         async def attempt() -> Score:
-            reply = await self._call([*prompt, *correction])
-            try:
-                return _read(reply, list(parts.values()))
-            except ReplyError as error:
-                correction[:] = _correction(reply, error)
-                raise
-
-        between_calls = tenacity.wait_exponential(multiplier=self._backoff, max=_LONGEST_WAIT)
-
-        def wait(state: tenacity.RetryCallState) -> float:
-            unreadable = state.outcome is not None and isinstance(state.outcome.exception(), ReplyError)
-            return 0.0 if unreadable else between_calls(state)
-
-        retrying = tenacity.AsyncRetrying(
-            stop=tenacity.stop_after_attempt(self._attempts),
-            wait=wait,
-            sleep=self._sleep,
-            retry=tenacity.retry_if_exception_type(Exception),
-            reraise=True,
-        )
-        return await retrying(attempt)
-
-    async def _call(self, messages: Sequence[BaseMessage]) -> Any:
-        """One reply: a message, or what the provider's structured output gave."""
-        if self._structured is not None:
-            try:
-                return await self._within_timeout(self._structured.ainvoke, messages)
-            except Exception as error:
-                if not isinstance(error, NotImplementedError) and not _NOT_SUPPORTED.search(str(error)):
-                    raise
-                self._structured = None  # the provider has none, and will not have it for the next interaction
-        return await self._within_timeout(self._model.ainvoke, messages)
-
-    async def _within_timeout(self, call: Callable[..., Awaitable[Any]], messages: Sequence[BaseMessage]) -> Any:
-        with anyio.move_on_after(self._timeout):
-            for _ in range(_MOST_STALE):
-                try:
-                    return await call(list(messages))
-                except Exception as error:
-                    if not _is_stale(error):
+            while True:
+                mode, model = self._asks()[self._mode]
+                async with Attempt(run, log, self.price) as call:
+                    try:
+                        reply = await within(self._timeout, model, [*messages, *correction])
+                    except Exception as error:
+                        if not self._leave(mode, error):
+                            raise
+                        call.outcome = f"{type(error).__name__}: {error}"
+                        continue
+                    call.replied(_raw(reply))
+                    try:
+                        return self._read(reply, judged, mode)
+                    except ReplyError as error:
+                        correction[:] = _to_langchain(self._prompt.correction(_reply_text(reply), error))
                         raise
-            return await call(list(messages))
-        raise TimeoutError(f"no reply within {self._timeout:g} s")
+
+        return await self._retries.run(attempt, key=key, sleep=partial(run.pause, sleep=self._sleep))
+
+    def _read(self, reply: Any, judged: Sequence[str], mode: str) -> Score:
+        score = _read(reply, judged, structured=mode != _TEXT)
+        if self._prompt.choices is None:
+            return Score(score.value, score.reason, {"mode": mode})
+        choice = self._prompt.choice(score.value)
+        if choice is None:
+            raise ReplyError(f"correctness_score must be {self._prompt.allowed}, got {score.value:g}")
+        return Score(choice[1], score.reason, {"mode": mode})
+
+    def _leave(self, mode: str, error: Exception) -> bool:
+        """Go on to the next way to reply, if the provider does not support this one; it will not for the next call."""
+        if not isinstance(error, NotImplementedError) and not is_unsupported(error):
+            return False
+        left = self._modes.index(mode) + 1
+        if left >= len(self._modes):
+            return False
+        self._mode = max(self._mode, left)
+        return True
+
+    def _adopt(self, mode: object) -> None:
+        """A stored verdict shows what an earlier run found the provider to support."""
+        if mode in self._modes:
+            self._mode = max(self._mode, self._modes.index(str(mode)))
+
+    def _combined(self, grades: Sequence[Grade]) -> Grade:
+        """One grade of the judgements."""
+        if self._n == 1:
+            return self._labelled(grades[0])
+        scores = [grade for grade in grades if isinstance(grade, Score)]
+        if 2 * len(scores) <= len(grades):
+            return next(grade for grade in reversed(grades) if isinstance(grade, Unscored))
+        values = [score.value for score in scores]
+        value = statistics.median(values) if self._combine == "median" else _most_frequent(values)
+        details = {"scores": values, "spread": max(values) - min(values), "judgements": self._n}
+        said = ", ".join(f"{value:g}" for value in values)
+        lost = f" ({self._n - len(values)} of {self._n} unscored)" if len(values) < self._n else ""
+        nearest = min(scores, key=lambda score: abs(score.value - value))
+        return self._labelled(Score(value, f"{self._combine} of {said}{lost}: {nearest.reason}"), details)
+
+    def _labelled(self, grade: Grade, details: Mapping[str, Any] | None = None) -> Grade:
+        """The grade with the choice that its score stands for, if it stands for one."""
+        if isinstance(grade, Unscored):
+            return grade
+        choice = self._prompt.choice(grade.value)
+        return Score(grade.value, grade.reason, {**({"choice": choice[0]} if choice else {}), **(details or {})})
 
 
-def _is_stale(error: BaseException | None) -> bool:
-    """Whether the call died of a connection that was left over from an earlier run's event loop.
-
-    Providers' clients keep connections beyond the loop in which they were opened. Each is dropped when it fails,
-    and nothing was sent, so the call is made again at once.
-    """
-    while error is not None:
-        if isinstance(error, RuntimeError) and "Event loop is closed" in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def _most_frequent(values: Sequence[float]) -> float:
+    counts = Counter(values)
+    return min(value for value, count in counts.items() if count == max(counts.values()))
 
 
-def _check_seconds(name: str, value: object, *, zero: bool) -> None:
+def _check_model(model: object, arguments: object) -> None:
+    from langchain_core.language_models import BaseChatModel
+
+    named = isinstance(model, str) and is_model_name(model)
+    if not named and not isinstance(model, BaseChatModel):
+        raise InvalidArgument(
+            "model must be a LangChain chat model (BaseChatModel) or a name such as "
+            f"'openai:gpt-4o-mini' (provider:model), got {short(model)}"
+        )
+    if arguments is not None and not (named and isinstance(arguments, Mapping)):
+        raise InvalidArgument(f"model_arguments must be an object, for a model given by name, got {short(arguments)}")
+
+
+def _check_number(name: str, value: object, allowed: str, *, zero: bool = True) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     # whole numbers beyond the largest float are left out, as infinity and NaN are
     if not number or not 0 <= value <= sys.float_info.max or (value == 0 and not zero):  # type: ignore[operator]
-        raise InvalidArgument(f"{name} must be a number of seconds {'≥' if zero else '>'} 0, got {value!r}")
+        raise InvalidArgument(f"{name} must be a number {allowed}, got {value!r}")
 
 
-def _prompt(name: str) -> str:
-    return importlib.resources.files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
-
-
-def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def _model_name(model: ChatModel) -> str:
-    names = (getattr(model, attribute, None) for attribute in ("model_name", "model", "model_id"))
-    return next((name for name in names if isinstance(name, str) and name), None) or str(model._llm_type)
-
-
-def _structured(model: ChatModel) -> Any:
-    """The model with structured output, or None if it has none."""
-    try:
-        return model.with_structured_output(dict(REPLY_SCHEMA), include_raw=True)
-    except (NotImplementedError, AttributeError, TypeError, ValueError):
+def _checked_price(price: object) -> Price | None:
+    if price is None:
         return None
+    if not isinstance(price, Sequence) or isinstance(price, str) or len(price) != 2:
+        raise InvalidArgument(
+            f"price must be (per million input tokens, per million output tokens), got {short(price)}"
+        )
+    for value in price:
+        _check_number("price", value, "≥ 0 per million tokens")
+    return float(price[0]), float(price[1])
 
 
-def _fenced(parts: Mapping[str, str]) -> str:
-    """The material of one interaction, each part between marks that no part contains.
+def _message_kinds() -> Mapping[str, Callable[[str], BaseMessage]]:
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-    The key is a digest of all parts. A text that held its own key would have to be a fixed point of the hash;
-    should one ever hold it, the next digest is taken.
-    """
-    key = _digest(dict(parts))[:16]
-    while any(key in text for text in parts.values()):
-        key = _digest(key)[:16]
-    blocks = [f"[{name} {key}]\n{text}\n[end of {name} {key}]" for name, text in parts.items()]
-    return Template(_prompt("judge_interaction")).substitute(key=key, parts="\n\n".join(blocks))
+    return {"system": SystemMessage, "human": HumanMessage, "ai": AIMessage}
 
 
-def _correction(reply: Any, error: ReplyError) -> list[BaseMessage]:
-    """The reply that could not be read, shortened, and what was wrong with it."""
-    from langchain_core.messages import AIMessage, HumanMessage
-
-    raw = reply.get("raw") if isinstance(reply, Mapping) else reply
-    text = message_text(getattr(raw, "content", "")).strip()[:2000]
-    request = (
-        f"This reply could not be used: {error}. Reply again with one JSON object that has the keys "
-        '"reasoning" (text) and "correctness_score" (a plain number from 0 to 1), and nothing else.'
-    )
-    return [AIMessage(text or "(no text)"), HumanMessage(request)]
+def _to_langchain(messages: Messages) -> list[BaseMessage]:
+    kinds = _message_kinds()
+    return [kinds[role](text) for role, text in messages]
 
 
-def _read(reply: Any, judged: Sequence[str]) -> Score:
+def _raw(reply: Any) -> Any:
+    """The message in a reply, which may be what a parser made of it."""
+    return reply.get("raw") if isinstance(reply, Mapping) else reply
+
+
+def _reply_text(reply: Any) -> str:
+    return message_text(getattr(_raw(reply), "content", ""))
+
+
+def _read(reply: Any, judged: Sequence[str], *, structured: bool) -> Score:
     """The verdict in a reply, from structured output where there is some, else from its text."""
-    structured = isinstance(reply, Mapping) and "raw" in reply
-    message = reply["raw"] if structured else reply
+    message, text = _raw(reply), _reply_text(reply)
     calls = getattr(message, "tool_calls", None)
     if structured and calls:
         metadata = getattr(message, "response_metadata", None) or {}
-        if {metadata.get("finish_reason"), metadata.get("stop_reason")} & {"length", "max_tokens"}:
+        if {metadata.get("finish_reason"), metadata.get("stop_reason")} & _CUT_OFF:
             raise ReplyError("the reply was cut off at the model's length limit")
         return read_objects([call["args"] for call in calls], judged)
-    text = message_text(getattr(message, "content", ""))
-    parsed = reply.get("parsed") if structured else reply
+    wrapped = isinstance(reply, Mapping) and "raw" in reply
+    parsed = reply.get("parsed") if wrapped else reply
     if hasattr(parsed, "correctness_score"):
         parsed = parsed.model_dump()
     # a parser may have completed JSON that was cut off: where there is JSON text, it is read here
     if isinstance(parsed, Mapping) and "{" not in text:
         return read_objects([parsed], judged)
     if not text.strip():
-        problem = reply.get("parsing_error") if structured else None
+        refusal = (getattr(message, "additional_kwargs", None) or {}).get("refusal")
+        if refusal:
+            raise ReplyError(f"the model refused: {short(refusal, 200)}")
+        problem = reply.get("parsing_error") if wrapped else None
         raise ReplyError(f"the reply is empty: {problem}" if problem else "the reply is empty")
     return read_text(text, judged)

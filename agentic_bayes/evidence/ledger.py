@@ -48,22 +48,30 @@ class Ledger:
     def __init__(self) -> None:
         self._index = TaskIndex()
         self._entries: list[_Entry] = []
+        self._resolved: list[Identity] | RecordsError | None = None
 
     def add(self, conversation: Conversation) -> tuple[Turn, ...]:
         """Take in a conversation; the grades of its interactions go into the turns returned."""
         turns = tuple(Turn(t.qa_id, t.ground_truth_agentic is not None) for t in conversation.conversation)
         task = conversation.task_id or task_label(conversation.qa_ids)
         self._index.add(conversation)
+        self._resolved = None
         self._entries.append(_Entry(conversation.assistant_id, conversation.session_id, task, turns))
         return turns
 
     def misfit(self) -> RecordsError | None:
         """Why the conversations do not fit together, or None."""
-        try:
-            self._index.resolve()
-        except RecordsError as error:
-            return error
-        return None
+        identities = self._identities()
+        return identities if isinstance(identities, RecordsError) else None
+
+    def _identities(self) -> list[Identity] | RecordsError:
+        """Task and trial of every conversation, or why they do not fit together; found once."""
+        if self._resolved is None:
+            try:
+                self._resolved = list(self._index.resolve())
+            except RecordsError as error:
+                self._resolved = error
+        return self._resolved
 
     def rows(
         self, *, judge: str, tool_rubric: str, metrics: Sequence[str], missing: Unscored
@@ -84,7 +92,9 @@ class Ledger:
         tuple of EvidenceRow
             Where the conversations do not fit together, tasks and trials are provisional.
         """
-        identities = self._provisional() if self.misfit() else self._index.resolve()
+        identities = self._identities()
+        if isinstance(identities, RecordsError):
+            identities = self._provisional()
         return tuple(
             EvidenceRow(
                 agent=entry.agent,

@@ -1,3 +1,4 @@
+import math
 import os
 import re
 import subprocess
@@ -86,21 +87,28 @@ def test_a_judge_that_always_raises_is_unscored_with_the_reason():
     judge, waits = quick(model)
     assert grade(judge) == Unscored("RateLimited: Error code: 429 - rate limit reached")
     assert len(model.calls) == 4
-    assert waits == [1, 2, 4]
+    assert [math.floor(wait) for wait in waits] == [1, 2, 4]
 
 
 def test_waits_double_up_to_thirty_seconds():
-    """The back-off is exponential and capped."""
+    """The back-off is exponential with up to a quarter more, and capped; calls that failed together part."""
     judge, waits = quick(in_turn(RateLimited("429")), attempts=8, backoff=2)
     grade(judge)
-    assert waits == [2, 4, 8, 16, 30, 30, 30]
+    assert waits[-3:] == [30, 30, 30]
+    assert all(base <= wait < base * 1.25 for base, wait in zip((2, 4, 8, 16), waits[:-3], strict=True))
+    first = waits[0]
+    grade(judge, turn(answer="another"))
+    assert waits[7] != first
+    grade(judge)
+    assert waits[14] == first
 
 
 def test_a_call_that_fails_once_is_repeated():
     """A transient error costs a wait and no score."""
     judge, waits = quick(in_turn(RateLimited("429"), GOOD))
     assert grade(judge).value == 0.9
-    assert waits == [1]
+    assert len(waits) == 1
+    assert 1 <= waits[0] < 1.25
 
 
 def test_connections_of_an_earlier_run_cost_no_attempt():

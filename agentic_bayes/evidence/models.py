@@ -1,0 +1,185 @@
+"""Models by name, and what is to be known of a model: its parameters, its own retries, its ways to give JSON."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from agentic_bayes.errors import InvalidArgument, MissingPackage, did_you_mean
+
+__all__ = [
+    "Ask",
+    "StructuredMethod",
+    "for_one_loop",
+    "is_model_name",
+    "model_name",
+    "parameters",
+    "reply_modes",
+    "resolve",
+]
+
+StructuredMethod = Literal["auto", "json_schema", "function_calling", "json_mode"]
+
+Ask = Callable[..., Awaitable[Any]]
+
+# provider → its LangChain package, the class, the package to install, where the key is looked for
+_PROVIDERS: Mapping[str, tuple[str, str, str, str]] = {
+    "openai": ("langchain_openai", "ChatOpenAI", "openai", "OPENAI_API_KEY"),
+    "anthropic": ("langchain_anthropic", "ChatAnthropic", "anthropic", "ANTHROPIC_API_KEY"),
+    "ollama": ("langchain_ollama", "ChatOllama", "ollama", ""),
+}
+# where it is installed, any provider
+_ANY_PROVIDER = ("langchain.chat_models", "init_chat_model")
+_RETRYING = ("openai", "anthropic")  # their clients repeat calls on their own
+_ENDPOINTS = ("openai_api_base", "anthropic_api_url", "base_url", "azure_endpoint", "deployment_name")
+
+
+def is_model_name(text: str) -> bool:
+    """Whether the text has the form "provider:model"."""
+    return re.fullmatch(r"\s*\w[\w-]*\s*:\s*[^\s/].*", text) is not None
+
+
+def resolve(name: str, arguments: Mapping[str, Any]) -> Any:
+    """The LangChain chat model that a name such as "openai:gpt-4o-mini" stands for.
+
+    Parameters
+    ----------
+    name : str
+        "provider:model". Any provider that ``langchain`` knows, if that is installed; else one of openai,
+        anthropic and ollama, through the provider's own LangChain package.
+    arguments : mapping
+        Given to the model's class.
+
+    Returns
+    -------
+    langchain_core.language_models.BaseChatModel
+
+    Raises
+    ------
+    MissingPackage
+        If the package is not installed.
+    InvalidArgument
+        If the provider is unknown, or the model cannot be made, as without a key.
+    """
+    provider, _, model = name.partition(":")
+    provider = provider.strip().replace("-", "_")
+    # attempts are counted, spaced and paid for here
+    settings = ({"max_retries": 0} if provider in _RETRYING else {}) | dict(arguments)
+    if importlib.util.find_spec(_ANY_PROVIDER[0].partition(".")[0]) is not None:
+        make = getattr(importlib.import_module(_ANY_PROVIDER[0]), _ANY_PROVIDER[1])
+        settings = {"model_provider": provider} | settings
+    elif provider in _PROVIDERS:
+        package, kind, extra, _ = _PROVIDERS[provider]
+        if importlib.util.find_spec(package) is None:
+            raise MissingPackage(
+                f"{name!r} needs the package {package.replace('_', '-')}: pip install 'agentic-bayes[{extra}]'"
+            )
+        make = getattr(importlib.import_module(package), kind)
+    else:
+        raise InvalidArgument(
+            f"unknown provider {provider!r} in {name!r}: {did_you_mean(provider, _PROVIDERS)}; "
+            "the package langchain knows more of them"
+        )
+    try:
+        return make(model=model.strip(), **settings)
+    except ImportError as error:
+        raise MissingPackage(f"{name!r} needs a package that is not installed: {_first_line(error)}") from error
+    except Exception as error:
+        key = _PROVIDERS.get(provider, ("", "", "", ""))[3]
+        hint = f" (is {key} set?)" if key else ""
+        raise InvalidArgument(f"the model {name!r} cannot be used{hint}: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+
+
+def for_one_loop(model: Any) -> tuple[Any, Callable[[], Awaitable[object]] | None]:
+    """The model for use in one event loop, and what is awaited to close its connections, if it has some of its own.
+
+    A client that repeats calls would multiply the attempts, and make calls that nobody spaced; and connections left
+    over from another event loop fail when they are read, after the call was sent and paid for. OpenAI's client can be
+    had anew, without its own retries, unless the caller gave the model an HTTP client or a proxy. Other models stay as
+    they are.
+    """
+    client: Any = getattr(model, "root_async_client", None)
+    if not hasattr(client, "with_options") or not hasattr(model, "model_copy"):
+        return model, None
+    options: dict[str, Any] = {"max_retries": 0}
+    fresh: Any = None
+    package = sys.modules.get(type(client).__module__.partition(".")[0])
+    make = getattr(package, "DefaultAsyncHttpxClient", None)
+    given = (getattr(model, name, None) for name in ("http_async_client", "openai_proxy"))
+    if make is not None and not any(given):
+        fresh = options["http_client"] = make(base_url=client.base_url, timeout=client.timeout)
+    copy = model.model_copy()
+    copy.root_async_client = client.with_options(**options)
+    copy.async_client = copy.root_async_client.chat.completions
+    return copy, None if fresh is None else fresh.aclose
+
+
+def model_name(model: Any) -> str:
+    """What the model calls itself."""
+    names = (getattr(model, attribute, None) for attribute in ("model_name", "model", "model_id"))
+    return next((name for name in names if isinstance(name, str) and name), None) or str(model._llm_type)
+
+
+def parameters(model: Any) -> str:
+    """The model's type and parameters, as JSON text that is the same in every process; empty if it has none."""
+    known = {name: value for name, value in dict(model._identifying_params).items() if value is not None}
+    known |= {name: str(value) for name in _ENDPOINTS if (value := getattr(model, name, None))}
+    # of an object, only the type: its text may hold an address, or a secret
+    return json.dumps(known, sort_keys=True, default=lambda value: type(value).__qualname__) if known else ""
+
+
+def reply_modes(model: Any, schema: Mapping[str, Any], method: StructuredMethod) -> list[tuple[str, Ask]]:
+    """Ways to ask the model for an object, best first.
+
+    Parameters
+    ----------
+    model : langchain_core.language_models.BaseChatModel
+        The model.
+    schema : mapping
+        JSON schema of the object.
+    method : "auto", "json_schema", "function_calling" or "json_mode"
+        With "auto", what the model's profile says it supports, or the model's own choice if it has no profile.
+
+    Returns
+    -------
+    list of (str, callable)
+        Each with what is awaited with the messages. Without what the model has not; empty if it can only be asked
+        in text.
+    """
+    if method != "auto":
+        wanted: Sequence[str] = (method,)
+    elif profile := getattr(model, "profile", None):
+        supports = (("json_schema", "structured_output"), ("function_calling", "tool_calling"))
+        wanted = [name for name, key in supports if profile.get(key)]
+    else:
+        wanted = ("structured",)
+    found = ((name, _structured(model, schema, name)) for name in wanted)
+    return [(name, ask) for name, ask in found if ask is not None]
+
+
+def _structured(model: Any, schema: Mapping[str, Any], method: str) -> Ask | None:
+    """The model with structured output, or None if it has none."""
+    choice = {} if method == "structured" else {"method": method}
+    try:
+        chain = model.with_structured_output(dict(schema), include_raw=True, **choice)
+    except (NotImplementedError, AttributeError, TypeError, ValueError):
+        return None
+    # LangChain's chain parses what is read here anyway, and costs ten times the call: the bound model is enough
+    steps = getattr(getattr(chain, "first", None), "steps__", None)
+    if not isinstance(steps, Mapping) or "raw" not in steps:
+        return chain.ainvoke  # type: ignore[no-any-return]
+    binding: Any = steps["raw"]
+    bare = getattr(binding, "bound", None) is model
+    if bare and not binding.config and not binding.config_factories:
+        return partial(model.ainvoke, **binding.kwargs)
+    return binding.ainvoke  # type: ignore[no-any-return]

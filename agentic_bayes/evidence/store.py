@@ -1,0 +1,397 @@
+"""The evidence store: every judgement that was paid for, on disk from the moment it was given."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from agentic_bayes.errors import InvalidArgument, UnknownName, check_replaceable
+from agentic_bayes.evidence.score import Score
+from agentic_bayes.records.base import short
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Call", "Judgement", "Store", "Usage"]
+
+_APPLICATION_ID = 0x41427374  # tells our files from other SQLite files
+_VERSION = 1
+_BUSY_SECONDS = 60.0
+# one row per call; the call that gave the verdict carries it, so that one statement keeps a judgement
+_SCHEMA = (
+    "CREATE TABLE calls (id INTEGER PRIMARY KEY, key TEXT NOT NULL, model TEXT NOT NULL, started REAL NOT NULL, "
+    "latency REAL NOT NULL, input_tokens INTEGER, output_tokens INTEGER, cost REAL, outcome TEXT NOT NULL, grade TEXT)",
+    "CREATE UNIQUE INDEX verdicts ON calls (key) WHERE grade IS NOT NULL",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {_VERSION}",
+)
+_SUMS = (
+    "count(grade), count(*), sum(outcome <> 'read'), sum(input_tokens), sum(output_tokens), "
+    "sum(input_tokens IS NULL OR output_tokens IS NULL), sum(cost), sum(cost IS NULL), sum(latency)"
+)
+_GET = "SELECT grade FROM calls WHERE key = ? AND grade IS NOT NULL"
+_ADD = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+READ = "read"
+"""`Call.outcome` of a call whose reply held a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a model.
+
+    Attributes
+    ----------
+    started : float
+        When, in seconds since 1970.
+    latency : float
+        Seconds until the reply or the failure.
+    input_tokens, output_tokens : int or None
+        As the model reported them; None where it did not.
+    cost : float or None
+        What they cost; None without tokens or without a price.
+    outcome : str
+        "read", or why there was no verdict.
+    """
+
+    started: float
+    latency: float
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    outcome: str = READ
+
+
+Judgement = tuple[str, str, Sequence[Call], Score | None]
+"""Key, name of the model, calls, and the verdict; None if it was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What judgements took.
+
+    Attributes
+    ----------
+    judgements : int
+        Verdicts.
+    calls : int
+        Calls of the model, with those that were repeated.
+    failed : int
+        The part of the calls that gave no verdict.
+    input_tokens, output_tokens : int
+        In all, over the calls that reported them.
+    unmetered : int
+        Calls that did not.
+    cost : float
+        In all, over the calls whose cost is known.
+    unpriced : int
+        Calls whose cost is not known.
+    seconds : float
+        The sum of the latencies.
+    """
+
+    judgements: int = 0
+    calls: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    unmetered: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    seconds: float = 0.0
+
+
+class Store:
+    """Judgements on disk, found again by the content of the call.
+
+    The key of a judgement covers the rendered prompt (instructions, rubric, query, reference, answer), the model
+    with its parameters, the mode of the reply and the number of the repetition. Whatever differs in one of them
+    is another judgement; whatever agrees in all of them is paid once. Only verdicts are found again: what failed
+    is tried again. Latency, time, tokens and cost of every call are kept beside them, those of failed calls too.
+
+    Parameters
+    ----------
+    path : path
+        A SQLite file, made if it does not exist; ``":memory:"`` keeps everything in memory.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    reused : int
+        How many judgements were found since this object was made.
+
+    Raises
+    ------
+    InvalidArgument
+        If the path leads to something else, or to a store of a later version.
+
+    Notes
+    -----
+    The file is in WAL mode with ``synchronous=NORMAL``: a killed process loses nothing that was added, a loss of
+    power may lose the last additions, and neither damages the file. Several processes may use it at once, and
+    several threads this object. It must be on a local disk.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+            raise InvalidArgument(f"store must be a path or a Store, got {short(path)}")
+        self.path = os.fspath(path)
+        self.reused = 0
+        self._session = [0, 0, 0, 0, 0, 0, 0.0, 0, 0.0]  # the fields of a Usage
+        self._lock = threading.RLock()
+        if self.path != ":memory:":
+            check_replaceable(Path(self.path))
+            if not Path(self.path).absolute().parent.is_dir():
+                raise InvalidArgument(f"{self.path}: the folder does not exist")
+        try:
+            self._db = sqlite3.connect(
+                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=32
+            )
+            try:
+                self._open()
+            except BaseException:
+                self._db.close()
+                raise
+        except sqlite3.Error as error:
+            raise InvalidArgument(f"{self.path}: cannot be opened as an evidence store: {error}") from error
+
+    def _open(self) -> None:
+        """Check that it is ours, or make it so."""
+        # one statement sees one moment: another process may be making the file
+        application, tables = self._db.execute(
+            "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
+        ).fetchone()
+        if application not in (0, _APPLICATION_ID) or (application == 0 and tables):
+            raise InvalidArgument(f"{self.path}: is a SQLite file, but not an evidence store")
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError:
+                # SQLite does not wait when two processes change the mode at once
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        with self._transaction():
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version > _VERSION:
+                raise InvalidArgument(f"{self.path}: was written by a later version of this package")
+            if version == 0:
+                for statement in _SCHEMA:
+                    self._db.execute(statement)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def get(self, key: str) -> Score | None:
+        """The verdict under a key, or None."""
+        with self._lock:
+            row = self._db.execute(_GET, (key,)).fetchone()
+            if row is None:
+                return None
+            self.reused += 1
+            return _to_score(row[0])
+
+    def add(self, key: str, model: str, calls: Sequence[Call], score: Score | None = None) -> Score | None:
+        """Put a judgement on disk.
+
+        Parameters
+        ----------
+        key : str
+            The content of the call.
+        model : str
+            Name of the model.
+        calls : sequence of Call
+            All calls that were made for it, at least one; the last one gave the verdict.
+        score : Score, optional
+            The verdict; None if it was lost, and then only the calls are kept.
+
+        Returns
+        -------
+        Score or None
+            What stands under the key now: of two processes that judged the same, the first one's verdict.
+        """
+        return self.add_all([(key, model, calls, score)])[0]
+
+    def add_all(self, judgements: Sequence[Judgement]) -> list[Score | None]:
+        """Put several judgements on disk at once; what `add` takes and gives, for each."""
+        rows = [row for judgement in judgements for row in _rows(judgement)]
+        with self._lock:
+            for _, _, calls, score in judgements:
+                self._session[0] += score is not None
+                for call in calls:
+                    self._count(call)
+            before = self._db.total_changes
+            with self._transaction():
+                self._db.executemany(_ADD, rows)
+                if self._db.total_changes - before == len(rows):
+                    return [score for _, _, _, score in judgements]
+                self._db.execute("ROLLBACK")
+                self._db.execute("BEGIN IMMEDIATE")
+                return [self._add_beside(judgement) for judgement in judgements]
+
+    def _add_beside(self, judgement: Judgement) -> Score | None:
+        """Add a judgement of which another process may have put a verdict there already; that one stands."""
+        key, _, _, score = judgement
+        *lost, last = _rows(judgement)
+        self._db.executemany(_ADD, lost)
+        if self._db.execute(_ADD, last).rowcount:
+            return score
+        self._db.execute(_ADD, (*last[:-1], None))  # paid for all the same
+        return _to_score(self._db.execute(_GET, (key,)).fetchone()[0])
+
+    def _count(self, call: Call) -> None:
+        sums = self._session
+        sums[1] += 1
+        sums[2] += call.outcome != READ
+        sums[3] += call.input_tokens or 0
+        sums[4] += call.output_tokens or 0
+        sums[5] += call.input_tokens is None or call.output_tokens is None
+        sums[6] += call.cost or 0.0
+        sums[7] += call.cost is None
+        sums[8] += call.latency
+
+    @property
+    def session(self) -> Usage:
+        """What was paid for since this object was made."""
+        with self._lock:
+            return Usage(*self._session)  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        with self._lock:
+            (count,) = self._db.execute("SELECT count(grade) FROM calls").fetchone()
+            return int(count)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the database."""
+        with self._lock:
+            (pages,) = self._db.execute("PRAGMA page_count").fetchone()
+            (page,) = self._db.execute("PRAGMA page_size").fetchone()
+            return int(pages * page)
+
+    def models(self) -> dict[str, Usage]:
+        """What every model took, by name.
+
+        Returns
+        -------
+        dict
+            Model → `Usage`, sorted by name.
+        """
+        with self._lock:
+            rows = self._db.execute(f"SELECT model, {_SUMS} FROM calls GROUP BY model ORDER BY model").fetchall()
+        return {name: _to_usage(sums) for name, *sums in rows}
+
+    def usage(self) -> Usage:
+        """What all of it took."""
+        with self._lock:
+            return _to_usage(self._db.execute(f"SELECT {_SUMS} FROM calls").fetchone())
+
+    def clear(self, model: str | None = None) -> int:
+        """Forget judgements and calls.
+
+        Parameters
+        ----------
+        model : str, optional
+            Only those of this model.
+
+        Returns
+        -------
+        int
+            How many judgements were forgotten.
+
+        Raises
+        ------
+        UnknownName
+            If there is nothing of this model.
+        """
+        with self._lock:
+            if model is not None and model not in (names := self.models()):
+                raise UnknownName("model", model, names)
+            where, values = ("", ()) if model is None else ("WHERE model = ?", (model,))
+            with self._transaction():
+                (count,) = self._db.execute(f"SELECT count(grade) FROM calls {where}", values).fetchone()
+                self._db.execute(f"DELETE FROM calls {where}", values)
+            with suppress(sqlite3.OperationalError):  # another process reads: its space is given back another time
+                self._db.execute("VACUUM")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return int(count)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per call.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``key, model, started, latency, input_tokens, output_tokens, cost, outcome``, in order of arrival.
+            The same key is the same judgement.
+        """
+        import pandas as pd
+
+        columns = ["key", "model", "started", "latency", "input_tokens", "output_tokens", "cost", "outcome"]
+        with self._lock:
+            rows = self._db.execute(f"SELECT {', '.join(columns)} FROM calls ORDER BY id").fetchall()
+        table = pd.DataFrame(rows, columns=columns)
+        table["started"] = pd.to_datetime(table["started"], unit="s", utc=True)
+        kinds = dict.fromkeys(("input_tokens", "output_tokens"), "Int64") | {"latency": "float64", "cost": "float64"}
+        return table.astype(kinds)
+
+    def __repr__(self) -> str:
+        return f"Store({self.path!r})"
+
+    def close(self) -> None:
+        """Close the file. It is safe not to."""
+        with self._lock:
+            self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _to_text(score: Score) -> str:
+    # ASCII: half of a UTF-16 pair can be escaped and not be encoded
+    return json.dumps([score.value, score.reason, dict(score.details)])
+
+
+def _to_score(text: str) -> Score:
+    value: Any = json.loads(text)
+    return Score(*value)
+
+
+def _rows(judgement: Judgement) -> list[tuple[object, ...]]:
+    """A row per call; the last one carries the verdict."""
+    key, model, calls, score = judgement
+    grades = [None] * (len(calls) - 1) + [None if score is None else _to_text(score)]
+    return [
+        (
+            *(key, model, call.started, call.latency, call.input_tokens, call.output_tokens, call.cost),
+            call.outcome if call.outcome == READ else call.outcome.encode("utf-8", "backslashreplace").decode(),
+            grade,
+        )
+        for call, grade in zip(calls, grades, strict=True)
+    ]
+
+
+def _to_usage(sums: Sequence[Any]) -> Usage:
+    return Usage(*(value or 0 for value in sums))
