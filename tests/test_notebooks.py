@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 QUICKSTART = ROOT / "notebooks" / "01_quickstart.ipynb"
 MODEL = ROOT / "notebooks" / "02_hierarchical_model.ipynb"
+JUDGES = ROOT / "notebooks" / "04_judges.ipynb"
 DECIDE = ROOT / "notebooks" / "03_compare_and_decide.ipynb"
 STRICT = """
 import warnings
@@ -172,3 +173,19 @@ def test_the_decisions_notebook_decides_as_its_text_says(state: str, executed: d
     assert "80 tasks: pass" in output_of(notebook, "rule.look(")
     assert "0     d " in output_of(notebook, "ab.rank(several)")
     assert "not ready 0.9" in output_of(notebook, "ab.classify(est, agent)")
+
+
+@pytest.mark.parametrize("state", ["fresh", "committed"])
+def test_the_judges_notebook_corrects_what_its_judge_gets_wrong(state: str, executed: dict[Path, Any]) -> None:
+    """Nothing is asked twice, the judge lets a fifth of what is wrong pass, and corrected is nearer to the truth."""
+    notebook = executed[JUDGES] if state == "fresh" else nbformat.read(JUDGES, as_version=4)
+    kept = output_of(notebook, "store = Path(scratch)")
+    assert ", 0 in the second" in kept
+    assert "same evidence: True" in kept
+    assert "specificity 0.781" in output_of(notebook, "calibrate_judge(")
+    table = output_of(notebook, "judge_labels=calibration")
+    for agent, truth in (("support-v1", 64 / 122), ("support-v2", 84 / 122)):
+        corrected, judged = (numbers(table, rf"{name} +{agent} +1 +") for name in ("corrected", "as judged"))
+        assert abs(corrected[0] - truth) < abs(judged[0] - truth)
+        assert corrected[1] < truth < corrected[2]
+    assert numbers(output_of(notebook, "ab.agreement("), "kappa +first, second +")[0] == pytest.approx(0.845, abs=0.01)
