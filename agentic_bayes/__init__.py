@@ -48,6 +48,7 @@ _HOME = {
     "OutcomesError": "errors",
     "Plan": "decisions.plan",
     "Prior": "estimation.prior",
+    "ProgressBar": "evidence.progress",
     "RecordedJudge": "evidence.recorded",
     "RecordsError": "errors",
     "ReferenceJudge": "evidence.reference",

@@ -10,8 +10,6 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from textwrap import fill
@@ -150,12 +148,13 @@ def _assess_with_model(
     """Evidence of an LLM judge, and what it took."""
     from agentic_bayes.evidence.assess import assess as judge_all
     from agentic_bayes.evidence.judge import LLMJudge
+    from agentic_bayes.evidence.progress import ProgressBar
     from agentic_bayes.evidence.store import Store
     from agentic_bayes.records.read import read_conversations
 
     model = LLMJudge(judge, price=_price(price))
     conversations = read_conversations(files)
-    with Store(store or ":memory:") as kept, _progress() as progress:
+    with Store(store or ":memory:") as kept, ProgressBar() as progress:
         evidence = judge_all(conversations, judge=model, store=kept, progress=progress, **limits)
         return evidence, _usage_lines(kept)
 
@@ -462,6 +461,7 @@ def plan(
     from dataclasses import asdict
 
     from agentic_bayes.decisions.plan import plan as make_plan
+    from agentic_bayes.evidence.progress import ProgressBar
 
     question = _question(metric, "population")
     if picture is not None:
@@ -475,7 +475,7 @@ def plan(
     options |= {"metric": question["metric"], "k": question["k"], "probability": probability, "power": power}
     options |= {"cost_per_trial": cost_per_trial, "cost_per_task": cost_per_task, "random_seed": random_seed}
     options |= {"trials": None if trials is None else _ks(trials, "--trials")} | ({} if file else settings)
-    with _progress("simulating") as progress:
+    with ProgressBar("simulating") as progress:
         found = make_plan(est, agent, progress=progress, **options)
     if picture is not None:
         from agentic_bayes.reports.plots import save_plan_picture
@@ -525,6 +525,7 @@ def monitor(
 
     from agentic_bayes.decisions.monitor import StoppingRule
     from agentic_bayes.decisions.monitor import monitor as make_rule
+    from agentic_bayes.evidence.progress import ProgressBar
 
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
     _check_has_file(file, agent or columns, counting)
@@ -540,7 +541,7 @@ def monitor(
     else:
         if rule is not None:
             _check_file(rule, "--rule")
-        with _progress("simulating") as progress:
+        with ProgressBar("simulating") as progress:
             made = make_rule(**chosen, progress=progress)
         if rule is not None:
             made.save(rule)
@@ -613,26 +614,13 @@ def _tables() -> Any:
 
 def _assess(files: list[str], *, concurrency: int = 8) -> Evidence:
     from agentic_bayes.evidence.assess import assess as judge_all
+    from agentic_bayes.evidence.progress import ProgressBar
     from agentic_bayes.evidence.reference import ReferenceJudge
     from agentic_bayes.records.read import read_conversations
 
     conversations = read_conversations(files)
-    with _progress() as progress:
+    with ProgressBar() as progress:
         return judge_all(conversations, judge=ReferenceJudge(), concurrency=concurrency, progress=progress)
-
-
-@contextmanager
-def _progress(what: str = "judging") -> Iterator[Callable[[int, int | None], None] | None]:
-    """A progress bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _ks(text: str, option: str = "--k") -> tuple[int, ...]:

@@ -39,6 +39,7 @@ PUBLIC = [
     "OutcomesError",
     "Plan",
     "Prior",
+    "ProgressBar",
     "RecordedJudge",
     "RecordsError",
     "ReferenceJudge",
@@ -290,6 +291,8 @@ PLUMBING = {
     "Estimate.agent_index",
     "FrequentistMode.pass_values",
     "Prior.from_dict",
+    "Store.add_all",
+    "Store.get",
 }
 METHODS = [
     (name, method)

@@ -21,6 +21,7 @@ from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly
 from agentic_bayes.evidence.calls import RUN, Calls
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.ledger import Ledger, Turn
+from agentic_bayes.evidence.progress import DetailedProgress, ProgressState
 from agentic_bayes.evidence.row import AGENT_ERROR, COLUMNS
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.store import Store
@@ -65,7 +66,7 @@ def assess(
     concurrency : int
         How many interactions are judged at a time. It never changes the result.
     progress : callable, optional
-        Called with (interactions done, interactions in all or None).
+        Called with (interactions done, interactions in all or None); a `ProgressBar` shows more.
     store : Store or path, optional
         Every judgement by a model is written there as soon as it is given, and is not paid for again: after a
         crash, the same call goes on where it was. Failures are tried again. Interactions with the same texts are
@@ -187,9 +188,11 @@ class _Run:
             )
         self._judge, self._tool_rubric, self._metrics = judge, tool_rubric, tuple(metrics)
         self._limits, self._progress = limits, progress
+        detailed: object = progress
+        self._report = detailed.report if isinstance(detailed, DetailedProgress) else None
         self._owns_store = not isinstance(store, Store)
         self._ledger = Ledger()
-        self._done = 0
+        self._done = self._unscored = 0
         self._total: int | None = None
         self._ending: str | None = None
         self._failure: BaseException | None = None
@@ -244,7 +247,10 @@ class _Run:
                 await self._grade(conversation, position, turn)
                 self._ending = self._ending or self._calls.stopped
                 self._done += 1
-                if self._progress is not None:
+                self._unscored += isinstance(turn.answer, Unscored)
+                if self._report is not None:
+                    self._report(ProgressState(self._done, self._total, self._unscored, self._calls.spent))
+                elif self._progress is not None:
                     self._progress(self._done, self._total)
                 await asyncio.sleep(0)
         except KeyboardInterrupt:

@@ -44,6 +44,8 @@ class Calls:
     ----------
     stopped : str or None
         Why no further call is made, such as "stopped after 5 transport failures: …".
+    spent : float
+        Cost so far, where the price is known.
     at_end : list of callable
         What `close` awaits.
     """
@@ -63,7 +65,7 @@ class Calls:
         self._turn = asyncio.Lock()
         self._next_start = 0.0
         self._lost = 0  # judgements lost to transport since the last reply
-        self._spent = self._dearest = 0.0
+        self.spent = self._dearest = 0.0
         self._running = 0
         self._asked: dict[str, asyncio.Event] = {}
         self._pauses: set[anyio.CancelScope] = set()
@@ -192,7 +194,7 @@ class Calls:
                 if (early := self._next_start - time.monotonic()) > 0:
                     await self.pause(early, anyio.sleep)
                 self._next_start = time.monotonic() + self._interval
-        expected = self._spent + (self._running + 1) * self._dearest
+        expected = self.spent + (self._running + 1) * self._dearest
         if self._max_cost is not None and expected > self._max_cost * (1 + 1e-9):
             self.stop(f"stopped: max_cost of {self._max_cost:g} is reached")
         if self.stopped:
@@ -203,7 +205,7 @@ class Calls:
         """Take note of what a call cost."""
         self._running -= 1
         if call.cost is not None:
-            self._spent += call.cost
+            self.spent += call.cost
             self._dearest = max(self._dearest, call.cost)
         elif replied and self._max_cost is not None:
             self.stop("stopped: max_cost cannot be kept: a model has no price, or does not report its tokens")
