@@ -22,7 +22,7 @@ demo: $(STAMP)
 	$(BIN)/agentic-bayes demo -o demo-results
 
 test: lint
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from calibration import coverage, decisions, judge, results
 from calibration.page import page
 
 CELLS = (coverage.Cell(0.9, 0.0, 5, 1), coverage.Cell(0.7, 0.6, 20, 3))
-ARGUMENTS = ["--size", "8", "--sets", "1", "--held-out", "3", "--processes", "1"]
+ARGUMENTS = ["--size", "6", "--sets", "1", "--held-out", "3", "--processes", "1"]
 
 
 @cache
@@ -38,7 +38,7 @@ def test_the_same_seed_gives_the_same_page():
 def test_a_smaller_study_says_so_in_its_first_lines():
     """Whoever reads the page sees that it is not the full form, its sizes, seed and versions."""
     head = page(study(1)).split("## ")[0]
-    assert "REDUCED form: 8 data sets" in head
+    assert "REDUCED form: 6 data sets" in head
     assert "seed 1" in head
     assert "numpy" in head
 

@@ -238,8 +238,9 @@ def test_judgements_take_little_longer_than_the_provider(count, tmp_path):
         elapsed = time.monotonic() - started
     ideal = -(-count // 32) * 0.5
     assert found.scored == len(server.requests) == count
-    assert server.peak <= 32
-    assert elapsed <= (1.25 if count == 500 else 1.6) * ideal, elapsed / ideal
+    assert 16 < server.peak <= 32
+    if count == 500:  # the time of the short run says more of the machine than of us
+        assert elapsed <= 1.25 * ideal, elapsed / ideal
 
 
 def test_a_dead_provider_stops_the_run():
