@@ -1,5 +1,6 @@
-"""Write ``docs/calibration.md``: is every interval as wide as it should be, and no wider?
+"""Write ``docs/calibration.md`` and ``docs/calibration_decisions.md``.
 
+Is every interval as wide as it should be, and no wider? Is a decision wrong as seldom as it says?
 ``python benchmarks/calibrate.py`` runs the full form (some twenty minutes on two idle cores); smaller sizes give a
 quicker, coarser page that says so in its first line. The same seed and versions give the same file.
 """
@@ -11,6 +12,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 from calibration import agreement, coverage, decisions, heldout, judge, page, results, sbc
 
 from agentic_bayes.estimation.estimate import installed_versions
@@ -20,14 +22,20 @@ FULL = {"size": 1000, "sets": 20, "held_out": 200}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the study, write the page; 1 if a requirement fails."""
+    """Run the studies, write their pages; 1 if a requirement fails."""
     options = parsed(arguments)
-    simulated = study(options)
-    options.output.write_text(page.page(simulated), encoding="utf-8")
-    found = results.verdicts(simulated)
+    found = []
+    if options.page in ("intervals", "both"):
+        simulated = study(options)
+        options.output.write_text(page.page(simulated), encoding="utf-8")
+        found += results.verdicts(simulated)
+    if options.page in ("decisions", "both"):
+        decided, judged = decision_study(options)
+        text = page.decisions_page(header(options), decided, judged)
+        options.decisions_output.write_text(text, encoding="utf-8")
+        found += results.decision_verdicts(decided, judged)
     for verdict in found:
         print(f"{'holds' if verdict.holds else 'FAILS'}  {verdict.requirement}: {verdict.found}")
-    print(f"written: {options.output}")
     return 0 if all(verdict.holds for verdict in found) else 1
 
 
@@ -39,6 +47,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--held-out", type=int, default=FULL["held_out"], help="simulated agents and random splits")
     parser.add_argument("--processes", type=int, default=2, help="changes nothing in the results")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--page", choices=("intervals", "decisions", "both"), default="both")
+    parser.add_argument("--decisions-output", type=Path, default=ROOT / "docs" / "calibration_decisions.md")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "calibration.md")
     return parser.parse_args(arguments)
 
@@ -55,10 +65,6 @@ def study(options: argparse.Namespace) -> results.Results:
     done("held-out trials: done")
     compared = [agreement.compare(i, seed=seed) for i in range(options.sets)]
     done("engines: done")
-    decided = decisions.study(size, seed=seed, processes=processes)
-    done("decisions: done")
-    judged = judge.judge_coverage(max(size // 2, 1), seed=seed, processes=processes)
-    done("judges: done")
     table = coverage.coverage(coverage.ALL_CELLS, size, seed=seed, processes=processes)
     return results.Results(
         header=header(options),
@@ -71,9 +77,15 @@ def study(options: argparse.Namespace) -> results.Results:
             "Simulated agents (μ and ρ from the prior, 40 tasks, 3 trials fitted, 2 predicted)": agents,
             "tau-bench airline, gpt-4o (50 tasks, 2 trials fitted, 2 predicted, random splits)": splits,
         },
-        decisions=decided,
-        judged=judged,
     )
+
+
+def decision_study(options: argparse.Namespace) -> tuple[decisions.Decisions, pd.DataFrame]:
+    """Run what is about decisions and judges."""
+    how = {"seed": options.seed, "processes": options.processes}
+    decided = decisions.study(options.size, **how)
+    print("decisions: done", file=sys.stderr, flush=True)
+    return decided, judge.judge_coverage(max(options.size // 2, 1), **how)
 
 
 def header(options: argparse.Namespace) -> str:

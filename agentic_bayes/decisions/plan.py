@@ -63,9 +63,9 @@ class Design:
     width : float
         Mean width of the interval.
     conclusive : float
-        Probability that the gate passes or fails; NaN if that was not asked.
+        Probability that the gate passes or fails; None if that was not asked.
     detected : float
-        Probability that the interval of the difference excludes 0; NaN if that was not asked.
+        Probability that the interval of the difference excludes 0; None if that was not asked.
     rate_sd : float
         √(μ(1-μ)(ρ + (1-ρ)/n)/T): standard error of the success rate from the new tasks alone.
     """
@@ -74,8 +74,8 @@ class Design:
     trials: int
     cost: float
     width: float
-    conclusive: float
-    detected: float
+    conclusive: float | None
+    detected: float | None
     rate_sd: float
 
 
@@ -131,11 +131,14 @@ class Plan:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per design: tasks, trials, cost, width, conclusive, detected, rate_sd, cheapest first."""
+        """One row per design, cheapest first: tasks, trials, cost, width, conclusive, detected, rate_sd; NaN where that
+        was not asked.
+        """
         import pandas as pd
 
         rows = [{name: getattr(one, name) for name in Design.__annotations__} for one in self.designs]
-        return pd.DataFrame(rows, columns=list(Design.__annotations__))
+        frame = pd.DataFrame(rows, columns=list(Design.__annotations__))
+        return frame.astype({"conclusive": float, "detected": float})
 
     @property
     def frontier(self) -> tuple[Design, ...]:
@@ -438,8 +441,8 @@ class _Study:
             trials=trials,
             cost=self.cost(tasks, trials),
             width=float(np.mean(widths)),
-            conclusive=float(np.mean(conclusive)) if conclusive else math.nan,
-            detected=float(np.mean(detected)) if detected else math.nan,
+            conclusive=float(np.mean(conclusive)) if conclusive else None,
+            detected=float(np.mean(detected)) if detected else None,
             rate_sd=math.sqrt(mu * (1 - mu) * (rho + (1 - rho) / trials) / tasks),
         )
 

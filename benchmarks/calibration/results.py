@@ -14,7 +14,7 @@ from calibration.decisions import Decisions
 from calibration.heldout import PUBLISHED, beta_binomial_pass4
 from calibration.sbc import Study
 
-__all__ = ["LOW", "Results", "Verdict", "verdicts"]
+__all__ = ["LOW", "Results", "Verdict", "decision_verdicts", "verdicts"]
 
 LOW = 0.90
 
@@ -39,10 +39,6 @@ class Results:
         Whether the sampler's own diagnostics passed, by data set.
     held_out : dict of pandas.DataFrame
         log_score and error by method, by data.
-    decisions : Decisions
-        Comparisons, gates and stopping rules.
-    judged : pandas.DataFrame
-        Coverage through a judge that errs; see `judge.judge_coverage`.
     """
 
     header: str
@@ -52,8 +48,6 @@ class Results:
     checks: list[Check]
     converged: list[bool]
     held_out: dict[str, pd.DataFrame]
-    decisions: Decisions
-    judged: pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -118,9 +112,12 @@ def verdicts(results: Results) -> list[Verdict]:
             format_number(errors.mean()),
             bool(errors.mean() < 0.0135),
         ),
-        *_decided(results.decisions),
-        *_judged(results.judged),
     ]
+
+
+def decision_verdicts(decided: Decisions, judged: pd.DataFrame) -> list[Verdict]:
+    """Every requirement of decisions and of the model of judge errors against what was found."""
+    return [*_decided(decided), *_judged(judged)]
 
 
 def _judged(found: pd.DataFrame) -> list[Verdict]:

@@ -16,9 +16,6 @@ def study(seed):
     """One small study; the sampler is replaced by nothing to compare, since compiling it takes longest."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coverage, "ALL_CELLS", CELLS)
-        patch.setattr(decisions, "BARS", decisions.BARS[:1])
-        patch.setattr(judge, "DESIGNS", judge.DESIGNS[:1])
-        patch.setattr(decisions, "RULES", ({"at_least": 0.7, "looks": 2, "simulations": 100},))
         patch.setattr(calibrate.agreement, "compare", lambda index, seed: ([_check(index)], True))
         return calibrate.study(calibrate.parsed([*ARGUMENTS, "--seed", str(seed)]))
 
@@ -65,7 +62,7 @@ def test_a_requirement_that_fails_is_a_failure_of_the_command(tmp_path, monkeypa
     """The page is written all the same, the failure is named in it, and the exit code is 1."""
     monkeypatch.setattr(calibrate, "study", lambda options: study(1))
     target = tmp_path / "calibration.md"
-    assert calibrate.main([*ARGUMENTS, "--output", str(target)]) == 1
+    assert calibrate.main([*ARGUMENTS, "--page", "intervals", "--output", str(target)]) == 1
     assert "| engines agree: at most 0 of 1 checks beyond 4 standard errors | 1 beyond; largest 4.50 | **no** |" in (
         target.read_text(encoding="utf-8")
     )
@@ -76,3 +73,17 @@ def test_the_verdicts_count_what_is_in_the_table():
     """The requirement on coverage looks at T ≥ 20, n ≥ 3, k ≤ n and ρ ≥ .2 only: six entries here."""
     found = next(v for v in results.verdicts(study(1)) if v.requirement.startswith("coverage at fixed truths"))
     assert " of 6 entries; " in found.found
+
+
+def test_the_page_on_decisions(tmp_path, monkeypatch, capsys):
+    """It has the requirements, every design of gates and labels, and fails the command where one is missed."""
+    monkeypatch.setattr(decisions, "BARS", decisions.BARS[:1])
+    monkeypatch.setattr(judge, "DESIGNS", judge.DESIGNS[:1])
+    monkeypatch.setattr(decisions, "RULES", ({"at_least": 0.7, "looks": 2, "simulations": 100},))
+    target = tmp_path / "decisions.md"
+    code = calibrate.main([*ARGUMENTS, "--page", "decisions", "--decisions-output", str(target)])
+    text = target.read_text(encoding="utf-8")
+    assert (code == 1) == ("| **no** |" in text)
+    assert "| pass^1 ≥ 0.7 | 0.2 | 30 × 3 |" in text
+    assert "labels on random attempts, errors alike on all tasks | population | pass^1 |" in text
+    assert "two equal agents: false" in capsys.readouterr().out
