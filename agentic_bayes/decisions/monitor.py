@@ -37,7 +37,6 @@ from agentic_bayes.errors import (
     no_such_file,
 )
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Array, CIKind
 from agentic_bayes.estimation.settings import check_attempts, check_seed
 from agentic_bayes.formatting import METRICS, Metric, format_number, html_table, metric_name, plural
@@ -220,7 +219,7 @@ class StoppingRule:
         stats = posterior.aggregate(0, "population", self.metric, self.k)
         met = math.nan
         if self.at_least is not None:
-            met = _above(posterior, self.metric, self.k, self.at_least)
+            met = posterior.at_least(0, self.metric, self.k, self.at_least)
         notes = [est.differences] if est.differences else []
         if attempted > self.batch * self.looks:
             notes.append(f"more than the {self.looks} × {self.batch} tasks that the rule was made for")
@@ -562,21 +561,15 @@ class _Runs:
                 stats = posterior.aggregate(0, "population", self.metric, self.k)
                 found[i, look] = stats.upper - stats.lower
                 if bar is not None:
-                    met[i, look] = _above(posterior, self.metric, self.k, bar)
+                    met[i, look] = posterior.at_least(0, self.metric, self.k, bar)
                 self._tick()
         return found, met
-
-
-def _above(posterior: ExactPosterior, metric: Metric, k: int, bar: float) -> float:
-    """P(metric ≥ bar) of a new task."""
-    return float(np.clip(1 - posterior.cdf(0, metric, k, np.array([bar]))[0], 0, 1))
 
 
 def _ends(met: Array, required: float) -> tuple[Array, Array, Array]:
     """Whether each sequence passes, whether it fails, and at which look (from 0) it stops."""
     passes, fails = met >= required, 1 - met >= required
-    decided = passes | fails
-    first = np.where(decided.any(axis=1), decided.argmax(axis=1), met.shape[1] - 1)
+    first = _first(passes | fails)
     row = np.arange(len(met))
     return passes[row, first], fails[row, first], first
 
@@ -599,15 +592,13 @@ def _described(
     truth: float, met: Array, widths: Array | None, required: float, narrow: float | None, runs: _Runs
 ) -> Characteristic:
     """How the sequences end, and after how many tasks."""
-    if widths is None or narrow is None:
-        passes, fails, last = _ends(met, required)
-        shares = float(passes.mean()), float(fails.mean())
-        return Characteristic(truth, *shares, max(1 - sum(shares), 0.0), _mean_tasks(last, runs))
     passes, fails, last = _ends(met, required)
-    enough = _first(widths <= narrow)
-    earlier = (enough < last) & (widths.min(axis=1) <= narrow)
-    shares = float((passes & ~earlier).mean()), float((fails & ~earlier).mean())
-    return Characteristic(truth, *shares, max(1 - sum(shares), 0.0), _mean_tasks(np.minimum(last, enough), runs))
+    if widths is not None and narrow is not None:
+        enough = _first(widths <= narrow)
+        earlier = (enough < last) & (widths.min(axis=1) <= narrow)
+        passes, fails, last = passes & ~earlier, fails & ~earlier, np.minimum(last, enough)
+    shares = float(passes.mean()), float(fails.mean())
+    return Characteristic(truth, *shares, max(1 - sum(shares), 0.0), _mean_tasks(last, runs))
 
 
 def _first(reached: Array) -> Array:

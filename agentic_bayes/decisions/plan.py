@@ -430,7 +430,7 @@ class _Study:
             stats = own.aggregate(0, "population", self.metric, self.k)
             widths.append(stats.upper - stats.lower)
             if self.bar is not None:
-                met = 1 - float(own.cdf(0, self.metric, self.k, np.array([self.bar]))[0])
+                met = own.at_least(0, self.metric, self.k, self.bar)
                 conclusive.append(ruling(met, self.required) != "inconclusive")
             if self.better is not None:
                 other = self._posterior(rng, float(self.better[i]), rho, tasks, trials, NO_DATA)

@@ -427,8 +427,7 @@ class Estimate:
         bar = numerics.check_probability(value, "value")
         index = self._check_question(agent, metric, k, estimand)
         if estimand == "population" and isinstance(self.posterior, ExactPosterior):
-            below = float(self.posterior.cdf(index, metric, k, np.array([bar]))[0])
-            return min(max(1 - below, 0.0), 1.0) if bar > 0 else 1.0
+            return self.posterior.at_least(index, metric, k, bar)
         return float(np.mean(self.posterior.draws(index, estimand, metric, k) >= bar))
 
     def flags(self, agent: str, *, estimand: Estimand, k: int, metric: Metric | None = None) -> tuple[str, ...]:

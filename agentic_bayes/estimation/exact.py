@@ -168,6 +168,10 @@ class ExactPosterior:
         """
         return _Distribution(self._fine(agent), metric, k).cdf(y)
 
+    def at_least(self, agent: int, metric: Metric, k: int, bar: float) -> float:
+        """Posterior probability that the population's metric is at least `bar`."""
+        return float(np.clip(1 - self.cdf(agent, metric, k, np.array([bar]))[0], 0, 1)) if bar > 0 else 1.0
+
     def quantile(self, agent: int, metric: Metric, k: int, q: Array) -> Array:
         """Inverse of `cdf` at probabilities q."""
         return _Distribution(self._fine(agent), metric, k).quantile(q)
