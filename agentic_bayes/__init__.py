@@ -78,6 +78,7 @@ _HOME = {
     "estimate": "estimation.estimate",
     "evidence_from_table": "evidence.recorded",
     "gate": "decisions.gate",
+    "judge_agreement": "evidence.judge_agreement",
     "labels_needed": "evidence.error_rates",
     "monitor": "decisions.monitor",
     "numerics": "numerics",

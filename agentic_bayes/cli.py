@@ -103,7 +103,11 @@ def assess(
     files: Files,
     output: Annotated[Path, typer.Option("-o", "--output", help="Evidence file to write (.jsonl or .jsonl.gz).")],
     judge: Annotated[
-        str | None, typer.Option(help="An LLM judge, such as openai:gpt-4o-mini.", show_default="by rules, offline")
+        list[str] | None,
+        typer.Option(
+            help="An LLM judge, such as openai:gpt-4o-mini. Given again: further judges, and how far they agree.",
+            show_default="by rules, offline",
+        ),
     ] = None,
     store: Annotated[
         Path | None,
@@ -112,29 +116,34 @@ def assess(
     concurrency: Annotated[int, typer.Option(help="Judgements at a time.")] = 8,
     requests_per_second: Annotated[float | None, typer.Option(help="Calls of the judge, at most.")] = None,
     price: Annotated[
-        str | None, typer.Option(help="Of a million tokens in and out, such as 0.15,0.60: then cost is counted.")
+        list[str] | None,
+        typer.Option(
+            help="Of a million tokens in and out, such as 0.15,0.60: cost is counted. One for all judges, or one each."
+        ),
     ] = None,
     max_cost: Annotated[float | None, typer.Option(help="Stop before the judge has cost more; needs --price.")] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Also print calls, tokens, cost and latency.")] = False,
 ) -> None:
     """Judge every answer against its reference and score the tool calls; write the evidence."""
     _check_evidence_file(output)
-    if judge is None and any(option is not None for option in (store, requests_per_second, price, max_cost)):
+    if not judge and any(option is not None for option in (store, requests_per_second, price or None, max_cost)):
         raise InvalidArgument(
             "--store, --requests-per-second, --price and --max-cost are for an LLM: say which, --judge"
         )
-    if judge is None and stats:
+    if not judge and stats:
         raise InvalidArgument("--stats is for an LLM: say which, --judge")
     if store is not None:
         _check_file(store, "--store")
     lines: list[str] = []
-    if judge is None:
+    if not judge:
         evidence = _assess(files, concurrency=concurrency)
     else:
         limits = _given(requests_per_second=requests_per_second, max_cost=max_cost)
-        evidence, lines = _assess_with_model(files, judge, store, price, concurrency=concurrency, **limits)
+        evidence, lines = _assess_with_models(files, judge, store, price or [], concurrency=concurrency, **limits)
     evidence.write(output)
     show(_tables().evidence_table(evidence))
+    if judge and len(judge) > 1:
+        _say_agreement(evidence)
     if stats:
         say("\n".join(lines))
     say(f"evidence written to {output}")
@@ -142,21 +151,35 @@ def assess(
         raise typer.Exit(1)
 
 
-def _assess_with_model(
-    files: list[str], judge: str, store: Path | None, price: str | None, **limits: Any
+def _assess_with_models(
+    files: list[str], names: list[str], store: Path | None, prices: list[str], **limits: Any
 ) -> tuple[Evidence, list[str]]:
-    """Evidence of an LLM judge, and what it took."""
+    """Evidence of one or more LLM judges, and what it took."""
     from agentic_bayes.evidence.assess import assess as judge_all
     from agentic_bayes.evidence.judge import LLMJudge
     from agentic_bayes.evidence.progress import ProgressBar
     from agentic_bayes.evidence.store import Store
     from agentic_bayes.records.read import read_conversations
 
-    model = LLMJudge(judge, price=_price(price))
+    if len(prices) > 1 and len(prices) != len(names):
+        raise InvalidArgument(f"--price must be given once, or once per --judge ({len(names)}), got {len(prices)}")
+    costs = [_price(text) for text in prices] or [None]
+    costs *= 1 if len(costs) > 1 else len(names)
+    judges = [LLMJudge(name, price=price, name=name) for name, price in zip(names, costs, strict=True)]
     conversations = read_conversations(files)
     with Store(store or ":memory:") as kept, ProgressBar() as progress:
-        evidence = judge_all(conversations, judge=model, store=kept, progress=progress, **limits)
+        evidence = judge_all(
+            conversations, judge=judges[0], metrics=judges[1:], store=kept, progress=progress, **limits
+        )
         return evidence, _usage_lines(kept)
+
+
+def _say_agreement(evidence: Evidence) -> None:
+    """How far the judges agree, where they scored anything."""
+    from agentic_bayes.evidence.judge_agreement import judge_agreement
+
+    if any(row.answer_score is not None for row in evidence.rows):
+        say(f"agreement of the judges, a score of 0.7 or more being right:\n{judge_agreement(evidence)!r}")
 
 
 def _price(text: str | None) -> tuple[float, float] | None:

@@ -620,6 +620,20 @@ def test_a_model_judges_and_is_paid_once(run, files, tmp_path, provider):
     assert "0 judgements in" in run("cache", "list", "kept.sqlite").out
 
 
+def test_several_models_judge_and_their_agreement_is_said(run, files, tmp_path, provider):
+    """The first judge gives the answer's score, the others are metrics by their names; their agreement is said."""
+    names = ("openai:gpt-4o-mini", "openai:gpt-4o")
+    done = run("assess", *files, "--judge", names[0], "--judge", names[1], "--price", "1,2", "-o", "e.jsonl")
+    assert done.code == 0, done.err
+    assert "kappa, answer and openai:gpt-4o" in " ".join(done.out.split())
+    assert {model for row in Evidence.read(tmp_path / "e.jsonl") for model in row.metrics} == {names[1]}
+    twice = run("assess", *files, "--judge", names[0], "--judge", names[0], "-o", "e2.jsonl")
+    assert_refused(twice, "was given already")
+    prices = [part for _ in range(3) for part in ("--price", "1,2")]
+    mixed = run("assess", *files, "--judge", names[0], "--judge", names[1], *prices, "-o", "e3.jsonl")
+    assert_refused(mixed, "--price must be given once, or once per --judge (2), got 3")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -69,6 +69,7 @@ PUBLIC = [
     "estimate",
     "evidence_from_table",
     "gate",
+    "judge_agreement",
     "labels_needed",
     "monitor",
     "numerics",

@@ -20,6 +20,7 @@ from anyio.abc import TaskGroup
 from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly
 from agentic_bayes.evidence.calls import RUN, Calls
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.judge import LLMJudge
 from agentic_bayes.evidence.ledger import Ledger, Turn
 from agentic_bayes.evidence.progress import DetailedProgress, ProgressState
 from agentic_bayes.evidence.row import AGENT_ERROR, COLUMNS
@@ -368,6 +369,13 @@ def _check_arguments(
         if metric.name in taken:
             raise InvalidArgument(f"metrics must have names of their own, got {metric.name!r}, which is taken")
         taken.add(metric.name)
+    models = [grader for grader in (cast("Grader", judge), *metrics) if isinstance(grader, LLMJudge)]
+    for position, model in enumerate(models):
+        if any(model.identity == other.identity for other in models[:position]):
+            raise InvalidArgument(
+                f"metrics has a judge that was given already ({model.identity}), and would agree with itself; "
+                "a judge that is to judge more than once is LLMJudge(model, n_judgements=3)"
+            )
     if progress is not None and not callable(progress):
         raise InvalidArgument(f"progress must be callable, got {short(progress)}")
 

@@ -99,6 +99,8 @@ class LLMJudge:
         What a million input tokens and a million output tokens cost, for the costs in the store and `max_cost`.
     model_arguments : mapping, optional
         For a model given by name: arguments of its class. Unless given, ``temperature`` is 0.
+    name : str
+        Name of its column in the evidence where it is one of several judges, among the `metrics` of `assess`.
     sleep : callable, optional
         Awaited with the seconds to wait; for tests.
 
@@ -116,8 +118,6 @@ class LLMJudge:
     Several judgements have their scores, spread (highest - lowest) and number in the details of the score, and the
     scores in its reason.
     """
-
-    name = "llm_judge"
 
     def __init__(
         self,
@@ -137,16 +137,20 @@ class LLMJudge:
         timeout: float | None = 300.0,
         price: Price | None = None,
         model_arguments: Mapping[str, Any] | None = None,
+        name: str = "llm_judge",
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         _check_model(model, model_arguments)
-        for name, flag in (
+        for argument, flag in (
             ("use_structured_output", use_structured_output),
             ("context", context),
             ("chatbot_role", chatbot_role),
         ):
             if not isinstance(flag, bool):
-                raise InvalidArgument(f"{name} must be True or False, got {flag!r}")
+                raise InvalidArgument(f"{argument} must be True or False, got {flag!r}")
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidArgument(f"name must be text that is not blank, got {short(name)}")
+        self.name = name
         check_choice("structured_method", structured_method, get_args(StructuredMethod))
         check_choice("combine", combine, get_args(Combine))
         check_k(attempts, "attempts")

@@ -121,7 +121,7 @@ class Ledger:
 
 def _answer_fields(grade: Grade) -> dict[str, Any]:
     if isinstance(grade, Score):
-        return {"answer_score": grade.value, "answer_reason": grade.reason}
+        return {"answer_score": grade.value, "answer_reason": grade.reason, "answer_details": grade.details}
     return {"unscored_reason": grade.reason}
 
 

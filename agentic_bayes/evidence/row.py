@@ -106,6 +106,8 @@ class EvidenceRow:
         Why there is no answer score. Begins with ``agent error: `` if, and only if, the agent crashed.
     judge, tool_rubric : str
         Identity of the graders.
+    answer_details : mapping
+        What else the judge gave: its choice, the scores and the spread of several judgements. Not to be changed.
     metrics : mapping
         Further metrics: name → `Score` or `Unscored`. Not to be changed.
     """
@@ -128,6 +130,7 @@ class EvidenceRow:
     unscored_reason: str | None = None
     judge: str
     tool_rubric: str
+    answer_details: Mapping[str, Any] = field(default_factory=dict, hash=False)
     metrics: Mapping[str, Grade] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -137,6 +140,7 @@ class EvidenceRow:
         for name in SCORE_COLUMNS:
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else float(value))
+        object.__setattr__(self, "answer_details", _plain(self.answer_details))
         object.__setattr__(self, "metrics", {name: _kept(self.metrics[name]) for name in sorted(self.metrics)})
 
     @property
@@ -193,6 +197,8 @@ def _plain(value: Any) -> Any:
 def row_to_json(row: EvidenceRow) -> dict[str, Any]:
     """The row as an object that a JSON file can hold."""
     record: dict[str, Any] = {name: getattr(row, name) for name in _ALLOWED}
+    if row.answer_details:
+        record["answer_details"] = row.answer_details
     record["metrics"] = {
         name: {"score": grade.value, "reason": grade.reason, "details": grade.details}
         if isinstance(grade, Score)
@@ -209,12 +215,15 @@ def row_from_json(record: Mapping[str, Any]) -> EvidenceRow:
 
 def record_problems(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Everything wrong with a row in its JSON form, as (field, message)."""
-    known = (*_ALLOWED, "metrics")
+    required = (*_ALLOWED, "metrics")
+    known = (*required, "answer_details")
     wrong = [(str(key), f"unknown key: {did_you_mean(key, known)}") for key in record if key not in known]
-    wrong += [(key, "is missing") for key in known if key not in record]
+    wrong += [(key, "is missing") for key in required if key not in record]
     if wrong:
         return wrong
     wrong = _row_problems(record)
+    if not isinstance(record.get("answer_details", {}), dict):
+        wrong.append(("answer_details", f"must be an object, got {short(record['answer_details'])}"))
     metrics = record["metrics"]
     if not isinstance(metrics, dict):
         return [*wrong, ("metrics", f"must be an object (name → score), got {short(metrics)}")]
