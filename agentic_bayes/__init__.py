@@ -30,6 +30,7 @@ _HOME = {
     "Conversation": "records.model",
     "Dataset": "records.model",
     "Diagnostics": "estimation.diagnostics",
+    "DoubtfulRecords": "errors",
     "Estimate": "estimation.estimate",
     "EstimateError": "errors",
     "Evidence": "evidence.evidence",

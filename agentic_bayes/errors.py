@@ -13,6 +13,7 @@
     └── ReplyError (ValueError)           a judge's reply holds no verdict; retried, then Unscored
 
     AgenticBayesWarning (UserWarning)
+    ├── DoubtfulRecords                   conversations were read, and something about them should be known
     ├── NothingScored                     conversations without a scored turn: their values are undefined or the prior's
     ├── StoppedEarly                      a run ended before everything was judged; the rest is Unscored
     └── NotConverged                      a sampler's own diagnostics say that its numbers are not to be trusted
@@ -29,6 +30,7 @@ from typing import Any
 __all__ = [
     "AgenticBayesError",
     "AgenticBayesWarning",
+    "DoubtfulRecords",
     "EstimateError",
     "EvidenceError",
     "InvalidArgument",
@@ -221,6 +223,10 @@ class ReplyError(AgenticBayesError, ValueError):
 
 class AgenticBayesWarning(UserWarning):
     """Base of every warning given by this package."""
+
+
+class DoubtfulRecords(AgenticBayesWarning):
+    """Conversations were read, but their file contradicts itself or leaves something out."""
 
 
 class NothingScored(AgenticBayesWarning):

@@ -21,6 +21,7 @@ PUBLIC = [
     "Conversation",
     "Dataset",
     "Diagnostics",
+    "DoubtfulRecords",
     "Estimate",
     "EstimateError",
     "Evidence",

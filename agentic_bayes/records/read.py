@@ -5,22 +5,26 @@ from __future__ import annotations
 import glob
 import os
 import stat
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
-from agentic_bayes.errors import InvalidArgument, Problem, RecordsError, check_choice, did_you_mean
+from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError, check_choice, did_you_mean
 from agentic_bayes.records.base import problems_of, short
-from agentic_bayes.records.formats.native import NO_VALUE, Parsed, parse
+from agentic_bayes.records.formats.detect import FORMATS, Format, format_of, reader_of
+from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed
+from agentic_bayes.records.formats.layout import Origin
+from agentic_bayes.records.formats.native import parse
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 
 __all__ = ["SUFFIXES", "Format", "PathLike", "read_conversations"]
 
-Format = Literal["auto", "native"]
 PathLike = str | os.PathLike[str]
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 """Endings of the names of conversation files."""
@@ -32,9 +36,16 @@ _KEPT = 1000
 class _Source:
     """One file, or one pipe, which can be read once only."""
 
-    name: str
-    agent: str
+    origin: Origin
+    format: str
     once: bool
+
+    @property
+    def name(self) -> str:
+        return self.origin.name
+
+
+_Record = Conversation | tuple[Problem, ...]
 
 
 class _Problems:
@@ -55,6 +66,22 @@ class _Problems:
 
     def error(self) -> RecordsError:
         return RecordsError(self._kept, self._total)
+
+
+class _Doubts:
+    """What does not stop a file from being read, but should be known: counted, and said once per file and kind."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, source: str, parsed: Parsed) -> None:
+        for _, message in parsed.doubts:
+            self._found.setdefault((source, message), []).append(parsed.where)
+
+    def warn(self) -> None:
+        for (source, message), places in self._found.items():
+            where = f"{places[0]}" + (f" and {len(places) - 1:,} more" if len(places) > 1 else "")
+            warnings.warn(DoubtfulRecords(f"{source}, {where}: {message}"), stacklevel=4)
 
 
 def read_conversations(
@@ -92,35 +119,39 @@ def read_conversations(
     -----
     Files are read twice, piece by piece: memory is needed for the longest record and for the ids of all.
     """
-    check_choice("format", format, get_args(Format))
+    check_choice("format", format, FORMATS)
     if agent is not None and (not isinstance(agent, str) or not agent.strip()):
         raise InvalidArgument(f"agent must be text that is not blank, or None, got {agent!r}")
-    problems = _Problems()
-    sources = _sources(paths, agent, problems)
+    problems, doubts = _Problems(), _Doubts()
+    sources = _sources(paths, agent, format, problems)
     index = TaskIndex()
     for source in sources:
         if not source.once:
-            for record in _records(source, index):
+            for record in _records(source, index, doubts):
                 problems.add(() if isinstance(record, Conversation) else record)
     piped = any(source.once for source in sources)
     problems.add(index.problems(complete=not problems and not piped))
     if problems:
         raise problems.error()
+    doubts.warn()
     return _checked(sources, index if piped else None)
 
 
 def _checked(sources: list[_Source], index: TaskIndex | None) -> Iterator[Conversation]:
     """The conversations of files that were checked, and of pipes, which are checked on the way."""
+    doubts = _Doubts()
     for source in sources:
-        for record in _records(source, index if source.once else None):
+        once = source.once
+        for record in _records(source, index if once else None, doubts if once else None):
             if not isinstance(record, Conversation):
                 raise RecordsError(record)
             yield record
     if index is not None:
         index.resolve()
+    doubts.warn()
 
 
-def _records(source: _Source, index: TaskIndex | None) -> Iterator[Conversation | tuple[Problem, ...]]:
+def _records(source: _Source, index: TaskIndex | None, doubts: _Doubts | None = None) -> Iterator[_Record]:
     """The records of one source: each a conversation, or all that is wrong with it."""
     try:
         stream = open(source.name, "rb")  # noqa: SIM115 - only the opening is tried; `with` follows
@@ -128,11 +159,56 @@ def _records(source: _Source, index: TaskIndex | None) -> Iterator[Conversation 
         yield (Problem(source.name, "", "", f"cannot be opened: {error.strerror or error}"),)
         return
     with stream:
-        for parsed in parse(stream):
+        for parsed in _parsed(stream, source):
             record = _validated(parsed, source)
             if index is not None and isinstance(record, Conversation):
                 index.add(record, source=source.name, where=parsed.where)
+            if doubts is not None:
+                doubts.add(source.name, parsed)
             yield record
+
+
+def _parsed(stream: BufferedReader, source: _Source) -> Iterator[Parsed]:
+    """The records as they stand in the file."""
+    name = source.format
+    if name == "auto" and stream.seekable():
+        name = format_of(stream)
+        stream.seek(0)
+    elif name == "auto":
+        replay = _Replay(stream)
+        name = format_of(BufferedReader(replay))
+        replay.rewind()
+        stream = BufferedReader(replay)
+    return parse(stream) if name == "native" else reader_of(name).read(stream, source.origin)
+
+
+class _Replay(RawIOBase):
+    """A pipe of which the beginning can be read twice."""
+
+    def __init__(self, stream: BufferedReader) -> None:
+        self._stream = stream
+        self._kept: BytesIO | None = BytesIO()
+        self._again: BytesIO | None = None
+
+    def rewind(self) -> None:
+        """Give what was read once more, then go on."""
+        if self._kept is not None:
+            self._again, self._kept = self._kept, None
+            self._again.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._again is not None:
+            if taken := self._again.readinto(buffer):
+                return taken
+            self._again = None
+        data = self._stream.read1(len(buffer))
+        buffer[: len(data)] = data
+        if self._kept is not None:
+            self._kept.write(data)
+        return len(data)
 
 
 def _validated(parsed: Parsed, source: _Source) -> Conversation | tuple[Problem, ...]:
@@ -141,7 +217,7 @@ def _validated(parsed: Parsed, source: _Source) -> Conversation | tuple[Problem,
     if value is NO_VALUE:
         return problems
     if isinstance(value, dict) and "assistant_id" not in value:
-        value = {**value, "assistant_id": source.agent}
+        value = {**value, "assistant_id": source.origin.agent}
     try:
         conversation = Conversation.model_validate(value)
     except ValidationError as error:
@@ -149,7 +225,7 @@ def _validated(parsed: Parsed, source: _Source) -> Conversation | tuple[Problem,
     return problems or conversation
 
 
-def _sources(paths: Any, agent: str | None, problems: _Problems) -> list[_Source]:
+def _sources(paths: Any, agent: str | None, format: str, problems: _Problems) -> list[_Source]:
     """The files that the paths stand for, each once."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if isinstance(given, (bytes, dict)) or not isinstance(given, Iterable):
@@ -165,7 +241,7 @@ def _sources(paths: Any, agent: str | None, problems: _Problems) -> list[_Source
             names.setdefault(os.path.abspath(found), found)
     if empty:
         raise InvalidArgument("paths must name at least one file, got none")
-    return [_Source(name, agent or _stem(name), not _is_regular(name)) for name in names.values()]
+    return [_Source(Origin(name, _stem(name), agent), format, not _is_regular(name)) for name in names.values()]
 
 
 def _expanded(name: str, problems: _Problems) -> list[str]:

@@ -1,54 +1,19 @@
 """The native format: conversations as a JSON array, as one JSON object, or as JSON Lines; plain or gzipped.
 
-Text is taken in piece by piece and given out record by record, so that no file is ever held whole. The
-layout is seen from the first character, not from the file's name: ``[`` begins an array; ``{`` begins records
+The layout is seen from the first character, not from the file's name: ``[`` begins an array; ``{`` begins records
 of which each ends at the end of a line, so that one object over many lines is a case of it.
 """
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import json
-import re
-import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BufferedReader
 from itertools import count
-from typing import Any
 
-from agentic_bayes.records.base import MAX_DEPTH, field_path, short
+from agentic_bayes.records.base import short
+from agentic_bayes.records.formats.json_text import Broken, JsonText, Parsed, broken, one_record
 
-__all__ = ["NO_VALUE", "Parsed", "parse"]
-
-NO_VALUE = object()
-"""Stands for a record that could not be read."""
-
-_CHUNK = 1 << 16
-_SPACE = re.compile(r"[ \t\n\r]*")
-_SPACE_IN_LINE = re.compile(r"[ \t\r]*")
-# a parse error this near to the end of the text may be a token that goes on in the next piece
-_LONGEST_TOKEN = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """One record as it stands in a file, or why it could not be read.
-
-    Attributes
-    ----------
-    where : str
-        ``"line 3"`` or ``"index 2"``.
-    value : object
-        The parsed JSON value, not yet validated; `NO_VALUE` where there is none.
-    faults : tuple of (str, str)
-        Field path and message of everything that is wrong with the JSON.
-    """
-
-    where: str
-    value: Any = NO_VALUE
-    faults: tuple[tuple[str, str], ...] = ()
+__all__ = ["parse"]
 
 
 def parse(stream: BufferedReader) -> Iterator[Parsed]:
@@ -64,202 +29,32 @@ def parse(stream: BufferedReader) -> Iterator[Parsed]:
     Parsed
         Records and faults in file order.
     """
-    source = gzip.GzipFile(fileobj=stream) if stream.peek(2)[:2] == b"\x1f\x8b" else stream
-    text = _Text(source)
+    text = JsonText(stream)
     first = text.peek()
     if first == "[":
         yield from _array(text)
     elif first == "{":
         yield from _lines(text)
     elif first:
-        yield _broken(f"line {text.line}", f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}")
+        yield broken(f"line {text.line}", f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}")
     elif not text.fault:
-        yield _broken("", "holds no conversation")
+        yield broken("", "holds no conversation")
     # text that cannot be read matters even where no record was lost by it
     if text.fault:
-        yield _broken(*text.fault)
+        yield broken(*text.fault)
 
 
-class _Broken(Exception):
-    """A value that cannot be parsed; `one_line` if it certainly ends with the line on which it began."""
-
-    def __init__(self, message: str, *, one_line: bool = False) -> None:
-        super().__init__(message)
-        self.one_line = one_line
-
-
-class _Repeating(dict[str, Any]):
-    """A JSON object in which a key is given twice."""
-
-    repeated: tuple[str, ...] = ()
-
-
-class _Text:
-    """The text of a byte stream, read on only as far as needed.
-
-    A fault of the stream (wrong encoding, damaged gzip) ends the text; `fault` keeps place and message.
-    """
-
-    def __init__(self, stream: BufferedReader | gzip.GzipFile) -> None:
-        self._stream = stream
-        self._utf8 = codecs.getincrementaldecoder("utf-8")()
-        self._bytes = 0
-        self._text = ""
-        self._at = 0
-        self._started = False
-        self._ended = False
-        self._repeats = False
-        self._json = json.JSONDecoder(object_pairs_hook=self._object)
-        self.line = 1
-        self.fault: tuple[str, str] | None = None
-
-    def _more(self) -> bool:
-        """Read the next piece; False at the end."""
-        if self._ended:
-            return False
-        # as much again as is waiting: a long record is then scanned a few times, not once per piece
-        size = max(_CHUNK, len(self._text) - self._at)
-        piece = ""
-        try:
-            data = self._stream.read1(size)
-            self._ended = not data
-            waiting = len(self._utf8.getstate()[0])
-            piece = self._utf8.decode(data, final=self._ended)
-            self._bytes += len(data)
-        except UnicodeDecodeError as error:
-            self._ended = True
-            piece = error.object[: error.start].decode("utf-8")
-            offset = self._bytes - waiting + error.start
-            wrong = f"must be UTF-8 text, got byte 0x{error.object[error.start]:02X}"
-            self.fault = (f"byte {offset}", wrong + (" (UTF-16?)" if offset == 0 else ""))
-        except EOFError:
-            self._ended = True
-            self.fault = ("", "the gzip data ends too early: the file is cut off")
-        except (OSError, zlib.error) as error:
-            self._ended = True
-            self.fault = ("", f"cannot be read: {error}")
-        if not self._started and piece:
-            self._started = True
-            piece = piece.removeprefix("\ufeff")
-        self._text = self._text[self._at :] + piece
-        self._at = 0
-        return True
-
-    def _move(self, end: int) -> None:
-        self.line += self._text.count("\n", self._at, end)
-        self._at = end
-
-    def peek(self) -> str:
-        """The next character that is not white space, or "" at the end."""
-        return self._next(_SPACE)
-
-    def peek_in_line(self) -> str:
-        """The same, with the end of the line as a character."""
-        return self._next(_SPACE_IN_LINE)
-
-    def _next(self, skipped: re.Pattern[str]) -> str:
-        while True:
-            space = skipped.match(self._text, self._at)
-            self._move(space.end() if space else self._at)
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._more():
-                return ""
-
-    def ahead(self, length: int) -> str:
-        """Up to so many of the next characters, within the line."""
-        return self._text[self._at : self._at + length].split("\n", 1)[0].rstrip("\r")
-
-    def step(self) -> None:
-        """Pass over one character."""
-        self._move(self._at + 1)
-
-    def skip_line(self) -> None:
-        """Pass over the rest of the line."""
-        while (end := self._text.find("\n", self._at)) < 0:
-            self._at = len(self._text)
-            if not self._more():
-                return
-        self._move(end + 1)
-
-    def begins_line_with(self, character: str) -> bool:
-        """Whether this character, or the end, comes next."""
-        return (self._at >= len(self._text) and not self._more()) or self._text.startswith(character, self._at)
-
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) == len(pairs):
-            return found
-        self._repeats = True
-        marked = _Repeating(found)
-        names = [name for name, _ in pairs]
-        marked.repeated = tuple(name for name in found if names.count(name) > 1)
-        return marked
-
-    def value(self) -> tuple[Any, bool]:
-        """The next JSON value, and whether a key is given twice somewhere in it."""
-        while True:
-            self._repeats = False
-            try:
-                value, end = self._json.raw_decode(self._text, self._at)
-            except json.JSONDecodeError as error:
-                cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _LONGEST_TOKEN
-                if cut and self._more():
-                    continue
-                raise self._broken(error, cut=cut) from None
-            except RecursionError:
-                raise _Broken(f"must not be nested deeper than {MAX_DEPTH} levels") from None
-            except ValueError:  # int() refuses endless digits
-                raise _Broken("holds a number with too many digits to be read") from None
-            # a number at the end of the text may go on
-            if isinstance(value, (int, float)) and end == len(self._text) and self._more():
-                continue
-            self._move(end)
-            return value, self._repeats
-
-    def _broken(self, error: json.JSONDecodeError, *, cut: bool) -> _Broken:
-        if cut and self.fault:
-            place, message = self.fault
-            self.fault = None
-            return _Broken(f"{message} at {place}" if place else message)
-        lines = self._text.count("\n", self._at, error.pos)
-        if self._ended and (error.pos >= len(self._text.rstrip()) or error.msg.startswith("Unterminated")):
-            return _Broken("is not complete: the file ends within it", one_line=not lines)
-        near = " ".join(self._text[max(self._at, error.pos - 20) : error.pos + 20].split())
-        wrong = f"{error.msg.removesuffix(' at')} near {short(near)} (line {self.line + lines})"
-        return _Broken(f"is not valid JSON: {wrong}", one_line=not lines)
-
-
-def _broken(where: str, message: str) -> Parsed:
-    return Parsed(where, faults=(("", message),))
-
-
-def _record(text: _Text, where: str) -> Parsed:
-    value, repeats = text.value()
-    faults = tuple(_repeated_keys(value, ())) if repeats else ()
-    return Parsed(where, value, faults)
-
-
-def _repeated_keys(value: Any, location: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
-    if isinstance(value, _Repeating):
-        for name in value.repeated:
-            yield field_path((*location, name)), "must be given once, got the same key twice in one object"
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield from _repeated_keys(item, (*location, key))
-
-
-def _array(text: _Text) -> Iterator[Parsed]:
+def _array(text: JsonText) -> Iterator[Parsed]:
     text.step()
     if text.peek() == "]":
-        yield _broken("", "holds no conversation")
+        yield broken("", "holds no conversation")
     else:
         for index in count():
             text.peek()
             try:
-                yield _record(text, f"index {index}")
-            except _Broken as broken:
-                yield _broken(f"index {index}", f"{broken}; what follows was not checked")
+                yield one_record(text, f"index {index}")
+            except Broken as error:
+                yield broken(f"index {index}", f"{error}; what follows was not checked")
                 return
             if text.peek() != ",":
                 break
@@ -267,25 +62,25 @@ def _array(text: _Text) -> Iterator[Parsed]:
         if text.peek() != "]":
             if not text.fault:
                 got = short(text.ahead(60)) if text.peek() else "the end of the file"
-                yield _broken(f"index {index}", f"must be followed by ',' or ']', got {got}")
+                yield broken(f"index {index}", f"must be followed by ',' or ']', got {got}")
             return
     text.step()
     if text.peek():
-        yield _broken(f"line {text.line}", f"nothing may follow the array, got {short(text.ahead(60))}")
+        yield broken(f"line {text.line}", f"nothing may follow the array, got {short(text.ahead(60))}")
 
 
-def _lines(text: _Text) -> Iterator[Parsed]:
+def _lines(text: JsonText) -> Iterator[Parsed]:
     while text.peek():
         where = f"line {text.line}"
         try:
-            yield _record(text, where)
-        except _Broken as broken:
-            yield _broken(where, str(broken))
+            yield one_record(text, where)
+        except Broken as error:
+            yield broken(where, str(error))
             text.skip_line()
-            while not broken.one_line and not text.begins_line_with("{"):
+            while not error.one_line and not text.begins_line_with("{"):
                 text.skip_line()
             continue
         if text.peek_in_line() not in ("", "\n"):
             got = short(text.ahead(60))
-            yield _broken(f"line {text.line}", f"must hold one record only, got {got} after it")
+            yield broken(f"line {text.line}", f"must hold one record only, got {got} after it")
             text.skip_line()

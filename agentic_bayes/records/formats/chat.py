@@ -1,0 +1,228 @@
+"""Chat messages, whatever wrote them, as turns: the part that the readers of message logs share."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["NO_ANSWER", "Call", "Message", "Role", "dialogue", "one_turn", "opening", "system_text", "turns"]
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+NO_ANSWER = "the log ends before the agent answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call in a message.
+
+    Attributes
+    ----------
+    name : str
+        Name of the tool.
+    arguments : dict
+        Argument name → value.
+    id : str or None
+        What its result refers to.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message.
+
+    Attributes
+    ----------
+    role : {"system", "user", "assistant", "tool"}
+        Who speaks; "tool" is the result of a call.
+    text : str
+        What is said; of a tool, its result where that is text.
+    calls : sequence of Call
+        Calls that an assistant makes in it.
+    answers : str or None
+        Of a tool: the id of the call whose result this is.
+    tool : str or None
+        Of a tool: its name, for results without an id.
+    result : Any
+        Of a tool: the result where it is not text.
+    error : str or None
+        Why the agent could not go on.
+    tokens : tuple of (int, int)
+        Tokens taken and given, where the log has them.
+    """
+
+    role: Role
+    text: str = ""
+    calls: Sequence[Call] = ()
+    answers: str | None = None
+    tool: str | None = None
+    result: Any = None
+    error: str | None = None
+    tokens: tuple[int, int] = (0, 0)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What was said and done since the user spoke."""
+
+    said: list[str] = field(default_factory=list)
+    answered: list[Message] = field(default_factory=list)
+
+
+def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[str, Any]]:
+    """The interactions of a chat, cut where the user speaks.
+
+    Parameters
+    ----------
+    messages : iterable of Message
+        In order.
+    qa_prefix : str
+        The interactions are ``turn 1``, ``turn 2``, ….
+
+    Returns
+    -------
+    list of dict
+        Interactions in the native format. The query is what the user said (several messages in a row are one query);
+        the answer is what the agent said after its last tool call; what it said before is in
+        ``metadata["before_calls"]``. A turn that the log does not finish has an error.
+    """
+    collected: list[_Turn] = []
+    for message in messages:
+        if message.role == "user":
+            if not collected or collected[-1].answered:
+                collected.append(_Turn())
+            collected[-1].said.append(message.text)
+        elif message.role != "system" and collected:
+            collected[-1].answered.append(message)
+    return [
+        _interaction(turn, f"{qa_prefix} {number}", last=number == len(collected))
+        for number, turn in enumerate(collected, start=1)
+    ]
+
+
+def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
+    """A whole chat as one interaction: what the user said, and what the agent said and did.
+
+    Parameters
+    ----------
+    messages : sequence of Message
+        In order.
+    qa_id : str
+        Id of the question.
+
+    Returns
+    -------
+    dict
+        An interaction in the native format; the texts of each side are joined by blank lines, and
+        ``metadata["dialogue"]`` has them in order where the user spoke more than once.
+    """
+    said = [message.text for message in messages if message.role == "user" and message.text.strip()]
+    answers = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+    calls, orphans = _calls(messages)
+    metadata: dict[str, Any] = {"dialogue": dialogue(messages)} if len(said) > 1 else {}
+    if orphans:
+        metadata["results_without_call"] = orphans
+    return {
+        "qa_id": qa_id,
+        "query": "\n\n".join(said),
+        "assistant": "\n\n".join(answers),
+        "agentic": {"tools_used": calls},
+        **({"metadata": metadata} if metadata else {}),
+    }
+
+
+def dialogue(messages: Iterable[Message]) -> list[dict[str, str]]:
+    """Who said what, in order, without the calls.
+
+    Parameters
+    ----------
+    messages : iterable of Message
+        In order.
+
+    Returns
+    -------
+    list of dict
+        ``role`` and ``text`` of every message of user and agent that holds text.
+    """
+    spoken = (message for message in messages if message.role in ("user", "assistant") and message.text.strip())
+    return [{"role": message.role, "text": message.text} for message in spoken]
+
+
+def system_text(messages: Iterable[Message]) -> str:
+    """What the agent was told."""
+    return "\n\n".join(message.text for message in messages if message.role == "system" and message.text.strip())
+
+
+def opening(messages: Iterable[Message]) -> str:
+    """What the agent said before the user spoke."""
+    said = []
+    for message in messages:
+        if message.role == "user":
+            break
+        if message.role == "assistant" and message.text.strip():
+            said.append(message.text)
+    return "\n\n".join(said)
+
+
+def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
+    messages = turn.answered
+    worked = [n for n, message in enumerate(messages) if message.calls or message.role == "tool"]
+    after = messages[worked[-1] + 1 :] if worked else messages
+    if worked and not after:
+        # an answer that came with the last calls, and nothing was said afterwards
+        holder = max((n for n in worked if messages[n].role == "assistant"), default=None)
+        after = [] if holder is None or last else [messages[holder]]
+    answer = "\n\n".join(message.text for message in after if message.text.strip())
+    before = [m.text for m in messages if m.role == "assistant" and m.text.strip() and not any(m is a for a in after)]
+    error = next((message.error for message in reversed(messages) if message.error), None)
+    if error is None and last and not any(message.role == "assistant" for message in after):
+        error = NO_ANSWER
+    metadata: dict[str, Any] = {"before_calls": before} if before else {}
+    taken, given = (sum(message.tokens[side] for message in messages) for side in (0, 1))
+    if taken or given:
+        metadata["tokens"] = {"input": taken, "output": given}
+    calls, orphans = _calls(messages)
+    if orphans:
+        metadata["results_without_call"] = orphans
+    return {
+        "qa_id": qa_id,
+        "query": "\n\n".join(turn.said),
+        "assistant": None if error and not answer else answer,
+        "agentic": {"tools_used": calls},
+        **({"error": error} if error else {}),
+        **({"metadata": metadata} if metadata else {}),
+    }
+
+
+def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
+    """The calls in order, each with its result, and how many results are of no call.
+
+    Ids may repeat within a log: of calls with the same id, the first without a result gets it.
+    """
+    made: list[dict[str, Any]] = []
+    orphans = 0
+    waiting: defaultdict[tuple[str, str], deque[dict[str, Any]]] = defaultdict(deque)
+    for message in messages:
+        for call in message.calls:
+            entry: dict[str, Any] = {"tool_name": call.name, "parameters": call.arguments, "step": len(made) + 1}
+            made.append(entry)
+            waiting["id", call.id or ""].append(entry)
+            waiting["name", call.name].append(entry)
+        if message.role != "tool":
+            continue
+        for key in (("id", message.answers or ""), ("name", message.tool or "")):
+            queue = waiting[key] if key[1] else deque()
+            while queue and "result" in queue[0]:
+                queue.popleft()
+            if queue:
+                queue[0]["result"] = message.text if message.result is None else message.result
+                break
+        else:
+            orphans += 1
+    return made, orphans

@@ -1,0 +1,183 @@
+"""Typed access to objects in somebody else's format: what is not as it must be is noted, in that format's terms."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentic_bayes.records.base import field_path, short
+
+__all__ = ["Faults", "Fields"]
+
+_MISSING = object()
+
+
+class Faults:
+    """What is wrong with one record, as (field path, message), in the order in which it was found."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], None] = {}
+
+    def add(self, path: tuple[str | int, ...], message: str) -> None:
+        """Note one thing, once.
+
+        Parameters
+        ----------
+        path : tuple of (str or int)
+            Where it is.
+        message : str
+            What is wrong, what is allowed and what came.
+        """
+        self._found.setdefault((field_path(path), message))
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._found)
+
+    def found(self) -> tuple[tuple[str, str], ...]:
+        """Everything noted so far."""
+        return tuple(self._found)
+
+
+class Fields:
+    """An object of a file, read field by field.
+
+    Parameters
+    ----------
+    value : object
+        The parsed JSON value; anything but an object is a fault, and then no field is there.
+    path : tuple of (str or int)
+        Where it is in the file.
+    faults : Faults
+        Takes what is wrong.
+
+    Notes
+    -----
+    Every method gives None (or an empty list or object) for a field that is absent or null, and for one of a wrong
+    type, which is noted. With ``required=True``, absent and null are faults, too.
+    """
+
+    def __init__(self, value: Any, path: tuple[str | int, ...], faults: Faults) -> None:
+        self.path, self.faults = path, faults
+        if not isinstance(value, dict):
+            faults.add(path, f"must be an object, got {short(value)}")
+            value = {}
+        self.value: Mapping[str, Any] = value
+
+    def __contains__(self, key: str) -> bool:
+        return self.value.get(key) is not None
+
+    def raw(self, key: str) -> Any:
+        """The value as it came; None where it is absent."""
+        return self.value.get(key)
+
+    def text(self, key: str, *, required: bool = False) -> str | None:
+        """A text."""
+        value = self._given(key, required)
+        if value is _MISSING or isinstance(value, str):
+            return None if value is _MISSING else value
+        return self._wrong(key, "text", value)
+
+    def name(self, key: str, *, required: bool = False) -> str | None:
+        """An id or name: text that is not blank, or a whole number, which becomes its digits."""
+        value = self._given(key, required)
+        if value is _MISSING:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if isinstance(value, str) and value.strip():
+            return value
+        return self._wrong(key, "text that is not blank, or a whole number", value)
+
+    def whole(self, key: str, *, required: bool = False) -> int | None:
+        """A whole number ≥ 0."""
+        value = self._given(key, required)
+        if value is _MISSING:
+            return None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        return self._wrong(key, "a whole number ≥ 0", value)
+
+    def number(self, key: str, *, required: bool = False) -> float | None:
+        """A finite number."""
+        value = self._given(key, required)
+        if value is _MISSING:
+            return None
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            return value
+        return self._wrong(key, "a finite number", value)
+
+    def share(self, key: str, *, required: bool = False) -> float | None:
+        """A number in [0, 1]; a boolean is 0 or 1."""
+        value = self._given(key, required)
+        if value is _MISSING:
+            return None
+        if isinstance(value, (int, float)) and 0 <= value <= 1:
+            return float(value)
+        return self._wrong(key, "a number in [0, 1]", value)
+
+    def mapping(self, key: str, *, required: bool = False) -> Fields:
+        """An object; an empty one where there is none."""
+        value = self._given(key, required)
+        return Fields({} if value is _MISSING else value, (*self.path, key), self.faults)
+
+    def sequence(self, key: str, *, required: bool = False) -> list[Any]:
+        """A list; an empty one where there is none."""
+        value = self._given(key, required)
+        if value is _MISSING:
+            return []
+        if isinstance(value, list):
+            return value
+        self._wrong(key, "a list", value)
+        return []
+
+    def mappings(self, key: str, *, required: bool = False) -> list[Fields]:
+        """A list of objects."""
+        found = enumerate(self.sequence(key, required=required))
+        return [Fields(item, (*self.path, key, position), self.faults) for position, item in found]
+
+    def arguments(self, *keys: str) -> dict[str, Any]:
+        """Arguments of a tool call, under the first of these keys that is there: an object, or the JSON text of one.
+
+        ``None``, ``""``, ``"null"`` and ``"{}"`` are all "no arguments". Text that is no JSON object is what the
+        agent wrote, wrong as it is: it is kept, under the key ``"(not JSON)"``.
+        """
+        key = next((key for key in keys if key in self), None)
+        value = None if key is None else self.value[key]
+        if isinstance(value, str):
+            if not value.strip():
+                return {}
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError):
+                return {UNREADABLE: self.value[key or ""]}
+            if value is not None and not isinstance(value, dict):
+                return {UNREADABLE: self.value[key or ""]}
+        if value is None:
+            return {}
+        if isinstance(value, dict):
+            return value
+        self._wrong(key or "", "an object, or the JSON text of one", value)
+        return {}
+
+    def _given(self, key: str, required: bool) -> Any:
+        value = self.value.get(key)
+        if value is None:
+            if required:
+                what = "null" if key in self.value else "nothing"
+                self.faults.add((*self.path, key), f"must be given, got {what}")
+            return _MISSING
+        return value
+
+    def _wrong(self, key: str, allowed: str, value: Any) -> None:
+        self.faults.add((*self.path, key), f"must be {allowed}, got {short(value)}")
+
+
+UNREADABLE = "(not JSON)"
+"""Stands for the name of an argument where the arguments of a call were text that is no JSON object."""

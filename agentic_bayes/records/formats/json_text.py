@@ -1,0 +1,360 @@
+"""JSON text taken in piece by piece, so that no file is ever held whole; plain or gzipped.
+
+`Parsed` is one record, or why it could not be read. `parts` gives the members of objects one by one and, of those that
+hold a list of records, its items one by one, for formats that keep everything in one large object.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from itertools import count
+from typing import Any
+
+from agentic_bayes.records.base import MAX_DEPTH, field_path, short
+
+__all__ = ["NO_VALUE", "Broken", "JsonText", "Parsed", "Part", "broken", "one_record", "parts"]
+
+NO_VALUE = object()
+"""Stands for a record that could not be read."""
+
+_CHUNK = 1 << 16
+_SPACE = re.compile(r"[ \t\n\r]*")
+_SPACE_IN_LINE = re.compile(r"[ \t\r]*")
+# a parse error this near to the end of the text may be a token that goes on in the next piece
+_LONGEST_TOKEN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One record, or why it could not be read.
+
+    Attributes
+    ----------
+    where : str
+        ``"line 3"`` or ``"index 2"``.
+    value : object
+        The record as an object in the native format, not yet validated; `NO_VALUE` where there is none.
+    faults : tuple of (str, str)
+        Field path and message of everything that is wrong.
+    doubts : tuple of (str, str)
+        The same for what does not stop the record from being read, but should be known: a warning.
+    """
+
+    where: str
+    value: Any = NO_VALUE
+    faults: tuple[tuple[str, str], ...] = ()
+    doubts: tuple[tuple[str, str], ...] = ()
+
+
+class Broken(Exception):
+    """A value that cannot be parsed; `one_line` if it certainly ends with the line on which it began."""
+
+    def __init__(self, message: str, *, one_line: bool = False) -> None:
+        super().__init__(message)
+        self.one_line = one_line
+
+
+class _Repeating(dict[str, Any]):
+    """A JSON object in which a key is given twice."""
+
+    repeated: tuple[str, ...] = ()
+
+
+class JsonText:
+    """The text of a byte stream, read on only as far as needed.
+
+    A fault of the stream (wrong encoding, damaged gzip) ends the text; `fault` keeps place and message.
+    """
+
+    def __init__(self, stream: BufferedReader) -> None:
+        self._stream = gzip.GzipFile(fileobj=stream) if stream.peek(2)[:2] == b"\x1f\x8b" else stream
+        self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self._bytes = 0
+        self._text = ""
+        self._at = 0
+        self._started = False
+        self._ended = False
+        self._repeats = False
+        self._json = json.JSONDecoder(object_pairs_hook=self._object)
+        self.line = 1
+        self.fault: tuple[str, str] | None = None
+
+    def _more(self) -> bool:
+        """Read the next piece; False at the end."""
+        if self._ended:
+            return False
+        # as much again as is waiting: a long record is then scanned a few times, not once per piece
+        size = max(_CHUNK, len(self._text) - self._at)
+        piece = ""
+        try:
+            data = self._stream.read1(size)
+            self._ended = not data
+            waiting = len(self._utf8.getstate()[0])
+            piece = self._utf8.decode(data, final=self._ended)
+            self._bytes += len(data)
+        except UnicodeDecodeError as error:
+            self._ended = True
+            piece = error.object[: error.start].decode("utf-8")
+            offset = self._bytes - waiting + error.start
+            wrong = f"must be UTF-8 text, got byte 0x{error.object[error.start]:02X}"
+            self.fault = (f"byte {offset}", wrong + (" (UTF-16?)" if offset == 0 else ""))
+        except EOFError:
+            self._ended = True
+            self.fault = ("", "the gzip data ends too early: the file is cut off")
+        except (OSError, zlib.error) as error:
+            self._ended = True
+            self.fault = ("", f"cannot be read: {error}")
+        if not self._started and piece:
+            self._started = True
+            piece = piece.removeprefix("\ufeff")
+        self._text = self._text[self._at :] + piece
+        self._at = 0
+        return True
+
+    def _move(self, end: int) -> None:
+        self.line += self._text.count("\n", self._at, end)
+        self._at = end
+
+    def peek(self) -> str:
+        """The next character that is not white space, or "" at the end."""
+        return self._next(_SPACE)
+
+    def peek_in_line(self) -> str:
+        """The same, with the end of the line as a character."""
+        return self._next(_SPACE_IN_LINE)
+
+    def _next(self, skipped: re.Pattern[str]) -> str:
+        while True:
+            space = skipped.match(self._text, self._at)
+            self._move(space.end() if space else self._at)
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def ahead(self, length: int) -> str:
+        """Up to so many of the next characters, within the line."""
+        return self._text[self._at : self._at + length].split("\n", 1)[0].rstrip("\r")
+
+    def step(self) -> None:
+        """Pass over one character."""
+        self._move(self._at + 1)
+
+    def skip_line(self) -> None:
+        """Pass over the rest of the line."""
+        while (end := self._text.find("\n", self._at)) < 0:
+            self._at = len(self._text)
+            if not self._more():
+                return
+        self._move(end + 1)
+
+    def begins_line_with(self, character: str) -> bool:
+        """Whether this character, or the end, comes next."""
+        return (self._at >= len(self._text) and not self._more()) or self._text.startswith(character, self._at)
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+        self._repeats = True
+        marked = _Repeating(found)
+        names = [name for name, _ in pairs]
+        marked.repeated = tuple(name for name in found if names.count(name) > 1)
+        return marked
+
+    def value(self) -> tuple[Any, bool]:
+        """The next JSON value, and whether a key is given twice somewhere in it."""
+        while True:
+            self._repeats = False
+            try:
+                value, end = self._json.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _LONGEST_TOKEN
+                if cut and self._more():
+                    continue
+                raise self._broken(error, cut=cut) from None
+            except RecursionError:
+                raise Broken(f"must not be nested deeper than {MAX_DEPTH} levels") from None
+            except ValueError:  # int() refuses endless digits
+                raise Broken("holds a number with too many digits to be read") from None
+            # a number at the end of the text may go on
+            if isinstance(value, (int, float)) and end == len(self._text) and self._more():
+                continue
+            self._move(end)
+            return value, self._repeats
+
+    def _broken(self, error: json.JSONDecodeError, *, cut: bool) -> Broken:
+        if cut and self.fault:
+            place, message = self.fault
+            self.fault = None
+            return Broken(f"{message} at {place}" if place else message)
+        lines = self._text.count("\n", self._at, error.pos)
+        if self._ended and (error.pos >= len(self._text.rstrip()) or error.msg.startswith("Unterminated")):
+            return Broken("is not complete: the file ends within it", one_line=not lines)
+        near = " ".join(self._text[max(self._at, error.pos - 20) : error.pos + 20].split())
+        wrong = f"{error.msg.removesuffix(' at')} near {short(near)} (line {self.line + lines})"
+        return Broken(f"is not valid JSON: {wrong}", one_line=not lines)
+
+
+def broken(where: str, message: str) -> Parsed:
+    """A record that could not be read."""
+    return Parsed(where, faults=(("", message),))
+
+
+def one_record(text: JsonText, where: str) -> Parsed:
+    """The next value, with the keys that it gives twice."""
+    value, repeats = text.value()
+    faults = tuple(_repeated_keys(value, ())) if repeats else ()
+    return Parsed(where, value, faults)
+
+
+def _repeated_keys(value: Any, location: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, _Repeating):
+        for name in value.repeated:
+            yield field_path((*location, name)), "must be given once, got the same key twice in one object"
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _repeated_keys(item, (*location, key))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a file: a value of an object or of a list, or an end.
+
+    Attributes
+    ----------
+    document : int
+        Number of the object or list at the top of the file, from 0; JSON Lines holds many.
+    where : str
+        ``"line 3"``, of the beginning of the document; empty for the first of a file.
+    path : tuple of (str or int)
+        Where in the document the value is, such as ``("simulations", 4)``; empty at the end of the document.
+    value : object
+        The value; `NO_VALUE` where it could not be read, and at an end.
+    faults : tuple of (str, str)
+        Path within the value, and message, of everything that is wrong with the JSON.
+    """
+
+    document: int
+    where: str
+    path: tuple[str | int, ...]
+    value: Any = NO_VALUE
+    faults: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where in the file it is, as text."""
+        return ", ".join(part for part in (self.where, field_path(self.path)) if part)
+
+
+def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[Part]:
+    """The pieces of a JSON or JSON Lines file.
+
+    Parameters
+    ----------
+    stream : io.BufferedReader
+        The bytes of the file; it need not be seekable.
+    streamed : collection of str
+        Members of an object at the top whose items are given one by one, where they are lists.
+
+    Yields
+    ------
+    Part
+        Every value with its path, then, for each document, one part with an empty path: its end, unless the document
+        broke off. Faults come with the part in which they are.
+    """
+    text = JsonText(stream)
+    for document in count():
+        first = text.peek()
+        if not first and document:
+            break
+        where = f"line {text.line}" if document else ""
+        try:
+            if first == "[":
+                yield from _items(text, document, where, ())
+            elif first == "{":
+                yield from _members(text, document, where, streamed)
+            elif first:
+                raise Broken(f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}", one_line=True)
+            elif not text.fault:
+                raise Broken("is empty")
+            else:
+                break
+        except Broken as error:
+            message = str(error) if first != "[" else f"{error}; what follows was not checked"
+            yield Part(document, where or f"line {text.line}", (), faults=(("", message),))
+            if first == "[":
+                return
+            text.skip_line()
+            while not error.one_line and not text.begins_line_with("{"):
+                text.skip_line()
+            continue
+        yield Part(document, where, ())
+        if text.peek_in_line() not in ("", "\n"):
+            message = f"must end with the line, got {short(text.ahead(60))} after it"
+            yield Part(document, f"line {text.line}", (), faults=(("", message),))
+            text.skip_line()
+    # text that cannot be read matters even where no record was lost by it
+    if text.fault:
+        yield Part(document, text.fault[0], (), faults=(("", text.fault[1]),))
+
+
+def _items(text: JsonText, document: int, where: str, path: tuple[str | int, ...]) -> Iterator[Part]:
+    """The items of the list that begins here."""
+    text.step()
+    if text.peek() == "]":
+        text.step()
+        return
+    for index in count():
+        text.peek()
+        parsed = one_record(text, "")
+        yield Part(document, where, (*path, index), parsed.value, parsed.faults)
+        ending = text.peek()
+        if ending not in (",", "]"):
+            raise Broken(_unfinished(text, f"{field_path((*path, index))} must be followed by ',' or ']'"))
+        text.step()
+        if ending == "]":
+            return
+
+
+def _members(text: JsonText, document: int, where: str, streamed: Collection[str]) -> Iterator[Part]:
+    """The members of the object that begins here."""
+    text.step()
+    seen: set[str] = set()
+    if text.peek() == "}":
+        text.step()
+        return
+    while True:
+        if text.peek() != '"':
+            raise Broken(_unfinished(text, "must hold a key in double quotes"))
+        key, _ = text.value()
+        if text.peek() != ":":
+            raise Broken(_unfinished(text, f"{short(key)} must be followed by ':'"))
+        text.step()
+        if key in seen:
+            fault = ("", "must be given once, got the same key twice in one object")
+            yield Part(document, where, (key,), faults=(fault,))
+        seen.add(key)
+        if text.peek() == "[" and key in streamed:
+            yield Part(document, where, (key,), [])
+            yield from _items(text, document, where, (key,))
+        else:
+            parsed = one_record(text, "")
+            yield Part(document, where, (key,), parsed.value, parsed.faults)
+        ending = text.peek()
+        if ending not in (",", "}"):
+            raise Broken(_unfinished(text, f"{short(key)} must be followed by ',' or '}}'"))
+        text.step()
+        if ending == "}":
+            return
+
+
+def _unfinished(text: JsonText, rule: str) -> str:
+    return f"{rule}, got {short(text.ahead(60))}" if text.peek() else "is not complete: the file ends within it"
