@@ -78,9 +78,12 @@ class Fields:
     def text(self, key: str, *, required: bool = False) -> str | None:
         """A text."""
         value = self._given(key, required)
-        if value is _MISSING or isinstance(value, str):
-            return None if value is _MISSING else value
-        return self._wrong(key, "text", value)
+        if value is _MISSING:
+            return None
+        if isinstance(value, str):
+            return value
+        self._wrong(key, "text", value)
+        return None
 
     def name(self, key: str, *, required: bool = False) -> str | None:
         """An id or name: text that is not blank, or a whole number, which becomes its digits."""
@@ -91,7 +94,8 @@ class Fields:
             return str(value)
         if isinstance(value, str) and value.strip():
             return value
-        return self._wrong(key, "text that is not blank, or a whole number", value)
+        self._wrong(key, "text that is not blank, or a whole number", value)
+        return None
 
     def whole(self, key: str, *, required: bool = False) -> int | None:
         """A whole number ≥ 0."""
@@ -102,7 +106,8 @@ class Fields:
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
-        return self._wrong(key, "a whole number ≥ 0", value)
+        self._wrong(key, "a whole number ≥ 0", value)
+        return None
 
     def number(self, key: str, *, required: bool = False) -> float | None:
         """A finite number."""
@@ -111,7 +116,8 @@ class Fields:
             return None
         if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
             return value
-        return self._wrong(key, "a finite number", value)
+        self._wrong(key, "a finite number", value)
+        return None
 
     def share(self, key: str, *, required: bool = False) -> float | None:
         """A number in [0, 1]; a boolean is 0 or 1."""
@@ -120,7 +126,8 @@ class Fields:
             return None
         if isinstance(value, (int, float)) and 0 <= value <= 1:
             return float(value)
-        return self._wrong(key, "a number in [0, 1]", value)
+        self._wrong(key, "a number in [0, 1]", value)
+        return None
 
     def mapping(self, key: str, *, required: bool = False) -> Fields:
         """An object; an empty one where there is none."""
