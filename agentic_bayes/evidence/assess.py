@@ -271,7 +271,7 @@ class _Run:
             turn.metrics = {metric.name: nothing for metric in self._metrics}
             return
         try:
-            turn.tools = self._tool_rubric.grade(conversation.conversation[position])
+            turn.tools = self._tool_rubric.verdict(conversation.conversation[position])
         except Exception as error:
             turn.tools = _failed(error)
         turn.answer = await _ask(self._judge, conversation, position)

@@ -12,13 +12,13 @@ from typing import Any
 from agentic_bayes.errors import RecordsError
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.evidence.tool_rubric import ToolCorrectnessScore
+from agentic_bayes.evidence.tool_rubric import ToolVerdict
 from agentic_bayes.records.identity import Identity, TaskIndex, task_label
 from agentic_bayes.records.model import Conversation
 
 __all__ = ["Ledger", "Tools", "Turn"]
 
-Tools = ToolCorrectnessScore | Unscored | None
+Tools = ToolVerdict | Unscored | None
 
 
 @dataclass(slots=True)
@@ -130,13 +130,15 @@ def _tool_fields(verdict: Tools) -> dict[str, Any]:
         return {}
     if isinstance(verdict, Unscored):
         return {"tool_reason": verdict.reason}
-    measured = not math.isnan(verdict.result_utilization)
+    score = verdict.score
+    measured = not math.isnan(score.result_utilization)
     return {
-        "selection": verdict.tool_selection_correct,
-        "parameters": verdict.parameter_accuracy,
-        "sequence": verdict.sequence_correct,
-        "utilization": verdict.result_utilization if measured else None,
-        "tool_overall": verdict.overall_correctness,
-        "tools_correct": verdict.is_correct,
-        "tool_reason": verdict.reasoning,
+        "selection": score.tool_selection_correct,
+        "parameters": score.parameter_accuracy,
+        "sequence": score.sequence_correct,
+        "utilization": score.result_utilization if measured else None,
+        "tool_overall": score.overall_correctness,
+        "tools_correct": score.is_correct,
+        "tool_reason": score.reasoning,
+        "tool_details": verdict.tools,
     }

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from agentic_bayes.evidence.arguments import ArgumentRule
+from agentic_bayes.evidence.call_rule import CallRule
 from agentic_bayes.records.model import ToolCall
 
 __all__ = ["Pair", "longest_in_order", "match_calls"]
@@ -43,7 +42,7 @@ class Pair:
     agreement: Fraction
 
 
-def match_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: ArgumentRule) -> list[Pair]:
+def match_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: CallRule) -> list[Pair]:
     """Match calls one to one within a tool name, with the largest total agreement.
 
     Among the matchings with the largest total, one in which the most pairs stand in order is taken.
@@ -52,8 +51,8 @@ def match_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: Ar
     ----------
     expected, made : sequence of ToolCall
         The calls, in order.
-    rule : ArgumentRule
-        How arguments agree.
+    rule : CallRule
+        How calls agree.
 
     Returns
     -------
@@ -77,25 +76,43 @@ def match_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: Ar
     return sorted(pairs, key=lambda pair: pair.expected)
 
 
-def longest_in_order(pairs: Sequence[Pair]) -> int:
-    """Size of the largest set of pairs (sorted by expected call) that were made in the expected order."""
-    ends: list[int] = []
-    for pair in pairs:
+def longest_in_order(pairs: Sequence[Pair]) -> list[Pair]:
+    """The largest set of pairs (sorted by expected call) that were made in the expected order.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        What `match_calls` gives.
+
+    Returns
+    -------
+    list of Pair
+        By position of the expected call.
+    """
+    ends: list[int] = []  # made: the smallest end of a chain of each length
+    last: list[int] = []  # the pair at that end
+    before: list[int | None] = []
+    for index, pair in enumerate(pairs):
         place = bisect_left(ends, pair.made)
         ends[place : place + 1] = [pair.made]
-    return len(ends)
+        last[place : place + 1] = [index]
+        before.append(last[place - 1] if place else None)
+    chain: list[Pair] = []
+    at = last[-1] if last else None
+    while at is not None:
+        chain.append(pairs[at])
+        at = before[at]
+    return chain[::-1]
 
 
-def _groups(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: ArgumentRule) -> list[_Group]:
+def _groups(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: CallRule) -> list[_Group]:
     columns_of = _positions(made)
     groups = []
     for name, rows in _positions(expected).items():
         columns = columns_of.get(name)
         if columns is not None:
-            arguments: list[list[Mapping[str, Any]]] = [
-                [calls[i].parameters for i in where] for calls, where in ((expected, rows), (made, columns))
-            ]
-            groups.append(_Group(rows, columns, *rule.counts(*arguments)))
+            counts = rule.counts(name, [expected[i] for i in rows], [made[j] for j in columns])
+            groups.append(_Group(rows, columns, *counts))
     return groups
 
 

@@ -70,6 +70,7 @@ _ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "judge": _ID,
     "tool_rubric": _ID,
 }
+_DETAILS = ("answer_details", "tool_details")
 COLUMNS = tuple(name for name in _ALLOWED if name != "tool_rubric")
 INDEX_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _INDEX)
 SCORE_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _SCORE)
@@ -108,6 +109,9 @@ class EvidenceRow:
         Identity of the graders.
     answer_details : mapping
         What else the judge gave: its choice, the scores and the spread of several judgements. Not to be changed.
+    tool_details : mapping
+        Tool → how many of its calls were expected, made and matched, and what was wrong with which argument. Not to
+        be changed.
     metrics : mapping
         Further metrics: name → `Score` or `Unscored`. Not to be changed.
     """
@@ -131,6 +135,7 @@ class EvidenceRow:
     judge: str
     tool_rubric: str
     answer_details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    tool_details: Mapping[str, Any] = field(default_factory=dict, hash=False)
     metrics: Mapping[str, Grade] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -140,7 +145,8 @@ class EvidenceRow:
         for name in SCORE_COLUMNS:
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else float(value))
-        object.__setattr__(self, "answer_details", _plain(self.answer_details))
+        for name in _DETAILS:
+            object.__setattr__(self, name, _plain(getattr(self, name)))
         object.__setattr__(self, "metrics", {name: _kept(self.metrics[name]) for name in sorted(self.metrics)})
 
     @property
@@ -197,8 +203,7 @@ def _plain(value: Any) -> Any:
 def row_to_json(row: EvidenceRow) -> dict[str, Any]:
     """The row as an object that a JSON file can hold."""
     record: dict[str, Any] = {name: getattr(row, name) for name in _ALLOWED}
-    if row.answer_details:
-        record["answer_details"] = row.answer_details
+    record |= {name: details for name in _DETAILS if (details := getattr(row, name))}
     record["metrics"] = {
         name: {"score": grade.value, "reason": grade.reason, "details": grade.details}
         if isinstance(grade, Score)
@@ -216,14 +221,17 @@ def row_from_json(record: Mapping[str, Any]) -> EvidenceRow:
 def record_problems(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Everything wrong with a row in its JSON form, as (field, message)."""
     required = (*_ALLOWED, "metrics")
-    known = (*required, "answer_details")
+    known = (*required, *_DETAILS)
     wrong = [(str(key), f"unknown key: {did_you_mean(key, known)}") for key in record if key not in known]
     wrong += [(key, "is missing") for key in required if key not in record]
     if wrong:
         return wrong
     wrong = _row_problems(record)
-    if not isinstance(record.get("answer_details", {}), dict):
-        wrong.append(("answer_details", f"must be an object, got {short(record['answer_details'])}"))
+    wrong += [
+        (name, f"must be an object, got {short(record[name])}")
+        for name in _DETAILS
+        if not isinstance(record.get(name, {}), dict)
+    ]
     metrics = record["metrics"]
     if not isinstance(metrics, dict):
         return [*wrong, ("metrics", f"must be an object (name → score), got {short(metrics)}")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AliasChoices, Field, StrictBool
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SerializeAsAny, StrictBool
 from pydantic_core import InitErrorDetails
 
 from agentic_bayes.records.base import (
@@ -24,8 +24,9 @@ from agentic_bayes.records.base import (
     WholeNumber,
     problem_at,
 )
+from agentic_bayes.records.matchers import Matcher
 
-__all__ = ["Batch", "Conversation", "Dataset", "ExpectedTools", "Interaction", "ToolCall", "ToolUse"]
+__all__ = ["Batch", "Conversation", "Dataset", "ExpectedCall", "ExpectedTools", "Interaction", "ToolCall", "ToolUse"]
 
 
 class ToolCall(Record):
@@ -55,6 +56,31 @@ class ToolCall(Record):
         return "result" in self.model_fields_set
 
 
+class ExpectedCall(ToolCall):
+    """An expected call that says how its arguments are compared.
+
+    Attributes
+    ----------
+    matchers : dict
+        Argument → `Matcher`, or what declares one: ``{"date": {"datetime": true}}``. A path such as
+        ``user.address.zip`` reaches into an argument, ``*`` stands for any name or place in a list. An argument with
+        ``regex`` or ``one_of`` is expected even where `parameters` has no value for it.
+    """
+
+    matchers: dict[Text, Matcher] = Field(default_factory=dict)
+
+
+def _expected_call(value: Any) -> Any:
+    """A plain call stays one: only what has matchers is more."""
+    if isinstance(value, ToolCall):
+        return value
+    kind = ExpectedCall if isinstance(value, dict) and "matchers" in value else ToolCall
+    return kind.model_validate(value)
+
+
+_Expected = Annotated[SerializeAsAny[ToolCall], BeforeValidator(_expected_call)]
+
+
 class ToolUse(Record):
     """The tool calls of one interaction. An empty list says that no call was made.
 
@@ -76,13 +102,19 @@ class ExpectedTools(Record):
     Attributes
     ----------
     expected_tools : tuple of ToolCall
-        The expected calls, in order.
+        The expected calls, in order; an `ExpectedCall` also says how its arguments are compared.
     tool_sequence_matters : bool
         Whether their order counts; it does unless said otherwise.
+    allowed_tools : tuple of str or None
+        The only tools that may be called, beside the expected ones; None: any.
+    forbidden_tools : tuple of str
+        Tools that may not be called.
     """
 
-    expected_tools: tuple[ToolCall, ...]
+    expected_tools: tuple[_Expected, ...]
     tool_sequence_matters: StrictBool = True
+    allowed_tools: tuple[Identifier, ...] | None = None
+    forbidden_tools: tuple[Identifier, ...] = ()
 
 
 class Interaction(Record):

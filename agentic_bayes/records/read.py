@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError, check_choice, did_you_mean
 from agentic_bayes.records.base import problems_of, short
+from agentic_bayes.records.formats import tau2
 from agentic_bayes.records.formats.detect import FORMATS, Format, format_of, reader_of
 from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed
 from agentic_bayes.records.formats.layout import Origin
@@ -28,6 +29,9 @@ __all__ = ["SUFFIXES", "Format", "PathLike", "read_conversations"]
 PathLike = str | os.PathLike[str]
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 """Endings of the names of conversation files."""
+
+_LOOKED_FOR = (*SUFFIXES, ".eval")
+"""Endings of the names of files that are read of a folder; Inspect's logs end in ``.eval``."""
 
 _KEPT = 1000
 
@@ -176,7 +180,9 @@ def _parsed(stream: BufferedReader, source: _Source) -> Iterator[Parsed]:
         stream.seek(0)
     elif name == "auto":
         replay = _Replay(stream)
-        name = format_of(BufferedReader(replay))
+        beginning = BufferedReader(replay)
+        name = format_of(beginning)
+        beginning.detach()  # or it would close the pipe when it goes
         replay.rewind()
         stream = BufferedReader(replay)
     return parse(stream) if name == "native" else reader_of(name).read(stream, source.origin)
@@ -241,14 +247,33 @@ def _sources(paths: Any, agent: str | None, format: str, problems: _Problems) ->
             names.setdefault(os.path.abspath(found), found)
     if empty:
         raise InvalidArgument("paths must name at least one file, got none")
+    _leave_out_parts(names)
     return [_Source(Origin(name, _stem(name), agent), format, not _is_regular(name)) for name in names.values()]
+
+
+def _leave_out_parts(names: dict[str, str]) -> None:
+    """Drop the files of a folder of tau2 simulations whose ``results.json`` is read too, and brings them along."""
+    for path in [path for path in names if os.path.basename(path) == tau2.INDEX]:
+        folder = os.path.join(os.path.dirname(path), tau2.FOLDER) + os.sep
+        inside = [other for other in names if other.startswith(folder)]
+        if inside and _is_tau2(path):
+            for other in inside:
+                del names[other]
+
+
+def _is_tau2(path: str) -> bool:
+    try:
+        with open(path, "rb") as stream:
+            return format_of(stream) == tau2.NAME
+    except OSError:
+        return False
 
 
 def _expanded(name: str, problems: _Problems) -> list[str]:
     """The files that one path stands for."""
     if os.path.isdir(name):
         files = _files_in(name)
-        wrong = f"is a folder without any file whose name ends in {', '.join(SUFFIXES)}"
+        wrong = f"is a folder without any file whose name ends in {', '.join(_LOOKED_FOR)}"
     elif os.path.exists(name):
         return [name]
     elif glob.has_magic(name):
@@ -266,7 +291,7 @@ def _files_in(folder: str) -> list[str]:
     found = []
     for path in Path(folder).rglob("*"):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.name.lower().endswith(SUFFIXES) and not hidden and path.is_file():
+        if path.name.lower().endswith(_LOOKED_FOR) and not hidden and path.is_file():
             found.append(str(path))
     return sorted(found)
 
@@ -278,7 +303,7 @@ def _does_not_exist(path: Path) -> str:
         names = sorted(os.listdir(path.parent))
     except OSError:
         return "does not exist"
-    names = [name for name in names if name.lower().endswith(SUFFIXES) and name[0] != "."]
+    names = [name for name in names if name.lower().endswith(_LOOKED_FOR) and name[0] != "."]
     return f"does not exist: {did_you_mean(path.name, names)}" if names else "does not exist"
 
 
@@ -291,7 +316,7 @@ def _is_regular(name: str) -> bool:
 
 def _stem(name: str) -> str:
     stem = os.path.basename(name)
-    for ending in (".gz", ".jsonl", ".json"):
+    for ending in (".gz", ".jsonl", ".json", ".eval"):
         if stem.lower().endswith(ending) and len(stem) > len(ending):
             stem = stem[: -len(ending)]
     return stem

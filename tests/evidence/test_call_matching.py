@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_bayes.evidence.arguments import ArgumentRule
+from agentic_bayes.evidence.call_rule import CallRule
 from agentic_bayes.evidence.matching import longest_in_order, match_calls
 from agentic_bayes.records.model import ToolCall
 
@@ -54,12 +55,12 @@ def best_by_trying_all(expected: list[ToolCall], made: list[ToolCall], rule: Arg
 @given(tool_calls, tool_calls, rules)
 def test_the_matching_is_the_best_of_all(expected, made, rule):
     """No one-to-one matching has a larger total, and none with that total keeps more order."""
-    pairs = match_calls(expected, made, rule)
+    pairs = match_calls(expected, made, CallRule(rule))
     assert len({pair.expected for pair in pairs}) == len({pair.made for pair in pairs}) == len(pairs)
     assert all(expected[p.expected].tool_name == made[p.made].tool_name for p in pairs)
     assert all(p.agreement == agreement(expected[p.expected], made[p.made], rule) for p in pairs)
     total = sum((pair.agreement for pair in pairs), Fraction())
-    assert (total, longest_in_order(pairs)) == best_by_trying_all(expected, made, rule)
+    assert (total, len(longest_in_order(pairs))) == best_by_trying_all(expected, made, rule)
 
 
 @settings(max_examples=100, deadline=None)
@@ -68,13 +69,13 @@ def test_as_many_pairs_as_both_sides_have_calls(expected, made):
     """Every call that has a counterpart of its name is matched, also without any agreement."""
     names = {call.tool_name for call in expected}
     fewest = sum(min(sum(c.tool_name == n for c in calls) for calls in (expected, made)) for n in names)
-    assert len(match_calls(expected, made, ArgumentRule())) == fewest
+    assert len(match_calls(expected, made, CallRule())) == fewest
 
 
 def test_calls_of_many_sizes_are_still_matched():
     """Agreements whose common denominator is beyond exact floats fall back to a fine grid."""
     calls = [ToolCall(tool_name="f", parameters={f"k{i}": 0 for i in range(size)}) for size in range(60)]
-    pairs = match_calls(calls, calls, ArgumentRule())
+    pairs = match_calls(calls, calls, CallRule())
     assert [(p.expected, p.made, p.agreement) for p in pairs] == [(i, i, 1) for i in range(60)]
 
 
