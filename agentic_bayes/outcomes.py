@@ -42,7 +42,8 @@ Agents = Literal["separate", "together"]
 Verdict = Literal["pass", "fail", "unscored", "errored"]
 
 METRIC_THRESHOLD = 0.5
-INDICATORS = ("answer", "tools", "joint")
+TOOL_DIMENSIONS = ("selection", "parameters", "sequence", "utilization")
+INDICATORS = ("answer", "tools", "joint", *TOOL_DIMENSIONS)
 COUNTS = ("successes", "trials", "unscored", "errored")
 LARGEST = 2**53  # from here on a float cannot tell neighbouring whole numbers apart
 
@@ -54,7 +55,7 @@ class IndicatorRule:
     Attributes
     ----------
     indicator : str
-        ``answer``, ``tools``, ``joint``, or the name of a metric.
+        ``answer``, ``tools``, ``joint``, a dimension of the tool rubric, or the name of a metric.
     threshold, tool_threshold : float
         In [0, 1].
     errors : {"unscored", "fail", "bounds"}
@@ -68,7 +69,8 @@ class IndicatorRule:
 
     def verdict(self, row: EvidenceRow) -> Verdict | None:
         """The verdict on one interaction; None where this indicator does not look at it."""
-        if self.indicator == "tools" and row.tool_overall is None and not row.tools_unscored:
+        about_tools = self.indicator in ("tools", *TOOL_DIMENSIONS)
+        if about_tools and row.tool_overall is None and not row.tools_unscored:
             return None
         if row.crashed:
             return "fail" if self.errors == "fail" else "errored"
@@ -79,6 +81,9 @@ class IndicatorRule:
                 return self._tools(row)
             case "joint":
                 return worst([self._answer(row), self._tools(row)])
+            case name if name in TOOL_DIMENSIONS:
+                score = getattr(row, name)
+                return "unscored" if score is None else self._reached(score)
             case name:
                 grade = row.metrics.get(name)
                 if not isinstance(grade, Score):
@@ -100,7 +105,10 @@ class IndicatorRule:
     def _tools(self, row: EvidenceRow) -> Verdict | None:
         if row.tool_overall is None:
             return "unscored" if row.tools_unscored else None
-        return "pass" if row.tool_overall >= self.tool_threshold - ROUNDING else "fail"
+        return self._reached(row.tool_overall)
+
+    def _reached(self, score: float) -> Verdict:
+        return "pass" if score >= self.tool_threshold - ROUNDING else "fail"
 
 
 def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
@@ -132,8 +140,9 @@ def count_outcomes(
         qa_id, trials = the responses to it.
     indicator : str
         ``answer`` (judge ≥ threshold), ``tools`` (rubric ≥ tool_threshold, only interactions that have a tool
-        verdict), ``joint`` (both; equal to ``answer`` where there is no tool verdict), or the name of a metric
-        in the evidence, cut at .5.
+        verdict), ``joint`` (both; equal to ``answer`` where there is no tool verdict), one dimension of the rubric
+        (``selection``, ``parameters``, ``sequence``, ``utilization`` ≥ tool_threshold), or the name of a metric in
+        the evidence, cut at .5.
     threshold, tool_threshold : float
         In [0, 1]; ``>=``, the latter with a tolerance of 1e-9.
     agents : {"separate", "together"}
@@ -181,7 +190,7 @@ def count_outcomes(
         "errors": errors,
         "left_out": left_out,
     }
-    if indicator in ("tools", "joint"):
+    if indicator in ("tools", "joint", *TOOL_DIMENSIONS):
         attrs["tool_rubric"] = "; ".join(sorted({row.tool_rubric for row in evidence.rows}))
     ds = dataset_from_counts(counts, attrs)
     return _with_bounds(ds) if errors == "bounds" else ds

@@ -141,8 +141,9 @@ class Trace:
         Returns
         -------
         dict
-            Tool → ``expected``, ``made``, ``matched``, ``out_of_order``, ``invalid``, ``scope_violations`` (those that
-            are not 0) and ``arguments``: argument → ``agree``, ``unequal``, ``missing``, ``extra``.
+            Tool → ``expected``, ``made``, ``matched``, ``wrong_arguments``, ``out_of_order``, ``invalid``,
+            ``scope_violations`` (those that are not 0) and ``arguments``: argument → ``agree``, ``unequal``,
+            ``missing``, ``extra``.
         """
         found: dict[str, dict[str, Any]] = {}
 
@@ -163,7 +164,10 @@ class Trace:
             if self.rule.invalid(call.tool_name, made):
                 add(call.tool_name, "invalid")
             arguments = found[call.tool_name].setdefault("arguments", {})
-            for key, lost in self.rule.keys(call.tool_name, call, made):
+            compared = list(self.rule.keys(call.tool_name, call, made))
+            if any(lost is not None for _, lost in compared):
+                add(call.tool_name, "wrong_arguments")
+            for key, lost in compared:
                 of_key = arguments.setdefault(key, {})
                 what = "agree" if lost is None else lost.kind
                 of_key[what] = of_key.get(what, 0) + 1

@@ -263,6 +263,7 @@ def test_the_counts_behind_a_verdict_add_up():
             "expected": 1,
             "made": 1,
             "matched": 1,
+            "wrong_arguments": 1,
             "out_of_order": 1,
             "arguments": {"a": {"agree": 1}, "b": {"unequal": 1}, "c": {"extra": 1}},
         },

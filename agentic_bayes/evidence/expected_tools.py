@@ -1,0 +1,240 @@
+"""Expected tool calls that are kept apart from the conversations, joined to them by task."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from agentic_bayes.errors import DoubtfulRecords, EvidenceError, InvalidArgument, no_such_file
+from agentic_bayes.evidence.jsonl import unique_keys
+from agentic_bayes.evidence.table import is_blank, read_columns, refuse, require_columns
+from agentic_bayes.records.base import problems_of, short
+from agentic_bayes.records.identity import task_label
+from agentic_bayes.records.model import Conversation, ExpectedTools
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["join_expected_tools"]
+
+_CALL = ("parameters", "step", "matchers")
+_WHOLE = ("expected_tools", "tool_sequence_matters", "allowed_tools", "forbidden_tools")
+_IN_JSON = ("parameters", "matchers", "expected_tools", "allowed_tools", "forbidden_tools")
+
+# which interaction of a task: its qa_id, or None for the only one
+_Place = tuple[str, str | None]
+
+
+def join_expected_tools(
+    conversations: Iterable[Conversation],
+    expected: pd.DataFrame | Mapping[str, Any] | str | Path,
+    *,
+    replace: bool = False,
+) -> Iterator[Conversation]:
+    """Give conversations the tool calls that their tasks expect.
+
+    Parameters
+    ----------
+    conversations : iterable of Conversation
+        In any order; read as the work proceeds.
+    expected : pandas.DataFrame, mapping or path
+        A table (CSV, TSV, JSONL, Parquet) with one row per expected call: ``task``, ``tool_name`` (blank: no call is
+        expected) and, as far as needed, ``qa_id`` (which interaction, where a conversation has several),
+        ``parameters`` and ``matchers`` (objects, or the JSON text of one), ``step`` and ``tool_sequence_matters``.
+        Instead of ``tool_name`` a row may give all calls as ``expected_tools``. Or an object, or a JSON file of one:
+        task → a list of calls, or what `ExpectedTools` takes.
+    replace : bool
+        Whether expectations that a conversation has already give way.
+
+    Returns
+    -------
+    iterator of Conversation
+        The same conversations in the same order; those of tasks that `expected` does not name are unchanged.
+
+    Raises
+    ------
+    EvidenceError
+        If the expectations are not what they must be (all problems in one message), name an interaction that a
+        conversation does not have, fit a conversation that has expectations, or fit no conversation at all.
+
+    Warns
+    -----
+    DoubtfulRecords
+        At the end, if `expected` names tasks that no conversation attempted.
+    """
+    if not isinstance(replace, bool):
+        raise InvalidArgument(f"replace must be True or False, got {replace!r}")
+    source, rows = _rows(expected)
+    wanted = _grouped(source, rows)
+    return _joined(conversations, source, wanted, replace=replace)
+
+
+def _joined(
+    conversations: Iterable[Conversation], source: str, wanted: Mapping[_Place, ExpectedTools], *, replace: bool
+) -> Iterator[Conversation]:
+    by_task: dict[str, dict[str | None, ExpectedTools]] = {}
+    for (task, qa_id), tools in wanted.items():
+        by_task.setdefault(task, {})[qa_id] = tools
+    met: set[str] = set()
+    seen = False
+    for conversation in conversations:
+        seen = True
+        task = conversation.task_id or task_label(conversation.qa_ids)
+        places = by_task.get(task)
+        if places is None:
+            yield conversation
+            continue
+        met.add(task)
+        yield _with_tools(conversation, task, places, source, replace=replace)
+    if seen and not met:
+        known = ", ".join(map(repr, list(by_task)[:3]))
+        raise EvidenceError(f"{source}: none of its tasks ({known}, …) was attempted by any conversation")
+    if unmet := sorted(set(by_task) - met) if seen else []:
+        shown = ", ".join(map(repr, unmet[:5])) + (f" and {len(unmet) - 5:,} more" if len(unmet) > 5 else "")
+        warnings.warn(DoubtfulRecords(f"{source}: no conversation attempted {shown}"), stacklevel=3)
+
+
+def _with_tools(
+    conversation: Conversation,
+    task: str,
+    places: Mapping[str | None, ExpectedTools],
+    source: str,
+    *,
+    replace: bool,
+) -> Conversation:
+    turns = list(conversation.conversation)
+    where = f"{source}: task {task!r}, session {conversation.session_id!r}"
+    for qa_id, tools in places.items():
+        at = [i for i, turn in enumerate(turns) if qa_id is None or turn.qa_id == qa_id]
+        if len(at) != 1:
+            found = f"it has {len(turns)} interactions: give qa_id" if qa_id is None else f"qa_id {qa_id!r}: {len(at)}"
+            if qa_id is not None and not at and conversation.error is not None:
+                continue  # the agent stopped before it came to this question
+            have = ", ".join(repr(turn.qa_id) for turn in turns[:5])
+            raise EvidenceError(f"{where}: which interaction is meant? {found} (there is: {have})")
+        if turns[at[0]].ground_truth_agentic is not None and not replace:
+            raise EvidenceError(f"{where} has expected tools already; replace=True puts these in their place")
+        turns[at[0]] = turns[at[0]].model_copy(update={"ground_truth_agentic": tools})
+    return conversation.model_copy(update={"conversation": tuple(turns)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of expectations, and where it stands."""
+
+    where: str
+    values: Mapping[str, Any]
+
+
+def _rows(expected: Any) -> tuple[str, list[_Row]]:
+    if isinstance(expected, Mapping):
+        return "expected", _of_object(expected)
+    if isinstance(expected, (str, Path)) and Path(expected).suffix == ".json":
+        path = Path(expected)
+        if not path.is_file():
+            raise EvidenceError(no_such_file(path))
+        try:
+            value = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique_keys)
+        except (ValueError, RecursionError) as error:
+            raise EvidenceError(f"{path}: is not JSON ({error})") from None
+        if isinstance(value, list):
+            return str(path), [_Row(f"index {i}", row) for i, row in enumerate(value)]
+        if not isinstance(value, dict):
+            raise EvidenceError(f"{path}: must be an object (task → expected calls) or a list, got {short(value)}")
+        return str(path), _of_object(value)
+    source, columns = read_columns(expected, error=EvidenceError)
+    hint = "Expected: task and tool_name, or task and expected_tools (all calls of it)"
+    require_columns(source, columns, ["task"], hint=hint, error=EvidenceError)
+    if "expected_tools" not in columns:
+        require_columns(source, columns, ["tool_name"], hint=hint, error=EvidenceError)
+    size = len(columns["task"])
+    rows = [{name: columns[name][i] for name in columns if not _absent(columns[name][i])} for i in range(size)]
+    return source, [_Row(f"row {i + 1}", row) for i, row in enumerate(rows)]
+
+
+def _absent(value: Any) -> bool:
+    return not isinstance(value, (list, dict)) and is_blank(value)
+
+
+def _of_object(tasks: Mapping[str, Any]) -> list[_Row]:
+    rows = []
+    for task, value in tasks.items():
+        whole = {"expected_tools": value} if isinstance(value, Sequence) and not isinstance(value, str) else value
+        if not isinstance(whole, Mapping):
+            whole = {"expected_tools": value}
+        rows.append(_Row(f"task {task!r}", {"task": task, **whole}))
+    return rows
+
+
+def _grouped(source: str, rows: Sequence[_Row]) -> dict[_Place, ExpectedTools]:
+    """The expectations of every task and interaction."""
+    problems: list[str] = []
+    groups: dict[_Place, dict[str, Any]] = {}
+    where: dict[_Place, str] = {}
+    for row in rows:
+        values = row.values
+        if not isinstance(values, Mapping):
+            problems.append(f"{row.where}: must be an object, got {short(values)}")
+            continue
+        task, qa_id = (_label(values.get(name)) for name in ("task", "qa_id"))
+        if task is None:
+            problems.append(f"{row.where}: task must not be blank")
+            continue
+        read = {name: _parsed(name, values[name], row.where, problems) for name in values}
+        place = (task, qa_id)
+        where.setdefault(place, row.where)
+        group = groups.setdefault(place, {"expected_tools": []})
+        if "expected_tools" in read:
+            calls = read["expected_tools"]
+            if group["expected_tools"] or not isinstance(calls, list):
+                wrong = "given twice" if group["expected_tools"] else f"must be a list, got {short(calls)}"
+                problems.append(f"{row.where}: expected_tools of task {task!r} {wrong}")
+                continue
+            group["expected_tools"] = calls
+        elif "tool_name" in read or "name" in read:
+            name = read.get("tool_name", read.get("name"))
+            call = {key: read[key] for key in _CALL if key in read}
+            if "step" in call:
+                call["step"] = _number(call["step"])
+            group["expected_tools"].append({"tool_name": name, **call})
+        for name in _WHOLE[1:]:
+            if name in read and group.setdefault(name, read[name]) != read[name]:
+                problems.append(f"{row.where}: {name} of task {task!r} differs from that of {where[place]}")
+    found: dict[_Place, ExpectedTools] = {}
+    for place, group in groups.items():
+        try:
+            found[place] = ExpectedTools.model_validate(group)
+        except ValidationError as error:
+            problems += map(str, problems_of(error, source=f"task {place[0]!r}", where=""))
+    refuse(source, problems, error=EvidenceError)
+    return found
+
+
+def _label(value: Any) -> str | None:
+    if value is None or _absent(value):
+        return None
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+
+def _number(value: Any) -> Any:
+    text = str(value).strip()
+    return int(float(text)) if text.replace(".0", "", 1).isdecimal() else value
+
+
+def _parsed(name: str, value: Any, where: str, problems: list[str]) -> Any:
+    """A cell as it is meant: JSON text of objects and lists, and words for booleans."""
+    if name == "tool_sequence_matters" and isinstance(value, str):
+        return {"true": True, "1": True, "false": False, "0": False}.get(value.strip().lower(), value)
+    if name in _IN_JSON and isinstance(value, str) and value.strip():
+        try:
+            return json.loads(value, object_pairs_hook=unique_keys)
+        except (ValueError, RecursionError) as error:
+            problems.append(f"{where}: {name} must be JSON, got {short(value)} ({error})")
+            return [] if name == "expected_tools" else {}
+    return value

@@ -1,0 +1,201 @@
+"""What goes wrong with which tool and which argument, by agent: the table that tells what to fix."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agentic_bayes.errors import EvidenceError, check_type
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.formatting import format_interval, format_number
+from agentic_bayes.numerics import check_probability, wilson_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ToolDiagnostics", "tool_diagnostics"]
+
+# problem → (what is counted, out of what), both per tool
+_PROBLEMS = {
+    "not called": ("missed", "expected"),
+    "not expected": ("extra", "made"),
+    "wrong arguments": ("wrong_arguments", "matched"),
+    "out of order": ("out_of_order", "matched"),
+    "schema broken": ("invalid", "matched"),
+    "scope violation": ("scope_violations", "made"),
+}
+_DIMENSION = {
+    "not called": "selection",
+    "not expected": "selection",
+    "wrong arguments": "parameters",
+    "out of order": "sequence",
+    "schema broken": "parameters",
+    "scope violation": "scope",
+}
+_IF_ASKED = ("schema broken", "scope violation")  # nothing is looked for unless the rubric or the data say so
+_LOST = ("unequal", "missing", "extra")
+_SHOWN = 10
+
+# (agent, tool, problem or argument) → task → (failed, of, …)
+_Cells = defaultdict[tuple[str, str, str], defaultdict[str, list[int]]]
+
+
+@dataclass(frozen=True, repr=False)
+class ToolDiagnostics:
+    """How often what goes wrong, by agent.
+
+    Attributes
+    ----------
+    tools : pandas.DataFrame
+        One row per agent, tool and problem: ``agent, tool, problem, dimension, failed, of, share, lower, upper,
+        tasks``. `problem` is "not called" (of the expected calls), "not expected" (of the calls made), "wrong
+        arguments", "out of order", "schema broken" (of the matched calls) or "scope violation" (of the calls made).
+    arguments : pandas.DataFrame
+        One row per agent, tool and argument of matched calls: ``agent, tool, argument, unequal, missing, extra,
+        failed, of, share, lower, upper, tasks``.
+    ci_prob : float
+        Probability of the intervals.
+    """
+
+    tools: pd.DataFrame
+    arguments: pd.DataFrame
+    ci_prob: float
+
+    def worst(self, n: int = _SHOWN) -> pd.DataFrame:
+        """What costs most: problems and arguments, those with the most failures first.
+
+        Parameters
+        ----------
+        n : int
+            How many rows, at most.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``agent, tool, what, failed, of, share, lower, upper``; "wrong arguments" gives way to the arguments.
+        """
+        import pandas as pd
+
+        problems = self.tools[self.tools["problem"] != "wrong arguments"].rename(columns={"problem": "what"})
+        arguments = self.arguments.assign(what="argument " + self.arguments["argument"].astype(str))
+        columns = ["agent", "tool", "what", "failed", "of", "share", "lower", "upper"]
+        found = pd.concat([problems[columns], arguments[columns]])
+        found = found[found["failed"] > 0]
+        order = ["failed", "share", "agent", "tool", "what"]
+        return found.sort_values(order, ascending=[False, False, True, True, True]).head(n).reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        rows = [
+            f"{row.agent}, {row.tool}: {row.what} {row.failed:,} of {row.of:,}, {format_number(row.share)} "
+            f"{format_interval(row.lower, row.upper)}"
+            for row in self.worst().itertuples()
+        ]
+        ending = f"{100 * self.ci_prob:g} % Wilson intervals at the effective number of calls (tasks as clusters)"
+        return "\n".join([*(rows or ["nothing was wrong with any call"]), ending])
+
+
+def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagnostics:
+    """Count what went wrong, tool by tool and argument by argument.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        With tool verdicts, from `assess`.
+    ci_prob : float
+        Probability of the intervals, in (0, 1).
+
+    Returns
+    -------
+    ToolDiagnostics
+
+    Raises
+    ------
+    EvidenceError
+        If no interaction has a tool verdict with its counts.
+
+    Notes
+    -----
+    Attempts of one task are alike, so that a share p of n calls is known less well than from n independent ones. With
+    v the linearised variance of the ratio Σf/Σn over tasks, the interval is Wilson's at the effective number of calls
+    min(n, p(1 - p)/v). Where every call failed, or none did, or there is one task, nothing is known of how alike they
+    are, and the number of tasks is taken.
+
+    References
+    ----------
+    Franco, Little, Louis and Slud (2019), J. Surv. Stat. Methodol. 7, 334-364, doi:10.1093/jssam/smy019.
+    """
+    check_type("evidence", evidence, Evidence, "from assess or Evidence.read")
+    check_probability(ci_prob, "ci_prob", open_ends=True)
+    rows = [row for row in evidence.rows if row.tool_overall is not None and row.tool_details]
+    if not rows:
+        raise EvidenceError("no interaction has a tool verdict with counts: nothing to diagnose")
+    problems: _Cells = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    arguments: _Cells = defaultdict(lambda: defaultdict(lambda: [0] * (2 + len(_LOST))))
+    for row in rows:
+        for tool, counts in row.tool_details.items():
+            for problem, failed, of in _of_tool(counts):
+                cell = problems[row.agent, tool, problem][row.task]
+                cell[0] += failed
+                cell[1] += of
+            for argument, found in counts.get("arguments", {}).items():
+                lost = [int(found.get(kind, 0)) for kind in _LOST]
+                cell = arguments[row.agent, tool, argument][row.task]
+                for place, number in enumerate([sum(lost), sum(lost) + int(found.get("agree", 0)), *lost]):
+                    cell[place] += number
+    import pandas as pd
+
+    of_tools = pd.DataFrame(
+        {"agent": agent, "tool": tool, "problem": problem, "dimension": _DIMENSION[problem], **_share(cells, ci_prob)}
+        for (agent, tool, problem), cells in sorted(problems.items())
+    )
+    of_arguments = pd.DataFrame(
+        {
+            "agent": agent,
+            "tool": tool,
+            "argument": argument,
+            **{kind: sum(cell[2 + place] for cell in cells.values()) for place, kind in enumerate(_LOST)},
+            **_share(cells, ci_prob),
+        }
+        for (agent, tool, argument), cells in sorted(arguments.items())
+    )
+    if of_arguments.empty:
+        names = ("agent", "tool", "argument", *_LOST, "failed", "of", "share", "lower", "upper", "tasks")
+        of_arguments = pd.DataFrame(columns=list(names))
+    return ToolDiagnostics(of_tools, of_arguments, ci_prob)
+
+
+def _of_tool(counts: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """Problem, failures and opportunities of one tool in one interaction."""
+    matched = int(counts.get("matched", 0))
+    numbers = {name: int(counts.get(name, 0)) for name in ("expected", "made", "wrong_arguments", "out_of_order")}
+    numbers |= {name: int(counts.get(name, 0)) for name in ("invalid", "scope_violations")}
+    numbers |= {"matched": matched, "missed": numbers["expected"] - matched, "extra": numbers["made"] - matched}
+    for problem, (failed, of) in _PROBLEMS.items():
+        if numbers[of] and (numbers[failed] or problem not in _IF_ASKED):
+            yield problem, numbers[failed], numbers[of]
+
+
+def _share(cells: Mapping[str, list[int]], ci_prob: float) -> dict[str, Any]:
+    """Failures, opportunities, their ratio and its interval; tasks are clusters."""
+    table = np.array([cell[:2] for cell in cells.values()], dtype=np.float64)
+    failed, of = (float(total) for total in table.sum(axis=0))
+    share, tasks = failed / of, len(table)
+    effective = of
+    if share in (0.0, 1.0) or tasks == 1:
+        effective = min(of, tasks)
+    else:
+        variance = tasks / (tasks - 1) * float(((table[:, 0] - share * table[:, 1]) ** 2).sum()) / of**2
+        effective = min(of, share * (1 - share) / variance) if variance > 0 else of
+    lower, upper = (float(end) for end in wilson_interval(share * effective, effective, ci_prob))
+    return {
+        "failed": int(failed),
+        "of": int(of),
+        "share": share,
+        "lower": lower,
+        "upper": upper,
+        "tasks": tasks,
+    }
