@@ -17,17 +17,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument, check_choice
+from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument, RecordsError, check_choice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from agentic_bayes.estimation.estimate import Estimate
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.store import Store, Usage
+    from agentic_bayes.evidence.tool_rubric import ToolRubric
+    from agentic_bayes.records.model import Conversation
     from agentic_bayes.reports.tables import Table
 
 __all__ = ["app", "main"]
 
 EXIT_CODES = "Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early, 10 gate failed, 11 gate inconclusive."
+RECORDED = "recorded"
 EXIT = {"pass": 0, "fail": 10, "inconclusive": 11, "narrow enough": 0, "continue": 11}
 
 app = typer.Typer(
@@ -38,7 +43,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Files = Annotated[list[str], typer.Argument(help="Conversation files, folders or globs (JSON, JSONL, .gz).")]
+Files = Annotated[
+    list[str], typer.Argument(help="Conversation files, folders or globs (JSON, JSONL, .gz, .eval), in any format.")
+]
+FormatName = Annotated[
+    str, typer.Option("--format", help="auto (by content), native, openai, langchain, tau-bench, tau2, inspect, otel.")
+]
+AgentName = Annotated[
+    str | None, typer.Option("--agent", help="Name of the agent where the files name none.", show_default="file's name")
+]
+ExpectedFile = Annotated[
+    Path | None,
+    typer.Option("--expected-tools", help="Expected tool calls by task: a table, or JSON (task → list of calls)."),
+]
+RubricFile = Annotated[Path | None, typer.Option("--tool-rubric", help="Settings of the tool rubric (JSON).")]
 Input = Annotated[str, typer.Argument(help="Outcomes (CSV/TSV), evidence (JSONL) or a saved estimate (.nc).")]
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the results.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -77,25 +95,69 @@ OneAgent = Annotated[str | None, typer.Option("--agent", help="Which agent; not 
 
 
 @app.command()
-def validate(files: Files) -> None:
+def validate(files: Files, format: FormatName = "auto", agent: AgentName = None, as_json: AsJson = False) -> None:
     """Check conversation files and say what is in them; every problem is reported."""
-    from agentic_bayes.records.identity import TaskIndex
-    from agentic_bayes.records.read import read_conversations
+    from dataclasses import asdict
 
-    index, agents, turns, crashed = TaskIndex(), set(), 0, 0
-    for conversation in read_conversations(files):
-        index.add(conversation)
-        agents.add(conversation.assistant_id)
-        turns += len(conversation.conversation)
-        crashed += any(conversation.error_at(i) is not None for i in range(len(conversation.conversation)))
-    identities = index.resolve()
+    from agentic_bayes.records.survey import survey
+    from agentic_bayes.reports.record_tables import survey_lines, survey_tables
+
+    found = survey(files, format=format, agent=agent)  # type: ignore[arg-type]
+    if as_json:
+        say_json(_plain(asdict(found)))
+    elif len(found.files) > 1 or not found.n_problems:  # of one bad file the problems say it all
+        show(*survey_tables(found))
+        say("\n".join(survey_lines(found)))
+    if found.n_problems:
+        raise RecordsError(found.problems, found.n_problems)
+
+
+@app.command()
+def convert(
+    files: Files,
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .jsonl or .json, and .gz after it.")],
+    format: FormatName = "auto",
+    agent: AgentName = None,
+    expected_tools: ExpectedFile = None,
+) -> None:
+    """Read conversations in any format and write them in ours."""
     from agentic_bayes.formatting import plural
+    from agentic_bayes.records.write import write_conversations
 
-    say(
-        f"valid: {plural(len(identities), 'conversation')}, {plural(turns, 'interaction')}, "
-        f"{plural(len(agents), 'agent')} ({', '.join(sorted(agents))}), "
-        f"{plural(len({identity.task for identity in identities}), 'task')}, {crashed} with an agent error"
-    )
+    _check_file(output, "--output")
+    written = write_conversations(_conversations(files, format, agent, expected_tools), output)
+    say(f"{plural(written, 'conversation')} written to {output}")
+
+
+@app.command("show")
+def show_conversation(
+    files: Files,
+    session: Annotated[str | None, typer.Option(help="Which conversation, by its session_id.")] = None,
+    task: Annotated[str | None, typer.Option(help="Which conversation, by its task.")] = None,
+    trial: Annotated[int | None, typer.Option(help="Which attempt at the task.")] = None,
+    evidence: Annotated[Path | None, typer.Option(help="Evidence with its scores (JSONL).")] = None,
+    format: FormatName = "auto",
+    agent: AgentName = None,
+    expected_tools: ExpectedFile = None,
+    tool_rubric: RubricFile = None,
+) -> None:
+    """Read one conversation with its calls and scores; without a choice, list what there is."""
+    from agentic_bayes.evidence.evidence import Evidence
+    from agentic_bayes.records.select import select
+    from agentic_bayes.reports.record_tables import conversations_table
+    from agentic_bayes.reports.transcript import transcript
+
+    rubric = _rubric(tool_rubric)
+    scored = () if evidence is None else Evidence.read(evidence).rows
+    conversations = _conversations(files, format, agent, expected_tools)
+    found = select(conversations, session=session, task=task, trial=trial)
+    if len(found) > 1:
+        show(conversations_table(found))
+    for one in found if len(found) == 1 else ():
+        place = (one.agent, one.task, one.trial)
+        rows = [row for row in scored if (row.agent, row.task, row.trial) == place]
+        if one.conversation is not None:
+            say(transcript(one.conversation, rows, tool_rubric=rubric))
 
 
 @app.command()
@@ -105,7 +167,8 @@ def assess(
     judge: Annotated[
         list[str] | None,
         typer.Option(
-            help="An LLM judge, such as openai:gpt-4o-mini. Given again: further judges, and how far they agree.",
+            help="An LLM judge, such as openai:gpt-4o-mini, or recorded: the scores in the files. "
+            "Given again: further judges, and how far they agree.",
             show_default="by rules, offline",
         ),
     ] = None,
@@ -123,25 +186,37 @@ def assess(
     ] = None,
     max_cost: Annotated[float | None, typer.Option(help="Stop before the judge has cost more; needs --price.")] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Also print calls, tokens, cost and latency.")] = False,
+    tool_rubric: RubricFile = None,
+    expected_tools: ExpectedFile = None,
+    format: FormatName = "auto",
+    agent: AgentName = None,
 ) -> None:
     """Judge every answer against its reference and score the tool calls; write the evidence."""
     _check_evidence_file(output)
-    if not judge and any(option is not None for option in (store, requests_per_second, price or None, max_cost)):
+    offline = not judge or judge == [RECORDED]
+    if offline and any(option is not None for option in (store, requests_per_second, price or None, max_cost)):
         raise InvalidArgument(
             "--store, --requests-per-second, --price and --max-cost are for an LLM: say which, --judge"
         )
-    if not judge and stats:
+    if offline and stats:
         raise InvalidArgument("--stats is for an LLM: say which, --judge")
     if store is not None:
         _check_file(store, "--store")
     lines: list[str] = []
-    if not judge:
-        evidence = _assess(files, concurrency=concurrency)
+    rubric = _rubric(tool_rubric)
+    names = judge or []
+    if not offline:
+        _judges(names, price or [])  # checked before the files are
+    conversations = _conversations(files, format, agent, expected_tools)
+    if offline:
+        evidence = _assess(conversations, recorded=bool(judge), tool_rubric=rubric, concurrency=concurrency)
     else:
         limits = _given(requests_per_second=requests_per_second, max_cost=max_cost)
-        evidence, lines = _assess_with_models(files, judge, store, price or [], concurrency=concurrency, **limits)
+        evidence, lines = _assess_with_models(
+            conversations, _judges(names, price or []), store, tool_rubric=rubric, concurrency=concurrency, **limits
+        )
     evidence.write(output)
-    show(_tables().evidence_table(evidence))
+    show(_tables().evidence_table(evidence), *_tables().tool_problems_tables(evidence))
     if judge and len(judge) > 1:
         _say_agreement(evidence)
     if stats:
@@ -151,22 +226,29 @@ def assess(
         raise typer.Exit(1)
 
 
-def _assess_with_models(
-    files: list[str], names: list[str], store: Path | None, prices: list[str], **limits: Any
-) -> tuple[Evidence, list[str]]:
-    """Evidence of one or more LLM judges, and what it took."""
-    from agentic_bayes.evidence.assess import assess as judge_all
+def _judges(names: list[str], prices: list[str]) -> list[Any]:
+    """The judges by name; the first gives the answer's score."""
     from agentic_bayes.evidence.judge import LLMJudge
-    from agentic_bayes.evidence.progress import ProgressBar
-    from agentic_bayes.evidence.store import Store
-    from agentic_bayes.records.read import read_conversations
+    from agentic_bayes.evidence.recorded import RecordedJudge
 
     if len(prices) > 1 and len(prices) != len(names):
         raise InvalidArgument(f"--price must be given once, or once per --judge ({len(names)}), got {len(prices)}")
     costs = [_price(text) for text in prices] or [None]
     costs *= 1 if len(costs) > 1 else len(names)
-    judges = [LLMJudge(name, price=price, name=name) for name, price in zip(names, costs, strict=True)]
-    conversations = read_conversations(files)
+    return [
+        RecordedJudge() if name == RECORDED else LLMJudge(name, price=price, name=name)
+        for name, price in zip(names, costs, strict=True)
+    ]
+
+
+def _assess_with_models(
+    conversations: Iterator[Conversation], judges: list[Any], store: Path | None, **limits: Any
+) -> tuple[Evidence, list[str]]:
+    """Evidence of one or more judges, and what it took."""
+    from agentic_bayes.evidence.assess import assess as judge_all
+    from agentic_bayes.evidence.progress import ProgressBar
+    from agentic_bayes.evidence.store import Store
+
     with Store(store or ":memory:") as kept, ProgressBar() as progress:
         evidence = judge_all(
             conversations, judge=judges[0], metrics=judges[1:], store=kept, progress=progress, **limits
@@ -596,7 +678,7 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
     _check_folder(output)
     folder = example_folder()
     say(f"1. Conversations of two versions of a support agent, judged offline ({folder.name})")
-    evidence = _assess([str(folder / "v1.jsonl"), str(folder / "v2.jsonl")])
+    evidence = _assess(_conversations([str(folder / "v1.jsonl"), str(folder / "v2.jsonl")], "auto", None))
     show(_tables().evidence_table(evidence))
     say("2. Reliability: PyMC hierarchical Beta-Binomial model (the first fit compiles for some seconds)")
     outcomes = count_outcomes(evidence)
@@ -635,15 +717,32 @@ def _tables() -> Any:
     return tables
 
 
-def _assess(files: list[str], *, concurrency: int = 8) -> Evidence:
+def _assess(conversations: Iterator[Conversation], *, recorded: bool = False, **options: Any) -> Evidence:
+    """Evidence without a model: by rules, or from the scores that the conversations carry."""
     from agentic_bayes.evidence.assess import assess as judge_all
     from agentic_bayes.evidence.progress import ProgressBar
+    from agentic_bayes.evidence.recorded import RecordedJudge
     from agentic_bayes.evidence.reference import ReferenceJudge
+
+    with ProgressBar() as progress:
+        judge = RecordedJudge() if recorded else ReferenceJudge()
+        return judge_all(conversations, judge=judge, progress=progress, **options)
+
+
+def _conversations(
+    files: list[str], format: str, agent: str | None, expected_tools: Path | None = None
+) -> Iterator[Conversation]:
+    from agentic_bayes.evidence.expected_tools import join_expected_tools
     from agentic_bayes.records.read import read_conversations
 
-    conversations = read_conversations(files)
-    with ProgressBar() as progress:
-        return judge_all(conversations, judge=ReferenceJudge(), concurrency=concurrency, progress=progress)
+    conversations = read_conversations(files, format=format, agent=agent)  # type: ignore[arg-type]
+    return conversations if expected_tools is None else join_expected_tools(conversations, expected_tools)
+
+
+def _rubric(path: Path | None) -> ToolRubric:
+    from agentic_bayes.evidence.tool_rubric import ToolRubric
+
+    return ToolRubric() if path is None else ToolRubric.from_file(path)
 
 
 def _ks(text: str, option: str = "--k") -> tuple[int, ...]:

@@ -18,6 +18,7 @@ import pytest
 from openai_server import ChatServer, Reply
 from scripted import conversation, turn, verdict
 
+import agentic_bayes as ab
 from agentic_bayes import cli
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.errors import StoppedEarly
@@ -361,7 +362,106 @@ def test_validate_says_what_is_there(run, files, tmp_path):
     message = "valid: 6 conversations, 6 interactions, 2 agents (v1, v2), 1 task, 1 with an agent error"
     for arguments in (files, [tmp_path], [tmp_path / "v*.jsonl"]):
         done = run("validate", *arguments)
-        assert (done.code, " ".join(done.out.split()), done.err) == (0, message, "")
+        out = " ".join(done.out.split())
+        assert (done.code, done.err) == (0, "")
+        assert f"{message} 2 files: 2 native" in out
+        assert "v2.jsonl native 3 3 1 0 0" in out
+
+
+def test_validate_reports_a_whole_folder(run, files, tmp_path):
+    """Beside what is readable, problems are counted by kind and listed; JSON holds the same."""
+    (tmp_path / "bad.jsonl").write_text('{"session_id": "a"}\n{"session_id": "b"}\n', encoding="utf-8")
+    done = run("validate", tmp_path)
+    assert done.code == 2
+    assert "conversation: is missing and must be given 2" in " ".join(done.out.split())
+    assert "readable: 6 conversations" in done.out
+    assert "2 problems in the conversations" in done.err
+    found = json.loads(run("validate", tmp_path, "--json").out)
+    assert (found["n_problems"], found["agents"]) == (2, {"v1": 3, "v2": 3})
+    assert {file["format"] for file in found["files"]} == {"native"}
+
+
+TAU_BENCH = [
+    {
+        "task_id": 0,
+        "trial": trial,
+        "reward": float(trial),
+        "info": {"task": {"actions": [{"name": "book", "kwargs": {"id": 7}}], "instruction": "book it", "outputs": []}},
+        "traj": [
+            {"role": "user", "content": "please book\x1b[31m"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c", "function": {"name": "book", "arguments": "{}"}}],
+            },
+            {"role": "tool", "tool_call_id": "c", "name": "book", "content": "ok"},
+            {"role": "assistant", "content": "done"},
+        ],
+    }
+    for trial in range(2)
+]
+
+
+@pytest.fixture
+def results(tmp_path):
+    path = tmp_path / "run7.json"
+    path.write_text(json.dumps(TAU_BENCH), encoding="utf-8")
+    return path
+
+
+def test_convert_writes_any_format_in_ours(run, results, tmp_path):
+    """The file holds the same conversations as reading the original, with expectations from elsewhere if given."""
+    done = run("convert", results, "-o", "ours.jsonl", "--agent", "v7")
+    assert (done.code, done.out) == (0, "2 conversations written to ours.jsonl\n")
+    ours, theirs = (list(ab.read_conversations(p, agent="v7")) for p in (tmp_path / "ours.jsonl", results))
+    assert ours == theirs
+    (tmp_path / "expected.json").write_text('{"0": [{"name": "cancel"}]}', encoding="utf-8")
+    clash = run("convert", results, "-o", "more.jsonl", "--expected-tools", "expected.json")
+    assert_refused(clash, "has expected tools already")
+    assert_refused(run("convert", results, "-o", "none/ours.jsonl"), "--output must be a file in a folder that exists")
+    assert_refused(run("convert", results, "-o", "ours.csv"), "path must end in .json")
+    assert_refused(
+        run("convert", results, "-o", "ours.jsonl", "--format", "tau"), "unknown format 'tau': did you mean 'tau"
+    )
+
+
+def test_show_lists_conversations_and_shows_one(run, results, tmp_path):
+    """Without a choice a list; with one its texts, calls and scores, and nothing that could steer the terminal."""
+    listed = run("show", results)
+    assert listed.code == 0
+    assert "run7" in listed.out
+    assert "choose one: --session, or --task and --trial" in listed.out
+    one = run("show", results, "--task", "0", "--trial", "1")
+    assert one.code == 0
+    text = " ".join(one.out.split())
+    assert "user: please book\\u001b[31m" in text
+    assert "\x1b" not in one.out
+    assert "calls expected, in any order: 1 1. book(id=7)" in text
+    assert "recorded score: 1.0" in text
+    assert "book (step 1): id is missing, expected 7." in text
+    run("assess", results, "-o", "e.jsonl", "--judge", "recorded")
+    scored = run("show", results, "--session", "task 0, trial 0", "--evidence", "e.jsonl")
+    assert "answer: 0.000 (recorded" in " ".join(scored.out.split())
+    assert_refused(run("show", results, "--task", "1"), "no conversation has task '1'")
+    assert_refused(
+        run("show", results, "--task", "0", "--trial", "7"), "no such conversation has trial 7; there is 0, 1"
+    )
+
+
+def test_assess_takes_recorded_scores_and_a_declared_rubric(run, results, tmp_path):
+    """`--judge recorded` counts the rewards; the rubric's settings come from a file; what to fix is printed."""
+    (tmp_path / "rubric.json").write_text('{"mode": "superset", "parameters": "expected_keys"}', encoding="utf-8")
+    done = run(
+        "assess", results, "-o", "e.jsonl", "--judge", "recorded", "--tool-rubric", "rubric.json", "--agent", "v7"
+    )
+    assert done.code == 0, done.err
+    evidence = Evidence.read(tmp_path / "e.jsonl")
+    assert [row.answer_score for row in evidence] == [0, 1]
+    assert {row.agent for row in evidence} == {"v7"}
+    assert "mode=superset parameters=expected_keys" in evidence.rows[0].tool_rubric
+    assert "argument id 2 of 2" in " ".join(done.out.split())
+    assert_refused(run("assess", results, "-o", "e.jsonl", "--tool-rubric", "none.json"), "none.json: no such file")
+    assert_refused(run("assess", results, "-o", "e.jsonl", "--judge", "recorded", "--stats"), "--stats is for an LLM")
 
 
 def test_assess_writes_evidence(run, files, tmp_path):
@@ -389,7 +489,7 @@ def test_assess_is_the_same_for_any_concurrency_and_order(run, files, tmp_path):
 
 def test_a_run_that_stopped_early_keeps_what_it_has(run, files, tmp_path, monkeypatch):
     """When judging was stopped, the evidence so far is written, a warning says so, and the exit code is 1."""
-    whole = cli._assess(list(map(str, files)))
+    whole = cli._assess(cli._conversations(list(map(str, files)), "auto", None))
 
     def stopped(*_: Any, **__: Any) -> Evidence:
         warnings.warn(StoppedEarly("5 scored, 1 unscored; what was judged is kept"), stacklevel=2)

@@ -129,7 +129,7 @@ class _Row:
     """One row of expectations, and where it stands."""
 
     where: str
-    values: Mapping[str, Any]
+    values: Any
 
 
 def _rows(expected: Any) -> tuple[str, list[_Row]]:

@@ -40,12 +40,12 @@ def schema_check(tool: str, schema: object) -> Callable[[Mapping[str, Any]], str
 
     kind = validators.validator_for(schema)
     try:
-        kind.check_schema(schema)
+        kind.check_schema(dict(schema))
         _check_patterns(schema)
     except (exceptions.SchemaError, ValueError) as error:
         reason = getattr(error, "message", str(error))
         raise InvalidArgument(f"schemas[{tool!r}] must be a JSON schema: {short(reason, 200)}") from None
-    checker = validators.extend(kind, {"pattern": _pattern})(schema)
+    checker = validators.extend(kind, {"pattern": _pattern})(schema)  # type: ignore[no-untyped-call]
 
     def check(arguments: Mapping[str, Any]) -> str | None:
         found = exceptions.best_match(checker.iter_errors(arguments))

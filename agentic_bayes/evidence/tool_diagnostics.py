@@ -90,9 +90,9 @@ class ToolDiagnostics:
 
     def __repr__(self) -> str:
         rows = [
-            f"{row.agent}, {row.tool}: {row.what} {row.failed:,} of {row.of:,}, {format_number(row.share)} "
-            f"{format_interval(row.lower, row.upper)}"
-            for row in self.worst().itertuples()
+            f"{row['agent']}, {row['tool']}: {row['what']} {row['failed']:,} of {row['of']:,}, "
+            f"{format_number(row['share'])} {format_interval(row['lower'], row['upper'])}"
+            for row in self.worst().to_dict("records")
         ]
         ending = f"{100 * self.ci_prob:g} % Wilson intervals at the effective number of calls (tasks as clusters)"
         return "\n".join([*(rows or ["nothing was wrong with any call"]), ending])

@@ -409,7 +409,7 @@ def _matchers(declared: object) -> dict[str, dict[str, Compare]]:
                 found[tool][argument] = rule
                 continue
             try:
-                found[tool][argument] = Matcher.of(rule)
+                found[tool][argument] = Matcher.model_validate(rule)
             except ValidationError as error:
                 wrong = "; ".join(map(str, problems_of(error, source=where, where="")))
                 raise InvalidArgument(wrong) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from functools import lru_cache
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, StrictBool
 from pydantic_core import InitErrorDetails
@@ -36,7 +36,7 @@ def compiled_pattern(pattern: str) -> Any:
     ValueError
         If it is not one.
     """
-    import re2
+    import re2  # type: ignore[import-untyped]  # google-re2 has no types
 
     options = re2.Options()
     options.log_errors = False
@@ -164,11 +164,6 @@ class Matcher(Record):
         if numeric == ["integers"]:
             return [problem_at(("integers",), "must come with absolute or relative", None)]
         return []
-
-    @classmethod
-    def of(cls, value: Any) -> Self:
-        """The matcher itself, or what a declaration of one stands for."""
-        return value if isinstance(value, cls) else cls.model_validate(value)
 
 
 def _of(data: Any, name: str) -> Any:

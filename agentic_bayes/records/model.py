@@ -61,6 +61,14 @@ class ExpectedCall(ToolCall):
 
     Attributes
     ----------
+    tool_name : str
+        Name of the tool.
+    parameters : dict
+        Argument name → expected value.
+    result : Any
+        Kept and not used.
+    step : int or None
+        Position among the expected calls.
     matchers : dict
         Argument → `Matcher`, or what declares one: ``{"date": {"datetime": true}}``. A path such as
         ``user.address.zip`` reaches into an argument, ``*`` stands for any name or place in a list. An argument with

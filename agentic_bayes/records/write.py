@@ -14,7 +14,7 @@ from pathlib import Path
 from agentic_bayes.errors import InvalidArgument, Problem, RecordsError, check_replaceable
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.records.read import SUFFIXES, PathLike
+from agentic_bayes.records.sources import SUFFIXES, PathLike
 
 __all__ = ["replacing", "write_conversations"]
 

@@ -11,6 +11,7 @@ from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.tool_diagnostics import tool_diagnostics
 from agentic_bayes.formatting import METRICS, format_interval, format_number, metric_name, plural
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "plan_table",
     "rank_table",
     "superiority_table",
+    "tool_problems_tables",
 ]
 
 MOST_REASONS = 5
@@ -96,6 +98,38 @@ def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:
         notes += _reasons(no_verdict)
     header = ("agent", "conversations", "turns", "scored", "unscored", "score", "tools right")
     return Table("What was judged", header, tuple(rows), tuple(notes))
+
+
+def tool_problems_tables(evidence: Evidence) -> list[Table]:
+    """What goes wrong most often with which tool and argument; no table where nothing does.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Scored interactions.
+
+    Returns
+    -------
+    list of Table
+        One, or none.
+    """
+    if not any(row.tool_overall is not None and row.tool_details for row in evidence):
+        return []
+    worst = tool_diagnostics(evidence).worst()
+    if worst.empty:
+        return []
+    rows = tuple(
+        (
+            row["agent"],
+            row["tool"],
+            row["what"],
+            f"{row['failed']:,} of {row['of']:,}",
+            format_interval(row["lower"], row["upper"], 2),
+        )
+        for row in worst.to_dict("records")
+    )
+    notes = ("95 % Wilson intervals at the effective number of calls (tasks as clusters)",)
+    return [Table("What goes wrong with tools", ("agent", "tool", "what", "calls", "share"), rows, notes)]
 
 
 def _reasons(reasons: Iterable[str | None]) -> list[str]:

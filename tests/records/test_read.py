@@ -119,7 +119,7 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
         ("", "f.json: holds no conversation"),
         (" \n\n", "f.json: holds no conversation"),
         (b"\xef\xbb\xbf", "f.json: holds no conversation"),
-        (gzip.compress(b""), "f.json: holds no conversation"),
+        (gzip.compress(b"", mtime=0), "f.json: holds no conversation"),
         ("[]", "f.json: holds no conversation"),
         ("[ ] x", "line 1: nothing may follow the array, got 'x'"),
         (
@@ -160,10 +160,10 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
             json.dumps(record()).encode() + b"\n\xff",
             f"byte {len(json.dumps(record())) + 1}: must be UTF-8 text, got byte 0xFF",
         ),
-        (gzip.compress(lines(*TWO).encode())[:-12], "the gzip data ends too early"),
-        (gzip.compress(lines(*TWO).encode())[:-4], "f.json: the gzip data ends too early"),
-        (gzip.compress(lines(*TWO).encode())[:-8] + b"\0" * 8, "f.json: cannot be read: CRC check failed"),
-        (gzip.compress(lines(*TWO).encode()) + b"junk", "f.json: cannot be read: Not a gzipped file"),
+        (gzip.compress(lines(*TWO).encode(), mtime=0)[:-12], "the gzip data ends too early"),
+        (gzip.compress(lines(*TWO).encode(), mtime=0)[:-4], "f.json: the gzip data ends too early"),
+        (gzip.compress(lines(*TWO).encode(), mtime=0)[:-8] + b"\0" * 8, "f.json: cannot be read: CRC check failed"),
+        (gzip.compress(lines(*TWO).encode(), mtime=0) + b"junk", "f.json: cannot be read: Not a gzipped file"),
         (b"\x1f\x8bnot gzip at all", "f.json: cannot be read: "),
         ("[" * 100_000, "index 0: must not be nested deeper than 100 levels"),
         ('{"a":' * 100_000, "line 1: must not be nested deeper than 100 levels"),
@@ -286,7 +286,7 @@ def test_absolute_paths_and_path_objects_are_paths(tree):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("none", "none: is a folder without any file whose name ends in .json, .jsonl, .json.gz, .jsonl.gz"),
+        ("none", "none: is a folder without any file whose name ends in .json, .jsonl, .json.gz, .jsonl.gz, .eval"),
         ("runs/bb.json", "runs/bb.json: does not exist: did you mean 'b.json'?"),
         ("runs/zzzzzzzzzz", "runs/zzzzzzzzzz: does not exist: valid: 'a.jsonl', 'b.json'"),
         ("none/x.json", "none/x.json: does not exist"),

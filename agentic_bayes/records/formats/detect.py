@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from io import BufferedReader
 from typing import Literal, get_args
 
-from agentic_bayes.records.formats import tau2, tau_bench
+from agentic_bayes.records.formats import inspect, langchain, openai, otel, tau2, tau_bench
 from agentic_bayes.records.formats.json_text import Parsed, parts
 from agentic_bayes.records.formats.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.formats.zip_members import begins_zip
 
 __all__ = ["FORMATS", "Format", "Reader", "format_of", "reader_of"]
 
-Format = Literal["auto", "native", "tau-bench", "tau2"]
+Format = Literal["auto", "native", "tau-bench", "tau2", "inspect", "otel", "openai", "langchain"]
 FORMATS = get_args(Format)
 
 
@@ -34,7 +35,10 @@ class Reader:
 
 
 # in the order in which they are tried
-_READERS: dict[str, Reader] = {module.NAME: Reader(module.recognises, module.read) for module in (tau2, tau_bench)}
+_READERS: dict[str, Reader] = {
+    module.NAME: Reader(module.recognises, module.read)
+    for module in (tau2, tau_bench, inspect, otel, langchain, openai)
+}
 
 
 def format_of(stream: BufferedReader) -> str:
@@ -49,6 +53,8 @@ def format_of(stream: BufferedReader) -> str:
     -------
     str
     """
+    if begins_zip(stream):  # of these formats, only Inspect's is packed so; its reader says what is missing
+        return inspect.NAME
     shape = Shape()
     for part in parts(stream, STREAMED):
         if part.document or part.faults:
@@ -57,7 +63,7 @@ def format_of(stream: BufferedReader) -> str:
         for name, reader in _READERS.items():
             if reader.recognises(shape):
                 return name
-        if shape.is_list or shape.complete or shape.keys & NATIVE:
+        if shape.is_list or shape.complete or NATIVE in shape.keys:
             break
     return "native"
 
@@ -77,5 +83,5 @@ def reader_of(name: str) -> Reader:
     return _READERS[name]
 
 
-NATIVE = frozenset({"session_id", "assistant_id", "conversation"})
-"""Keys that only the native format has at the top."""
+NATIVE = "conversation"
+"""The member that only the native format has at the top."""

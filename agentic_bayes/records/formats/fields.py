@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.base import MAX_DEPTH, field_path, short
 
-__all__ = ["Faults", "Fields"]
+__all__ = ["Faults", "Fields", "fitting"]
 
 _MISSING = object()
 
 
 class Faults:
-    """What is wrong with one record, as (field path, message), in the order in which it was found."""
+    """What is wrong with one record, as (field path, message), in the order in which it was found.
+
+    Attributes
+    ----------
+    not_finite : int
+        How many numbers `fitting` replaced.
+    """
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], None] = {}
+        self.not_finite = 0
 
     def add(self, path: tuple[str | int, ...], message: str) -> None:
         """Note one thing, once.
@@ -188,3 +195,52 @@ class Fields:
 
 UNREADABLE = "(not JSON)"
 """Stands for the name of an argument where the arguments of a call were text that is no JSON object."""
+
+# a value gets a place within a record, which is nested, too
+_DEEPEST = MAX_DEPTH - 20
+
+
+def fitting(
+    value: Any, path: tuple[str | int, ...], faults: Faults, *, text: Callable[[str], str] | None = None
+) -> Any:
+    """A value of a file as a record can hold it.
+
+    Parameters
+    ----------
+    value : object
+        The parsed JSON value.
+    path : tuple of (str or int)
+        Where it is in the file.
+    faults : Faults
+        Takes broken text (half of a surrogate pair) and endless nesting, and counts what is replaced.
+    text : callable, optional
+        Replaces every text.
+
+    Returns
+    -------
+    object
+        The same, with None in place of numbers that are not finite.
+    """
+    if isinstance(value, str):
+        value = text(value) if text else value
+        if not value.isascii():
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                faults.add(path, f"must be Unicode text without lone surrogates, got {short(value)}")
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        faults.not_finite += 1
+        return None
+    if isinstance(value, (dict, list)):
+        if len(path) >= _DEEPEST:
+            faults.add(path[:3], f"must not be nested deeper than {_DEEPEST} levels")
+            return None
+        if isinstance(value, list):
+            return [fitting(item, (*path, position), faults, text=text) for position, item in enumerate(value)]
+        for key in value:
+            fitting(key, (*path, short(key)), faults)
+        return {key: fitting(item, (*path, key), faults, text=text) for key, item in value.items()}
+    return value

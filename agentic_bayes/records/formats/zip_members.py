@@ -1,0 +1,138 @@
+"""Members of zip files, read piece by piece: stored, deflated or packed with Zstandard (method 93)."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from io import BufferedReader, RawIOBase
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
+
+__all__ = ["ABSURD", "RATIO", "begins_zip", "directory", "opened", "seekable"]
+
+RATIO = 1000
+ABSURD = 1 << 26
+"""A member that says it is larger than `ABSURD` bytes and `RATIO` times what it takes in the file is refused."""
+
+_ZSTANDARD = 93
+_ENCRYPTED = 0x1
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_IN_MEMORY = 1 << 26
+_CHUNK = 1 << 16
+# what zipfile raises where a file is not what it should be
+_BAD = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, struct.error, zlib.error, EOFError, OSError)
+
+
+def begins_zip(stream: BufferedReader) -> bool:
+    """Whether the bytes that come next are those of a zip file."""
+    return stream.peek(4)[:4] in (b"PK\x03\x04", b"PK\x05\x06")
+
+
+def seekable(stream: BufferedReader) -> IO[bytes]:
+    """The stream or, of a pipe, all of its bytes in a temporary file: a zip file has its directory at the end."""
+    if stream.seekable():
+        return stream
+    spooled = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the caller closes it
+    while data := stream.read(_CHUNK):
+        spooled.write(data)
+    spooled.seek(0)
+    return spooled
+
+
+def directory(stream: IO[bytes]) -> zipfile.ZipFile:
+    """The directory of a zip file.
+
+    Raises
+    ------
+    OSError
+        Where there is none.
+    """
+    try:
+        return zipfile.ZipFile(stream)
+    except _BAD as error:
+        raise OSError(f"is not a whole zip file ({error}): was it cut off?") from None
+
+
+def opened(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> BufferedReader:
+    """The bytes of a member; reading them raises OSError where they are damaged.
+
+    Raises
+    ------
+    OSError
+        Where the member cannot be read, or says that it holds far more than it can.
+    """
+    if member.file_size > max(ABSURD, RATIO * member.compress_size):
+        raise OSError(
+            f"must hold at most {RATIO:,} times the bytes that it takes, "
+            f"got {member.file_size:,} bytes packed into {member.compress_size:,}"
+        )
+    if member.flag_bits & _ENCRYPTED:
+        raise OSError("must not be encrypted")
+    try:
+        source = _zstandard(packed, member) if member.compress_type == _ZSTANDARD else packed.open(member)
+    except _BAD as error:
+        raise OSError(str(error)) from None
+    return BufferedReader(_Checked(source, member), _CHUNK)
+
+
+def _zstandard(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
+    """The member unpacked; the directory of the zip file tells where its bytes are."""
+    import zstandard
+
+    raw = packed.fp
+    if raw is None:
+        raise OSError("the zip file is closed")
+    raw.seek(member.header_offset)
+    header = raw.read(_LOCAL_HEADER.size)
+    if len(header) < _LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
+        raise OSError("is not where the directory of the zip file says")
+    _, name, extra = _LOCAL_HEADER.unpack(header)
+    begin = member.header_offset + _LOCAL_HEADER.size + name + extra
+    slice_ = BufferedReader(_Slice(raw, begin, begin + member.compress_size), _CHUNK)
+    unpacked: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(slice_, read_across_frames=True)
+    return unpacked
+
+
+class _Slice(RawIOBase):
+    """Some of the bytes of a file."""
+
+    def __init__(self, file: IO[bytes], begin: int, end: int) -> None:
+        self._file, self._at, self._end = file, begin, end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._at)
+        data = self._file.read(min(len(buffer), self._end - self._at))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+class _Checked(RawIOBase):
+    """What is unpacked, no more of it than the member says it holds, and of the right checksum."""
+
+    def __init__(self, source: IO[bytes], member: zipfile.ZipInfo) -> None:
+        self._source, self._member = source, member
+        self._taken = self._sum = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._source.read(len(buffer))
+        except Exception as error:  # every way of packing has errors of its own
+            raise OSError(f"the packed data are damaged ({error})") from None
+        self._taken += len(data)
+        self._sum = zlib.crc32(data, self._sum)
+        declared = self._member.file_size
+        if self._taken > declared or (not data and self._taken < declared):
+            got = "more" if self._taken > declared else f"{self._taken:,}"
+            raise OSError(f"must hold the {declared:,} bytes that it declares, got {got}")
+        if not data and self._sum != self._member.CRC:
+            raise OSError("the packed data are damaged (the checksum differs)")
+        buffer[: len(data)] = data
+        return len(data)

@@ -1,0 +1,100 @@
+"""Find conversations by session, task and trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agentic_bayes.errors import InvalidArgument, did_you_mean
+from agentic_bayes.records.identity import TaskIndex, task_label
+from agentic_bayes.records.model import Conversation
+
+__all__ = ["Found", "select"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A conversation and which attempt it was.
+
+    Attributes
+    ----------
+    agent, session, task : str
+        Its ids; the task as all conversations together tell it.
+    trial : int
+        Which attempt.
+    interactions : int
+        How many turns it has.
+    error : str or None
+        Why it ended early.
+    conversation : Conversation or None
+        The conversation itself; None where many were found without being asked for.
+    """
+
+    agent: str
+    session: str
+    task: str
+    trial: int
+    interactions: int
+    error: str | None
+    conversation: Conversation | None
+
+
+def select(
+    conversations: Iterable[Conversation],
+    *,
+    session: str | None = None,
+    task: str | None = None,
+    trial: int | None = None,
+) -> list[Found]:
+    """The conversations that fit.
+
+    Parameters
+    ----------
+    conversations : iterable of Conversation
+        All of them: together they tell which task and trial each is.
+    session, task, trial : optional
+        What a conversation must be; None: any.
+
+    Returns
+    -------
+    list of Found
+        In order of arrival.
+
+    Raises
+    ------
+    InvalidArgument
+        If none fits; the message names the nearest session or task.
+    """
+    index = TaskIndex()
+    kept: list[tuple[Conversation | None, str, str, int, str | None]] = []
+    asked = session is not None or task is not None or trial is not None
+    for conversation in conversations:
+        position = index.add(conversation)
+        label = conversation.task_id or task_label(conversation.qa_ids)
+        unsure = conversation.error is not None and conversation.task_id is None
+        fits = (session in (None, conversation.session_id)) and (task in (None, label) or unsure)
+        keep = fits if asked else position == 0
+        error = conversation.error or next((t.error for t in conversation.conversation if t.error), None)
+        turns = len(conversation.conversation)
+        kept.append((conversation if keep else None, conversation.assistant_id, conversation.session_id, turns, error))
+    found = [
+        Found(agent, session_id, identity.task, identity.trial, turns, error, conversation)
+        for (conversation, agent, session_id, turns, error), identity in zip(kept, index.resolve(), strict=True)
+    ]
+    fitting = [
+        one
+        for one in found
+        if session in (None, one.session) and task in (None, one.task) and trial in (None, one.trial)
+    ]
+    if fitting or not found:
+        return fitting
+    for name, value, known in (
+        ("session", session, [f.session for f in found]),
+        ("task", task, [f.task for f in found]),
+    ):
+        if value is not None and value not in known:
+            raise InvalidArgument(f"no conversation has {name} {value!r}: {did_you_mean(value, dict.fromkeys(known))}")
+    trials = sorted({f.trial for f in found if task in (None, f.task) and session in (None, f.session)})
+    raise InvalidArgument(
+        f"no such conversation has trial {trial}; there is {', '.join(map(str, trials[:12])) or 'none'}"
+    )

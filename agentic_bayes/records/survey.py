@@ -1,0 +1,178 @@
+"""What is in files of conversations, and everything that is wrong with them, without stopping at it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from agentic_bayes.errors import InvalidArgument, Problem, check_choice
+from agentic_bayes.records.formats.detect import FORMATS, Format
+from agentic_bayes.records.identity import TaskIndex
+from agentic_bayes.records.model import Conversation
+from agentic_bayes.records.read import Doubts, format_in, records_of
+from agentic_bayes.records.sources import PathLike, Problems, find_sources
+
+__all__ = ["FileReport", "Survey", "survey"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What is in one file.
+
+    Attributes
+    ----------
+    name : str
+        The file.
+    format : str
+        Its format.
+    conversations, interactions : int
+        That could be read.
+    agents : tuple of str
+        In them.
+    errors : int
+        Conversations in which the agent, or what it ran on, broke down.
+    recorded : int
+        Conversations with a recorded score.
+    expectations : int
+        Interactions with expected tool calls.
+    bad_records : int
+        Records that could not be read.
+    """
+
+    name: str
+    format: str
+    conversations: int = 0
+    interactions: int = 0
+    agents: tuple[str, ...] = ()
+    errors: int = 0
+    recorded: int = 0
+    expectations: int = 0
+    bad_records: int = 0
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is in a set of files.
+
+    Attributes
+    ----------
+    files : tuple of FileReport
+        One per file.
+    agents : dict of str to int
+        Agent → conversations.
+    tasks : int
+        How many different tasks were attempted; 0 where that cannot be told.
+    problems : tuple of Problem
+        What is wrong; the first thousand.
+    n_problems : int
+        How many problems there are.
+    kinds : dict of str to int
+        Kind of problem → how often it occurs, the most frequent first.
+    doubts : tuple of str
+        What does not stop a file from being read, but should be known.
+    """
+
+    files: tuple[FileReport, ...]
+    agents: dict[str, int] = field(default_factory=dict)
+    tasks: int = 0
+    problems: tuple[Problem, ...] = ()
+    n_problems: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def conversations(self) -> int:
+        """In all files."""
+        return sum(file.conversations for file in self.files)
+
+    @property
+    def interactions(self) -> int:
+        """In all files."""
+        return sum(file.interactions for file in self.files)
+
+    @property
+    def errors(self) -> int:
+        """Conversations with an error, in all files."""
+        return sum(file.errors for file in self.files)
+
+
+def survey(paths: PathLike | Iterable[PathLike], *, format: Format = "auto", agent: str | None = None) -> Survey:
+    """Look through files of conversations.
+
+    Parameters
+    ----------
+    paths, format, agent
+        As for `read_conversations`.
+
+    Returns
+    -------
+    Survey
+        Also where a file cannot be read: that is among its problems.
+
+    Raises
+    ------
+    InvalidArgument
+        Where an argument is wrong, or a path is a pipe, which cannot be read twice.
+    """
+    check_choice("format", format, FORMATS)
+    problems, doubts, index = Problems(), Doubts(), TaskIndex()
+    kinds: Counter[str] = Counter()
+    agents: Counter[str] = Counter()
+
+    def note(found: Iterable[Problem]) -> None:
+        found = list(found)
+        problems.add(found)
+        kinds.update(map(_kind, found))
+
+    sources = find_sources(paths, agent, format, problems)
+    kinds.update(map(_kind, problems.kept))
+    files = []
+    for source in sources:
+        if source.once:
+            raise InvalidArgument(f"{source.name}: is a pipe, which can be read once only: save it to a file first")
+        counts: Counter[str] = Counter()
+        named: dict[str, None] = {}
+        for record in records_of(source, index, doubts):
+            if isinstance(record, Conversation):
+                _count(record, counts)
+                named.setdefault(record.assistant_id)
+                agents[record.assistant_id] += 1
+            else:
+                counts["bad_records"] += 1
+                note(record)
+        try:
+            found = format_in(source)
+        except OSError:
+            found = "unreadable"
+        files.append(FileReport(source.name, found, agents=tuple(named), **counts))
+    note(index.problems(complete=not problems))
+    tasks = 0 if problems else len({identity.task for identity in index.resolve()})
+    return Survey(
+        files=tuple(files),
+        agents=dict(sorted(agents.items())),
+        tasks=tasks,
+        problems=problems.kept,
+        n_problems=problems.total,
+        kinds=dict(kinds.most_common()),
+        doubts=tuple(doubts.messages),
+    )
+
+
+def _count(conversation: Conversation, counts: Counter[str]) -> None:
+    turns = conversation.conversation
+    counts["conversations"] += 1
+    counts["interactions"] += len(turns)
+    counts["errors"] += any(conversation.error_at(i) is not None for i in range(len(turns)))
+    own = any(turn.recorded_score is not None for turn in turns)
+    counts["recorded"] += conversation.recorded_score is not None or own
+    counts["expectations"] += sum(turn.ground_truth_agentic is not None for turn in turns)
+
+
+def _kind(problem: Problem) -> str:
+    """The problem without its place and without what came: what many problems have in common."""
+    place = re.sub(r"\[\d+\]", "[…]", problem.field)
+    rule = re.split(r", got |: did you mean|, is missing here| near | \(line ", problem.message, maxsplit=1)[0]
+    rule = re.sub(r"'[^']*'", "'…'", rule)
+    return f"{place}: {rule}" if place else rule

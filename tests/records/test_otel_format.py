@@ -1,0 +1,609 @@
+"""OpenTelemetry spans of generative AI systems, in today's names and in earlier ones."""
+
+import copy
+import io
+import json
+import math
+import random
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from strategies import json_values
+
+from agentic_bayes.errors import DoubtfulRecords, RecordsError
+from agentic_bayes.records.formats.detect import format_of
+from agentic_bayes.records.read import read_conversations
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+def typed(value):
+    """A value as OTLP writes it."""
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value if math.isfinite(value) else "NaN"}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [typed(item) for item in value]}}
+    if isinstance(value, dict):
+        return {"kvlistValue": {"values": pairs(value)}}
+    return {} if value is None else {"stringValue": value}
+
+
+def pairs(values):
+    return [{"key": key, "value": typed(value)} for key, value in values.items()]
+
+
+def event(name, time=0, **attributes):
+    return {
+        "name": name,
+        "timeUnixNano": str(time),
+        "attributes": pairs({k.replace("__", "."): v for k, v in attributes.items()}),
+    }
+
+
+def span(identity, parent, begin, attributes, *, trace=TRACE, events=(), status=None):
+    return {
+        "traceId": trace,
+        "spanId": identity,
+        "parentSpanId": parent,
+        "name": "n",
+        "startTimeUnixNano": str(begin),
+        "endTimeUnixNano": str(begin + 10**9),
+        "attributes": pairs(attributes),
+        "events": list(events),
+        "status": status or {},
+    }
+
+
+def exported(spans, *, service="shop", scopes="scopeSpans"):
+    resource = {"attributes": pairs({"service.name": service})}
+    return {"resourceSpans": [{"resource": resource, scopes: [{"scope": {"name": "x"}, "spans": list(spans)}]}]}
+
+
+def part(text):
+    return {"type": "text", "content": text}
+
+
+ARGUMENTS = {"city": "Rome", "days": 2}
+ASKED = [
+    {"role": "user", "parts": [part("Hello")]},
+    {"role": "assistant", "parts": [part("Hi!")]},
+    {"role": "user", "parts": [part("Weather?")]},
+]
+CALLED = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "look", "arguments": ARGUMENTS}]}
+RETURNED = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "rain"}]}
+ANSWERED = {"role": "assistant", "parts": [part("It rains.")], "finish_reason": "stop"}
+
+
+def both(taken, given, names):
+    return {"gen_ai.request.model": "m", f"gen_ai.usage.{names[0]}": taken, f"gen_ai.usage.{names[1]}": given}
+
+
+NEW, OLD = ("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens")
+
+
+def current(*, as_text):
+    """A turn with a tool call in today's names."""
+    pack = json.dumps if as_text else lambda value: value
+    system = {"gen_ai.system_instructions": pack([part("Be kind.")])}
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "p"}
+    return [
+        span("a", "", 1, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "helper"}),
+        span(
+            "b",
+            "a",
+            2,
+            {
+                **chat,
+                **both(10, 1, NEW),
+                **system,
+                "gen_ai.input.messages": pack(ASKED),
+                "gen_ai.output.messages": pack([CALLED]),
+            },
+        ),
+        span(
+            "c",
+            "a",
+            3,
+            {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": "look",
+                "gen_ai.tool.call.id": "c1",
+                "gen_ai.tool.call.arguments": pack(ARGUMENTS),
+                "gen_ai.tool.call.result": "rain",
+            },
+        ),
+        span(
+            "d",
+            "a",
+            4,
+            {
+                **chat,
+                **both(20, 5, NEW),
+                **system,
+                "gen_ai.input.messages": pack([*ASKED, CALLED, RETURNED]),
+                "gen_ai.output.messages": pack([ANSWERED]),
+            },
+        ),
+    ]
+
+
+def numbered(messages, answer):
+    """Messages as attributes such as ``gen_ai.prompt.0.content``."""
+    found = {}
+    for side, listed in (("prompt", messages), ("completion", [answer])):
+        for place, message in enumerate(listed):
+            for key, value in message.items():
+                if key == "tool_calls":
+                    for number, call in enumerate(value):
+                        found |= {f"gen_ai.{side}.{place}.tool_calls.{number}.{k}": v for k, v in call.items()}
+                else:
+                    found[f"gen_ai.{side}.{place}.{key}"] = value
+    return found
+
+
+PLAIN = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "Hello"},
+    {"role": "assistant", "content": "Hi!"},
+    {"role": "user", "content": '[{"type": "text", "text": "Weather?"}]'},
+]
+PLAIN_CALL = {"role": "assistant", "tool_calls": [{"id": "c1", "name": "look", "arguments": json.dumps(ARGUMENTS)}]}
+PLAIN_RESULT = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
+PLAIN_ANSWER = {"role": "assistant", "content": "It rains."}
+
+
+def with_numbers():
+    """The same turn in numbered attributes."""
+    chat = {"gen_ai.system": "p", "llm.request.type": "chat"}
+    first, second = numbered(PLAIN, PLAIN_CALL), numbered([*PLAIN, PLAIN_CALL, PLAIN_RESULT], PLAIN_ANSWER)
+    return [
+        current(as_text=True)[0],
+        span("b", "a", 2, {**chat, **both(10, 1, OLD), **first}),
+        span("d", "a", 4, {**chat, **both(20, 5, OLD), **second}),
+    ]
+
+
+def in_events(*, content):
+    """The same turn in events of the spans, one per message or one for all of them."""
+    tools = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": json.dumps(ARGUMENTS)}}]
+    call, answer = {"role": "assistant", "tool_calls": tools}, {"role": "assistant", "content": "It rains."}
+    spans = [current(as_text=True)[0]]
+    for identity, begin, usage, said, told in (
+        ("b", 2, (10, 1), PLAIN, call),
+        ("d", 4, (20, 5), [*PLAIN, call, PLAIN_RESULT], answer),
+    ):
+        if content:
+            events = [
+                event("gen_ai.content.prompt", gen_ai__prompt=json.dumps(said)),
+                event("gen_ai.content.completion", gen_ai__completion=json.dumps([told])),
+            ]
+        else:
+            events = [
+                event(
+                    f"gen_ai.{message['role']}.message",
+                    **{"id" if key == "tool_call_id" else key: value for key, value in message.items()},
+                )
+                for message in said
+            ]
+            events.append(event("gen_ai.choice", index=0, message=json.dumps(told), finish_reason="stop"))
+        attributes = {"gen_ai.system": "p", "gen_ai.operation.name": "chat", **both(*usage, OLD)}
+        spans.append(span(identity, "a", begin, attributes, events=events))
+    return spans
+
+
+def in_details():
+    """The same turn, its messages in one event per span."""
+    spans = current(as_text=False)
+    for one in (spans[1], spans[3]):
+        moved = [pair for pair in one["attributes"] if "messages" in pair["key"] or "instructions" in pair["key"]]
+        one["attributes"] = [pair for pair in one["attributes"] if pair not in moved]
+        one["events"] = [{"name": "gen_ai.client.inference.operation.details", "attributes": moved}]
+    return spans
+
+
+WAYS = {
+    "text": current(as_text=True),
+    "structured": current(as_text=False),
+    "details": in_details(),
+    "numbered": with_numbers(),
+    "events": in_events(content=False),
+    "content events": in_events(content=True),
+}
+
+
+@pytest.fixture
+def read(tmp_path):
+    """The records of these documents, one per line, from a file whose name says nothing."""
+
+    def run(*documents, **options):
+        path = tmp_path / "f.json"
+        path.write_text("\n".join(d if isinstance(d, str) else json.dumps(d) for d in documents), "utf-8")
+        return list(read_conversations(path, **options))
+
+    return run
+
+
+@pytest.fixture
+def problems(read):
+    """The problems of these documents, as (place, field, message)."""
+
+    def run(*documents, **options):
+        with pytest.raises(RecordsError, match="problem") as error:
+            read(*documents, **options)
+        return [(p.where, p.field, p.message) for p in error.value.problems]
+
+    return run
+
+
+def test_a_trace_is_a_turn_with_each_call_once(read):
+    """The calls are told by models, by the messages that repeat them, and by the tools themselves."""
+    (found,) = read(exported(current(as_text=True)))
+    assert (found.session_id, found.task_id, found.assistant_id, found.context) == (TRACE, TRACE, "helper", "Be kind.")
+    (turn,) = found.conversation
+    assert (turn.query, turn.assistant, turn.error) == ("Weather?", "It rains.", None)
+    (call,) = turn.agentic.tools_used
+    assert (call.tool_name, call.parameters, call.result, call.step) == ("look", ARGUMENTS, "rain", 1)
+    assert turn.metadata["tokens"] == {"input": 30, "output": 6}
+    assert turn.metadata["messages_before"] == 2
+    assert turn.metadata["model"] == "m"
+    assert turn.metadata["seconds"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_generations_of_names_give_equal_records(read, way):
+    """Messages as attributes, as numbered attributes and as events say the same."""
+    assert read(exported(WAYS[way])) == read(exported(WAYS["text"]))
+    assert read(exported(WAYS[way], scopes="instrumentationLibrarySpans")) == read(exported(WAYS["text"]))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_spans_may_be_anywhere_in_the_file_and_may_come_twice(read, way):
+    """One object or lines, any order, spans that were sent again: the records are equal."""
+    spans = WAYS[way]
+    expected = read(exported(spans))
+    shuffle = random.Random(5)
+    for _ in range(10):
+        mixed = [*spans, *shuffle.sample(spans, 2)]
+        shuffle.shuffle(mixed)
+        assert read(exported(mixed)) == expected
+        assert read(*(exported([one]) for one in mixed)) == expected
+        assert read(json.dumps([exported([one]) for one in mixed])) == expected
+        merged = {"resourceSpans": [r for one in mixed for r in exported([one])["resourceSpans"]]}
+        assert read(json.dumps(merged, indent=1)) == expected
+
+
+def turn_of(trace, begin, query, answer, **attributes):
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [part(query)]}]),
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [part(answer)]}]),
+        **{key.replace("__", "."): value for key, value in attributes.items()},
+    }
+    return span("s", "", begin, attributes, trace=trace)
+
+
+def test_traces_of_one_conversation_are_its_turns_in_time(read):
+    """Other traces are conversations of their own; all come in the order of time."""
+    named = {"gen_ai__conversation__id": "talk"}
+    spans = [turn_of("t3", 9, "c", "C", **named), turn_of("t2", 5, "x", "X"), turn_of("t1", 1, "a", "A", **named)]
+    talk, other = read(exported(spans))
+    assert [(t.qa_id, t.query, t.assistant) for t in talk.conversation] == [
+        ("talk, turn 1", "a", "A"),
+        ("talk, turn 2", "c", "C"),
+    ]
+    assert talk.metadata["traces"] == ["t1", "t3"]
+    assert (other.session_id, other.task_id) == ("t2", "t2")
+
+
+@pytest.mark.parametrize("name", ["task_id", "agentic_bayes.task_id", "test.case.id"])
+def test_a_span_may_name_the_task(read, name):
+    """Then several traces are trials of it."""
+    found = read(exported([turn_of(f"t{n}", n, "?", "!", **{name.replace(".", "__"): 7}) for n in range(3)]))
+    assert {c.task_id for c in found} == {"7"}
+    assert {c.conversation[0].qa_id for c in found} == {"7, turn 1"}
+
+
+def test_the_agent_is_that_of_the_spans_or_the_given_or_the_service(read):
+    """In this order; at last, the name of the file."""
+    assert read(exported(current(as_text=True)), agent="x")[0].assistant_id == "helper"
+    plain = turn_of("t", 1, "?", "!")
+    assert read(exported([plain]), agent="x")[0].assistant_id == "x"
+    assert read(exported([plain]))[0].assistant_id == "shop"
+    assert read({"resourceSpans": [{"scopeSpans": [{"spans": [plain]}]}]})[0].assistant_id == "f"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "status", "error"),
+    [
+        ({"error.type": "timeout"}, {}, "timeout"),
+        ({"error.type": "timeout"}, {"code": 2, "message": "too slow"}, "timeout: too slow"),
+        ({}, {"code": "STATUS_CODE_ERROR"}, "the span ended with status ERROR"),
+    ],
+)
+def test_a_model_or_agent_that_failed_is_an_error(read, attributes, status, error):
+    """The turn has no answer then; a failure on the way that was overcome is none."""
+    spans = current(as_text=True)
+    spans[3]["attributes"] = [p for p in spans[3]["attributes"] if p["key"] != "gen_ai.output.messages"] + pairs(
+        attributes
+    )
+    spans[3]["status"] = status
+    (turn,) = read(exported(spans))[0].conversation
+    assert (turn.error, turn.assistant) == (error, None)
+    spans = current(as_text=True)
+    spans[1]["attributes"] += pairs(attributes)
+    assert read(exported(spans)) == read(exported(current(as_text=True)))
+
+
+def test_a_turn_that_ends_with_a_call_has_no_answer(read):
+    """The log ends there."""
+    (turn,) = read(exported(current(as_text=True)[:3]))[0].conversation
+    assert (turn.assistant, turn.error) == (None, "the log ends before the agent answered")
+    assert turn.agentic.tools_used[0].result == "rain"
+
+
+def test_spans_without_messages_are_a_turn_without_answer(read):
+    """Whether programs record what is said is theirs to set; nobody can tell what was answered."""
+    (turn,) = read(exported([span("s", "", 1, {"gen_ai.operation.name": "chat"})]))[0].conversation
+    assert turn.error == "the spans hold no messages: was their content recorded?"
+    assert turn.agentic is None
+
+
+def test_calls_that_only_tools_tell_of_are_calls(read):
+    """A tool that failed has its error as the result; a call within a span of the same call is that call."""
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+    spans = [
+        current(as_text=True)[0],
+        span("t1", "a", 2, tool | {"gen_ai.tool.call.arguments": '{"n": 1}'}),
+        span("t2", "t1", 3, tool | {"gen_ai.tool.call.arguments": '{"n": 1}'}),
+        span("t3", "a", 4, tool | {"error.type": "boom"}),
+    ]
+    (turn,) = read(exported(spans))[0].conversation
+    assert [(c.parameters, c.result) for c in turn.agentic.tools_used] == [({"n": 1}, None), ({}, {"error": "boom"})]
+
+
+def test_equal_calls_without_ids_are_counted_as_often_as_they_were_made(read):
+    """The history of the last model call repeats those of the earlier ones."""
+    call = {"role": "assistant", "parts": [{"type": "tool_call", "name": "look", "arguments": {"n": 1}}]}
+    back = {"role": "tool", "parts": [{"type": "tool_call_response", "response": "r"}]}
+    chat, spans = {"gen_ai.operation.name": "chat"}, []
+    history = [ASKED[2]]
+    for number, said in enumerate((call, call, ANSWERED)):
+        messages = {"gen_ai.input.messages": json.dumps(history), "gen_ai.output.messages": json.dumps([said])}
+        spans.append(span(f"s{number}", "a", number + 1, chat | messages))
+        history = [*history, said, back]
+    (turn,) = read(exported(spans))[0].conversation
+    assert [(c.tool_name, c.result) for c in turn.agentic.tools_used] == [("look", "r"), ("look", "r")]
+    assert (turn.query, turn.assistant) == ("Weather?", "It rains.")
+
+
+def test_a_model_call_recorded_by_two_libraries_is_one(read):
+    """Tokens of a span within another model call are not counted again."""
+    spans = current(as_text=True)
+    inner = copy.deepcopy(spans[1]) | {"spanId": "inner", "parentSpanId": "b"}
+    assert read(exported([*spans, inner])) == read(exported(spans))
+
+
+def test_the_query_is_that_of_the_outer_agent(read):
+    """An agent that works for another has queries and calls of its own; the calls count, the query does not."""
+    inner = [
+        span("i", "c", 5, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "sub"}),
+        turn_of(TRACE, 6, "subtask", "sub answer") | {"spanId": "j", "parentSpanId": "i"},
+    ]
+    (turn,) = read(exported([*current(as_text=True), *inner]))[0].conversation
+    assert (turn.query, turn.assistant) == ("Weather?", "It rains.")
+    agent = {"gen_ai.input.messages": json.dumps([{"role": "user", "parts": [part("Outer?")]}])}
+    agent["gen_ai.output.messages"] = json.dumps([{"role": "assistant", "parts": [part("Outer.")]}])
+    spans = current(as_text=True)
+    spans[0]["attributes"] += pairs(agent)
+    (turn,) = read(exported(spans))[0].conversation
+    assert (turn.query, turn.assistant) == ("Outer?", "Outer.")
+
+
+@pytest.mark.parametrize(
+    ("value", "score"), [(0.75, 0.75), (1, 1), (0, 0), (7.5, None), (float("nan"), None), (None, None), ("0.5", None)]
+)
+def test_evaluations_are_recorded_scores(read, value, score):
+    """The first one counts, if it is a number from 0 to 1; all are kept."""
+    spans = current(as_text=True)
+    rated = {"gen_ai__evaluation__score__value": value, "gen_ai__evaluation__score__label": "ok"}
+    spans[0]["events"] = [
+        event("gen_ai.evaluation.result", 5, gen_ai__evaluation__name="late", gen_ai__evaluation__score__value=0.1),
+        event("gen_ai.evaluation.result", 2, gen_ai__evaluation__name="right", **rated),
+    ]
+    (turn,) = read(exported(spans))[0].conversation
+    assert turn.recorded_score == score
+    assert turn.metadata["scores"]["late"] == {"value": 0.1}
+    assert turn.metadata["scores"]["right"]["label"] == "ok"
+    assert ("not_scored" in turn.metadata) == (score is None)
+
+
+def test_spans_of_other_things_are_counted(read):
+    """They are left out, and this is said; so are batches that hold no spans."""
+    others = [span(f"o{n}", "a", 1, {"http.request.method": "GET"}) for n in range(3)]
+    with pytest.warns(DoubtfulRecords, match="3 of 7 spans hold no GenAI data"):
+        assert read(exported([*others, *current(as_text=True)])) == read(exported(current(as_text=True)))
+    with pytest.warns(DoubtfulRecords, match="1 batches of logs or metrics were left out"):
+        assert len(read({"resourceLogs": []}, exported(current(as_text=True)))) == 1
+    lonely = span("e", "", 1, {"gen_ai.operation.name": "embeddings"}, trace="t")
+    with pytest.warns(DoubtfulRecords, match="1 traces have no call of a model, agent or tool"):
+        assert len(read(exported([lonely, *current(as_text=True)]))) == 1
+
+
+def test_a_trace_of_several_agent_runs_is_one_turn_and_this_is_said(read):
+    """Nothing tells steps of one answer from several turns."""
+    spans = [turn_of(TRACE, n, q, a) | {"spanId": f"s{n}"} for n, q, a in ((1, "one", "1"), (2, "two", "2"))]
+    for one in spans:
+        one["attributes"][0] = pairs({"gen_ai.operation.name": "invoke_agent"})[0]
+    with pytest.warns(DoubtfulRecords, match="1 traces hold several agent runs"):
+        (found,) = read(exported(spans))
+    assert [(t.query, t.assistant) for t in found.conversation] == [("one", "2")]
+
+
+def test_a_file_without_a_turn_is_refused(problems):
+    """Whether it has other spans, none, or no list of them."""
+    assert "holds no turn" in problems(exported([span("o", "", 1, {})]))[0][2]
+    assert "holds no turn" in problems({"resourceSpans": []})[0][2]
+    assert problems(exported(current(as_text=True)), {"other": 1}) == [("line 2", "", "must have 'resourceSpans'")]
+    assert problems({"resourceSpans": 5})[0][2] == "must be a list, got 5"
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "message"),
+    [
+        ({"traceId": None}, "traceId", "must be given, got null"),
+        ({"spanId": " "}, "spanId", "must not be blank"),
+        ({"spanId": 5}, "spanId", "must be text, got 5"),
+        ({"startTimeUnixNano": "soon"}, "startTimeUnixNano", "must be a whole number, or the text of one, got 'soon'"),
+        ({"attributes": {}}, "attributes", "must be a list, got {}"),
+        ({"attributes": [5]}, "attributes[0]", "must be an object, got 5"),
+        ({"attributes": [{"value": {}}]}, "attributes[0].key", "must be given, got nothing"),
+        (
+            {"attributes": [{"key": "k", "value": {"intValue": "x"}}]},
+            "attributes[0].value.intValue",
+            "must be a whole number, or the text of one, got 'x'",
+        ),
+        (
+            {"attributes": [{"key": "k", "value": {"boolValue": 1}}]},
+            "attributes[0].value",
+            "must hold stringValue, boolV",
+        ),
+        (
+            {"attributes": [{"key": "k", "value": {"stringValue": "\ud83d"}}]},
+            "attributes[0].value",
+            "must be Unicode text",
+        ),
+        (
+            {"attributes": pairs({"gen_ai.input.messages": "[cut o"})},
+            "attributes.gen_ai.input.messages",
+            "must be a list",
+        ),
+        ({"events": [{"attributes": 1}]}, "events[0].attributes", "must be a list, got 1"),
+    ],
+)
+def test_a_bad_span_is_named_with_its_place(problems, change, field, message):
+    """The others are checked as well."""
+    spans = current(as_text=True)
+    bad = {**spans[1], **change}
+    found = problems(exported([spans[0], bad, {**spans[2], "spanId": None}]))
+    assert found[0][:2] == ("resourceSpans[0].scopeSpans[0].spans[1]", field)
+    assert found[0][2].startswith(message)
+    assert found[-1][:2] == ("resourceSpans[0].scopeSpans[0].spans[2]", "spanId")
+
+
+def test_two_different_spans_with_one_id_are_refused(problems):
+    """Nobody can tell which was meant."""
+    one = turn_of("t", 1, "?", "!")
+    found = problems(exported([one, turn_of("t", 1, "?", "no")]))
+    assert found == [
+        (
+            "resourceSpans[0].scopeSpans[0].spans[1]",
+            "spanId",
+            "must be unique in its trace, got 's' for two different spans",
+        )
+    ]
+
+
+def test_values_nested_without_end_are_refused(problems):
+    """Whether in an attribute or in JSON text within one."""
+    nested = '{"arrayValue": {"values": [' * 200 + '{"stringValue": "x"}' + "]}}" * 200
+    text = json.dumps(exported([turn_of("t", 1, "?", "!", deep="DEEP")])).replace('{"stringValue": "DEEP"}', nested)
+    assert "nested deeper" in problems(text)[0][2]
+    deep = "[" * 300 + "]" * 300
+    messages = {"gen_ai__input__messages": '[{"role": "user", "parts": [{"type": "x", "y": ' + deep + "}]}]"}
+    assert "nested deeper" in problems(exported([turn_of("t", 1, "?", "!", **messages)]))[0][2]
+
+
+def test_spans_that_lie_within_each_other_end_nothing(read):
+    """A circle of parents is no endless loop."""
+    spans = current(as_text=True)
+    spans[0]["parentSpanId"] = "d"
+    assert read(exported(spans))[0].conversation[0].query == "Weather?"
+
+
+def test_a_file_of_spans_is_recognised_by_what_is_in_it():
+    """By the key at its top, be it one object, lines or a list."""
+
+    def recognised(data):
+        return format_of(io.BufferedReader(io.BytesIO(json.dumps(data).encode())))
+
+    document = exported(current(as_text=True))
+    assert recognised(document) == recognised([document]) == recognised({"resourceLogs": []}) == "otel"
+    assert recognised({"spans": []}) == "native"
+
+
+def test_an_object_cut_at_any_byte_is_refused(problems):
+    """Truncation never passes as a shorter file."""
+    text = json.dumps(exported(current(as_text=True)))
+    for end in range(0, len(text), 41):
+        assert problems(text[:end], format="otel")
+
+
+fuzz = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+KEYS = [
+    *["gen_ai.operation.name", "gen_ai.agent.name", "gen_ai.conversation.id", "gen_ai.input.messages"],
+    *["gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.prompt", "gen_ai.completion.0.content"],
+    *["gen_ai.prompt.0.role", "gen_ai.prompt.1.tool_calls.0.name", "gen_ai.tool.name", "gen_ai.tool.call.arguments"],
+    *["gen_ai.tool.call.result", "gen_ai.usage.input_tokens", "error.type", "task_id", "gen_ai.request.choice.count"],
+]
+EVENTS = [
+    "gen_ai.choice",
+    "gen_ai.user.message",
+    "gen_ai.tool.message",
+    "gen_ai.evaluation.result",
+    "gen_ai.content.prompt",
+]
+
+
+@pytest.fixture
+def outcome(read):
+    """The records of these documents, or None where they were refused."""
+
+    def run(*documents):
+        try:
+            return read(*documents, format="otel")
+        except RecordsError as error:
+            refusal = error
+        assert refusal.problems
+        assert str(refusal).encode("utf-8")
+        return None
+
+    return run
+
+
+@given(st.sampled_from(KEYS), st.sampled_from(EVENTS), json_values, st.booleans(), st.integers(0, 3))
+@example("gen_ai.prompt", "gen_ai.choice", [[], {}], True, 1)
+@fuzz
+@pytest.mark.filterwarnings("ignore::agentic_bayes.errors.DoubtfulRecords")
+def test_any_value_in_any_attribute_is_read_or_refused(outcome, key, name, value, as_text, place):
+    """No value crashes the reader, and no other trace goes missing."""
+    spans = current(as_text=True)
+    value = json.dumps(value) if as_text else value
+    spans[place]["attributes"] = [p for p in spans[place]["attributes"] if p["key"] != key] + pairs({key: value})
+    spans[place]["events"] = [event(name, content=value, message=value, gen_ai__evaluation__score__value=value)]
+    found = outcome(exported([*spans, turn_of("other", 9, "?", "!")]))
+    assert found is None or [c.conversation[0].query for c in found if c.session_id == "other"] == ["?"]
+
+
+@given(st.sampled_from([*current(as_text=True)[1]]), json_values)
+@fuzz
+@pytest.mark.filterwarnings("ignore::agentic_bayes.errors.DoubtfulRecords")
+def test_any_value_in_any_field_of_a_span_is_read_or_refused(outcome, key, value):
+    """The same for what is not an attribute."""
+    spans = current(as_text=True)
+    spans[1][key] = value
+    found = outcome(exported([*spans, turn_of("other", 9, "?", "!")]))
+    assert found is None or "other" in {c.session_id for c in found}
+
+
+@given(json_values)
+@fuzz
+def test_arbitrary_json_is_refused(outcome, value):
+    """Valid JSON of another kind holds no spans."""
+    assert outcome(json.dumps(value)) is None
+    assert outcome(json.dumps({"resourceSpans": value})) is None
+    assert outcome(json.dumps({"resourceSpans": [value]})) is None
