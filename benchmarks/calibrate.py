@@ -85,7 +85,7 @@ def decision_study(options: argparse.Namespace) -> tuple[decisions.Decisions, pd
     how = {"seed": options.seed, "processes": options.processes}
     decided = decisions.study(options.size, **how)
     print("decisions: done", file=sys.stderr, flush=True)
-    return decided, judge.judge_coverage(max(options.size // 2, 1), **how)
+    return decided, judge.judge_coverage(options.size, **how)
 
 
 def header(options: argparse.Namespace) -> str:
