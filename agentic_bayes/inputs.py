@@ -14,6 +14,7 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.outcomes import count_outcomes
 from agentic_bayes.outcomes_table import outcomes_from_table
+from agentic_bayes.records.formats.detect import format_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,7 +52,7 @@ def open_input(path: str | Path) -> Estimate | Evidence | Path:
     match _first_keys(source):
         case keys if "answer_score" in keys:
             return Evidence.read(source)
-        case keys if "conversation" in keys:
+        case _ if holds_conversations(source):
             raise InvalidArgument(
                 f"{source} holds conversations: assess them first "
                 f"(agentic-bayes assess {source.name} -o evidence.jsonl)"
@@ -72,7 +73,8 @@ def holds_conversations(path: str | Path) -> bool:
     -------
     bool
     """
-    return "conversation" in _first_keys(Path(path))
+    with open(path, "rb") as stream:
+        return "conversation" in _first_keys(Path(path)) or format_of(stream) != "native"
 
 
 def _first_keys(path: Path) -> frozenset[str]:

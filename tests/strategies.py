@@ -6,7 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from agentic_bayes.records.model import Conversation, ExpectedTools, Interaction, ToolCall, ToolUse
+from agentic_bayes.records.matchers import Matcher
+from agentic_bayes.records.model import Conversation, ExpectedCall, ExpectedTools, Interaction, ToolCall, ToolUse
 
 # what UTF-8 can hold: everything but lone surrogates
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -33,7 +34,31 @@ tool_calls = records(
 )
 call_tuples = st.lists(tool_calls, max_size=3).map(tuple)
 tool_uses = records(ToolUse, {"tools_used": call_tuples}, {"final_answer_uses_tools": st.none() | st.booleans()})
-expected_tools = records(ExpectedTools, {"expected_tools": call_tuples}, {"tool_sequence_matters": st.booleans()})
+ways_of_comparing = st.one_of(
+    st.sampled_from([{}, {"exact": True}, {"ignore": True}, {"datetime": True}, {"as_set": True}, {"regex": "a+"}]),
+    st.fixed_dictionaries({"relative": st.floats(0.001, 1)}, optional={"integers": st.booleans()}),
+    st.fixed_dictionaries({"ignore_case": st.just(True)}, optional={"ignore_whitespace": st.booleans()}),
+    st.fixed_dictionaries({"one_of": st.lists(json_values, min_size=1, max_size=3).map(tuple)}),
+)
+matchers = st.builds(
+    lambda way, more: Matcher(**way, **more),
+    ways_of_comparing,
+    st.fixed_dictionaries({}, optional={"optional": st.booleans(), "default": json_values}),
+)
+expected_calls = records(
+    ExpectedCall,
+    {"tool_name": identifiers, "matchers": st.dictionaries(text, matchers, max_size=3)},
+    {"parameters": json_objects, "step": st.none() | st.integers(-5, 50)},
+)
+expected_tools = records(
+    ExpectedTools,
+    {"expected_tools": st.lists(tool_calls | expected_calls, max_size=3).map(tuple)},
+    {
+        "tool_sequence_matters": st.booleans(),
+        "allowed_tools": st.none() | st.lists(identifiers, max_size=2).map(tuple),
+        "forbidden_tools": st.lists(identifiers, max_size=2).map(tuple),
+    },
+)
 
 
 @st.composite

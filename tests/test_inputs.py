@@ -87,6 +87,14 @@ def test_anything_else_is_a_table(tmp_path, name, content):
     assert read_outcomes(path).identical(outcomes_from_table(path))
 
 
+def test_results_of_another_format_are_conversations_too(tmp_path):
+    """Whoever estimates from a file of tau-bench results is told to assess it first."""
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps([{"task_id": 0, "reward": 1.0, "info": {}, "traj": []}]), encoding="utf-8")
+    with pytest.raises(InvalidArgument, match="holds conversations: assess them first"):
+        open_input(path)
+
+
 @pytest.mark.parametrize("form", ["jsonl", "jsonl.gz", "array", "indented", "long", "context"])
 def test_conversations_are_not_outcomes_yet(tmp_path, conversations, form):
     """Conversations, in any of their forms, are refused with the command that assesses them."""

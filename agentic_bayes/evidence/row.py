@@ -232,6 +232,8 @@ def record_problems(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         for name in _DETAILS
         if not isinstance(record.get(name, {}), dict)
     ]
+    if not wrong and not _are_tool_counts(record.get("tool_details", {})):
+        wrong.append(("tool_details", "must map tools to counts (whole numbers ≥ 0), and their arguments likewise"))
     metrics = record["metrics"]
     if not isinstance(metrics, dict):
         return [*wrong, ("metrics", f"must be an object (name → score), got {short(metrics)}")]
@@ -242,6 +244,23 @@ def record_problems(record: Mapping[str, Any]) -> list[tuple[str, str]]:
             allowed = '{"score": number in [0, 1], "reason": text, "details": object} or {"unscored": text}'
             wrong.append((f"metrics.{name}", f"must be {allowed}, got {short(grade)}"))
     return wrong
+
+
+def _are_tool_counts(tools: Mapping[str, Any]) -> bool:
+    """Whether these are counts as the tool rubric gives them."""
+    for counts in tools.values():
+        if not isinstance(counts, dict):
+            return False
+        numbers = [value for name, value in counts.items() if name != "arguments"]
+        arguments = counts.get("arguments", {})
+        if not isinstance(arguments, dict) or not all(isinstance(found, dict) for found in arguments.values()):
+            return False
+        numbers += [value for found in arguments.values() for value in found.values()]
+        if not all(map(_is_index, numbers)) or counts.get("matched", 0) > min(
+            counts.get("expected", 0), counts.get("made", 0)
+        ):
+            return False
+    return True
 
 
 def _to_grade(record: Mapping[str, Any]) -> Grade:

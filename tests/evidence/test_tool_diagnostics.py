@@ -1,5 +1,7 @@
 """What goes wrong with which tool and which argument, by agent."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -170,3 +172,25 @@ def test_counts_survive_the_file(tmp_path):
     found.write(tmp_path / "e.jsonl")
     again = ab.tool_diagnostics(ab.Evidence.read(tmp_path / "e.jsonl"))
     assert again.tools.equals(ab.tool_diagnostics(found).tools)
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"f": 5},
+        {"f": {"made": -1}},
+        {"f": {"made": True}},
+        {"f": {"arguments": 5}},
+        {"f": {"arguments": {"a": 5}}},
+        {"f": {"arguments": {"a": {"agree": "1"}}}},
+        {"f": {"expected": 1, "made": 1, "matched": 2}},
+    ],
+)
+def test_counts_of_another_shape_are_refused_when_read(tmp_path, details):
+    """What cannot be counts is an error of the file, not of the diagnosis."""
+    file = tmp_path / "e.jsonl"
+    evidence(ATTEMPTS[:1]).write(file)
+    record = json.loads(file.read_text(encoding="utf-8")) | {"tool_details": details}
+    file.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ab.EvidenceError, match="tool_details: must map tools to counts"):
+        ab.Evidence.read(file)
