@@ -42,7 +42,14 @@ HOMES: dict[str, tuple[str, ...]] = {
     "nutpie": ("estimation.mcmc",),
     "arviz": ("estimation._arviz",),
     "matplotlib": ("reports.plots",),
-    "langchain": ("evidence.judge", "evidence.models", "evidence.trace_metrics", "records.formats", "suite.agents"),
+    "langchain": (
+        "evidence.asking",
+        "evidence.judge",
+        "evidence.models",
+        "evidence.trace_metrics",
+        "records.formats",
+        "suite.agents",
+    ),
 }
 GENERATORS = {"default_rng", "Generator", "SeedSequence", "BitGenerator", "PCG64", "PCG64DXSM", "Philox"}
 

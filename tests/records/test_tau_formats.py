@@ -400,7 +400,7 @@ def test_duplicates_are_refused(read):
 def test_every_bad_attempt_is_named(read):
     """Two bad ones among good ones: both are in the report, with their place and what is allowed."""
     bad = [attempt(trial=0), attempt(trial=1, reward="1"), attempt(trial=2, traj="x"), 5]
-    with pytest.raises(ab.RecordsError) as caught:
+    with pytest.raises(ab.RecordsError, match="problems in the conversations") as caught:
         read(bad, format="tau-bench")
     text = str(caught.value)
     assert "index 1, reward: must be a number in [0, 1], got '1'" in text
