@@ -930,9 +930,18 @@ def write_results(est: Estimate, folder: Path) -> None:
 
 def say(text: str) -> None:
     """Plain text, in lines that fit 80 columns."""
-    for line in text.split("\n"):
+    from agentic_bayes.formatting import plain_text
+
+    for line in plain_text(text).split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
         print(fill(line, 80, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
+
+
+def complain(text: str) -> None:
+    """The same on the other stream; nothing in it steers the terminal, whatever a file holds."""
+    from agentic_bayes.formatting import plain_text
+
+    print(plain_text(text), file=sys.stderr)
 
 
 def say_json(value: Any) -> None:
@@ -968,18 +977,22 @@ def show(*tables: Table) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    from agentic_bayes.formatting import plain_text
+
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 80)
     for table in tables:
-        rich = RichTable(title=Text(table.title, "bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        rich = RichTable(
+            title=Text(plain_text(table.title), "bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+        )
         for i, name in enumerate(table.header):
             # a long name may take two lines, a number is never cut
             short = i > 0 or max((len(row[0]) for row in table.rows), default=0) <= WIDEST_NAME
             rich.add_column(name, justify="left" if i == 0 else "right", no_wrap=short, overflow="fold")
         for row in table.rows:
-            rich.add_row(*map(Text, row))
+            rich.add_row(*(Text(plain_text(cell)) for cell in row))
         console.print(rich)
         for note in table.notes:
-            console.print(Padding(Text(note), (0, 0, 0, 2)))
+            console.print(Padding(Text(plain_text(note)), (0, 0, 0, 2)))
         console.print()
 
 
@@ -990,15 +1003,15 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # a sign that the terminal lacks must not end the run
     with warnings.catch_warnings():
         warnings.simplefilter("always", AgenticBayesWarning)
-        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+        warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
         try:
             app()
         except AgenticBayesError as error:
-            print(f"error: {error}", file=sys.stderr)
+            complain(f"error: {error}")
             sys.exit(2)
         except OSError as error:
             if error.filename is not None:
-                print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+                complain(f"error: {error.filename}: {error.strerror}")
                 sys.exit(2)
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from html import escape
 from typing import Literal, assert_never, get_args
@@ -19,6 +20,7 @@ __all__ = [
     "html_table",
     "metric_name",
     "parse_metric",
+    "plain_text",
     "plural",
 ]
 
@@ -138,3 +140,25 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, caption:
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def plain_text(text: str) -> str:
+    """The text with control characters written out, so that it cannot steer a terminal.
+
+    Parameters
+    ----------
+    text : str
+        Anything.
+
+    Returns
+    -------
+    str
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character
+        if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co")
+        else f"\\u{ord(character):04x}"
+        for character in text.replace("\r\n", "\n")
+    )

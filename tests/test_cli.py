@@ -1100,3 +1100,21 @@ def test_no_column_of_the_evidence_is_cut(tmp_path):
     )
     header = next(line for line in done.stdout.splitlines() if "conversations" in line)
     assert header.split() == ["agent", "conversations", "turns", "scored", "unscored", "score", "tools", "right"]
+
+
+def test_no_text_of_a_file_steers_the_terminal(run, tmp_path):
+    """Escape sequences in agents, keys and tools are written out, on both streams."""
+    odd = "v\x1b[31m1\u202e"
+    good = conversation(turn(), agent=odd, session_id="s", task_id="t")
+    write_conversations([good], tmp_path / "good.jsonl")
+    (tmp_path / "bad.jsonl").write_text(json.dumps({"k\x1b[2J": 1}), encoding="utf-8")
+    shown = [
+        run("validate", "good.jsonl"),
+        run("validate", "bad.jsonl", "good.jsonl"),
+        run("assess", "good.jsonl", "-o", "e.jsonl"),
+        run("estimate", "e.jsonl", "--k", "1"),
+        run("show", "good.jsonl"),
+    ]
+    for done in shown:
+        assert not set("\x1b\u202e") & set(done.out + done.err)
+    assert any("v\\u001b[31m1" in done.out for done in shown)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ArgumentRule", "Difference"]
+__all__ = ["ArgumentRule", "Difference", "canonical"]
 
 # A value as (kind, content): hashable, and of two kinds where Python's == would mix them (True and 1).
 Canonical = tuple[Any, ...]

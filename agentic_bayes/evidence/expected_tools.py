@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from agentic_bayes.errors import DoubtfulRecords, EvidenceError, InvalidArgument, no_such_file
+from agentic_bayes.errors import DoubtfulRecords, EvidenceError, InvalidArgument, did_you_mean, no_such_file
 from agentic_bayes.evidence.jsonl import unique_keys
-from agentic_bayes.evidence.table import is_blank, read_columns, refuse, require_columns
+from agentic_bayes.evidence.table import is_blank, read_columns, refuse, require_columns, whole_number
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.identity import task_label
 from agentic_bayes.records.model import Conversation, ExpectedTools
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["join_expected_tools"]
 
-_CALL = ("parameters", "step", "matchers")
+_CALL = ("tool_name", "parameters", "step", "matchers")
+_ALIASES = {"name": "tool_name", "arguments": "parameters"}
 _WHOLE = ("expected_tools", "tool_sequence_matters", "allowed_tools", "forbidden_tools")
+_KNOWN = ("task", "qa_id", *_CALL, *_WHOLE)
 _IN_JSON = ("parameters", "matchers", "expected_tools", "allowed_tools", "forbidden_tools")
 
 # which interaction of a task: its qa_id, or None for the only one
@@ -110,6 +112,7 @@ def _with_tools(
 ) -> Conversation:
     turns = list(conversation.conversation)
     where = f"{source}: task {task!r}, session {conversation.session_id!r}"
+    given: set[int] = set()
     for qa_id, tools in places.items():
         at = [i for i, turn in enumerate(turns) if qa_id is None or turn.qa_id == qa_id]
         if len(at) != 1:
@@ -118,6 +121,9 @@ def _with_tools(
                 continue  # the agent stopped before it came to this question
             have = ", ".join(repr(turn.qa_id) for turn in turns[:5])
             raise EvidenceError(f"{where}: which interaction is meant? {found} (there is: {have})")
+        if at[0] in given:
+            raise EvidenceError(f"{where}: the same interaction is named with its qa_id and without")
+        given.add(at[0])
         if turns[at[0]].ground_truth_agentic is not None and not replace:
             raise EvidenceError(f"{where} has expected tools already; replace=True puts these in their place")
         turns[at[0]] = turns[at[0]].model_copy(update={"ground_truth_agentic": tools})
@@ -154,11 +160,15 @@ def _rows(expected: Any) -> tuple[str, list[_Row]]:
     if "expected_tools" not in columns:
         require_columns(source, columns, ["tool_name"], hint=hint, error=EvidenceError)
     size = len(columns["task"])
-    rows = [{name: columns[name][i] for name in columns if not _absent(columns[name][i])} for i in range(size)]
-    return source, [_Row(f"row {i + 1}", row) for i, row in enumerate(rows)]
+    rows = [{name: columns[name][i] for name in columns if not _absent(name, columns[name][i])} for i in range(size)]
+    # a row of a table that names no tool says that none is expected
+    return source, [_Row(f"row {i + 1}", {"tool_name": None, **row}) for i, row in enumerate(rows)]
 
 
-def _absent(value: Any) -> bool:
+def _absent(name: str, value: Any) -> bool:
+    """Whether a cell is blank; a tool, a task or a question may be called "NA"."""
+    if isinstance(value, str) and name in ("task", "qa_id", "tool_name", "name"):
+        return not value.strip()
     return not isinstance(value, (list, dict)) and is_blank(value)
 
 
@@ -168,7 +178,7 @@ def _of_object(tasks: Mapping[str, Any]) -> list[_Row]:
         whole = {"expected_tools": value} if isinstance(value, Sequence) and not isinstance(value, str) else value
         if not isinstance(whole, Mapping):
             whole = {"expected_tools": value}
-        rows.append(_Row(f"task {task!r}", {"task": task, **whole}))
+        rows.append(_Row(f"task {task!r}", {**whole, "task": task}))
     return rows
 
 
@@ -177,12 +187,17 @@ def _grouped(source: str, rows: Sequence[_Row]) -> dict[_Place, ExpectedTools]:
     problems: list[str] = []
     groups: dict[_Place, dict[str, Any]] = {}
     where: dict[_Place, str] = {}
+    whole: set[_Place] = set()  # of which all calls are known
     for row in rows:
         values = row.values
         if not isinstance(values, Mapping):
             problems.append(f"{row.where}: must be an object, got {short(values)}")
             continue
-        task, qa_id = (_label(values.get(name)) for name in ("task", "qa_id"))
+        values = {_ALIASES.get(name, name): value for name, value in values.items()}
+        for name in values:
+            if name not in _KNOWN:
+                problems.append(f"{row.where}: unknown key {short(name)}: {did_you_mean(str(name), _KNOWN)}")
+        task, qa_id = (_label(name, values.get(name)) for name in ("task", "qa_id"))
         if task is None:
             problems.append(f"{row.where}: task must not be blank")
             continue
@@ -190,19 +205,31 @@ def _grouped(source: str, rows: Sequence[_Row]) -> dict[_Place, ExpectedTools]:
         place = (task, qa_id)
         where.setdefault(place, row.where)
         group = groups.setdefault(place, {"expected_tools": []})
-        if "expected_tools" in read:
+        named = read.get("tool_name") is not None
+        details = [name for name in _CALL[1:] if name in read]
+        if "expected_tools" in read and (named or details):
+            problems.append(f"{row.where}: must give expected_tools or one call, got both")
+        elif "expected_tools" in read:
             calls = read["expected_tools"]
-            if group["expected_tools"] or not isinstance(calls, list):
-                wrong = "given twice" if group["expected_tools"] else f"must be a list, got {short(calls)}"
+            if place in whole or group["expected_tools"] or not isinstance(calls, list):
+                known = place in whole or group["expected_tools"]
+                wrong = "is given twice" if known else f"must be a list, got {short(calls)}"
                 problems.append(f"{row.where}: expected_tools of task {task!r} {wrong}")
                 continue
             group["expected_tools"] = calls
-        elif "tool_name" in read or "name" in read:
-            name = read.get("tool_name", read.get("name"))
+            whole.add(place)
+        elif "tool_name" not in read:
+            problems.append(f"{row.where}: must give tool_name or expected_tools")
+        elif place in whole or (not named and (group["expected_tools"] or details)):
+            problems.append(f"{row.where}: says of task {task!r} that no call is expected, and another row names one")
+        elif named:
             call = {key: read[key] for key in _CALL if key in read}
             if "step" in call:
-                call["step"] = _number(call["step"])
-            group["expected_tools"].append({"tool_name": name, **call})
+                found_step = whole_number(call["step"])
+                call["step"] = call["step"] if found_step is None else found_step
+            group["expected_tools"].append(call)
+        else:
+            whole.add(place)
         for name in _WHOLE[1:]:
             if name in read and group.setdefault(name, read[name]) != read[name]:
                 problems.append(f"{row.where}: {name} of task {task!r} differs from that of {where[place]}")
@@ -216,15 +243,10 @@ def _grouped(source: str, rows: Sequence[_Row]) -> dict[_Place, ExpectedTools]:
     return found
 
 
-def _label(value: Any) -> str | None:
-    if value is None or _absent(value):
+def _label(name: str, value: Any) -> str | None:
+    if value is None or _absent(name, value):
         return None
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
-
-
-def _number(value: Any) -> Any:
-    text = str(value).strip()
-    return int(float(text)) if text.replace(".0", "", 1).isdecimal() else value
 
 
 def _parsed(name: str, value: Any, where: str, problems: list[str]) -> Any:

@@ -16,7 +16,7 @@ from agentic_bayes.errors import InvalidArgument, ReplyError, did_you_mean
 from agentic_bayes.evidence.reply import REASONING, REPLY_SCHEMA, SCORE
 from agentic_bayes.records.base import short
 
-__all__ = ["Messages", "Prompt", "digest", "text_digest"]
+__all__ = ["Messages", "Prompt", "digest", "fenced", "text_digest"]
 
 Messages = list[tuple[str, str]]
 """A conversation with a model: (role, text), where a role is "system", "human" or "ai"."""
@@ -70,7 +70,8 @@ class Prompt:
         opening: Messages = [("system", system)]
         for example in self.examples:
             verdict = {REASONING: example["reasoning"], SCORE: example["score"]}
-            opening.append(("human", _fenced({name: example[name] for name in ("query", "reference", "answer")})))
+            shown = {name: example[name] for name in ("query", "reference", "answer")}
+            opening.append(("human", self.question(shown)))
             opening.append(("ai", json.dumps(verdict, ensure_ascii=False)))
         templates = [_text("judge_interaction"), _text("judge_correction")]
         object.__setattr__(self, "opening", opening)
@@ -119,7 +120,7 @@ class Prompt:
         material : mapping
             Name → text: query, reference, answer, and what else is shown.
         """
-        return _fenced(material)
+        return fenced(material, _text("judge_interaction"))
 
     def correction(self, reply: str, problem: ReplyError) -> Messages:
         """The reply that could not be read, shortened, and what was wrong with it."""
@@ -142,9 +143,22 @@ def _text(name: str) -> str:
     return importlib.resources.files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
 
 
-def _fenced(material: Mapping[str, str]) -> str:
+def fenced(material: Mapping[str, str], template: str) -> str:
     """The material, each part between marks that no part contains.
 
+    Parameters
+    ----------
+    material : mapping
+        Name → text.
+    template : str
+        What stands around it, with the places ``$key`` and ``$parts``.
+
+    Returns
+    -------
+    str
+
+    Notes
+    -----
     The key is a digest of all parts. A text that held its own key would have to be a fixed point of the hash;
     should one ever hold it, the next digest is taken.
     """
@@ -154,7 +168,7 @@ def _fenced(material: Mapping[str, str]) -> str:
         key = text_digest(key)[:16]
     blocks = [f"[{name} {key}]\n{text}\n[end of {name} {key}]" for name, text in material.items()]
     # the material comes in last, so that nothing in it is taken for a place in the template
-    before, after = _text("judge_interaction").replace("$key", key).split("$parts")
+    before, after = template.replace("$key", key).split("$parts")
     return before + "\n\n".join(blocks) + after
 
 

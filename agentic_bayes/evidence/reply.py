@@ -12,7 +12,7 @@ from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.records.base import short
 
-__all__ = ["REPLY_SCHEMA", "message_text", "read_objects", "read_text"]
+__all__ = ["REPLY_SCHEMA", "message_text", "objects_in", "read_objects", "read_text"]
 
 REASONING = "reasoning"
 SCORE = "correctness_score"
@@ -61,7 +61,7 @@ def read_text(text: str, judged: Sequence[str]) -> Score:
     """
     found = [
         verdict
-        for source, value in _objects(text)
+        for source, value in objects_in(text)
         if not any(source in material for material in judged)
         for verdict in _verdicts(value)
     ]
@@ -93,7 +93,7 @@ def read_objects(objects: Sequence[object], judged: Sequence[str]) -> Score:
     quoted = {
         _content(verdict)
         for material in judged
-        for _, value in _objects(material, is_reply=False)
+        for _, value in objects_in(material, is_reply=False)
         for verdict in _verdicts(value)
     }
     scores = [_score(item) for item in objects if _content(item) is None or _content(item) not in quoted]
@@ -130,8 +130,26 @@ def message_text(content: object) -> str:
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, strict=False)
 
 
-def _objects(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
-    """Complete outermost objects, each with its source text; in a reply, those outside thoughts."""
+def objects_in(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
+    """Complete outermost JSON objects.
+
+    Parameters
+    ----------
+    text : str
+        A model's reply, or other text.
+    is_reply : bool
+        Whether it is a reply, of which only what is outside of thoughts (``<think>``) counts.
+
+    Returns
+    -------
+    list of (str, object)
+        Each with its source text.
+
+    Raises
+    ------
+    ReplyError
+        If a reply holds more than fifty unreadable objects.
+    """
     found: list[tuple[str, Any]] = []
     broken = position = 0
     while mark := _MARK.search(text, position):

@@ -13,6 +13,7 @@ from agentic_bayes.records.base import short
 __all__ = [
     "AGENT_ERROR",
     "COLUMNS",
+    "COUNTS",
     "INDEX_COLUMNS",
     "SCORE_COLUMNS",
     "EvidenceRow",
@@ -74,6 +75,14 @@ _DETAILS = ("answer_details", "tool_details")
 COLUMNS = tuple(name for name in _ALLOWED if name != "tool_rubric")
 INDEX_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _INDEX)
 SCORE_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _SCORE)
+
+
+COUNTS = (
+    *("expected", "made", "matched", "missed", "extra", "wrong_arguments", "out_of_order", "invalid"),
+    "scope_violations",
+)
+"""What is counted of every tool, in `EvidenceRow.tool_details`."""
+ARGUMENT_COUNTS = frozenset({"agree", "unequal", "missing", "extra"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,16 +258,20 @@ def record_problems(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _are_tool_counts(tools: Mapping[str, Any]) -> bool:
     """Whether these are counts as the tool rubric gives them."""
     for counts in tools.values():
-        if not isinstance(counts, dict):
+        if not isinstance(counts, dict) or not set(counts) <= {*COUNTS, "arguments"}:
             return False
-        numbers = [value for name, value in counts.items() if name != "arguments"]
         arguments = counts.get("arguments", {})
         if not isinstance(arguments, dict) or not all(isinstance(found, dict) for found in arguments.values()):
             return False
-        numbers += [value for found in arguments.values() for value in found.values()]
-        if not all(map(_is_index, numbers)) or counts.get("matched", 0) > min(
-            counts.get("expected", 0), counts.get("made", 0)
-        ):
+        if any(not set(found) <= ARGUMENT_COUNTS for found in arguments.values()):
+            return False
+        numbers = [counts[name] for name in COUNTS if name in counts]
+        if not all(map(_is_index, [*numbers, *(n for found in arguments.values() for n in found.values())])):
+            return False
+        matched, expected, made = (counts.get(name, 0) for name in ("matched", "expected", "made"))
+        parts = [("missed", expected - matched), ("extra", made - matched), ("scope_violations", made)]
+        parts += [(name, matched) for name in ("wrong_arguments", "out_of_order", "invalid")]
+        if matched > min(expected, made) or any(counts.get(name, 0) > most for name, most in parts):
             return False
     return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.matchers import compiled_pattern
 
@@ -32,23 +32,23 @@ def schema_check(tool: str, schema: object) -> Callable[[Mapping[str, Any]], str
     Raises
     ------
     InvalidArgument
-        If it is no JSON schema, or has a pattern that RE2 (which is linear in time) cannot read.
+        If it is no JSON schema, refers to something outside of itself, has a pattern that RE2 (which is linear in
+        time) cannot read, or patternProperties.
     """
     if not isinstance(schema, Mapping):
         raise InvalidArgument(f"schemas[{tool!r}] must be a JSON schema (an object), got {short(schema)}")
-    from jsonschema import exceptions, validators
-
-    kind = validators.validator_for(schema)
     try:
-        kind.check_schema(dict(schema))
-        _check_patterns(schema)
-    except (exceptions.SchemaError, ValueError) as error:
-        reason = getattr(error, "message", str(error))
+        checker = _checker(schema)
+        next(checker.iter_errors({}), None)  # a schema that only refers to itself never ends
+    except Exception as error:  # whatever the library makes of what is no schema
+        reason = getattr(error, "message", None) or str(error) or type(error).__name__
         raise InvalidArgument(f"schemas[{tool!r}] must be a JSON schema: {short(reason, 200)}") from None
-    checker = validators.extend(kind, {"pattern": _pattern})(schema)  # type: ignore[no-untyped-call]
 
     def check(arguments: Mapping[str, Any]) -> str | None:
-        found = exceptions.best_match(checker.iter_errors(arguments))
+        try:
+            found = _exceptions().best_match(checker.iter_errors(arguments))
+        except Exception as error:
+            raise EvidenceError(f"the schema of {tool} cannot be applied: {type(error).__name__}: {error}") from error
         if found is None:
             return None
         where = field_path(tuple(found.absolute_path))
@@ -58,6 +58,45 @@ def schema_check(tool: str, schema: object) -> Callable[[Mapping[str, Any]], str
     return check
 
 
+def _exceptions() -> Any:
+    """What jsonschema raises and gives."""
+    from jsonschema import exceptions as found
+
+    return found
+
+
+def _checker(schema: Mapping[str, Any]) -> Any:
+    """A validator that looks nothing up elsewhere, and whose patterns take linear time."""
+    from jsonschema import validators
+    from referencing import Registry
+
+    name = schema.get("$schema")
+    kind: Any = validators.Draft202012Validator
+    if name is not None:
+        unknown: Any = object()
+        kind = validators.validator_for({"$schema": str(name)}, default=unknown)
+        if kind is unknown:
+            raise ValueError(f"unknown $schema {short(name)}")
+    kind.check_schema(dict(schema))
+    _check_parts(schema)
+    registry: Any = Registry()
+    linear = validators.extend(kind, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+    checker = linear(dict(schema), registry=registry)
+    resolver = registry.with_resource("", _resource(schema)).resolver()
+    for reference in _references(schema):
+        if not reference.startswith("#"):
+            raise ValueError(f"$ref must be to a part of the schema (#/…), got {short(reference)}")
+        resolver.lookup(reference)
+    return checker
+
+
+def _resource(schema: Mapping[str, Any]) -> Any:
+    from referencing import Resource
+    from referencing.jsonschema import DRAFT202012
+
+    return Resource.from_contents(dict(schema), default_specification=DRAFT202012)
+
+
 def _pattern(_: Any, pattern: str, instance: Any, __: Any) -> Iterator[Exception]:
     from jsonschema import ValidationError
 
@@ -65,12 +104,29 @@ def _pattern(_: Any, pattern: str, instance: Any, __: Any) -> Iterator[Exception
         yield ValidationError(f"{short(instance)} does not match {short(pattern)}")
 
 
-def _check_patterns(schema: Any) -> None:
-    if isinstance(schema, Mapping):
-        for key, value in schema.items():
-            if key == "pattern" and isinstance(value, str):
-                compiled_pattern(value)
-            _check_patterns(value)
-    elif isinstance(schema, (list, tuple)):
-        for item in schema:
-            _check_patterns(item)
+# members whose values are data, not schemas
+_DATA = ("default", "const", "enum", "examples")
+
+
+def _parts(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Every member of a schema and of its parts."""
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            yield from part.items()
+            waiting += [value for key, value in part.items() if key not in _DATA]
+        elif isinstance(part, (list, tuple)):
+            waiting += part
+
+
+def _check_parts(schema: Mapping[str, Any]) -> None:
+    for key, value in _parts(schema):
+        if key == "patternProperties":
+            raise ValueError("patternProperties is not supported: its patterns could take endless time")
+        if key == "pattern" and isinstance(value, str):
+            compiled_pattern(value)
+
+
+def _references(schema: Mapping[str, Any]) -> Iterator[str]:
+    return (value for key, value in _parts(schema) if key in ("$ref", "$dynamicRef") and isinstance(value, str))

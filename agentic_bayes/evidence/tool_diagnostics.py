@@ -11,6 +11,7 @@ import numpy as np
 
 from agentic_bayes.errors import EvidenceError, check_type
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.row import COUNTS
 from agentic_bayes.formatting import format_interval, format_number
 from agentic_bayes.numerics import check_probability, wilson_interval
 
@@ -38,6 +39,7 @@ _DIMENSION = {
 }
 _IF_ASKED = ("schema broken", "scope violation")  # nothing is looked for unless the rubric or the data say so
 _LOST = ("unequal", "missing", "extra")
+_SHARE = ("failed", "of", "share", "lower", "upper", "tasks")
 _SHOWN = 10
 
 # (agent, tool, problem or argument) → task → (failed, of, …)
@@ -143,6 +145,8 @@ def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagno
                 cell[1] += of
             for argument, found in counts.get("arguments", {}).items():
                 lost = [int(found.get(kind, 0)) for kind in _LOST]
+                if not sum(found.values()):
+                    continue
                 cell = arguments[row.agent, tool, argument][row.task]
                 for place, number in enumerate([sum(lost), sum(lost) + int(found.get("agree", 0)), *lost]):
                     cell[place] += number
@@ -162,18 +166,16 @@ def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagno
         }
         for (agent, tool, argument), cells in sorted(arguments.items())
     )
+    if of_tools.empty:
+        of_tools = pd.DataFrame(columns=["agent", "tool", "problem", "dimension", *_SHARE])
     if of_arguments.empty:
-        names = ("agent", "tool", "argument", *_LOST, "failed", "of", "share", "lower", "upper", "tasks")
-        of_arguments = pd.DataFrame(columns=list(names))
+        of_arguments = pd.DataFrame(columns=["agent", "tool", "argument", *_LOST, *_SHARE])
     return ToolDiagnostics(of_tools, of_arguments, ci_prob)
 
 
 def _of_tool(counts: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
     """Problem, failures and opportunities of one tool in one interaction."""
-    matched = int(counts.get("matched", 0))
-    numbers = {name: int(counts.get(name, 0)) for name in ("expected", "made", "wrong_arguments", "out_of_order")}
-    numbers |= {name: int(counts.get(name, 0)) for name in ("invalid", "scope_violations")}
-    numbers |= {"matched": matched, "missed": numbers["expected"] - matched, "extra": numbers["made"] - matched}
+    numbers = {name: int(counts.get(name, 0)) for name in COUNTS}
     for problem, (failed, of) in _PROBLEMS.items():
         if numbers[of] and (numbers[failed] or problem not in _IF_ASKED):
             yield problem, numbers[failed], numbers[of]

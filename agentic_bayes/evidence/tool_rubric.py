@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice, did_you_mean, no_such_file
 from agentic_bayes.evidence.arguments import ArgumentRule
 from agentic_bayes.evidence.call_rule import CallRule, Compare
+from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.prompt import text_digest
 from agentic_bayes.evidence.schemas import schema_check
 from agentic_bayes.evidence.score import Unscored
@@ -224,7 +225,7 @@ class ToolRubric:
         if not source.is_file():
             raise InvalidArgument(no_such_file(source))
         try:
-            declared = json.loads(source.read_text(encoding="utf-8"))
+            declared = json.loads(source.read_text(encoding="utf-8"), object_pairs_hook=unique_keys)
         except (ValueError, RecursionError) as error:
             raise InvalidArgument(f"{source}: must be JSON ({error})") from None
         if not isinstance(declared, dict):
@@ -297,19 +298,19 @@ class ToolRubric:
         ordered = self.mode in ("strict", "in_order") or (
             self.mode == "default" and interaction.ground_truth_agentic.tool_sequence_matters
         )
+        costs = {"missing": self.mode != "subset", "extra": self.mode not in ("in_order", "superset"), "order": ordered}
         if not trace.expected and not trace.made:
             score = self._score(1.0, 1.0, 1.0, 1.0, ["No call was expected and none was made."])
         else:
             used, about_use = self._use(interaction, trace.made)
-            missing, extra = self.mode != "subset", self.mode not in ("in_order", "superset")
-            reasons = list(trace.lost_points(missing=missing, extra=extra, order=ordered))
+            reasons = list(trace.lost_points(**costs))
             about_calls = reasons or ["Nothing that this rubric looks for was wrong with the calls."]
             if not reasons and self.mode in ("default", "strict", "unordered"):
                 about_calls = ["All expected calls were made as expected."]
             dimensions = self._dimensions(trace, ordered=ordered)
             scope = not trace.scope_violations
             score = self._score(*dimensions, used, [*about_calls, *about_use], in_scope=scope)
-        return score if isinstance(score, Unscored) else ToolVerdict(score, trace.counts(order=ordered))
+        return score if isinstance(score, Unscored) else ToolVerdict(score, trace.counts(**costs))
 
     def _dimensions(self, trace: Trace, *, ordered: bool) -> tuple[float, float, float]:
         """Selection, parameters and sequence."""
@@ -390,7 +391,10 @@ def _declared(value: Any) -> Any:
     """What a setting is declared as, for its digest."""
     if isinstance(value, Matcher):
         return value.model_dump(mode="json", exclude_unset=True)
-    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    code = getattr(value, "__code__", None)
+    # two functions of one name, as lambdas are, differ in what they do
+    does = "" if code is None else f" {code.co_code.hex()} {code.co_consts!r} {code.co_names!r}"
+    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}{does}"
 
 
 def _mapping(name: str, value: object) -> Mapping[str, Any]:

@@ -130,20 +130,20 @@ class Trace:
         for place in self.scope_violations:
             yield f"Scope violation: {_step(self.made[place], place)}, {_shown(self.made[place])}, may not be called."
 
-    def counts(self, *, order: bool) -> dict[str, Any]:
+    def counts(self, *, missing: bool, extra: bool, order: bool) -> dict[str, Any]:
         """What went right and wrong, tool by tool and argument by argument, as numbers that add up over interactions.
 
         Parameters
         ----------
-        order : bool
-            Whether the order costs something.
+        missing, extra, order : bool
+            Whether an expected call that was not made, a call that was not expected, and the order cost something.
 
         Returns
         -------
         dict
-            Tool → ``expected``, ``made``, ``matched``, ``wrong_arguments``, ``out_of_order``, ``invalid``,
-            ``scope_violations`` (those that are not 0) and ``arguments``: argument → ``agree``, ``unequal``,
-            ``missing``, ``extra``.
+            Tool → ``expected``, ``made``, ``matched``, ``missed``, ``extra``, ``wrong_arguments``, ``out_of_order``,
+            ``invalid``, ``scope_violations`` (those that are not 0) and ``arguments``: argument → ``agree``,
+            ``unequal``, ``missing``, ``extra``.
         """
         found: dict[str, dict[str, Any]] = {}
 
@@ -151,10 +151,15 @@ class Trace:
             counts = found.setdefault(tool, {})
             counts[what] = counts.get(what, 0) + 1
 
-        for call in self.expected:
+        answered, used = {pair.expected for pair in self.pairs}, {pair.made for pair in self.pairs}
+        for place, call in enumerate(self.expected):
             add(call.tool_name, "expected")
-        for call in self.made:
+            if missing and place not in answered:
+                add(call.tool_name, "missed")
+        for place, call in enumerate(self.made):
             add(call.tool_name, "made")
+            if extra and place not in used:
+                add(call.tool_name, "extra")
         kept = {pair.expected for pair in self.in_order}
         for pair in self.pairs:
             call, made = self.expected[pair.expected], self.made[pair.made]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -77,10 +77,21 @@ def as_date(value: object) -> datetime | None:
     # what the text does not say is filled in from a default: two of them tell whether the day was said
     for default in (datetime(2001, 1, 1), datetime(2004, 2, 2)):
         try:
-            found.append(parser.parse(value, default=default))
-        except (ValueError, OverflowError):
+            found.append(parser.parse(value, default=default, tzinfos=_zone))
+        except (ValueError, OverflowError, TypeError):
             return None
     return found[0] if found[0] == found[1] else None
+
+
+def _zone(name: str | None, offset: int | None) -> timezone | None:
+    """The zone that a text names; abbreviations such as EST mean different things in different places."""
+    if name is None and offset is None:
+        return None
+    if offset is not None:
+        return timezone(timedelta(seconds=offset))
+    if name in ("UTC", "GMT", "Z"):
+        return UTC
+    raise ValueError(f"the zone {name!r} is not clear")
 
 
 def _pattern(pattern: str) -> str:
@@ -121,8 +132,8 @@ class Matcher(Record):
     one_of : list
         The value must equal one of these, whatever value is expected.
     datetime : bool
-        Both are dates or times, and the same moment: "2024-05-20" is "May 20, 2024" and "2024-05-20T00:00". Where
-        only one of them has a zone, the other is taken to be in the same.
+        Both are equal, or both name the same moment, to the day at least: "2024-05-20" is "May 20, 2024" and
+        "2024-05-20T00:00". Where only one of them has a zone, the other is taken to be in the same.
     as_set : bool
         Lists are compared as sets: order and repetition do not matter.
     optional : bool

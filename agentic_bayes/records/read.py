@@ -18,7 +18,7 @@ from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
 
-__all__ = ["Doubts", "Format", "Record", "format_in", "read_conversations", "records_of"]
+__all__ = ["Doubts", "Format", "Record", "check_reading", "format_in", "read_conversations", "records_of"]
 
 Record = Conversation | tuple[Problem, ...]
 
@@ -89,9 +89,7 @@ def read_conversations(
     -----
     Files are read twice, piece by piece: memory is needed for the longest record and for the ids of all.
     """
-    check_choice("format", format, FORMATS)
-    if agent is not None and (not isinstance(agent, str) or not agent.strip()):
-        raise InvalidArgument(f"agent must be text that is not blank, or None, got {agent!r}")
+    check_reading(format, agent)
     problems, doubts = Problems(), Doubts()
     sources = find_sources(paths, agent, format, problems)
     index = TaskIndex()
@@ -105,6 +103,19 @@ def read_conversations(
         raise problems.error()
     doubts.warn()
     return _checked(sources, index if piped else None)
+
+
+def check_reading(format: object, agent: object) -> None:
+    """Refuse arguments of reading that are outside what is allowed.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such format, or the agent is blank.
+    """
+    check_choice("format", format, FORMATS)
+    if agent is not None and (not isinstance(agent, str) or not agent.strip()):
+        raise InvalidArgument(f"agent must be text that is not blank, or None, got {agent!r}")
 
 
 def _checked(sources: list[Source], index: TaskIndex | None) -> Iterator[Conversation]:

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agentic_bayes.errors import InvalidArgument, Problem, check_choice
-from agentic_bayes.records.formats.detect import FORMATS, Format
+from agentic_bayes.errors import InvalidArgument, Problem
+from agentic_bayes.records.formats.detect import Format
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.records.read import Doubts, format_in, records_of
+from agentic_bayes.records.read import Doubts, check_reading, format_in, records_of
 from agentic_bayes.records.sources import PathLike, Problems, find_sources
 
 __all__ = ["FileReport", "Survey", "survey"]
@@ -116,7 +116,7 @@ def survey(paths: PathLike | Iterable[PathLike], *, format: Format = "auto", age
     InvalidArgument
         Where an argument is wrong, or a path is a pipe, which cannot be read twice.
     """
-    check_choice("format", format, FORMATS)
+    check_reading(format, agent)
     problems, doubts, index = Problems(), Doubts(), TaskIndex()
     kinds: Counter[str] = Counter()
     agents: Counter[str] = Counter()
@@ -131,7 +131,9 @@ def survey(paths: PathLike | Iterable[PathLike], *, format: Format = "auto", age
     files = []
     for source in sources:
         if source.once:
-            raise InvalidArgument(f"{source.name}: is a pipe, which can be read once only: save it to a file first")
+            raise InvalidArgument(
+                f"{source.name}: is no regular file, and can be read once only: save it to a file first"
+            )
         counts: Counter[str] = Counter()
         named: dict[str, None] = {}
         for record in records_of(source, index, doubts):

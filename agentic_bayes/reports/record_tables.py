@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentic_bayes.formatting import plural
+from agentic_bayes.formatting import plain_text, plural
 from agentic_bayes.records.select import Found
 from agentic_bayes.records.survey import Survey
 from agentic_bayes.reports.tables import Table
-from agentic_bayes.reports.transcript import plain_text
 
 __all__ = ["conversations_table", "survey_lines", "survey_tables"]
 

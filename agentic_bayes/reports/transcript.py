@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.evidence.tool_rubric import ToolRubric, ToolVerdict
-from agentic_bayes.formatting import format_number, plural
+from agentic_bayes.formatting import format_number, plain_text, plural
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 
-__all__ = ["plain_text", "transcript"]
+__all__ = ["transcript"]
 
 _LONGEST = 2000
 
@@ -41,28 +40,6 @@ def transcript(
         Text without control characters, whatever is in the conversation.
     """
     return "\n".join(_lines(conversation, {row.interaction: row for row in rows}, tool_rubric))
-
-
-def plain_text(text: str) -> str:
-    """The text with control characters written out, so that it cannot steer a terminal.
-
-    Parameters
-    ----------
-    text : str
-        Anything.
-
-    Returns
-    -------
-    str
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        character
-        if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co")
-        else f"\\u{ord(character):04x}"
-        for character in text.replace("\r\n", "\n")
-    )
 
 
 def _lines(conversation: Conversation, rows: dict[int, EvidenceRow], rubric: ToolRubric) -> Iterator[str]:

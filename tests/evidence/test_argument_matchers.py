@@ -7,6 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import json_values
 
+from agentic_bayes.errors import EvidenceError
+from agentic_bayes.evidence.arguments import ArgumentRule
+from agentic_bayes.evidence.call_rule import CallRule
 from agentic_bayes.evidence.tool_rubric import ToolRubric
 from agentic_bayes.records.matchers import Matcher, as_date
 from agentic_bayes.records.model import ExpectedCall, ExpectedTools, Interaction, ToolCall
@@ -207,3 +210,87 @@ def test_declarations_are_checked(declared, message):
     """What is no matcher is refused, with what is allowed."""
     with pytest.raises(ValueError, match=message):
         Matcher.model_validate(declared)
+
+
+def test_equal_values_are_equal_under_every_matcher():
+    """Also what names no moment: a perfect trace is perfect."""
+    for value in ("10:00", None, "", "today", "May 2024", 5, ["a"]):
+        assert agree(value, value, {"datetime": True})
+
+
+def test_zones_that_are_not_clear_are_no_zones():
+    """Abbreviations mean different things in different places; UTC and offsets are clear."""
+    assert not agree("2024-05-20 10:00 EST", "2024-05-20 10:00 PST", {"datetime": True})
+    assert agree("2024-05-20 10:00 UTC", "May 20, 2024 12:00 +02:00", {"datetime": True})
+
+
+def test_numbers_beyond_every_float_are_compared_without_a_crash():
+    """A whole number of hundreds of digits is not near anything else."""
+    assert not agree(1.5, 10**400, {"absolute": 1})
+    assert not agree(1, 10**400, {"relative": 0.1, "integers": True})
+
+
+def test_a_matcher_that_fails_is_named():
+    """The error says which tool and argument, and what went wrong; the run goes on without a verdict."""
+    with pytest.raises(EvidenceError, match=r"the matcher of f\.a failed: ZeroDivisionError"):
+        grade({"a": 1}, {"a": 2}, {"a": lambda expected, made: 1 / 0})
+
+
+def test_what_is_declared_for_all_holds_beside_what_is_declared_for_one():
+    """A specific path changes that path only; everything else keeps the rule of its star."""
+    rules = {"*": {"ignore": True}, "u.zip": {"exact": True}}
+    assert grade({"u": {"zip": 1, "o": 2}, "v": 1}, {"u": {"zip": 1, "o": 3}, "w": 2}, rules).is_correct
+    assert not grade({"u": {"zip": 1}}, {"u": {"zip": 2}}, rules).is_correct
+    loose = {"*": {"ignore_case": True}, "u.q": {"ignore": True}}
+    assert grade({"u": {"z": "A", "q": 1}}, {"u": {"z": "a", "q": 2}}, loose).is_correct
+    crossed = {"u.*.z": {"ignore": True}, "u.a.y": {"ignore_case": True}}
+    assert grade({"u": {"a": {"z": 1, "y": "B"}}}, {"u": {"a": {"z": 2, "y": "b"}}}, crossed).is_correct
+    assert grade({}, {"a.b": 1}, {"a.b": {"ignore": True}}).is_correct
+
+
+def test_a_matcher_within_an_argument_expects_it():
+    """A call's own matcher at a path asks for the argument that holds it."""
+    own = {"u.zip": {"one_of": ["1", "2"]}}
+    assert grade({}, {"u": {"zip": "1"}}, own=own).is_correct
+    assert not grade({}, {"u": {"zip": "3"}}, own=own).is_correct
+    assert "u is missing" in grade({}, {}, own=own).reasoning
+
+
+values = st.sampled_from([None, 1, 2, "a", "A", 1.5, 1.52, ["a"], {"x": 1}])
+declared = st.sampled_from(
+    [
+        {},
+        {"p": {"ignore_case": True}},
+        {"p": {"relative": 0.05}, "q": {"optional": True}},
+        {"*": {"ignore_case": True}, "q": {"ignore": True}},
+        {"p": {"default": "a"}},
+        {"p.x": {"ignore": True}},
+    ]
+)
+some_calls = st.lists(st.dictionaries(st.sampled_from("pqr"), values, max_size=3), max_size=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(some_calls, some_calls, declared, st.sampled_from(["union_keys", "expected_keys"]))
+def test_counting_at_once_is_counting_call_by_call(expected, made, rules, over):
+    """The table of agreements is what comparing each pair of calls on its own gives."""
+    rule = CallRule(
+        ArgumentRule(over), {"f": {path: Matcher.model_validate(matcher) for path, matcher in rules.items()}}
+    )
+    sides = [[ToolCall(tool_name="f", parameters=p) for p in side] for side in (expected, made)]
+    agreeing, considered = rule.counts("f", *sides)
+    for i, one in enumerate(sides[0]):
+        for j, other in enumerate(sides[1]):
+            found = list(rule.keys("f", one, other))
+            assert agreeing[i, j] == sum(lost is None for _, lost in found)
+            assert considered[i, j] == len(found)
+
+
+def test_hundreds_of_calls_with_matchers_take_seconds_at_most():
+    """Values are compared once for each different pair, not once for each pair of calls."""
+    made = []
+    rule = CallRule(matchers={"f": {"a": lambda expected, given: made.append(1) or expected == given}})
+    calls = [ToolCall(tool_name="f", parameters={"a": i % 5, "b": i}) for i in range(300)]
+    rule.counts("f", calls, calls)
+    assert len(made) == 25
+    assert agree(list(range(3000)), list(range(3000))[::-1], {"as_set": True})

@@ -100,6 +100,14 @@ def test_tasks_that_nobody_attempted_are_said():
         ('task,tool_name,matchers\n1,f,"{""a"": {""regx"": 1}}"\n', "unknown key 'regx'"),
         ("task,tool_name,tool_sequence_matters\n1,f,true\n1,g,false\n", "row 2: tool_sequence_matters .* differs"),
         ("task,tool_name,step\n1,f,x\n", "step: must be a whole number"),
+        ("task,tool_name,step\n1,f,1.05\n", "step: must be a whole number"),
+        ("task,tool_name,step\n1,f," + "9" * 400 + "\n", "step: must be a whole number"),
+        ("task,tool_name,paramaters\n1,f,{}\n", "unknown key 'paramaters': did you mean 'parameters'"),
+        ("task,tool_name\n1,\n1,f\n", "row 2: says of task '1' that no call is expected, and another row names one"),
+        ("task,tool_name\n1,f\n1,\n", "row 2: says of task '1' that no call is expected"),
+        ('task,tool_name,parameters\n1,,"{}"\n', "row 1: says of task '1' that no call is expected"),
+        ("task,tool_name,expected_tools\n1,f,[]\n", "row 1: must give expected_tools or one call, got both"),
+        ("task,expected_tools\n1,[]\n1,[]\n", "row 2: expected_tools of task '1' is given twice"),
     ],
 )
 def test_bad_tables_are_refused_as_a_whole(tmp_path, content, message):
@@ -132,3 +140,18 @@ def test_joined_conversations_are_judged():
     made = conversation("1", agentic={"tools_used": [{"name": "f", "arguments": {"a": 1}}]})
     (joined,) = ab.join_expected_tools([made], {"1": [{"name": "f", "arguments": {"a": 1}}]})
     assert ab.ToolRubric().grade(joined.conversation[0]).is_correct
+
+
+def test_an_interaction_is_named_once():
+    """With its qa_id and without, for the same interaction, nobody can tell which is meant."""
+    frame = pd.DataFrame({"task": ["1", "1"], "qa_id": ["q", None], "tool_name": ["f", "g"]})
+    with pytest.raises(ab.EvidenceError, match="the same interaction is named with its qa_id and without"):
+        list(ab.join_expected_tools([conversation("1")], frame))
+
+
+def test_a_tool_may_be_called_na(tmp_path):
+    """What is blank in a column of numbers is a name in one of names."""
+    file = tmp_path / "e.csv"
+    file.write_text("task,tool_name\nNA,NA\n", encoding="utf-8")
+    (joined,) = ab.join_expected_tools([conversation("NA")], file)
+    assert names(joined) == [("NA", {})]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.tool_rubric import ToolRubric, ToolVerdict
 from agentic_bayes.records.model import Interaction
 
@@ -205,6 +205,13 @@ def test_a_schema_pattern_cannot_hang_the_run():
         ({"schemas": {"f": {"type": "objekt"}}}, r"schemas\['f'\] must be a JSON schema: .*objekt"),
         ({"schemas": {"f": 5}}, r"schemas\['f'\] must be a JSON schema \(an object\), got 5"),
         ({"schemas": {"f": {"pattern": "(?=a)"}}}, r"schemas\['f'\] must be a JSON schema: .*RE2"),
+        ({"schemas": {"f": {"$ref": "http://127.0.0.1:1/x.json"}}}, r"\$ref must be to a part of the schema"),
+        ({"schemas": {"f": {"$ref": "#/nowhere"}}}, r"must be a JSON schema"),
+        ({"schemas": {"f": {"$ref": "#"}}}, r"must be a JSON schema"),
+        ({"schemas": {"f": {"$schema": 5}}}, r"unknown \$schema '?5"),
+        ({"schemas": {"f": {"$schema": "https://example.org/none"}}}, r"unknown \$schema"),
+        ({"schemas": {"f": {"patternProperties": {"^(a+)+$": {}}}}}, r"patternProperties is not supported"),
+        ({"schemas": {"f": json.loads('{"not":' * 900 + "{}" + "}" * 900)}}, r"must be a JSON schema"),
         ({"matchers": {"f": {"a": {"regex": "("}}}}, r"matchers\['f'\]\['a'\].*regex: must be a regular expression"),
         ({"matchers": {"f": {"a": {"reltive": 0.1}}}}, r"unknown key 'reltive': did you mean 'relative'"),
         ({"matchers": {"f": 5}}, r"matchers\['f'\] must map names"),
@@ -243,6 +250,7 @@ def test_a_rubric_from_a_file_is_the_same_rubric(tmp_path):
         ('{"mod": 1}', "unknown setting 'mod': did you mean 'mode'"),
         ("[]", "must be an object of the rubric's settings"),
         ("{", "must be JSON"),
+        ('{"mode": "strict", "mode": "subset"}', "must be JSON .*mode"),
         ('{"threshold": 70}', r"rubric\.json: threshold must be"),
     ):
         file.write_text(content, encoding="utf-8")
@@ -268,6 +276,40 @@ def test_the_counts_behind_a_verdict_add_up():
             "arguments": {"a": {"agree": 1}, "b": {"unequal": 1}, "c": {"extra": 1}},
         },
         "g": {"expected": 1, "made": 1, "matched": 1, "arguments": {}},
-        "h": {"expected": 1},
-        "k": {"made": 1},
+        "h": {"expected": 1, "missed": 1},
+        "k": {"made": 1, "extra": 1},
     }
+
+
+def test_a_schema_may_refer_to_its_own_parts_and_hold_any_data():
+    """Local references work, and a default that looks like a pattern is no pattern."""
+    schema = {
+        "$defs": {"id": {"type": "integer"}},
+        "properties": {"a": {"$ref": "#/$defs/id"}, "b": {"default": {"pattern": "(?=x)"}}},
+    }
+    assert grade([("f", {"a": 1})], [("f", {"a": 1})], schemas={"f": schema}).is_correct
+    assert not grade([("f", {"a": "1"})], [("f", {"a": "1"})], schemas={"f": schema}).is_correct
+
+
+def test_a_schema_that_cannot_be_applied_is_an_error_and_no_verdict():
+    """What jsonschema cannot compute is said with the tool; it is not the agent's failure."""
+    with pytest.raises(EvidenceError, match="the schema of f cannot be applied: OverflowError"):
+        grade([F], [("f", {"a": 10**400})], schemas={"f": {"properties": {"a": {"multipleOf": 0.1}}}})
+
+
+def test_counts_hold_what_costs_something_in_the_mode():
+    """Calls that are free in a mode are made, but not extra; calls that need not be made are not missed."""
+    counts = {mode: ToolRubric(mode=mode).verdict(turn([F, G], [F, ("h", {})])).tools for mode in MODES}
+    assert "extra" in counts["default"]["h"]
+    assert "missed" in counts["default"]["g"]
+    assert "extra" not in counts["superset"]["h"]
+    assert "missed" in counts["superset"]["g"]
+    assert "missed" not in counts["subset"]["g"]
+    assert "extra" in counts["subset"]["h"]
+
+
+def test_functions_that_differ_make_rubrics_that_differ():
+    """Two lambdas are two rules."""
+    one, other = (ToolRubric(matchers={"f": {"a": rule}}) for rule in (lambda e, m: True, lambda e, m: False))
+    assert one.identity != other.identity
+    assert ToolRubric(matchers={"f": {"a": one.matchers["f"]["a"]}}).identity == one.identity

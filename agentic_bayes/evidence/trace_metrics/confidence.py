@@ -1,0 +1,22 @@
+"""Was the agent sure of what it did?"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from agentic_bayes.evidence.trace_metrics.replies import ConfidenceAndReason
+from agentic_bayes.evidence.trace_metrics.staged import Stage, StagedMetric
+
+__all__ = ["Confidence"]
+
+
+class Confidence(StagedMetric):
+    """Was the agent decisive, to the point and consistent? One call with the whole record."""
+
+    name = "confidence"
+    stages: ClassVar = {"score": Stage("confidence", ConfidenceAndReason)}
+
+    async def evaluate(self, trace: str) -> tuple[float, str, dict[str, Any]]:
+        """Score and reason."""
+        given = await self.ask("score", ConfidenceAndReason, {"record": trace})
+        return given.confidence, given.reason, {}

@@ -1,0 +1,30 @@
+"""What metrics of plans begin with: the task and the plan."""
+
+from __future__ import annotations
+
+from agentic_bayes.evidence.trace_metrics.replies import Plan, Task
+from agentic_bayes.evidence.trace_metrics.staged import StagedMetric
+
+__all__ = ["NO_PLAN", "PlannedMetric"]
+
+NO_PLAN = "no plan was found in the record: there is nothing to hold against it"
+
+
+class PlannedMetric(StagedMetric):
+    """A metric that first looks for the task and the plan."""
+
+    async def task_and_plan(self, trace: str) -> tuple[str, list[str]]:
+        """The task, and the steps of the plan; none where the record shows no plan.
+
+        Parameters
+        ----------
+        trace : str
+            The record.
+
+        Returns
+        -------
+        tuple of (str, list of str)
+        """
+        task = await self.ask("task", Task, {"record": trace})
+        plan = await self.ask("plan", Plan, {"task": task.task, "record": trace})
+        return task.task, plan.plan

@@ -1,0 +1,90 @@
+"""Metrics by name: the built-in ones, and those of other packages."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from agentic_bayes.errors import InvalidArgument, UnknownName
+from agentic_bayes.evidence.score import Grader
+
+__all__ = ["GROUP", "make_metric", "metric_names"]
+
+GROUP = "agentic_bayes.metrics"
+"""Entry-point group in which a package names its own metrics: a class or function that makes a grader."""
+
+# name → (module, class)
+_BUILT_IN = {
+    "argument_correctness": "ArgumentCorrectness",
+    "coherence": "Coherence",
+    "confidence": "Confidence",
+    "loop_detection": "LoopDetection",
+    "plan_adherence": "PlanAdherence",
+    "plan_quality": "PlanQuality",
+    "step_efficiency": "StepEfficiency",
+    "task_completion": "TaskCompletion",
+    "tool_correctness": "ToolCorrectness",
+}
+
+
+def metric_names() -> list[str]:
+    """The names of all metrics that can be made: built in, and from entry points.
+
+    Returns
+    -------
+    list of str
+    """
+    return sorted({*_BUILT_IN, *_registered()})
+
+
+def make_metric(name: str, *, model: Any = None, **options: Any) -> Grader:
+    """A metric by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `metric_names`.
+    model : langchain_core.language_models.BaseChatModel or str, optional
+        For metrics that ask one.
+    **options
+        Arguments of the metric: ``threshold``, ``embeddings``, ….
+
+    Returns
+    -------
+    Grader
+
+    Raises
+    ------
+    UnknownName
+        If there is no such metric.
+    InvalidArgument
+        If it needs a model and none is given, takes no such option, or does not make a grader.
+    """
+    if name in _BUILT_IN:
+        make: Callable[..., Any] = getattr(import_module(f"{__package__}.{name}"), _BUILT_IN[name])
+    elif name in (registered := _registered()):
+        make = registered[name].load()
+    else:
+        raise UnknownName("metric", name, metric_names())
+    parameters = inspect.signature(make).parameters
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    if "model" in parameters:
+        if model is None and parameters["model"].default is parameters["model"].empty:
+            raise InvalidArgument(f"the metric {name!r} asks a model: say which")
+        options = options if model is None else {"model": model, **options}
+    for option in options:
+        if option not in parameters and not takes_any:
+            raise InvalidArgument(f"the metric {name!r} has no option {option!r}: it has {', '.join(parameters)}")
+    metric = make(**options)
+    if isinstance(metric, type) or not isinstance(metric, Grader):
+        raise InvalidArgument(
+            f"the metric {name!r} must make a grader (name, identity, grade), got {type(metric).__name__}"
+        )
+    return metric
+
+
+def _registered() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in _BUILT_IN}

@@ -1,0 +1,23 @@
+"""Was there a step too many?"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from agentic_bayes.evidence.trace_metrics.replies import ScoreAndReason, Task
+from agentic_bayes.evidence.trace_metrics.staged import Stage, StagedMetric
+
+__all__ = ["StepEfficiency"]
+
+
+class StepEfficiency(StagedMetric):
+    """Was there a step too many? Two calls: the task, then the whole record against it."""
+
+    name = "step_efficiency"
+    stages: ClassVar = {"extract": Stage("task", Task), "score": Stage("step_efficiency", ScoreAndReason)}
+
+    async def evaluate(self, trace: str) -> tuple[float, str, dict[str, Any]]:
+        """Score, reason, and ``task``."""
+        found = await self.ask("extract", Task, {"record": trace})
+        given = await self.ask("score", ScoreAndReason, {"task": found.task, "record": trace})
+        return given.score, given.reason, {"task": found.task}
