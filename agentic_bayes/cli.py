@@ -186,6 +186,12 @@ def assess(
     ] = None,
     max_cost: Annotated[float | None, typer.Option(help="Stop before the judge has cost more; needs --price.")] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Also print calls, tokens, cost and latency.")] = False,
+    metrics: Annotated[
+        str | None, typer.Option(help="Further metrics: task_completion,loop_detection,… or all (see the docs).")
+    ] = None,
+    metrics_model: Annotated[
+        str | None, typer.Option(help="Model that they ask.", show_default="the first LLM of --judge")
+    ] = None,
     tool_rubric: RubricFile = None,
     expected_tools: ExpectedFile = None,
     format: FormatName = "auto",
@@ -193,32 +199,34 @@ def assess(
 ) -> None:
     """Judge every answer against its reference and score the tool calls; write the evidence."""
     _check_evidence_file(output)
-    offline = not judge or judge == [RECORDED]
-    if offline and any(option is not None for option in (store, requests_per_second, price or None, max_cost)):
+    judges = _judges(judge or [], price or [])
+    first_model = next((name for name in judge or [] if name != RECORDED), None)
+    further = _further_metrics(metrics, metrics_model or first_model, price or [])
+    asks_model = any(hasattr(grader, "price") for grader in (*judges, *further))
+    if not asks_model and any(option is not None for option in (store, requests_per_second, price or None, max_cost)):
         raise InvalidArgument(
             "--store, --requests-per-second, --price and --max-cost are for an LLM: say which, --judge"
         )
-    if offline and stats:
+    if not asks_model and stats:
         raise InvalidArgument("--stats is for an LLM: say which, --judge")
     if store is not None:
         _check_file(store, "--store")
-    lines: list[str] = []
-    rubric = _rubric(tool_rubric)
-    names = judge or []
-    if not offline:
-        _judges(names, price or [])  # checked before the files are
+    graders = {"judge": judges[0], "metrics": [*judges[1:], *further], "tool_rubric": _rubric(tool_rubric)}
+    limits = _given(requests_per_second=requests_per_second, max_cost=max_cost)
     conversations = _conversations(files, format, agent, expected_tools)
-    if offline:
-        evidence = _assess(conversations, recorded=bool(judge), tool_rubric=rubric, concurrency=concurrency)
+    lines: list[str] = []
+    if asks_model:
+        evidence, lines = _assess_with_models(conversations, store, concurrency=concurrency, **graders, **limits)
     else:
-        limits = _given(requests_per_second=requests_per_second, max_cost=max_cost)
-        evidence, lines = _assess_with_models(
-            conversations, _judges(names, price or []), store, tool_rubric=rubric, concurrency=concurrency, **limits
-        )
+        evidence = _assess(conversations, concurrency=concurrency, **graders)
     evidence.write(output)
-    show(_tables().evidence_table(evidence), *_tables().tool_problems_tables(evidence))
-    if judge and len(judge) > 1:
-        _say_agreement(evidence)
+    show(
+        _tables().evidence_table(evidence),
+        *_tables().metrics_tables(evidence),
+        *_tables().tool_problems_tables(evidence),
+    )
+    if len(judges) > 1:
+        _say_agreement(evidence, [judge.name for judge in judges[1:]])
     if stats:
         say("\n".join(lines))
     say(f"evidence written to {output}")
@@ -227,10 +235,13 @@ def assess(
 
 
 def _judges(names: list[str], prices: list[str]) -> list[Any]:
-    """The judges by name; the first gives the answer's score."""
+    """The judges by name; the first gives the answer's score. Without a name the judge goes by rules."""
     from agentic_bayes.evidence.judge import LLMJudge
     from agentic_bayes.evidence.recorded import RecordedJudge
+    from agentic_bayes.evidence.reference import ReferenceJudge
 
+    if not names:
+        return [ReferenceJudge()]
     if len(prices) > 1 and len(prices) != len(names):
         raise InvalidArgument(f"--price must be given once, or once per --judge ({len(names)}), got {len(prices)}")
     costs = [_price(text) for text in prices] or [None]
@@ -241,27 +252,38 @@ def _judges(names: list[str], prices: list[str]) -> list[Any]:
     ]
 
 
+def _further_metrics(text: str | None, model: str | None, prices: list[str]) -> list[Any]:
+    """Metrics by name; those that ask a model ask this one."""
+    if text is None:
+        return []
+    from agentic_bayes.evidence.trace_metrics.registry import make_metric, metric_names
+
+    names = metric_names() if text.strip() == "all" else [part.strip() for part in text.split(",")]
+    found = [make_metric(name, model=model) for name in names]
+    price = _price(prices[0]) if prices else None
+    return [
+        make_metric(name, model=model, price=price) if price is not None and hasattr(metric, "price") else metric
+        for name, metric in zip(names, found, strict=True)
+    ]
+
+
 def _assess_with_models(
-    conversations: Iterator[Conversation], judges: list[Any], store: Path | None, **limits: Any
+    conversations: Iterator[Conversation], store: Path | None, **options: Any
 ) -> tuple[Evidence, list[str]]:
-    """Evidence of one or more judges, and what it took."""
-    from agentic_bayes.evidence.assess import assess as judge_all
-    from agentic_bayes.evidence.progress import ProgressBar
+    """Evidence for which models are asked, and what it took."""
     from agentic_bayes.evidence.store import Store
 
-    with Store(store or ":memory:") as kept, ProgressBar() as progress:
-        evidence = judge_all(
-            conversations, judge=judges[0], metrics=judges[1:], store=kept, progress=progress, **limits
-        )
-        return evidence, _usage_lines(kept)
+    with Store(store or ":memory:") as kept:
+        return _assess(conversations, store=kept, **options), _usage_lines(kept)
 
 
-def _say_agreement(evidence: Evidence) -> None:
+def _say_agreement(evidence: Evidence, others: list[str]) -> None:
     """How far the judges agree, where they scored anything."""
     from agentic_bayes.evidence.judge_agreement import judge_agreement
 
     if any(row.answer_score is not None for row in evidence.rows):
-        say(f"agreement of the judges, a score of 0.7 or more being right:\n{judge_agreement(evidence)!r}")
+        found = judge_agreement(evidence, judges=["answer", *others])
+        say(f"agreement of the judges, a score of 0.7 or more being right:\n{found!r}")
 
 
 def _price(text: str | None) -> tuple[float, float] | None:
@@ -717,16 +739,14 @@ def _tables() -> Any:
     return tables
 
 
-def _assess(conversations: Iterator[Conversation], *, recorded: bool = False, **options: Any) -> Evidence:
-    """Evidence without a model: by rules, or from the scores that the conversations carry."""
+def _assess(conversations: Iterator[Conversation], *, judge: Any = None, **options: Any) -> Evidence:
+    """Evidence; judged by rules unless a judge is given."""
     from agentic_bayes.evidence.assess import assess as judge_all
     from agentic_bayes.evidence.progress import ProgressBar
-    from agentic_bayes.evidence.recorded import RecordedJudge
     from agentic_bayes.evidence.reference import ReferenceJudge
 
     with ProgressBar() as progress:
-        judge = RecordedJudge() if recorded else ReferenceJudge()
-        return judge_all(conversations, judge=judge, progress=progress, **options)
+        return judge_all(conversations, judge=judge or ReferenceJudge(), progress=progress, **options)
 
 
 def _conversations(

@@ -29,11 +29,13 @@ __all__ = [
     "Unit",
     "Verdict",
     "allowed_differences",
+    "check_indicator",
     "check_outcomes",
     "combine_outcomes",
     "count_outcomes",
     "dataset_from_counts",
     "differing",
+    "metric_threshold",
 ]
 
 Unit = Literal["conversation", "interaction", "question"]
@@ -58,6 +60,8 @@ class IndicatorRule:
         ``answer``, ``tools``, ``joint``, a dimension of the tool rubric, or the name of a metric.
     threshold, tool_threshold : float
         In [0, 1].
+    metric_threshold : float
+        Of the metric that is the indicator, if it is one.
     errors : {"unscored", "fail", "bounds"}
         Whether a crashed agent failed (``fail``) or is ``errored``.
     """
@@ -65,6 +69,7 @@ class IndicatorRule:
     indicator: str
     threshold: float
     tool_threshold: float
+    metric_threshold: float = METRIC_THRESHOLD
     errors: Errors = "unscored"
 
     def verdict(self, row: EvidenceRow) -> Verdict | None:
@@ -88,7 +93,7 @@ class IndicatorRule:
                 grade = row.metrics.get(name)
                 if not isinstance(grade, Score):
                     return "unscored"
-                return "pass" if grade.value >= METRIC_THRESHOLD else "fail"
+                return "pass" if grade.value >= self.metric_threshold else "fail"
 
     def whole(self, rows: Sequence[EvidenceRow], verdicts: Sequence[Verdict | None]) -> Verdict | None:
         """The verdict on a conversation from the verdicts on its interactions."""
@@ -142,7 +147,7 @@ def count_outcomes(
         ``answer`` (judge ≥ threshold), ``tools`` (rubric ≥ tool_threshold, only interactions that have a tool
         verdict), ``joint`` (both; equal to ``answer`` where there is no tool verdict), one dimension of the rubric
         (``selection``, ``parameters``, ``sequence``, ``utilization`` ≥ tool_threshold), or the name of a metric in
-        the evidence, cut at .5.
+        the evidence, cut at its own threshold (.5 unless it was made with another one).
     threshold, tool_threshold : float
         In [0, 1]; ``>=``, the latter with a tolerance of 1e-9.
     agents : {"separate", "together"}
@@ -169,9 +174,10 @@ def count_outcomes(
     check_choice("agents", agents, get_args(Agents))
     check_choice("errors", errors, get_args(Errors))
     rule = IndicatorRule(
-        indicator=_check_indicator(indicator, evidence),
+        indicator=check_indicator(indicator, evidence),
         threshold=_check_threshold(threshold, "threshold"),
         tool_threshold=_check_threshold(tool_threshold, "tool_threshold"),
+        metric_threshold=metric_threshold(evidence, indicator),
         errors=errors,
     )
     cells, left_out = _cells(evidence, rule, unit, agents)
@@ -183,7 +189,7 @@ def count_outcomes(
     attrs = {
         "unit": unit,
         "indicator": indicator,
-        "threshold": METRIC_THRESHOLD if indicator not in INDICATORS else rule.threshold,
+        "threshold": rule.threshold if indicator in INDICATORS else rule.metric_threshold,
         "tool_threshold": rule.tool_threshold,
         "judge": "; ".join(sorted({row.judge for row in evidence.rows})),
         "source": "evidence",
@@ -252,7 +258,52 @@ def _check_threshold(value: object, name: str) -> float:
     return float(value)
 
 
-def _check_indicator(indicator: object, evidence: Evidence) -> str:
+def metric_threshold(evidence: Evidence, metric: str) -> float:
+    """From which score on a metric counts as passed: what its scores say, and .5 where they say nothing.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Scored interactions.
+    metric : str
+        Name of the metric.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    OutcomesError
+        If its scores were made with different thresholds.
+    """
+    grades = (row.metrics.get(metric) for row in evidence.rows)
+    said = {grade.details.get("threshold") for grade in grades if isinstance(grade, Score)}
+    given = sorted({float(value) for value in said if isinstance(value, (int, float)) and not isinstance(value, bool)})
+    if len(given) > 1:
+        raise OutcomesError(f"metric {metric!r} was scored with different thresholds: {', '.join(map(str, given))}")
+    return given[0] if given else METRIC_THRESHOLD
+
+
+def check_indicator(indicator: object, evidence: Evidence) -> str:
+    """Refuse what is no indicator of this evidence.
+
+    Parameters
+    ----------
+    indicator : str
+        Its name.
+    evidence : Evidence
+        Has the metrics.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    UnknownName
+        If there is no such indicator.
+    """
     metrics = sorted({name for row in evidence.rows for name in row.metrics})
     if not isinstance(indicator, str) or indicator not in (*INDICATORS, *metrics):
         raise UnknownName("indicator", indicator, (*INDICATORS, *metrics))

@@ -11,14 +11,17 @@ from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.tool_diagnostics import tool_diagnostics
 from agentic_bayes.formatting import METRICS, format_interval, format_number, metric_name, plural
+from agentic_bayes.outcomes import metric_threshold
 
 __all__ = [
     "Table",
     "comparison_lines",
     "estimate_tables",
     "evidence_table",
+    "metrics_tables",
     "plan_table",
     "rank_table",
     "superiority_table",
@@ -98,6 +101,42 @@ def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:
         notes += _reasons(no_verdict)
     header = ("agent", "conversations", "turns", "scored", "unscored", "score", "tools right")
     return Table("What was judged", header, tuple(rows), tuple(notes))
+
+
+def metrics_tables(evidence: Evidence) -> list[Table]:
+    """Further metrics, by agent; no table where there is none.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Scored interactions.
+
+    Returns
+    -------
+    list of Table
+        One, or none.
+    """
+    names = sorted({name for row in evidence for name in row.metrics})
+    rows = []
+    for agent in sorted({row.agent for row in evidence}):
+        for name in names:
+            grades = [row.metrics[name] for row in evidence if row.agent == agent and name in row.metrics]
+            scores = [grade.value for grade in grades if isinstance(grade, Score)]
+            passed = sum(score >= metric_threshold(evidence, name) for score in scores)
+            mean = format_number(sum(scores) / len(scores), 2) if scores else "–"
+            unscored = f"{len(grades) - len(scores):,}"
+            rows.append((agent, name, f"{len(scores):,}", unscored, mean, f"{passed:,} of {len(scores):,}"))
+    if not rows:
+        return []
+    notes = ("passed: at the metric's own threshold, .5 unless set", *_metric_reasons(evidence))
+    return [Table("Metrics", ("agent", "metric", "scored", "unscored", "score", "passed"), tuple(rows), notes)]
+
+
+def _metric_reasons(evidence: Evidence) -> list[str]:
+    """Why metrics could not be given."""
+    pairs = [(name, grade) for row in evidence for name, grade in row.metrics.items()]
+    reasons = [f"{name}: {grade.reason}" for name, grade in pairs if isinstance(grade, Unscored)]
+    return _reasons(reasons)
 
 
 def tool_problems_tables(evidence: Evidence) -> list[Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ __all__ = ["Embedder", "TextEmbeddings", "offline_embeddings"]
 Floats = NDArray[np.float64]
 
 _KEPT = 4096  # vectors; a conversation looks at its last outputs again and again
-_DIMENSIONS = 256
+_PACKAGE, _DIMENSIONS = "wordllama", 256  # optional
 
 
 @runtime_checkable
@@ -56,7 +57,7 @@ class Embedder:
     def name(self) -> str:
         """Which embeddings these are, for identities."""
         if self._given is None:
-            return f"wordllama-{_DIMENSIONS}"
+            return f"{_PACKAGE}-{_DIMENSIONS}"
         model = next((m for a in ("model", "model_name") if isinstance(m := getattr(self._given, a, None), str)), "")
         return f"{type(self._given).__name__}{f'({model})' if model else ''}"
 
@@ -117,13 +118,12 @@ def offline_embeddings() -> TextEmbeddings:
     MissingPackage
         If the package is not installed.
     """
-    if importlib.util.find_spec("wordllama") is None:
+    if importlib.util.find_spec(_PACKAGE) is None:
         raise MissingPackage(
             "metrics on embeddings need a model: give one (any LangChain Embeddings), "
             "or pip install 'agentic-bayes[embeddings]'"
         )
-    import wordllama  # type: ignore[import-untyped]  # it has no types
-
+    package: Any = importlib.import_module(_PACKAGE)
     # its weights and its tokenizer lie beside its code: pointed there, it looks nowhere else
-    folder = Path(wordllama.__file__).parent
-    return _Offline(wordllama.WordLlama.load(cache_dir=folder, dim=_DIMENSIONS, disable_download=True))
+    folder = Path(package.__file__).parent
+    return _Offline(package.WordLlama.load(cache_dir=folder, dim=_DIMENSIONS, disable_download=True))

@@ -27,8 +27,7 @@ __all__ = [
     "as_text",
 ]
 
-# the range is checked here and said in words: not every provider accepts "minimum" in a schema
-Unit = Annotated[float, Field(ge=0, le=1, json_schema_extra={"minimum": None, "maximum": None})]
+Unit = Annotated[float, Field(ge=0, le=1)]
 
 
 class Task(Reply):

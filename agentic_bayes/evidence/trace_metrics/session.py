@@ -179,8 +179,14 @@ def session_scores(
     ----------
     evidence : Evidence
         With the signals among its metrics.
-    weights, tail, ci_prob, resamples, random_seed
-        As for `agent_reliability`.
+    weights : mapping, optional
+        Metric → weight ≥ 0; `WEIGHTS` unless given.
+    tail : float
+        Share of the traces, those with the highest risk, whose mean counts for reliability; in (0, 1].
+    ci_prob : float
+        Probability of the intervals, in (0, 1).
+    resamples, random_seed : int
+        Of the bootstrap over traces.
 
     Returns
     -------

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Reply", "Stage", "StageFailed", "StagedMetric"]
 
 _QUOTED = 2000
+# said in words, and checked when the reply is read: not every provider accepts them
+_NOT_FOR_PROVIDERS = ("title", "minimum", "maximum")
 
 
 class Reply(BaseModel):
@@ -265,7 +267,7 @@ def _schema(reply: type[Reply], name: str) -> dict[str, Any]:
         if isinstance(value, dict):
             if "$ref" in value:
                 return resolved(definitions[value["$ref"].rsplit("/", 1)[1]])
-            return {key: resolved(item) for key, item in value.items() if key != "title"}
+            return {key: resolved(item) for key, item in value.items() if key not in _NOT_FOR_PROVIDERS}
         return [resolved(item) for item in value] if isinstance(value, list) else value
 
     found: dict[str, Any] = resolved(schema)
