@@ -37,6 +37,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/judging.py
+	$(BIN)/python benchmarks/trace_metrics.py
 
 docs: $(STAMP)
 	$(BIN)/python -m pytest tests/test_docs.py

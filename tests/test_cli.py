@@ -1102,6 +1102,24 @@ def test_no_column_of_the_evidence_is_cut(tmp_path):
     assert header.split() == ["agent", "conversations", "turns", "scored", "unscored", "score", "tools", "right"]
 
 
+def test_metrics_are_columns_of_the_evidence(run, files, tmp_path, provider):
+    """Those on embeddings need no model; the others ask the judge's, or the one that is named, and are paid once."""
+    done = run("assess", *files, "-o", "e.jsonl", "--metrics", "coherence,loop_detection")
+    assert done.code == 0, done.err
+    assert "v1 coherence 3 0" in " ".join(done.out.split())
+    assert set(Evidence.read(tmp_path / "e.jsonl").rows[0].metrics) == {"coherence", "loop_detection"}
+    counted = run("estimate", "e.jsonl", "--indicator", "loop_detection", "--k", "1", "--json")
+    assert json.loads(counted.out)["summary"][0]["indicator"] == "loop_detection"
+    assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "confidance"), "did you mean 'confidence'")
+    assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "confidence"), "asks a model: say which")
+    asked = run(
+        *("assess", *files, "-o", "e.jsonl", "--metrics", "confidence", "--metrics-model", "openai:gpt-4o-mini"),
+        *("--store", "kept.sqlite", "--stats"),
+    )
+    assert asked.code == 0, asked.err
+    assert "confidence: score: unreadable reply" in " ".join(asked.out.split())  # the server only gives verdicts
+
+
 def test_no_text_of_a_file_steers_the_terminal(run, tmp_path):
     """Escape sequences in agents, keys and tools are written out, on both streams."""
     odd = "v\x1b[31m1\u202e"

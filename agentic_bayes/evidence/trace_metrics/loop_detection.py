@@ -72,7 +72,14 @@ class LoopDetection:
         turns = conversation.conversation
         if turns[position].assistant is None:
             return Unscored("no output to compare")
-        return self.compare(turns[position].assistant or "", [turn.assistant for turn in turns[:position]])
+        # only as far back as the window reaches: a long session stays linear
+        said: list[tuple[int, str]] = []
+        for index in range(position - 1, -1, -1):
+            if len(said) == self.window:
+                break
+            if (text := turns[index].assistant) and text.strip():
+                said.append((index, text))
+        return self._compared(turns[position].assistant or "", said[::-1])
 
     def compare(self, output: str, earlier: Sequence[str | None] | None) -> Grade:
         """Grade one output against earlier ones.
@@ -90,9 +97,12 @@ class LoopDetection:
         """
         if earlier is None:
             return Unscored("a trace outside of a session: loops are repetitions within one")
+        said = [(index, text) for index, text in enumerate(earlier) if text and text.strip()]
+        return self._compared(output, said[-self.window :])
+
+    def _compared(self, output: str, said: Sequence[tuple[int, str]]) -> Score:
         if not output.strip():
             return self._score(0.0, [], NOTHING_NOW)
-        said = [(index, text) for index, text in enumerate(earlier) if text and text.strip()][-self.window :]
         if not said:
             return self._score(0.0, [], NOTHING_EARLIER)
         current, *others = self._embedder.vectors([output, *(text for _, text in said)])
