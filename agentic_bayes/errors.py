@@ -9,6 +9,7 @@
     ├── EvidenceError (ValueError)        scored rows are malformed or do not fit together
     ├── OutcomesError (ValueError)        counts or 0/1 rows are malformed or do not fit together
     ├── EstimateError (ValueError)        an estimate lacks what was asked of it, or a saved one cannot be read
+    ├── SuiteError (ValueError)           a suite's files cannot be used; carries every problem found
     ├── MissingPackage (ImportError)      an optional package is needed and not installed
     └── ReplyError (ValueError)           a judge's reply holds no verdict; retried, then Unscored
 
@@ -42,6 +43,7 @@ __all__ = [
     "RecordsError",
     "ReplyError",
     "StoppedEarly",
+    "SuiteError",
     "UnknownName",
     "check_choice",
     "check_replaceable",
@@ -211,6 +213,29 @@ class OutcomesError(AgenticBayesError, ValueError):
 
 class EstimateError(AgenticBayesError, ValueError):
     """An estimate lacks what was asked of it, or a saved one cannot be read."""
+
+
+class SuiteError(AgenticBayesError, ValueError):
+    """A suite that cannot be run as it is declared, with all problems found.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        Everything that is wrong.
+    """
+
+    shown = 50
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        lines = [str(problem) for problem in self.problems[: self.shown]]
+        if len(self.problems) > len(lines):
+            lines.append(f"… and {len(self.problems) - len(lines)} more")
+        head = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        super().__init__(f"{head} in the suite:\n  " + "\n  ".join(lines))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)
 
 
 class MissingPackage(AgenticBayesError, ImportError):

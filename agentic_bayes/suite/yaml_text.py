@@ -1,0 +1,177 @@
+"""YAML with line numbers and without surprises: ``no`` is text, ``012`` and ``1:30`` are text, a key is given once."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agentic_bayes.errors import Problem
+from agentic_bayes.records.base import short
+
+__all__ = ["Document", "read_yaml"]
+
+Place = tuple[str | int, ...]
+
+_LARGEST = 10_000_000  # bytes of a file
+_MOST_VALUES = 200_000  # aliases multiply: a small file can stand for billions
+_DEEPEST = 60
+_INT = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_FLOAT = re.compile(r"-?(((0|[1-9][0-9]*)?\.[0-9]+|(0|[1-9][0-9]*)\.?)([eE][-+]?[0-9]+)?)")
+_VARIABLE = re.compile(r"\$(?:\$|\{([^}]*)\})")
+_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+
+@dataclass
+class Document:
+    """What is in a YAML file.
+
+    Attributes
+    ----------
+    source : str
+        The file.
+    value : object
+        Its content as plain values.
+    lines : dict
+        Path of a value → the line where it stands, from 1.
+    problems : list of Problem
+        What is wrong with it.
+    """
+
+    source: str
+    value: Any = None
+    lines: dict[Place, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def line(self, path: Place) -> str:
+        """Where a path stands, or the nearest place above it; empty where nothing is known."""
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.lines:
+                return f"line {self.lines[path[:length]]}"
+        return ""
+
+    def problem(self, line: int | None, message: str) -> None:
+        """Note something that is wrong."""
+        self.problems.append(Problem(self.source, "" if line is None else f"line {line}", "", message))
+
+
+def read_yaml(path: Path, *, environment: Mapping[str, str] | None = None) -> Document:
+    """Read a file; whatever is wrong is in the document's problems.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    environment : mapping, optional
+        Values of ``${VAR}`` and ``${VAR:-default}`` in texts; the process's own unless given. ``$$`` is a ``$``.
+
+    Returns
+    -------
+    Document
+    """
+    import yaml
+
+    document = Document(str(path))
+    try:
+        if path.stat().st_size > _LARGEST:
+            document.problem(None, f"must be at most {_LARGEST:,} bytes")
+            return document
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        document.problem(None, f"cannot be read: {error.strerror or error}")
+        return document
+    except UnicodeDecodeError:
+        document.problem(None, "must be UTF-8 text")
+        return document
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or str(error).splitlines()[0]
+        document.problem(None if mark is None else mark.line + 1, f"is not YAML: {reason}")
+        return document
+    except (RecursionError, ValueError) as error:
+        document.problem(None, f"is not YAML: {type(error).__name__}: {error}")
+        return document
+    reader = _Reader(document, os.environ if environment is None else environment)
+    document.value = None if root is None else reader.value(root, ())
+    return document
+
+
+class _Reader:
+    """Makes plain values of the nodes of a YAML file."""
+
+    def __init__(self, document: Document, environment: Mapping[str, str]) -> None:
+        self._document, self._environment = document, environment
+        self._values = 0
+
+    def value(self, node: Any, path: Place) -> Any:
+        line = node.start_mark.line + 1
+        self._document.lines.setdefault(path, line)
+        self._values += 1
+        if self._values > _MOST_VALUES or len(path) > _DEEPEST:
+            if self._values == _MOST_VALUES + 1 or len(path) == _DEEPEST + 1:
+                self._document.problem(line, "holds too many values, or too deep ones (an alias of itself?)")
+            return None
+        if node.id == "mapping":
+            return self._mapping(node, path)
+        if node.id == "sequence":
+            return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+        return self._scalar(node, line)
+
+    def _mapping(self, node: Any, path: Place) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if key_node.id != "scalar":
+                self._document.problem(line, "a key must be text")
+                continue
+            key = str(key_node.value)
+            if key == "<<" and key_node.style is None:
+                self._document.problem(line, "merge keys (<<) are not supported")
+                continue
+            if key in found:
+                self._document.problem(line, f"the key {short(key)} is given twice")
+                continue
+            found[key] = self.value(value_node, (*path, key))
+            self._document.lines[(*path, key)] = line
+        return found
+
+    def _scalar(self, node: Any, line: int) -> Any:
+        text: str = node.value
+        if node.style is None:  # neither quoted nor a block
+            match text:
+                case "" | "null" | "~":
+                    return None
+                case "true":
+                    return True
+                case "false":
+                    return False
+            if _INT.fullmatch(text):
+                return int(text)
+            if _FLOAT.fullmatch(text) and any(character.isdigit() for character in text):
+                number = float(text)
+                if math.isfinite(number):
+                    return number
+        return _VARIABLE.sub(lambda found: self._variable(found, line), text)
+
+    def _variable(self, found: re.Match[str], line: int) -> str:
+        if found[0] == "$$":
+            return "$"
+        named = _NAME.fullmatch(found[1])
+        if named is None:
+            self._document.problem(line, f"{found[0]} must be ${{NAME}} or ${{NAME:-default}}; a $ alone is written $$")
+            return ""
+        value = self._environment.get(named[1])
+        if not value and named[2] is not None:
+            return named[2]
+        if value is None:
+            self._document.problem(
+                line, f"the variable {named[1]} is not set; ${{{named[1]}:-default}} gives a default"
+            )
+            return ""
+        return value
