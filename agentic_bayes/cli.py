@@ -5,11 +5,13 @@ Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early, 10 gate failed
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
 from textwrap import fill
@@ -20,8 +22,6 @@ import typer
 from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument, RecordsError, check_choice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from agentic_bayes.estimation.estimate import Estimate
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.store import Store, Usage
@@ -96,10 +96,14 @@ OneAgent = Annotated[str | None, typer.Option("--agent", help="Which agent; not 
 
 @app.command()
 def validate(files: Files, format: FormatName = "auto", agent: AgentName = None, as_json: AsJson = False) -> None:
-    """Check conversation files and say what is in them; every problem is reported."""
+    """Check conversation files, or a suite (YAML), and say what is in them; every problem is reported."""
     from dataclasses import asdict
 
     from agentic_bayes.records.survey import survey
+
+    if all(Path(file).suffix.lower() in (".yaml", ".yml") for file in files):
+        _validate_suites(files)
+        return
     from agentic_bayes.reports.record_tables import survey_lines, survey_tables
 
     found = survey(files, format=format, agent=agent)  # type: ignore[arg-type]
@@ -110,6 +114,183 @@ def validate(files: Files, format: FormatName = "auto", agent: AgentName = None,
         say("\n".join(survey_lines(found)))
     if found.n_problems:
         raise RecordsError(found.problems, found.n_problems)
+
+
+def _validate_suites(files: list[str]) -> None:
+    from agentic_bayes.formatting import plural
+    from agentic_bayes.suite.config import load_suite
+    from agentic_bayes.suite.runner import make_graders
+
+    for file in files:
+        suite = load_suite(file)
+        make_graders(suite, suite.tasks)
+        trials = [suite.trials_of(task) for task in suite.tasks]
+        total = "auto" if "auto" in trials else f"{sum(map(int, trials)):,}"
+        tasks = plural(len(suite.tasks), "task")
+        say(f"valid: suite {suite.config.name}, {tasks}, trials {total}, agent {suite.agent_name}")
+
+
+@app.command("run", epilog=EXIT_CODES)
+def run_command(
+    config: Annotated[Path, typer.Option("-c", "--config", help="The suite (YAML).")] = Path("eval.yaml"),
+    k: Ks = "1,3,5",
+    tags: Annotated[str | None, typer.Option(help="Only tasks with one of these tags: a,b.")] = None,
+    exclude_tags: Annotated[
+        str | None, typer.Option(help="No task with one of these tags, whatever else it has.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many tasks.", min=1)] = None,
+    jobs: Annotated[int | None, typer.Option("-j", "--jobs", help="Trials at a time.", min=1)] = None,
+    resume: Annotated[
+        str | None, typer.Option(help="Go on with this run; without it the latest unfinished one.")
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start a new run, whatever is unfinished.")] = False,
+    fail_under: Annotated[float | None, typer.Option(help="Exit 10 if the pass rate is below this.")] = None,
+    gate: Annotated[str | None, typer.Option(help='Exit 10 or 11 unless it passes: "pass^3>=0.7@0.95".')] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder of runs.", show_default="the suite's")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a suite: agent × tasks × trials, graded; an unfinished run goes on where it was."""
+    import asyncio
+
+    from agentic_bayes.formatting import plural
+    from agentic_bayes.numerics import check_probability
+    from agentic_bayes.suite.config import load_suite
+    from agentic_bayes.suite.results import RunResults, gate_of
+    from agentic_bayes.suite.runner import make_graders, plan_run, run_suite, select_tasks
+
+    ks = _ks(k)
+    asked = None if gate is None else gate_of(gate)
+    if fail_under is not None:
+        check_probability(fail_under, "fail_under")
+    suite = load_suite(config)
+    chosen = select_tasks(suite, tags=_parts(tags), exclude_tags=_parts(exclude_tags), limit=limit)
+    planned = plan_run(suite, chosen, output=output, resume=resume, new=new)
+    make_graders(suite, chosen)
+    what = f"{plural(len(chosen), 'task')}, {plural(planned.total, 'trial')}, {len(planned.pending):,} to run"
+    if dry_run:
+        say(f"{'would go on with' if planned.continued else 'would start'} run {planned.id}: {what}")
+        return
+    if not as_json:
+        say(f"{'going on with' if planned.continued else 'starting'} run {planned.id}: {what}")
+    stopped = False
+    try:
+        with _trial_progress() as progress:
+            asyncio.run(run_suite(planned, concurrency=jobs, progress=progress))
+    except KeyboardInterrupt:
+        stopped = True
+    results = RunResults.of(planned.folder)
+    results.write(ks)
+    code = _say_run(results, ks, fail_under, asked, as_json=as_json)
+    if stopped:
+        say(f"stopped: {plural(results.pending, 'trial')} left; the same command goes on")
+        code = 1
+    if code:
+        raise typer.Exit(code)
+
+
+def _parts(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(part.strip() for part in text.split(","))
+
+
+@contextlib.contextmanager
+def _trial_progress() -> Iterator[Any]:
+    """A bar with the pass rate so far; silent off a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from agentic_bayes.numerics import wilson_interval
+
+    counts = {"pass": 0, "fail": 0, "error": 0}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
+        line = bar.add_task("trials", total=None)
+
+        def progress(result: Any, done: int, total: int) -> None:
+            counts[result.status] += 1
+            told = counts["pass"] + counts["fail"]
+            low, high = (float(end) for end in wilson_interval(counts["pass"], told))
+            rate = f"{counts['pass'] / told:.2f} [{low:.2f}, {high:.2f}]" if told else "–"
+            bar.update(line, completed=done, total=total, description=f"pass {rate}, errors {counts['error']}")
+
+        yield progress
+
+
+def _say_run(
+    results: Any,
+    ks: tuple[int, ...],
+    fail_under: float | None,
+    asked: tuple[str, int, float, float] | None,
+    *,
+    as_json: bool,
+) -> int:
+    """The tables of a run, and the exit code that follows from what was asked of it."""
+    from agentic_bayes.reports.suite_tables import run_lines, run_tables
+
+    summary = results.summary(ks)
+    code, lines = 0, []
+    if fail_under is not None:
+        rate = summary["overall_pass_rate"]
+        fine = rate is not None and rate >= fail_under
+        code = 0 if fine else 10 if rate is not None else 11
+        lines.append(f"pass rate {'≥' if fine else 'not ≥'} {fail_under:g}")
+    if asked is not None:
+        verdict, sentence = _gate_of_run(results, asked)
+        lines.append(sentence)
+        code = code or EXIT[verdict]
+    if as_json:
+        say_json({**summary, "exit_code": code})
+        return code
+    show(*run_tables(summary))
+    if summary.get("estimates"):
+        show(*_tables().estimate_tables(results.estimate(ks)))
+    say("\n".join([*run_lines(summary, results.folder), *lines]))
+    return code
+
+
+def _gate_of_run(results: Any, asked: tuple[str, int, float, float]) -> tuple[str, str]:
+    from agentic_bayes.decisions.gate import gate as judge_agent
+    from agentic_bayes.errors import EstimateError, OutcomesError
+
+    metric, k, bar, probability = asked
+    try:
+        est = results.estimate((k,))
+        options: dict[str, Any] = {"metric": metric, "k": k, "probability": probability}
+        found = judge_agent(est, at_least=bar, **options)
+    except (OutcomesError, EstimateError) as error:
+        return "inconclusive", f"the gate is inconclusive: {error}"
+    return found.verdict, str(found)
+
+
+@app.command("list")
+def list_runs(
+    folder: Annotated[Path, typer.Argument(help="Folder of runs.")] = Path("results"), as_json: AsJson = False
+) -> None:
+    """The runs in a folder, the latest first."""
+    from agentic_bayes.reports.suite_tables import runs_table
+    from agentic_bayes.suite.results import RunResults
+    from agentic_bayes.suite.run_store import FILE
+
+    if not folder.is_dir():
+        raise InvalidArgument(f"{folder} is not a folder of runs")
+    names = sorted((path.parent for path in folder.glob(f"*/{FILE}")), key=lambda path: path.name, reverse=True)
+    found = [RunResults.of(name) for name in names]
+    if as_json:
+        say_json([_plain(one.counts()) for one in found])
+    else:
+        show(runs_table([one.counts() for one in found]))
+
+
+@app.command()
+def init(folder: Annotated[Path, typer.Argument(help="Where to put an example suite.")] = Path()) -> None:
+    """Write an example suite that runs offline, and the JSON schema that editors check it with."""
+    from agentic_bayes.suite.example import write_example
+
+    for path in write_example(folder):
+        say(f"wrote {path}")
+    say(f"try: agentic-bayes run -c {folder / 'eval.yaml'}")
 
 
 @app.command()
@@ -141,12 +322,18 @@ def show_conversation(
     expected_tools: ExpectedFile = None,
     tool_rubric: RubricFile = None,
 ) -> None:
-    """Read one conversation with its calls and scores; without a choice, list what there is."""
+    """Read one conversation with its calls and scores, or a run (its folder or id); without a choice, list them."""
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.records.select import select
     from agentic_bayes.reports.record_tables import conversations_table
     from agentic_bayes.reports.transcript import transcript
+    from agentic_bayes.suite.runner import find_run
 
+    if len(files) == 1 and (run := find_run(files[0])) is not None:
+        from agentic_bayes.suite.results import RunResults
+
+        _say_run(RunResults.of(run), (1, 3, 5), None, None, as_json=False)
+        return
     rubric = _rubric(tool_rubric)
     scored = () if evidence is None else Evidence.read(evidence).rows
     conversations = _conversations(files, format, agent, expected_tools)
@@ -187,7 +374,7 @@ def assess(
     max_cost: Annotated[float | None, typer.Option(help="Stop before the judge has cost more; needs --price.")] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Also print calls, tokens, cost and latency.")] = False,
     metrics: Annotated[
-        str | None, typer.Option(help="Further metrics: task_completion,loop_detection,… or all (see the docs).")
+        str | None, typer.Option(help="Further metrics: task_completion,coherence=0.3 (its threshold),… or all.")
     ] = None,
     metrics_model: Annotated[
         str | None, typer.Option(help="Model that they ask.", show_default="the first LLM of --judge")
@@ -198,10 +385,14 @@ def assess(
     agent: AgentName = None,
 ) -> None:
     """Judge every answer against its reference and score the tool calls; write the evidence."""
+    from agentic_bayes.formatting import plural
+
     _check_evidence_file(output)
     judges = _judges(judge or [], price or [])
     first_model = next((name for name in judge or [] if name != RECORDED), None)
-    further = _further_metrics(metrics, metrics_model or first_model, price or [])
+    further = _further_metrics(metrics, metrics_model or first_model, judges, price or [])
+    if metrics_model is not None and not any(hasattr(metric, "price") for metric in further):
+        raise InvalidArgument("--metrics-model is for metrics that ask a model: none of --metrics does")
     asks_model = any(hasattr(grader, "price") for grader in (*judges, *further))
     if not asks_model and any(option is not None for option in (store, requests_per_second, price or None, max_cost)):
         raise InvalidArgument(
@@ -213,7 +404,8 @@ def assess(
         _check_file(store, "--store")
     graders = {"judge": judges[0], "metrics": [*judges[1:], *further], "tool_rubric": _rubric(tool_rubric)}
     limits = _given(requests_per_second=requests_per_second, max_cost=max_cost)
-    conversations = _conversations(files, format, agent, expected_tools)
+    scored_before = [0]
+    conversations = _counted(_conversations(files, format, agent, expected_tools), scored_before)
     lines: list[str] = []
     if asks_model:
         evidence, lines = _assess_with_models(conversations, store, concurrency=concurrency, **graders, **limits)
@@ -225,6 +417,9 @@ def assess(
         *_tables().metrics_tables(evidence),
         *_tables().tool_problems_tables(evidence),
     )
+    if scored_before[0] and not judge:
+        known = plural(scored_before[0], "conversation")
+        say(f"{known} carry recorded scores, which were not used: --judge recorded counts them")
     if len(judges) > 1:
         _say_agreement(evidence, [judge.name for judge in judges[1:]])
     if stats:
@@ -232,6 +427,14 @@ def assess(
     say(f"evidence written to {output}")
     if evidence.stopped:
         raise typer.Exit(1)
+
+
+def _counted(conversations: Iterator[Conversation], scored: list[int]) -> Iterator[Conversation]:
+    """The same conversations; how many carry a score of their own is counted on the way."""
+    for conversation in conversations:
+        own = any(turn.recorded_score is not None for turn in conversation.conversation)
+        scored[0] += conversation.recorded_score is not None or own
+        yield conversation
 
 
 def _judges(names: list[str], prices: list[str]) -> list[Any]:
@@ -242,6 +445,8 @@ def _judges(names: list[str], prices: list[str]) -> list[Any]:
 
     if not names:
         return [ReferenceJudge()]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InvalidArgument(f"--judge {twice[0]} was given already, and would agree with itself")
     if len(prices) > 1 and len(prices) != len(names):
         raise InvalidArgument(f"--price must be given once, or once per --judge ({len(names)}), got {len(prices)}")
     costs = [_price(text) for text in prices] or [None]
@@ -252,19 +457,32 @@ def _judges(names: list[str], prices: list[str]) -> list[Any]:
     ]
 
 
-def _further_metrics(text: str | None, model: str | None, prices: list[str]) -> list[Any]:
-    """Metrics by name; those that ask a model ask this one."""
+def _further_metrics(text: str | None, model: str | None, judges: list[Any], prices: list[str]) -> list[Any]:
+    """Metrics by name; those that ask a model ask this one, at its price."""
     if text is None:
         return []
     from agentic_bayes.evidence.trace_metrics.registry import make_metric, metric_names
 
-    names = metric_names() if text.strip() == "all" else [part.strip() for part in text.split(",")]
-    found = [make_metric(name, model=model) for name in names]
-    price = _price(prices[0]) if prices else None
-    return [
-        make_metric(name, model=model, price=price) if price is not None and hasattr(metric, "price") else metric
-        for name, metric in zip(names, found, strict=True)
-    ]
+    parts = metric_names() if text.strip() == "all" else [part.strip() for part in text.split(",")]
+    names, cuts = [], []
+    for part in parts:
+        name, sign, cut = part.partition("=")
+        try:
+            cuts.append({"threshold": float(cut)} if sign else {})
+        except ValueError:
+            raise InvalidArgument(f"--metrics must be names such as coherence or coherence=0.3, got {part!r}") from None
+        names.append(name.strip())
+    priced = {judge.name: judge.price for judge in judges if hasattr(judge, "price")}
+    price = priced.get(model, _price(prices[0]) if len(prices) == 1 else None)
+    found = []
+    for name, options in zip(names, cuts, strict=True):
+        try:
+            found.append(make_metric(name, model=model, **options, **_given(price=price)))
+        except InvalidArgument as error:
+            if "no option 'price'" not in str(error):
+                raise
+            found.append(make_metric(name, model=model, **options))
+    return found
 
 
 def _assess_with_models(
@@ -799,8 +1017,16 @@ def _columns(text: str | None) -> dict[str, str]:
 
 def _counting(*values: Any) -> dict[str, Any]:
     """The options for evidence that were given."""
+    from agentic_bayes.outcomes import INDICATORS
+
     names = ("unit", "indicator", "threshold", "tool_threshold", "agents", "errors")
-    return _given(**dict(zip(names, values, strict=True)))
+    given = _given(**dict(zip(names, values, strict=True)))
+    metric = given.get("indicator", "answer")
+    if "threshold" in given and metric not in INDICATORS:
+        raise InvalidArgument(
+            f"--threshold is for the answer: {metric} is cut at its own threshold (assess --metrics {metric}=0.3)"
+        )
+    return given
 
 
 def _labels(path: Path | None) -> dict[str, Any]:
@@ -987,30 +1213,39 @@ def _plain(value: Any) -> Any:
 
 
 WIDEST_NAME = 24  # of a first column that is kept on one line
+NARROW_NAME = 12  # of any other column of names
 
 
 def show(*tables: Table) -> None:
     """Print tables that fit 80 columns; plain text off a terminal."""
     from rich import box
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.padding import Padding
     from rich.table import Table as RichTable
     from rich.text import Text
 
     from agentic_bayes.formatting import plain_text
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 80)
+    asked = os.environ.get("COLUMNS", "")
+    width = None if sys.stdout.isatty() else int(asked) if asked.isdecimal() and int(asked) >= 40 else 80
+    console = Console(highlight=False, width=width)
     for table in tables:
-        rich = RichTable(
-            title=Text(plain_text(table.title), "bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-        )
+        title = Text(plain_text(table.title), "bold")
+        rich = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for i, name in enumerate(table.header):
-            # a long name may take two lines, a number is never cut
-            short = i > 0 or max((len(row[0]) for row in table.rows), default=0) <= WIDEST_NAME
-            rich.add_column(name, justify="left" if i == 0 else "right", no_wrap=short, overflow="fold")
+            cells = [row[i] for row in table.rows]
+            number = i > 0 and all(any(c.isdigit() for c in cell) or len(cell) < 2 for cell in cells)
+            # a name may take two lines, a number is never cut
+            short = number or max(map(len, cells), default=0) <= (WIDEST_NAME if i == 0 else NARROW_NAME)
+            justify = "right" if number else "left"
+            rich.add_column(name, justify=justify, no_wrap=short, overflow="fold")  # type: ignore[arg-type]
         for row in table.rows:
             rich.add_row(*(Text(plain_text(cell)) for cell in row))
-        console.print(rich)
+        wide = Console(width=1000)
+        least = Measurement.get(wide, wide.options, rich).minimum
+        # a table that needs more is wider than the screen; numbers that are cut would be other numbers
+        (console if least <= console.width else Console(highlight=False, width=least)).print(rich)
         for note in table.notes:
             console.print(Padding(Text(plain_text(note)), (0, 0, 0, 2)))
         console.print()

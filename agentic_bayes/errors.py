@@ -10,11 +10,13 @@
     ├── OutcomesError (ValueError)        counts or 0/1 rows are malformed or do not fit together
     ├── EstimateError (ValueError)        an estimate lacks what was asked of it, or a saved one cannot be read
     ├── SuiteError (ValueError)           a suite's files cannot be used; carries every problem found
+    ├── AgentError (RuntimeError)         an agent of a suite broke down, or what it gave is no reply
     ├── MissingPackage (ImportError)      an optional package is needed and not installed
     └── ReplyError (ValueError)           a judge's reply holds no verdict; retried, then Unscored
 
     AgenticBayesWarning (UserWarning)
     ├── DoubtfulRecords                   conversations were read, and something about them should be known
+    ├── HookFailed                        a hook of a suite did not end as it should; the run went on
     ├── NothingScored                     conversations without a scored turn: their values are undefined or the prior's
     ├── StoppedEarly                      a run ended before everything was judged; the rest is Unscored
     └── NotConverged                      a sampler's own diagnostics say that its numbers are not to be trusted
@@ -29,11 +31,13 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "AgentError",
     "AgenticBayesError",
     "AgenticBayesWarning",
     "DoubtfulRecords",
     "EstimateError",
     "EvidenceError",
+    "HookFailed",
     "InvalidArgument",
     "MissingPackage",
     "NotConverged",
@@ -238,6 +242,10 @@ class SuiteError(AgenticBayesError, ValueError):
         return type(self), (self.problems,)
 
 
+class AgentError(AgenticBayesError, RuntimeError):
+    """An agent of a suite broke down, or what it gave is no reply; its trial is errored, not failed."""
+
+
 class MissingPackage(AgenticBayesError, ImportError):
     """An optional package is needed and not installed; the message says how to install it."""
 
@@ -252,6 +260,10 @@ class AgenticBayesWarning(UserWarning):
 
 class DoubtfulRecords(AgenticBayesWarning):
     """Conversations were read, but their file contradicts itself or leaves something out."""
+
+
+class HookFailed(AgenticBayesWarning):
+    """A hook of a suite did not end as it should. The run went on."""
 
 
 class NothingScored(AgenticBayesWarning):

@@ -15,6 +15,8 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.outcomes import count_outcomes
 from agentic_bayes.outcomes_table import outcomes_from_table
 from agentic_bayes.records.formats.detect import format_of
+from agentic_bayes.suite.results import RunResults
+from agentic_bayes.suite.runner import find_run
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -97,7 +99,7 @@ def _first_keys(path: Path) -> frozenset[str]:
 def read_outcomes(
     path: str | Path, *, columns: dict[str, str] | None = None, counting: dict[str, Any] | None = None
 ) -> xr.Dataset:
-    """Outcomes from any of the three kinds of file.
+    """Outcomes from any of the three kinds of file, or from a run of a suite (its folder, or its id under ``results``).
 
     Parameters
     ----------
@@ -118,6 +120,9 @@ def read_outcomes(
         As the readers do. `InvalidArgument` if options are given that this kind of file does not use.
     """
     columns, counting = columns or {}, counting or {}
+    if (run := find_run(str(path))) is not None:
+        _refuse(columns | counting, path, "a run of a suite")
+        return RunResults.of(run).outcomes
     opened = open_input(path)
     match opened:
         case Estimate():

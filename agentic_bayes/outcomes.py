@@ -20,6 +20,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.evidence.tool_rubric import ROUNDING
+from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -191,7 +192,7 @@ def count_outcomes(
         "indicator": indicator,
         "threshold": rule.threshold if indicator in INDICATORS else rule.metric_threshold,
         "tool_threshold": rule.tool_threshold,
-        "judge": "; ".join(sorted({row.judge for row in evidence.rows})),
+        "judge": "; ".join(sorted({row.graders.get(indicator, row.judge) for row in evidence.rows})),
         "source": "evidence",
         "errors": errors,
         "left_out": left_out,
@@ -275,11 +276,14 @@ def metric_threshold(evidence: Evidence, metric: str) -> float:
     Raises
     ------
     OutcomesError
-        If its scores were made with different thresholds.
+        If its scores were made with different thresholds, or one of these is no number in [0, 1].
     """
     grades = (row.metrics.get(metric) for row in evidence.rows)
-    said = {grade.details.get("threshold") for grade in grades if isinstance(grade, Score)}
-    given = sorted({float(value) for value in said if isinstance(value, (int, float)) and not isinstance(value, bool)})
+    said = [grade.details.get("threshold", METRIC_THRESHOLD) for grade in grades if isinstance(grade, Score)]
+    for value in said:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise OutcomesError(f"metric {metric!r}: threshold must be a number in [0, 1], got {short(value)}")
+    given = sorted(set(map(float, said)))
     if len(given) > 1:
         raise OutcomesError(f"metric {metric!r} was scored with different thresholds: {', '.join(map(str, given))}")
     return given[0] if given else METRIC_THRESHOLD

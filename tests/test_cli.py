@@ -1102,6 +1102,38 @@ def test_no_column_of_the_evidence_is_cut(tmp_path):
     assert header.split() == ["agent", "conversations", "turns", "scored", "unscored", "score", "tools", "right"]
 
 
+def test_no_number_of_a_table_is_cut(run, tmp_path):
+    """Names take several lines where there is no room; numbers and headings are never shortened."""
+    calls = [{"tool_name": "a_tool_with_a_very_long_name_indeed", "parameters": {"argument_of_great_length": 1}}] * 3
+    agents = ["an-agent-with-a-long-name-v1", "an-agent-with-a-long-name-v2"]
+    some = [
+        conversation(
+            turn(agentic={"tools_used": calls}, ground_truth_agentic={"expected_tools": calls[:1]}),
+            agent=agent,
+            session=f"s{i}",
+            task_id=f"t{i}",
+        )
+        for agent in agents
+        for i in range(300)
+    ]
+    write_conversations(some, tmp_path / "c.jsonl")
+    out = run("assess", "c.jsonl", "-o", "e.jsonl").out
+    assert "600 of 900" in out
+    assert "0.67 [0.67, 0.67]" in out or "0.67 [0.6" in out
+    for heading in ("conversations", "unscored", "tools right", "calls", "share"):
+        assert heading in out
+
+
+def test_the_threshold_of_a_metric_is_its_own(run, files):
+    """`--threshold` is for the answer; a metric's is given where it is made."""
+    run("assess", *files, "-o", "e.jsonl", "--metrics", "coherence=0.9")
+    refused = run("estimate", "e.jsonl", "--indicator", "coherence", "--threshold", "0.3")
+    assert_refused(refused, "coherence is cut at its own threshold (assess --metrics coherence=0.3)")
+    counted = run("estimate", "e.jsonl", "--indicator", "coherence", "--k", "1")
+    assert "coherence ≥ 0.9" in " ".join(counted.out.split())
+    assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "coherence=x"), "coherence=0.3, got")
+
+
 def test_metrics_are_columns_of_the_evidence(run, files, tmp_path, provider):
     """Those on embeddings need no model; the others ask the judge's, or the one that is named, and are paid once."""
     done = run("assess", *files, "-o", "e.jsonl", "--metrics", "coherence,loop_detection")

@@ -290,9 +290,13 @@ class Asker:
                     call.replied(_raw(reply))
                     try:
                         score = question.read(reply, mode != TEXT)
-                    except ReplyError as error:
-                        correction[:] = to_langchain(question.correction(reply_text(reply), error))
-                        raise
+                    except Exception as error:
+                        # whatever a reply holds: it is the reply that cannot be used, not the transport
+                        wrong = (
+                            error if isinstance(error, ReplyError) else ReplyError(f"{type(error).__name__}: {error}")
+                        )
+                        correction[:] = to_langchain(question.correction(reply_text(reply), wrong))
+                        raise wrong from error
                     return Score(score.value, score.reason, {"mode": mode, **score.details})
 
         return await self._retries.run(attempt, key=key, sleep=partial(run.pause, sleep=self._sleep))

@@ -292,7 +292,7 @@ class _Run:
         rows = self._ledger.rows(
             judge=self._judge.identity,
             tool_rubric=self._tool_rubric.identity,
-            metrics=[metric.name for metric in self._metrics],
+            metrics={metric.name: metric.identity for metric in self._metrics},
             missing=Unscored(self._ending or cause),
         )
         evidence = Evidence(rows, self._ending and self._ending.removeprefix("stopped").lstrip(": "))

@@ -82,7 +82,10 @@ class Evidence:
         agents = len({row.agent for row in self.rows})
         ending = f"; stopped: {self.stopped}" if self.stopped else ""
         turns = f"{plural(len(self), 'interaction')} ({self.scored:,} scored, {self.unscored:,} unscored)"
-        return f"Evidence: {turns} of {plural(conversations, 'conversation')}, {plural(agents, 'agent')}{ending}"
+        grades = [(name, grade) for row in self.rows for name, grade in row.metrics.items()]
+        silent = sorted({name for name, _ in grades} - {name for name, grade in grades if isinstance(grade, Score)})
+        lost = f"; nothing scored by {', '.join(silent)}" if silent else ""
+        return f"Evidence: {turns} of {plural(conversations, 'conversation')}, {plural(agents, 'agent')}{lost}{ending}"
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per interaction.

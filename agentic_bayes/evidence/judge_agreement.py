@@ -10,6 +10,7 @@ from agentic_bayes.evidence.agreement import Agreement, agreement
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
+from agentic_bayes.evidence.trace_metrics.registry import metric_names
 from agentic_bayes.numerics import check_probability
 from agentic_bayes.records.base import short
 
@@ -35,7 +36,8 @@ def judge_agreement(
     evidence : Evidence
         From `assess` with further judges among its `metrics`, such as ``LLMJudge(model, name="second")``.
     judges : sequence of str, optional
-        "answer" (the judge of `assess`) and names of metrics. Left out: "answer" and all metrics.
+        "answer" (the judge of `assess`) and names of metrics. Left out: "answer" and all metrics that are not
+        trace metrics, which judge something else.
     threshold : float
         From which score on a judge says "right", in [0, 1]; one for all, since they were asked the same.
     compare : {"verdicts", "scores"}
@@ -63,7 +65,8 @@ def judge_agreement(
     metrics = sorted({name for row in evidence.rows for name in row.metrics})
     if judges is not None and (isinstance(judges, str) or not isinstance(judges, Sequence)):
         raise InvalidArgument(f"judges must be a list of names, got {short(judges)}")
-    names = [ANSWER, *metrics] if judges is None else list(judges)
+    own = [name for name in metrics if name not in metric_names()]
+    names = [ANSWER, *own] if judges is None else list(judges)
     for name in names:
         check_choice("judge", name, (ANSWER, *metrics))
     if len(names) < 2:

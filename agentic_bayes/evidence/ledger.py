@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +74,7 @@ class Ledger:
         return self._resolved
 
     def rows(
-        self, *, judge: str, tool_rubric: str, metrics: Sequence[str], missing: Unscored
+        self, *, judge: str, tool_rubric: str, metrics: Mapping[str, str], missing: Unscored
     ) -> tuple[EvidenceRow, ...]:
         """One row per interaction.
 
@@ -82,8 +82,8 @@ class Ledger:
         ----------
         judge, tool_rubric : str
             Identities of the graders.
-        metrics : sequence of str
-            Names of the further metrics.
+        metrics : mapping
+            Names of the further metrics, and the identities of their graders.
         missing : Unscored
             Stands where a grade is missing.
 
@@ -108,6 +108,7 @@ class Ledger:
                 judge=judge,
                 tool_rubric=tool_rubric,
                 metrics={name: turn.metrics.get(name, missing) for name in metrics},
+                graders=metrics,
             )
             for entry, identity in zip(self._entries, identities, strict=True)
             for position, turn in enumerate(entry.turns)

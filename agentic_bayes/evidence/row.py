@@ -71,7 +71,7 @@ _ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "judge": _ID,
     "tool_rubric": _ID,
 }
-_DETAILS = ("answer_details", "tool_details")
+_DETAILS = ("answer_details", "tool_details", "graders")
 COLUMNS = tuple(name for name in _ALLOWED if name != "tool_rubric")
 INDEX_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _INDEX)
 SCORE_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _SCORE)
@@ -123,6 +123,8 @@ class EvidenceRow:
         be changed.
     metrics : mapping
         Further metrics: name → `Score` or `Unscored`. Not to be changed.
+    graders : mapping
+        Identities of the further metrics, by name. Not to be changed.
     """
 
     agent: str
@@ -146,6 +148,7 @@ class EvidenceRow:
     answer_details: Mapping[str, Any] = field(default_factory=dict, hash=False)
     tool_details: Mapping[str, Any] = field(default_factory=dict, hash=False)
     metrics: Mapping[str, Grade] = field(default_factory=dict, hash=False)
+    graders: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         wrong = _row_problems({name: getattr(self, name) for name in _ALLOWED})
@@ -243,6 +246,9 @@ def record_problems(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if not wrong and not _are_tool_counts(record.get("tool_details", {})):
         wrong.append(("tool_details", "must map tools to counts (whole numbers ≥ 0), and their arguments likewise"))
+    graders = record.get("graders", {})
+    if isinstance(graders, dict) and not all(isinstance(identity, str) for identity in graders.values()):
+        wrong.append(("graders", "must map metrics to the identities of their graders"))
     metrics = record["metrics"]
     if not isinstance(metrics, dict):
         return [*wrong, ("metrics", f"must be an object (name → score), got {short(metrics)}")]

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from agentic_bayes.decisions.gate import Gate
 from agentic_bayes.formatting import metric_name
 
-__all__ = ["junit_xml"]
+__all__ = ["clean_text", "junit_xml"]
 
 # what XML 1.0 cannot hold, not even escaped
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -32,12 +32,12 @@ def junit_xml(gate: Gate, *, excused: bool = False) -> str:
     cases = []
     for one in gate.requirements:
         place = f"{gate.agent}.{metric_name(gate.metric, gate.k)}"
-        case = ElementTree.Element("testcase", {"classname": _clean(place), "name": _clean(one.text)})
+        case = ElementTree.Element("testcase", {"classname": clean_text(place), "name": clean_text(one.text)})
         if one.verdict == "fail" or (one.verdict == "inconclusive" and not excused):
-            ElementTree.SubElement(case, "failure", {"type": one.verdict, "message": _clean(str(gate))})
+            ElementTree.SubElement(case, "failure", {"type": one.verdict, "message": clean_text(str(gate))})
         elif one.verdict == "inconclusive":
-            ElementTree.SubElement(case, "skipped", {"message": _clean(str(gate))})
-        ElementTree.SubElement(case, "system-out").text = _clean(str(gate))
+            ElementTree.SubElement(case, "skipped", {"message": clean_text(str(gate))})
+        ElementTree.SubElement(case, "system-out").text = clean_text(str(gate))
         cases.append(case)
     counts = {
         "tests": len(cases),
@@ -53,5 +53,16 @@ def junit_xml(gate: Gate, *, excused: bool = False) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
+    """The text without what XML cannot hold.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+    """
     return FORBIDDEN.sub("\ufffd", text)

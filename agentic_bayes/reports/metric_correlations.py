@@ -22,6 +22,8 @@ __all__ = ["metric_correlations"]
 
 Floats = NDArray[np.float64]
 
+_CHUNK = 2_000_000  # numbers at a time
+
 
 def metric_correlations(
     evidence: Evidence,
@@ -53,7 +55,8 @@ def metric_correlations(
     -------
     pandas.DataFrame
         ``first, second, both, only_first, only_second, neither, phi, lower, upper, interactions, tasks``; `phi` is
-        NaN where one of the two never varies.
+        NaN where one of the two never varies; the interval also with fewer than two tasks. Resamples in which one
+        never varies are left out.
 
     Raises
     ------
@@ -87,17 +90,27 @@ def metric_correlations(
     place = np.array([column[row.task] for row in evidence.rows])
     verdicts = {name: _verdicts(evidence, name, threshold, tool_threshold) for name in names}
     rng = np.random.default_rng(random_seed)
-    weights = rng.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), size=resamples).astype(np.float64)
-    rows = []
+    share = np.full(len(tasks), 1 / len(tasks))
+    tables: dict[tuple[str, str], Floats] = {}
     for first, second in itertools.combinations(dict.fromkeys(names), 2):
         a, b = verdicts[first], verdicts[second]
         known = ~np.isnan(a) & ~np.isnan(b)
         kinds = (2 * a[known] + b[known]).astype(np.int64)  # 3 both, 2 only the first, 1 only the second, 0 neither
-        table = np.zeros((len(tasks), 4))
-        np.add.at(table, (place[known], kinds), 1)
-        total, drawn = table.sum(axis=0), _phi(weights @ table)
+        tables[first, second] = np.zeros((len(tasks), 4))
+        np.add.at(tables[first, second], (place[known], kinds), 1)
+    resampled: dict[tuple[str, str], list[Floats]] = {pair: [] for pair in tables}
+    step = max(1, _CHUNK // len(tasks))
+    for start in range(0, resamples, step):
+        weights = rng.multinomial(len(tasks), share, size=min(step, resamples - start)).astype(np.float64)
+        for pair, table in tables.items():
+            resampled[pair].append(_phi(weights @ table))
+    rows = []
+    for (first, second), table in tables.items():
+        total, drawn = table.sum(axis=0), np.concatenate(resampled[first, second])
         defined = drawn[~np.isnan(drawn)]
-        lower, upper = np.quantile(defined, [(1 - ci_prob) / 2, (1 + ci_prob) / 2]) if defined.size else (np.nan,) * 2
+        lower = upper = np.nan
+        if defined.size and (table.sum(axis=1) > 0).sum() > 1:
+            lower, upper = np.quantile(defined, [(1 - ci_prob) / 2, (1 + ci_prob) / 2])
         neither, only_second, only_first, both = (int(count) for count in total)
         rows.append(
             {
@@ -110,7 +123,7 @@ def metric_correlations(
                 "phi": float(_phi(total[None, :])[0]),
                 "lower": float(lower),
                 "upper": float(upper),
-                "interactions": int(known.sum()),
+                "interactions": int(total.sum()),
                 "tasks": int((table.sum(axis=1) > 0).sum()),
             }
         )

@@ -118,11 +118,12 @@ def metrics_tables(evidence: Evidence) -> list[Table]:
     """
     names = sorted({name for row in evidence for name in row.metrics})
     rows = []
+    cuts = {name: metric_threshold(evidence, name) for name in names}
     for agent in sorted({row.agent for row in evidence}):
         for name in names:
             grades = [row.metrics[name] for row in evidence if row.agent == agent and name in row.metrics]
             scores = [grade.value for grade in grades if isinstance(grade, Score)]
-            passed = sum(score >= metric_threshold(evidence, name) for score in scores)
+            passed = sum(score >= cuts[name] for score in scores)
             mean = format_number(sum(scores) / len(scores), 2) if scores else "–"
             unscored = f"{len(grades) - len(scores):,}"
             rows.append((agent, name, f"{len(scores):,}", unscored, mean, f"{passed:,} of {len(scores):,}"))
@@ -154,21 +155,27 @@ def tool_problems_tables(evidence: Evidence) -> list[Table]:
     """
     if not any(row.tool_overall is not None and row.tool_details for row in evidence):
         return []
-    worst = tool_diagnostics(evidence).worst()
+    found = tool_diagnostics(evidence)
+    worst = found.worst()
     if worst.empty:
         return []
+    one_agent = len({row.agent for row in evidence}) == 1
     rows = tuple(
         (
-            row["agent"],
+            *(() if one_agent else (row["agent"],)),
             row["tool"],
             row["what"],
             f"{row['failed']:,} of {row['of']:,}",
-            format_interval(row["lower"], row["upper"], 2),
+            f"{format_number(row['share'], 2)} {format_interval(row['lower'], row['upper'], 2)}",
         )
         for row in worst.to_dict("records")
     )
-    notes = ("95 % Wilson intervals at the effective number of calls (tasks as clusters)",)
-    return [Table("What goes wrong with tools", ("agent", "tool", "what", "calls", "share"), rows, notes)]
+    notes = ["95 % Wilson intervals at the effective number of calls (tasks as clusters)"]
+    extra = found.tools[found.tools["problem"] == "not expected"]["failed"].sum()
+    if 2 * extra > found.tools["failed"].sum():
+        notes.append("most of it are calls beyond the expected ones: a rubric of mode superset does not count them")
+    header = (*(() if one_agent else ("agent",)), "tool", "what", "calls", "share")
+    return [Table("What goes wrong with tools", header, rows, tuple(notes))]
 
 
 def _reasons(reasons: Iterable[str | None]) -> list[str]:

@@ -22,11 +22,12 @@ class Given:
     """Embeddings that are told beforehand; `asked` counts the texts."""
 
     def __init__(self, vectors):
-        self.vectors, self.asked = vectors, []
+        self.vectors, self.asked, self.calls = vectors, [], 0
 
     def embed_documents(self, texts):
         """The vectors that were told."""
         self.asked += texts
+        self.calls += 1
         return [self.vectors[text] for text in texts]
 
 
@@ -63,6 +64,8 @@ def test_missing_signals_are_skipped():
     """None and NaN are no signals, and neither is a metric that was not measured."""
     assert agent_reliability([{"confidence": None, "coherence": 0.9}]).score == pytest.approx(0.9)
     assert agent_reliability([{"coherence": math.nan}, {"coherence": 0.9}]).score == pytest.approx(0.9)
+    # other metrics of a row are no signals either
+    assert agent_reliability([{"coherence": np.float32(0.9), "task_completion": 0.1}]).score == pytest.approx(0.9)
     found = agent_consistency([{"confidence": 0.5}, {"coherence": 0.1}])
     assert (found.score, len(found.risks)) == (0.5, 2)
     assert math.isnan(found.risks[1])
@@ -88,6 +91,9 @@ def test_weights_and_tail_are_yours():
     [
         ({"signals": GOOD}, "signals must be a list"),
         ({"signals": [5]}, r"signals\[0\] must map"),
+        ({"signals": [GOOD], "random_seed": -1}, "random_seed must be"),
+        ({"signals": [], "ci_prob": 95}, "ci_prob must be"),
+        ({"signals": [GOOD], "weights": {"confidence": 10**400}}, "must be a number ≥ 0"),
         ({"signals": [{"confidance": 1}]}, "unknown signal 'confidance': did you mean 'confidence'"),
         ({"signals": [{"confidence": 95}]}, r"signals\[0\]\['confidence'\] must be a number in \[0, 1\]"),
         ({"signals": [{"confidence": True}]}, "must be a number"),
@@ -219,6 +225,11 @@ def test_words_of_every_script():
     """Stop words go unless there is nothing else; unspaced scripts give pairs of characters."""
     assert words("The cat and the dog") == {"cat", "dog"}
     assert words("it is") == {"it", "is"}
+    assert words("दीन") != words("दाना")
+    assert words("हिन्दी में") == {"हिन्दी", "में"}
+    assert words("人々") == {"人々"}
+    assert words("!!!") == words("!!") == {"!"}
+    assert words("can do") != words("can not do")
     assert words("我喜欢猫") == {"我喜", "喜欢", "欢猫"}
     assert words("GPT很好5") == {"gpt", "很好", "5"}
     assert words("ｆｕｌｌ") == {"full"}
@@ -236,6 +247,40 @@ def test_loop_detection_embeds_every_output_once():
         metric.grade(one, position)
     assert embeddings.asked.count("word7 other7") == 1
     assert len(embeddings.asked) == 50
+    assert embeddings.calls == 1  # the whole session in one
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        ([[1.0, 2.0], [1.0]], "must give 2 vectors of finite numbers, all of one length"),
+        ([[1.0, 2.0]], "must give 2 vectors"),
+        ([[1.0, math.nan], [1.0, 1.0]], "must give 2 vectors of finite numbers"),
+        ([["1", "2"], ["3", "4"]], "must give 2 vectors"),
+        (None, "must give 2 vectors"),
+        ([[0.0, 0.0], [1.0, 0.0]], "the embedding of a text is zero"),
+    ],
+)
+def test_odd_embeddings_are_said_and_score_nothing(vectors, message):
+    """No row too few, no NaN, no text, no zero vector becomes a score, now or later."""
+
+    class Odd:
+        def embed_documents(self, texts):
+            """Something else than asked for."""
+            return vectors
+
+    metric = Coherence(Odd())
+    for _ in range(2):
+        evidence = ab.assess([conversation("a")], judge=ab.RecordedJudge(), metrics=[metric])
+        assert message in evidence.rows[0].metrics["coherence"].reason
+
+
+def test_a_text_of_megabytes_takes_no_minutes():
+    """Of a long text its beginning and its end are embedded."""
+    embeddings = Given({})
+    embeddings.embed_documents = lambda texts: embeddings.asked.extend(texts) or [[1.0, 0.0] for _ in texts]
+    assert Coherence(embeddings).grade(conversation("word " * 2_000_000), 0).value == 1
+    assert max(map(len, embeddings.asked)) <= 20_000
 
 
 # Real embeddings

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from agentic_bayes.evidence.trace_metrics.replies import ArgumentVerdicts, Calls, Reason, as_text
 from agentic_bayes.evidence.trace_metrics.staged import Stage, StagedMetric
+from agentic_bayes.evidence.trace_metrics.trace import TraceRecord
 
 __all__ = ["ArgumentCorrectness"]
 
@@ -26,9 +27,9 @@ class ArgumentCorrectness(StagedMetric):
         "reason": Stage("argument_reason", Reason),
     }
 
-    async def evaluate(self, trace: str) -> tuple[float, str, dict[str, Any]]:
+    async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
         """Score, reason, and ``user_input`` and ``verdicts``."""
-        found = await self.ask("extract", Calls, {"record": trace})
+        found = await self.ask("extract", Calls, {"record": record.text}, record)
         calls = len(found.tool_calls)
         if not calls:
             note = "no tool was called: there are no arguments to judge"
@@ -39,9 +40,12 @@ class ArgumentCorrectness(StagedMetric):
             return None if got == calls else f"verdicts must be {calls}, one for each call in order, got {got}"
 
         material = {"user_input": found.user_input, "tool_calls": as_text(found.tool_calls)}
-        given = await self.ask("verdicts", ArgumentVerdicts, material, check=as_many)
+        given = await self.ask("verdicts", ArgumentVerdicts, material, record, check=as_many)
         right = sum(verdict.verdict == "yes" for verdict in given.verdicts)
         wrong = [verdict.reason or "no reason" for verdict in given.verdicts if verdict.verdict == "no"]
-        told = await self.ask("reason", Reason, {"right": f"{right} of {calls}", "wrong": as_text(wrong)})
+        told = await self.ask("reason", Reason, {"right": f"{right} of {calls}", "wrong": as_text(wrong)}, record)
         verdicts = [verdict.model_dump() for verdict in given.verdicts]
-        return right / calls, told.reason, {"user_input": found.user_input, "verdicts": verdicts}
+        details: dict[str, Any] = {"user_input": found.user_input, "verdicts": verdicts}
+        if record.calls is not None and record.calls != calls:
+            details["note"] = f"{calls} of {record.calls} recorded calls were judged"
+        return right / calls, told.reason, details

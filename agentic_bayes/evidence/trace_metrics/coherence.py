@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.evidence.trace_metrics.embeddings import Embedder, TextEmbeddings
 from agentic_bayes.numerics import check_probability
@@ -63,7 +65,13 @@ class Coherence:
             return Unscored("no answer to compare")
         if not turn.query.strip() or not turn.assistant.strip():
             return Score(1.0, ASSUMED, {"threshold": self.threshold, "success": True, "note": ASSUMED})
-        asked, answered = self._embedder.vectors([turn.query, turn.assistant])
+        coming = (
+            text
+            for later in itertools.islice(conversation.conversation, position + 1, position + 33)
+            for text in (later.query, later.assistant or "")
+            if text.strip()
+        )
+        asked, answered = self._embedder.vectors([turn.query, turn.assistant], ahead=coming)
         gap = 1.0 - float(asked @ answered)
         score = min(max(1.0 - gap, 0.0), 1.0)
         found = {"coherence_gap": round(gap, 6), "threshold": self.threshold, "success": score >= self.threshold}

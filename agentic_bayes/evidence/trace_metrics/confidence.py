@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from agentic_bayes.evidence.trace_metrics.replies import ConfidenceAndReason
 from agentic_bayes.evidence.trace_metrics.staged import Stage, StagedMetric
+from agentic_bayes.evidence.trace_metrics.trace import TraceRecord
 
 __all__ = ["Confidence"]
 
@@ -16,7 +17,7 @@ class Confidence(StagedMetric):
     name = "confidence"
     stages: ClassVar = {"score": Stage("confidence", ConfidenceAndReason)}
 
-    async def evaluate(self, trace: str) -> tuple[float, str, dict[str, Any]]:
+    async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
         """Score and reason."""
-        given = await self.ask("score", ConfidenceAndReason, {"record": trace})
+        given = await self.ask("score", ConfidenceAndReason, {"record": record.text}, record)
         return given.confidence, given.reason, {}

@@ -5,22 +5,26 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import itertools
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_bayes.errors import InvalidArgument, MissingPackage
+from agentic_bayes.errors import EvidenceError, InvalidArgument, MissingPackage
 from agentic_bayes.records.base import short
 
-__all__ = ["Embedder", "TextEmbeddings", "offline_embeddings"]
+__all__ = ["LONGEST", "Embedder", "TextEmbeddings", "offline_embeddings"]
 
 Floats = NDArray[np.float64]
 
 _KEPT = 4096  # vectors; a conversation looks at its last outputs again and again
+_AHEAD = 64  # texts that are embedded together
+LONGEST = 20_000
+"""Characters of a text that are embedded: of a longer one its beginning and its end."""
 _PACKAGE, _DIMENSIONS = "wordllama", 256  # optional
 
 
@@ -61,13 +65,15 @@ class Embedder:
         model = next((m for a in ("model", "model_name") if isinstance(m := getattr(self._given, a, None), str)), "")
         return f"{type(self._given).__name__}{f'({model})' if model else ''}"
 
-    def vectors(self, texts: Sequence[str]) -> list[Floats]:
-        """Unit vectors of the texts; of a text without any known piece, the zero vector.
+    def vectors(self, texts: Sequence[str], *, ahead: Iterable[str] = ()) -> list[Floats]:
+        """Unit vectors of the texts.
 
         Parameters
         ----------
         texts : sequence of str
             Texts that are not empty.
+        ahead : iterable of str
+            Texts that will be asked for next; the first of them are embedded in the same call.
 
         Returns
         -------
@@ -77,20 +83,42 @@ class Embedder:
         ------
         MissingPackage
             If no embeddings were given, and the offline model is not installed.
+        EvidenceError
+            If the embeddings gave something else than one vector of finite numbers per text, or a zero vector.
         """
-        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        if new:
+        wanted = [_bounded(text) for text in texts]
+        if any(text not in self._kept for text in wanted):
+            # others that will be asked for soon come along: one call of a provider for many texts
+            coming = itertools.islice((_bounded(text) for text in ahead), _AHEAD)
+            new = [text for text in dict.fromkeys([*wanted, *coming]) if text not in self._kept]
             embeddings = self._given if self._given is not None else offline_embeddings()
-            for text, vector in zip(new, embeddings.embed_documents(new), strict=True):
-                values = np.asarray(vector, dtype=np.float64)
-                length = float(np.linalg.norm(values))
-                self._kept[text] = values / length if length > 0 else values
-        found = [self._kept[text] for text in texts]
-        for text in texts:
+            rows = _checked(embeddings.embed_documents(new), len(new))
+            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+            self._kept |= zip(new, rows / np.where(lengths > 0, lengths, 1.0), strict=True)
+        found = [self._kept[text] for text in wanted]
+        for text in wanted:
             self._kept.move_to_end(text)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
+        if any(not vector.any() for vector in found):
+            raise EvidenceError("the embedding of a text is zero: nothing can be said of it")
         return found
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST // 2] + text[-LONGEST // 2 :]
+
+
+def _checked(vectors: object, count: int) -> Floats:
+    """What embeddings gave, as an array of shape (count, dimensions)."""
+    try:
+        rows = np.array(vectors)
+    except ValueError:  # vectors of different lengths
+        rows = np.array(None)
+    if rows.dtype.kind not in "iuf" or rows.ndim != 2 or len(rows) != count or not np.isfinite(rows).all():
+        got = f"an array of {rows.dtype} of shape {rows.shape}" if rows.ndim else short(vectors)
+        raise EvidenceError(f"embeddings must give {count} vectors of finite numbers, all of one length, got {got}")
+    return rows.astype(np.float64)
 
 
 class _Offline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +38,8 @@ class LoopDetection:
     Notes
     -----
     The score is 1 - max(cosine × Jaccard) over the last `window` earlier outputs that are not empty, clamped to
-    [0, 1]. Two outputs that are the same but for case, width and white space are a loop (1 × 1), whatever they hold.
+    [0, 1]. Two outputs that are the same but for case, width, white space and signs are a loop (1 × 1),
+    whatever they hold.
     Without an earlier output, and with an empty one now, the score is 1, with a note, as in the metric's source.
     """
 
@@ -72,6 +74,9 @@ class LoopDetection:
         turns = conversation.conversation
         if turns[position].assistant is None:
             return Unscored("no output to compare")
+        output = turns[position].assistant or ""
+        if not output.strip():
+            return self._score(0.0, [], NOTHING_NOW)
         # only as far back as the window reaches: a long session stays linear
         said: list[tuple[int, str]] = []
         for index in range(position - 1, -1, -1):
@@ -79,7 +84,8 @@ class LoopDetection:
                 break
             if (text := turns[index].assistant) and text.strip():
                 said.append((index, text))
-        return self._compared(turns[position].assistant or "", said[::-1])
+        coming = (turn.assistant for turn in itertools.islice(turns, position + 1, position + 65))
+        return self._compared(output, said[::-1], [text for text in coming if text and text.strip()])
 
     def compare(self, output: str, earlier: Sequence[str | None] | None) -> Grade:
         """Grade one output against earlier ones.
@@ -98,36 +104,38 @@ class LoopDetection:
         if earlier is None:
             return Unscored("a trace outside of a session: loops are repetitions within one")
         said = [(index, text) for index, text in enumerate(earlier) if text and text.strip()]
-        return self._compared(output, said[-self.window :])
-
-    def _compared(self, output: str, said: Sequence[tuple[int, str]]) -> Score:
         if not output.strip():
             return self._score(0.0, [], NOTHING_NOW)
+        return self._compared(output, said[-self.window :])
+
+    def _compared(self, output: str, said: Sequence[tuple[int, str]], coming: Sequence[str] = ()) -> Score:
         if not said:
             return self._score(0.0, [], NOTHING_EARLIER)
-        current, *others = self._embedder.vectors([output, *(text for _, text in said)])
+        current, *others = self._embedder.vectors([output, *(text for _, text in said)], ahead=coming)
         own, own_words = normalised(output), words(output)
-        comparisons = []
+        comparisons, nearest = [], 0.0
         for (index, text), vector in zip(said, others, strict=True):
             same = normalised(text) == own
             cosine = 1.0 if same else float(current @ vector)
             shared = 1.0 if same else jaccard(own_words, words(text))
+            hybrid = max(cosine, 0.0) * shared
+            nearest = max(nearest, hybrid)
             comparisons.append(
                 {
                     "trace_index": index,
                     "cosine_similarity": round(cosine, 6),
                     "jaccard_similarity": round(shared, 6),
-                    "hybrid_score": round(max(cosine, 0.0) * shared, 6),
+                    "hybrid_score": round(hybrid, 6),
                 }
             )
-        return self._score(max(one["hybrid_score"] for one in comparisons), comparisons, None)
+        return self._score(nearest, comparisons, None)
 
     def _score(self, hybrid: float, comparisons: list[dict[str, Any]], note: str | None) -> Score:
         score = min(max(1.0 - hybrid, 0.0), 1.0)
         reason = note or f"nearest of the last {len(comparisons)} outputs: {hybrid:.3f}"
         found: dict[str, Any] = {
             "window_size": self.window,
-            "max_hybrid": hybrid,
+            "max_hybrid": round(hybrid, 6),
             "comparisons": comparisons,
             "threshold": self.threshold,
             "success": score >= self.threshold,

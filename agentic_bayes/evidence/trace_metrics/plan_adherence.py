@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from agentic_bayes.evidence.trace_metrics.planning import NO_PLAN, PlannedMetric
 from agentic_bayes.evidence.trace_metrics.replies import Plan, ScoreAndReason, Task, as_text
 from agentic_bayes.evidence.trace_metrics.staged import Stage
+from agentic_bayes.evidence.trace_metrics.trace import TraceRecord
 
 __all__ = ["PlanAdherence"]
 
@@ -21,11 +22,11 @@ class PlanAdherence(PlannedMetric):
         "score": Stage("plan_adherence", ScoreAndReason),
     }
 
-    async def evaluate(self, trace: str) -> tuple[float, str, dict[str, Any]]:
+    async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
         """Score, reason, and ``task`` and ``plan``."""
-        task, plan = await self.task_and_plan(trace)
+        task, plan = await self.task_and_plan(record)
         if not plan:
             return 1.0, NO_PLAN, {"task": task, "plan": [], "note": NO_PLAN}
-        material = {"task": task, "plan": as_text(plan), "record": trace}
-        given = await self.ask("score", ScoreAndReason, material)
+        material = {"task": task, "plan": as_text(plan), "record": record.text}
+        given = await self.ask("score", ScoreAndReason, material, record)
         return given.score, given.reason, {"task": task, "plan": plan}

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from agentic_bayes.evidence.trace_metrics.planning import NO_PLAN, PlannedMetric
 from agentic_bayes.evidence.trace_metrics.replies import Plan, ScoreAndReason, Task, as_text
 from agentic_bayes.evidence.trace_metrics.staged import Stage
+from agentic_bayes.evidence.trace_metrics.trace import TraceRecord
 
 __all__ = ["PlanQuality"]
 
@@ -21,10 +22,10 @@ class PlanQuality(PlannedMetric):
         "score": Stage("plan_quality", ScoreAndReason),
     }
 
-    async def evaluate(self, trace: str) -> tuple[float, str, dict[str, Any]]:
+    async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
         """Score, reason, and ``task`` and ``plan``."""
-        task, plan = await self.task_and_plan(trace)
+        task, plan = await self.task_and_plan(record)
         if not plan:
             return 1.0, NO_PLAN, {"task": task, "plan": [], "note": NO_PLAN}
-        given = await self.ask("score", ScoreAndReason, {"task": task, "plan": as_text(plan)})
+        given = await self.ask("score", ScoreAndReason, {"task": task, "plan": as_text(plan)}, record)
         return given.score, given.reason, {"task": task, "plan": plan}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentic_bayes.evidence.trace_metrics.replies import Plan, Task
 from agentic_bayes.evidence.trace_metrics.staged import StagedMetric
+from agentic_bayes.evidence.trace_metrics.trace import TraceRecord
 
 __all__ = ["NO_PLAN", "PlannedMetric"]
 
@@ -13,18 +14,18 @@ NO_PLAN = "no plan was found in the record: there is nothing to hold against it"
 class PlannedMetric(StagedMetric):
     """A metric that first looks for the task and the plan."""
 
-    async def task_and_plan(self, trace: str) -> tuple[str, list[str]]:
+    async def task_and_plan(self, record: TraceRecord) -> tuple[str, list[str]]:
         """The task, and the steps of the plan; none where the record shows no plan.
 
         Parameters
         ----------
-        trace : str
+        record : TraceRecord
             The record.
 
         Returns
         -------
         tuple of (str, list of str)
         """
-        task = await self.ask("task", Task, {"record": trace})
-        plan = await self.ask("plan", Plan, {"task": task.task, "record": trace})
+        task = await self.ask("task", Task, {"record": record.text}, record)
+        plan = await self.ask("plan", Plan, {"task": task.task, "record": record.text}, record)
         return task.task, plan.plan

@@ -63,27 +63,37 @@ def make_metric(name: str, *, model: Any = None, **options: Any) -> Grader:
     InvalidArgument
         If it needs a model and none is given, takes no such option, or does not make a grader.
     """
-    if name in _BUILT_IN:
+    if isinstance(name, str) and name in _BUILT_IN:
         make: Callable[..., Any] = getattr(import_module(f"{__package__}.{name}"), _BUILT_IN[name])
-    elif name in (registered := _registered()):
-        make = registered[name].load()
+    elif isinstance(name, str) and name in (registered := _registered()):
+        try:
+            make = registered[name].load()
+        except Exception as error:
+            raise InvalidArgument(f"the metric {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
     else:
         raise UnknownName("metric", name, metric_names())
     parameters = inspect.signature(make).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     if "model" in parameters:
         if model is None and parameters["model"].default is parameters["model"].empty:
-            raise InvalidArgument(f"the metric {name!r} asks a model: say which")
+            raise InvalidArgument(
+                f"the metric {name!r} asks a model: say which (model=…; on the command line --metrics-model or --judge)"
+            )
         options = options if model is None else {"model": model, **options}
     for option in options:
         if option not in parameters and not takes_any:
             raise InvalidArgument(f"the metric {name!r} has no option {option!r}: it has {', '.join(parameters)}")
     metric = make(**options)
-    if isinstance(metric, type) or not isinstance(metric, Grader):
-        raise InvalidArgument(
-            f"the metric {name!r} must make a grader (name, identity, grade), got {type(metric).__name__}"
-        )
-    return metric
+    # not isinstance of the protocol: that would ask for the identity, and so make a model that is given by name
+    own = getattr(metric, "__dict__", {})
+    complete = all(hasattr(type(metric), part) or part in own for part in ("name", "identity", "grade"))
+    if isinstance(metric, type) or not complete:
+        got = type(metric).__name__
+        raise InvalidArgument(f"the metric {name!r} must make a grader (name, identity, grade), got {got}")
+    if metric.name != name:
+        raise InvalidArgument(f"the metric {name!r} must call itself so, got the name {metric.name!r}")
+    found: Grader = metric
+    return found
 
 
 def _registered() -> dict[str, EntryPoint]:

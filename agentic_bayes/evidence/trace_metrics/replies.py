@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from agentic_bayes.evidence.trace_metrics.staged import Reply
 
@@ -27,20 +27,37 @@ __all__ = [
     "as_text",
 ]
 
-Unit = Annotated[float, Field(ge=0, le=1)]
+
+def _word(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _steps(steps: list[str]) -> list[str]:
+    return [step for step in steps if step.strip()]
+
+
+def _said(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+Unit = Annotated[float, Field(ge=0, le=1), AfterValidator(lambda value: value + 0.0)]  # no negative zero
+Said = Annotated[str, AfterValidator(_said)]
+YesNo = Annotated[Literal["yes", "no"], BeforeValidator(_word)]
 
 
 class Task(Reply):
     """What the user wanted."""
 
-    task: str
+    task: Said
 
 
 class TaskAndOutcome(Reply):
     """What the user wanted, and what came of it."""
 
-    task: str
-    outcome: str
+    task: Said
+    outcome: Said
 
 
 class ToolCalled(Reply):
@@ -60,7 +77,7 @@ class ToolDescribed(Reply):
 class Tools(Reply):
     """What is needed to judge the choice of tools."""
 
-    user_input: str
+    user_input: Said
     tools_called: list[ToolCalled]
     available_tools: list[ToolDescribed]
 
@@ -76,19 +93,21 @@ class CallMade(Reply):
 class Calls(Reply):
     """What is needed to judge arguments."""
 
-    user_input: str
+    user_input: Said
     tool_calls: list[CallMade]
 
 
 class ArgumentVerdict(Reply):
     """Whether the arguments of one call are right."""
 
-    verdict: Literal["yes", "no"]
+    verdict: YesNo
     reason: str | None = None
 
 
 class ArgumentVerdicts(Reply):
     """One verdict for every call, in order."""
+
+    is_verdict: ClassVar[bool] = True
 
     verdicts: list[ArgumentVerdict]
 
@@ -96,7 +115,7 @@ class ArgumentVerdicts(Reply):
 class Plan(Reply):
     """The steps that the agent planned."""
 
-    plan: list[str]
+    plan: Annotated[list[str], AfterValidator(_steps)]
 
 
 class Reason(Reply):
@@ -108,6 +127,8 @@ class Reason(Reply):
 class ScoreAndReason(Reply):
     """A score that follows from its reason."""
 
+    is_verdict: ClassVar[bool] = True
+
     reason: str
     score: Unit
 
@@ -115,12 +136,16 @@ class ScoreAndReason(Reply):
 class VerdictAndReason(Reply):
     """The same, called a verdict."""
 
+    is_verdict: ClassVar[bool] = True
+
     reason: str
     verdict: Unit
 
 
 class ConfidenceAndReason(Reply):
     """The same, called confidence."""
+
+    is_verdict: ClassVar[bool] = True
 
     reason: str
     confidence: Unit

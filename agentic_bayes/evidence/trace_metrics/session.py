@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from agentic_bayes.errors import InvalidArgument, UnknownName, check_type
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score, Unscored
+from agentic_bayes.evidence.trace_metrics.registry import metric_names
 from agentic_bayes.numerics import check_k, check_probability
 from agentic_bayes.records.base import short
 
@@ -27,6 +30,8 @@ WEIGHTS: Mapping[str, float] = {"confidence": 1.0, "loop_detection": 1.0, "tool_
 
 Floats = NDArray[np.float64]
 Signals = Mapping[str, float]
+
+BOOTSTRAP = "percentile bootstrap over traces: it cannot show a trace worse than the worst one seen"
 
 _FLAGGED = 0.5
 _WORST, _MEAN = 0.1, 0.9
@@ -102,6 +107,7 @@ def agent_reliability(
     """
     used = _checked(signals, weights)
     _check_tail(tail)
+    _check_bootstrap(ci_prob, resamples, random_seed)
     risks = [max((w * (1 - s) for w, s in trace.values()), default=math.nan) for trace in used]
     known = np.array([risk for risk in risks if not math.isnan(risk)])
 
@@ -146,6 +152,7 @@ def agent_consistency(
     root mean square of these values, clamped to [0, 1].
     """
     used = _checked(signals, weights)
+    _check_bootstrap(ci_prob, resamples, random_seed)
     risks = []
     for trace in used:
         if "confidence" not in trace:
@@ -191,8 +198,9 @@ def session_scores(
     Returns
     -------
     pandas.DataFrame
-        ``agent, task, trial, session_id, traces, agent_reliability, reliability_lower, reliability_upper,
-        agent_consistency, consistency_lower, consistency_upper, flagged``; NaN where a score could not be given.
+        ``agent, task, trial, session_id, traces, measured`` (traces with a signal), ``agent_reliability,
+        reliability_lower, reliability_upper, agent_consistency, consistency_lower, consistency_upper, flagged``; NaN
+        where a score could not be given.
 
     Raises
     ------
@@ -203,6 +211,7 @@ def session_scores(
 
     check_type("evidence", evidence, Evidence, "from assess or Evidence.read")
     given = {name for row in evidence.rows for name in row.metrics}
+    _checked([], weights)
     wanted = WEIGHTS if weights is None else weights
     if not given & set(wanted):
         have = ", ".join(sorted(given)) or "none"
@@ -226,6 +235,7 @@ def session_scores(
                 "trial": trial,
                 "session_id": rows[0].session_id,
                 "traces": len(rows),
+                "measured": sum(map(bool, signals)),
                 "agent_reliability": reliability.score if told else math.nan,
                 "reliability_lower": reliability.lower,
                 "reliability_upper": reliability.upper,
@@ -244,8 +254,6 @@ def _of_consistency(found: SessionScore | Unscored) -> dict[str, float]:
 def _session(
     value: Any, known: Floats, risks: Sequence[float], ci_prob: float, resamples: int, random_seed: int
 ) -> SessionScore:
-    check_probability(ci_prob, "ci_prob", open_ends=True)
-    check_k(resamples, "resamples")
     lower = upper = math.nan
     note = "an interval needs two traces"
     if known.size > 1:
@@ -257,7 +265,7 @@ def _session(
             for start in range(0, resamples, step)
         ]
         ends = np.quantile(np.concatenate(drawn), [(1 - ci_prob) / 2, (1 + ci_prob) / 2])
-        lower, upper, note = float(ends[0]), float(ends[1]), "percentile bootstrap over traces"
+        lower, upper, note = float(ends[0]), float(ends[1]), BOOTSTRAP
     flagged = tuple(index for index, risk in enumerate(risks) if risk > _FLAGGED)
     return SessionScore(float(value(known)), lower, upper, ci_prob, tuple(risks), flagged, note)
 
@@ -268,10 +276,9 @@ def _checked(signals: object, weights: object) -> list[dict[str, tuple[float, fl
     if not isinstance(counted, Mapping) or not counted:
         raise InvalidArgument(f"weights must map signals to numbers ≥ 0, got {short(counted)}")
     for name, weight in counted.items():
-        if not isinstance(name, str) or isinstance(weight, bool) or not isinstance(weight, (int, float)):
+        number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not isinstance(name, str) or not number or not 0 <= weight <= sys.float_info.max:
             raise InvalidArgument(f"weight of {name!r} must be a number ≥ 0, got {short(weight)}")
-        if not 0 <= weight < math.inf:
-            raise InvalidArgument(f"weight of {name!r} must be a number ≥ 0, got {weight!r}")
     if isinstance(signals, (str, Mapping)) or not isinstance(signals, Sequence):
         raise InvalidArgument(f"signals must be a list with one mapping per trace, got {short(signals)}")
     used = []
@@ -281,14 +288,24 @@ def _checked(signals: object, weights: object) -> list[dict[str, tuple[float, fl
         kept = {}
         for name, score in trace.items():
             if name not in counted:
-                raise UnknownName("signal", name, counted)
-            if score is None or (isinstance(score, float) and math.isnan(score)):
+                if name not in metric_names():
+                    raise UnknownName("signal", name, counted)
                 continue
-            if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1:
+            number = isinstance(score, Real) and not isinstance(score, bool)
+            if score is None or (number and math.isnan(float(score))):
+                continue
+            if not number or not 0 <= score <= 1:
                 raise InvalidArgument(f"signals[{index}][{name!r}] must be a number in [0, 1], got {short(score)}")
             kept[name] = (float(counted[name]), float(score))
         used.append(kept)
     return used
+
+
+def _check_bootstrap(ci_prob: object, resamples: object, random_seed: object) -> None:
+    check_probability(ci_prob, "ci_prob", open_ends=True)
+    check_k(resamples, "resamples")
+    if isinstance(random_seed, bool) or not isinstance(random_seed, int) or random_seed < 0:
+        raise InvalidArgument(f"random_seed must be a whole number ≥ 0, got {random_seed!r}")
 
 
 def _check_tail(tail: object) -> None:

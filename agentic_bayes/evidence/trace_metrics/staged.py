@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.resources
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agentic_bayes.errors import ReplyError
+from agentic_bayes.errors import InvalidArgument, ReplyError
 from agentic_bayes.evidence.asking import Asker, Question, reply_text, structured_objects, to_langchain
 from agentic_bayes.evidence.calls import Price
 from agentic_bayes.evidence.models import StructuredMethod
 from agentic_bayes.evidence.prompt import Messages, digest, fenced
 from agentic_bayes.evidence.reply import objects_in
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.evidence.trace_metrics.trace import trace_text
+from agentic_bayes.evidence.trace_metrics.trace import LEAST_BUDGET, TraceRecord, trace_record
 from agentic_bayes.numerics import check_k, check_probability
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.model import Conversation
@@ -29,11 +30,19 @@ __all__ = ["Reply", "Stage", "StageFailed", "StagedMetric"]
 
 _QUOTED = 2000
 # said in words, and checked when the reply is read: not every provider accepts them
-_NOT_FOR_PROVIDERS = ("title", "minimum", "maximum")
+_NOT_FOR_PROVIDERS = ("title", "minimum", "maximum", "default")
 
 
 class Reply(BaseModel):
-    """Base of what a model is asked for: of exact types, with nothing beside."""
+    """Base of what a model is asked for: of exact types, with nothing beside.
+
+    Attributes
+    ----------
+    is_verdict : bool
+        Whether it decides something, so that one that stands in the record must not be taken for the model's own.
+    """
+
+    is_verdict: ClassVar[bool] = False
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
@@ -76,26 +85,38 @@ class Stage:
         objects = structured_objects(reply, structured=structured)
         if objects is None:
             text = reply_text(reply)
-            objects = [value for source, value in objects_in(text) if not any(source in part for part in judged)]
+            objects = [value for _, value in objects_in(text)]
             objects = [value for value in objects if isinstance(value, dict) and set(self.keys) & set(value)]
             if not objects:
                 raise ReplyError(f"expected one JSON object with {', '.join(self.keys)}: {short(text, 120)}")
+        quoted = set(self._quoted(judged)) if self.reply.is_verdict else set()
         valid: dict[str, Reply] = {}
         problem = ""
         for value in objects:
             try:
                 found = self.reply.model_validate(value)
+                text = found.model_dump_json()
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
-                problem = f"{field_path(first['loc'])}: {first['msg']}, got {short(first['input'])}"
-                continue
-            problem = check(found) or problem
-            if check(found) is None:
-                valid[found.model_dump_json()] = found
+                raise ReplyError(f"{field_path(first['loc'])}: {first['msg']}, got {short(first['input'])}") from None
+            if text in quoted:
+                problem = "the only object is a quotation of the record"
+            elif wrong := check(found):
+                raise ReplyError(wrong)
+            else:
+                # two that decide the same are one, whatever their reasons
+                valid[found.model_dump_json(exclude={"reason"} if self.reply.is_verdict else set())] = found
         if len(valid) != 1:
             raise ReplyError(f"expected one object, got {len(valid)} that differ" if valid else problem)
         (found,) = valid.values()
         return Score(1.0, "", {"reply": found.model_dump(mode="json")})
+
+    def _quoted(self, judged: Sequence[str]) -> Iterator[str]:
+        """Replies that stand in the texts under judgement."""
+        for part in judged:
+            for _, value in objects_in(part, is_reply=False):
+                with contextlib.suppress(ValidationError, ValueError):
+                    yield self.reply.model_validate(value).model_dump_json()
 
 
 class StageFailed(Exception):
@@ -151,6 +172,8 @@ class StagedMetric:
     ) -> None:
         self.threshold = check_probability(threshold, "threshold")
         self.budget = check_k(budget, "budget")
+        if budget < LEAST_BUDGET:
+            raise InvalidArgument(f"budget must be at least {LEAST_BUDGET:,} characters, got {budget}")
         self._asker = Asker(
             model,
             use_structured_output=use_structured_output,
@@ -191,19 +214,20 @@ class StagedMetric:
             The details hold ``threshold``, ``success`` and what the stages found.
         """
         self._asker.ready()
-        trace = trace_text(conversation, position, budget=self.budget)
+        record = trace_record(conversation, position, budget=self.budget)
         try:
-            value, reason, found = await self.evaluate(trace)
+            value, reason, found = await self.evaluate(record)
         except StageFailed as failed:
             return Unscored(failed.reason)
+        found |= {"record_cut": True} if record.cut else {}
         return Score(value, reason, {**found, "threshold": self.threshold, "success": value >= self.threshold})
 
-    async def evaluate(self, trace: str) -> tuple[float, str, dict[str, Any]]:
+    async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
         """Score, reason and metadata of one record.
 
         Parameters
         ----------
-        trace : str
+        record : TraceRecord
             The record.
 
         Returns
@@ -217,6 +241,7 @@ class StagedMetric:
         stage: str,
         kind: type[R],
         material: Mapping[str, str],
+        record: TraceRecord,
         *,
         check: Callable[[R], str | None] = lambda _: None,
     ) -> R:
@@ -230,6 +255,8 @@ class StagedMetric:
             The `Reply` that it gives.
         material : mapping
             Name → text, shown between marks.
+        record : TraceRecord
+            What the work is judged by: a verdict that stands in it is not the model's.
         check : callable
             What is wrong with a reply of the right types, or None; what is wrong is told to the model, which is asked
             again.
@@ -244,7 +271,7 @@ class StagedMetric:
             If it gives none after all attempts.
         """
         asked = self.stages[stage]
-        read = functools.partial(asked.read, list(material.values()), check)
+        read = functools.partial(asked.read, [*material.values(), *record.texts], check)
         question = Question(asked.schema, asked.digest, read, asked.correction)
         opening = to_langchain(asked.opening)
         grade = await self._asker.ask(question, opening, fenced(material, _text("interaction")))
@@ -259,16 +286,21 @@ def _text(name: str) -> str:
 
 
 def _schema(reply: type[Reply], name: str) -> dict[str, Any]:
-    """The JSON schema of a reply, without references: not every provider resolves them."""
+    """The JSON schema of a reply, in the strict form that providers ask for, and without references."""
     schema = reply.model_json_schema()
     definitions = schema.pop("$defs", {})
 
-    def resolved(value: Any) -> Any:
-        if isinstance(value, dict):
-            if "$ref" in value:
-                return resolved(definitions[value["$ref"].rsplit("/", 1)[1]])
-            return {key: resolved(item) for key, item in value.items() if key not in _NOT_FOR_PROVIDERS}
-        return [resolved(item) for item in value] if isinstance(value, list) else value
+    def strict(part: Any) -> Any:
+        if isinstance(part, list):
+            return [strict(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return strict(definitions[part["$ref"].rsplit("/", 1)[1]])
+        found = {key: strict(value) for key, value in part.items() if key not in (*_NOT_FOR_PROVIDERS, "properties")}
+        if "properties" in part:
+            found["properties"] = {key: strict(value) for key, value in part["properties"].items()}
+            found |= {"required": list(part["properties"]), "additionalProperties": False}
+        return found
 
-    found: dict[str, Any] = resolved(schema)
-    return {"title": name, "description": f"The reply to the stage {name}.", **found, "additionalProperties": False}
+    return {"title": name, **strict(schema), "description": f"The reply to the stage {name}."}

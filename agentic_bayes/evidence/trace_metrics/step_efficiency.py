@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from agentic_bayes.evidence.trace_metrics.replies import ScoreAndReason, Task
 from agentic_bayes.evidence.trace_metrics.staged import Stage, StagedMetric
+from agentic_bayes.evidence.trace_metrics.trace import TraceRecord
 
 __all__ = ["StepEfficiency"]
 
@@ -16,8 +17,8 @@ class StepEfficiency(StagedMetric):
     name = "step_efficiency"
     stages: ClassVar = {"extract": Stage("task", Task), "score": Stage("step_efficiency", ScoreAndReason)}
 
-    async def evaluate(self, trace: str) -> tuple[float, str, dict[str, Any]]:
+    async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
         """Score, reason, and ``task``."""
-        found = await self.ask("extract", Task, {"record": trace})
-        given = await self.ask("score", ScoreAndReason, {"task": found.task, "record": trace})
+        found = await self.ask("extract", Task, {"record": record.text}, record)
+        given = await self.ask("score", ScoreAndReason, {"task": found.task, "record": record.text}, record)
         return given.score, given.reason, {"task": found.task}

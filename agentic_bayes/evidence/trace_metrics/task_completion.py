@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from agentic_bayes.evidence.trace_metrics.replies import TaskAndOutcome, VerdictAndReason
 from agentic_bayes.evidence.trace_metrics.staged import Stage, StagedMetric
+from agentic_bayes.evidence.trace_metrics.trace import TraceRecord
 
 __all__ = ["TaskCompletion"]
 
@@ -19,8 +20,8 @@ class TaskCompletion(StagedMetric):
         "score": Stage("task_completion", VerdictAndReason),
     }
 
-    async def evaluate(self, trace: str) -> tuple[float, str, dict[str, Any]]:
+    async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
         """Score, reason, and ``task`` and ``outcome``."""
-        found = await self.ask("extract", TaskAndOutcome, {"record": trace})
-        given = await self.ask("score", VerdictAndReason, {"task": found.task, "outcome": found.outcome})
+        found = await self.ask("extract", TaskAndOutcome, {"record": record.text}, record)
+        given = await self.ask("score", VerdictAndReason, {"task": found.task, "outcome": found.outcome}, record)
         return given.verdict, given.reason, {"task": found.task, "outcome": found.outcome}

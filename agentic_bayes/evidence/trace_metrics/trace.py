@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentic_bayes.evidence.prompt import text_digest
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 
-__all__ = ["available_tools", "trace_text"]
+__all__ = ["LEAST_BUDGET", "TraceRecord", "available_tools", "trace_record"]
 
-_LONGEST, _SHORTEST = 1 << 20, 120  # of one text, in characters
-_ERROR_WORDS = ("error", "exception", "traceback", "failed", "denied")
+LEAST_BUDGET = 1_000
+"""Characters below which a record would not be one."""
+
+_SHORTEST = 120  # of one text that is shortened, in characters
+_LOOKED_AT = 300  # characters at either end of a result in which an error is looked for
+_MOST_ERRORS = 20
+_ERROR = re.compile(r"\b(error|exception|traceback|failed|failure|denied|forbidden|timed out)\b", re.IGNORECASE)
+_NO_ERROR = re.compile(
+    r"""(\bno |\bwithout |["']?\b)errors?["']?\s*[:=]?\s*(null|none|false|""|''|0\b)|\b(no|without) errors?\b""", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRecord:
+    """The record of one interaction.
+
+    Attributes
+    ----------
+    text : str
+        What a model is shown.
+    texts : tuple of str
+        Every text in it as the log has it: what the agent and its tools wrote, which is never a reply.
+    calls : int or None
+        How many tool calls were made; None where they were not recorded.
+    cut : bool
+        Whether something was left out.
+    """
+
+    text: str
+    texts: tuple[str, ...]
+    calls: int | None
+    cut: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +56,25 @@ class _Part:
     Attributes
     ----------
     head : str
-        What it is; always kept.
+        What it is.
     text : str
         What it says; may be shortened.
-    kept : bool
-        Whether the piece may not be left out: the query, the answer, errors, the first and the last call.
+    essential : bool
+        Whether half of the budget is kept for it and its like: the request, the answer, what is known of the agent.
+    error : bool
+        Whether it is a call that failed.
     kind : str
         Under what it is counted where it is left out.
     """
 
     head: str
     text: str
-    kept: bool = False
+    essential: bool = False
+    error: bool = False
     kind: str = ""
 
 
-def trace_text(conversation: Conversation, position: int, *, budget: int) -> str:
+def trace_record(conversation: Conversation, position: int, *, budget: int) -> TraceRecord:
     """The record of one interaction.
 
     Parameters
@@ -48,24 +84,48 @@ def trace_text(conversation: Conversation, position: int, *, budget: int) -> str
     position : int
         Index of the interaction.
     budget : int
-        Characters, at most (but for the heads of what is always kept).
+        Characters of the text, at most.
 
     Returns
     -------
-    str
-        The agent's role and context, the tools it could use, the query, every call with its result, errors, and the
-        answer. Over budget, long texts lose their middle first, all down to the same length; if that is not enough,
-        calls in the middle without an error are left out, and counted by tool. What was cut is said where it was.
+    TraceRecord
+        The agent's role and context, the tools it could use, the request, thoughts, every call with its result, errors,
+        and the answer. Headings carry a key that no text in the record contains, so that no text can pretend to be one.
+
+    Notes
+    -----
+    Over budget, half of it is kept for the request, the answer, thoughts, errors of the turn and what is known of the
+    agent, which lose their middle, all down to the same length. The calls share the rest: first their texts lose their
+    middle; if that is not enough, calls between the first and the last ones are left out, those that failed at last,
+    and counted by tool. What was cut is said where it was.
     """
-    parts = list(_parts(conversation, conversation.conversation[position]))
-    if len(text := _joined(parts, _LONGEST)) <= budget:
-        return text
-    low, high = _SHORTEST, budget
-    while high - low > 1:  # the longest texts for which all of it fits
-        middle = (low + high) // 2
-        low, high = (middle, high) if len(_joined(parts, middle)) <= budget else (low, middle)
-    text = _joined(parts, low)
-    return text if len(text) <= budget else _joined(_without_middle(parts, budget), _SHORTEST)
+    turn = conversation.conversation[position]
+    parts = list(_parts(conversation, turn))
+    texts = tuple(text for part in parts for text in (part.text, *_raw_texts(turn)) if text)
+    key = text_digest("\0".join(texts))[:8]
+    while any(key in text for text in texts):
+        key = text_digest(key)[:8]
+    calls = None if turn.agentic is None else len(turn.agentic.tools_used)
+    first = f"Headings of this record begin with §{key}."
+    whole = "\n\n".join([first, *(_shown(part, key, budget) for part in parts)])
+    if len(whole) <= budget:
+        return TraceRecord(whole, texts, calls, False)
+    essential = [part for part in parts if part.essential]
+    others = [part for part in parts if not part.essential]
+    most = (budget - len(first)) // 2 if others else budget - len(first) - 2
+    length = _fitting(lambda n: sum(len(_shown(part, key, n)) + 2 for part in essential) <= most, _SHORTEST, budget)
+    kept = {id(part): _shown(part, key, length) for part in essential}
+    room = budget - len(first) - 2 - sum(len(text) + 2 for text in kept.values())
+    chosen = _within(others, key, room)
+    # in the order of the record: what is essential before the calls, then these, then what is after them
+    shown, put = [first], False
+    for part in parts:
+        if part.essential:
+            shown.append(kept[id(part)])
+        elif not put:
+            shown += chosen
+            put = True
+    return TraceRecord("\n\n".join(shown)[:budget], texts, calls, True)
 
 
 def available_tools(conversation: Conversation, turn: Interaction) -> list[dict[str, Any]]:
@@ -92,84 +152,117 @@ def available_tools(conversation: Conversation, turn: Interaction) -> list[dict[
     return found
 
 
-def _parts(conversation: Conversation, turn: Interaction) -> Sequence[_Part]:
-    parts = []
+def _parts(conversation: Conversation, turn: Interaction) -> Iterator[_Part]:
     if conversation.chatbot_role:
-        parts.append(_Part("Role of the agent", conversation.chatbot_role))
+        yield _Part("Role of the agent", conversation.chatbot_role, essential=True)
     if conversation.context:
-        parts.append(_Part("What the agent was told", conversation.context))
+        yield _Part("What the agent was told", conversation.context, essential=True)
     if tools := available_tools(conversation, turn):
         lines = "\n".join(f"- {tool['name']}: {tool['description']}" for tool in tools)
-        parts.append(_Part("Tools that the agent could use", lines))
+        yield _Part("Tools that the agent could use", lines, essential=True)
+    yield _Part("The user's request", turn.query, essential=True)
     spoken = turn.metadata.get("dialogue")
-    parts.append(_Part("The user's request", turn.query, kept=True))
-    if isinstance(spoken, list):
-        parts += [
-            _Part(f"{said.get('role', '?')} said", str(said.get("text", "")), kind="messages")
-            for said in spoken
-            if isinstance(said, dict)
-        ]
+    for said in spoken if isinstance(spoken, list) else ():
+        if isinstance(said, dict):
+            yield _Part(f"Said by the {said.get('role', '?')}", str(said.get("text", "")), kind="messages")
     for name, title in (("reasoning", "The agent's thoughts"), ("before_calls", "The agent said before its calls")):
         if said := turn.metadata.get(name):
-            parts.append(_Part(title, said if isinstance(said, str) else "\n".join(map(str, said)), kept=True))
-    if turn.agentic is not None:
-        calls = turn.agentic.tools_used
-        if not calls:
-            parts.append(_Part("No tool was called", "", kept=True))
-        for place, call in enumerate(calls):
-            ends = place in (0, len(calls) - 1)
-            parts.append(_call(place, call, kept=ends or _is_error(call)))
+            many = isinstance(said, (list, tuple))
+            yield _Part(title, "\n".join(map(_text, said)) if many else _text(said), essential=True)
+    if turn.agentic is not None and not turn.agentic.tools_used:
+        yield _Part("No tool was called", "", essential=True)
+    for place, call in enumerate(turn.agentic.tools_used if turn.agentic else ()):
+        result = f"\n→ {_text(call.result)}" if call.has_result else ""
+        head = f"Tool call {place + 1}: {call.tool_name}"
+        yield _Part(head, f"{_text(call.parameters)}{result}", error=_is_error(call), kind=call.tool_name)
     if turn.error is not None:
-        parts.append(_Part("Error", turn.error, kept=True))
+        yield _Part("Error", turn.error, essential=True)
     if turn.assistant is not None:
-        parts.append(_Part("The agent's answer", turn.assistant, kept=True))
-    return parts
+        yield _Part("The agent's answer", turn.assistant, essential=True)
 
 
-def _call(place: int, call: ToolCall, *, kept: bool) -> _Part:
-    arguments = _json(call.parameters)
-    result = f"\n→ {call.result if isinstance(call.result, str) else _json(call.result)}" if call.has_result else ""
-    return _Part(f"Tool call {place + 1}: {call.tool_name}", f"{arguments}{result}", kept, call.tool_name)
+def _raw_texts(turn: Interaction) -> Iterator[str]:
+    """Texts within results and arguments, without the escapes that JSON puts into them."""
+    for call in turn.agentic.tools_used if turn.agentic else ():
+        waiting = [call.parameters, call.result]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, str) and "{" in value:
+                yield value
+            elif isinstance(value, dict):
+                waiting += value.values()
+            elif isinstance(value, (list, tuple)):
+                waiting += value
 
 
 def _is_error(call: ToolCall) -> bool:
-    text = (call.result if isinstance(call.result, str) else _json(call.result))[:200].lower()
-    return call.has_result and any(word in text for word in _ERROR_WORDS)
+    """Whether a result reads like a failure."""
+    if not call.has_result:
+        return False
+    result = call.result
+    if isinstance(result, str) and result.lstrip().startswith("{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            result = json.loads(result)
+    if isinstance(result, dict) and "error" in result:
+        return bool(result["error"])
+    text = _text(result)
+    ends = f"{text[:_LOOKED_AT]} {text[-_LOOKED_AT:]}"
+    return _ERROR.search(_NO_ERROR.sub(" ", ends)) is not None
 
 
-def _without_middle(parts: Sequence[_Part], budget: int) -> list[_Part]:
-    """The parts that must be kept, and of the others those from the ends for which there is room."""
-    room = budget - len(_joined([part for part in parts if part.kept], _SHORTEST))
-    others = [place for place, part in enumerate(parts) if not part.kept]
-    # from both ends inwards
-    inwards = [place for pair in zip(others, reversed(others), strict=True) for place in pair]
-    taken = {place for place, part in enumerate(parts) if part.kept}
-    for place in dict.fromkeys(inwards):
-        room -= len(_joined([parts[place]], _SHORTEST)) + 2
-        if room < 100:
-            break
-        taken.add(place)
-    found: list[_Part] = []
+def _within(parts: Sequence[_Part], key: str, room: int) -> list[str]:
+    """As much of the parts as there is room for, with what was left out."""
+
+    def length(texts: Sequence[str]) -> int:
+        return sum(len(text) + 2 for text in texts)
+
+    if not parts:
+        return []
+    if length([_shown(part, key, _SHORTEST) for part in parts]) <= room:
+        longest = _fitting(lambda n: length([_shown(part, key, n) for part in parts]) <= room, _SHORTEST, room)
+        return [_shown(part, key, longest) for part in parts]
+    failed = [place for place, part in enumerate(parts) if part.error]
+    for errors in (_MOST_ERRORS, 6, 2, 0):
+        some = {*failed[: errors // 2], *failed[len(failed) - errors // 2 :]} if errors else set()
+        ends = _fitting(lambda n, some=some: length(_some(parts, key, some, n)) <= room, 0, len(parts) // 2 + 1)
+        texts = _some(parts, key, some, ends)
+        if ends and length(texts) <= room:
+            return texts
+    return [text for text in _some(parts, key, set(), 0) if len(text) + 2 <= room]
+
+
+def _some(parts: Sequence[_Part], key: str, chosen: set[int], ends: int) -> list[str]:
+    """Chosen parts, and so many from either end; between them what was left out."""
+    found: list[str] = []
     left_out: Counter[str] = Counter()
     for place, part in enumerate(parts):
-        if place not in taken:
+        if place in chosen or place < ends or place >= len(parts) - ends:
+            found += _said(left_out)
+            left_out.clear()
+            found.append(_shown(part, key, _SHORTEST))
+        else:
             left_out[part.kind or part.head] += 1
-            continue
-        found += _said(left_out)
-        left_out.clear()
-        found.append(part)
     return [*found, *_said(left_out)]
 
 
-def _said(left_out: Counter[str]) -> list[_Part]:
+def _said(left_out: Counter[str]) -> list[str]:
     if not left_out:
         return []
-    what = ", ".join(f"{name} × {count}" for name, count in sorted(left_out.items())[:20])
-    return [_Part(f"[… cut: {sum(left_out.values())} parts without errors ({what}) …]", "", kept=True)]
+    what = ", ".join(f"{name[:40]} × {count}" for name, count in left_out.most_common(5))
+    more = " and others" if len(left_out) > 5 else ""
+    return [f"[… cut: {sum(left_out.values()):,} parts ({what}{more}) …]"]
 
 
-def _joined(parts: Sequence[_Part], longest: int) -> str:
-    return "\n\n".join(f"{part.head}\n{_shortened(part.text, longest)}".rstrip() for part in parts)
+def _fitting(fits: Any, low: int, high: int) -> int:
+    """The largest number from `low` on that fits; `low` where none does."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _shown(part: _Part, key: str, longest: int) -> str:
+    return f"§{key} {part.head[:200]}\n{_shortened(part.text, longest)}".rstrip()
 
 
 def _shortened(text: str, longest: int) -> str:
@@ -180,7 +273,9 @@ def _shortened(text: str, longest: int) -> str:
     return f"{text[:half]}{mark}{text[-half:]}"
 
 
-def _json(value: Any) -> str:
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):

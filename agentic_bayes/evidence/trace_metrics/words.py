@@ -9,20 +9,19 @@ __all__ = ["jaccard", "normalised", "words"]
 
 # scripts without spaces between words: Thai, Lao, Myanmar, Khmer; kana; Chinese characters
 _UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-_WORD = re.compile(r"\w+")
 _STOP_WORDS = frozenset(
     """
     a an the and or but if then of to in on at by for from with as is are was were be been being am do does did have has
-    had i you he she it we they me him her us them my your his its our their this that these those not no so can could
+    had i you he she it we they me him her us them my your his its our their this that these those so can could
     will would should may might shall there here what which who when where how than too very
     """.split()  # noqa: SIM905 - sixty words in quotes are hard to read
 )
 
 
 def normalised(text: str) -> str:
-    """The text in one spelling: case, width and white space do not matter.
+    """The text in one spelling: case, width, white space and signs do not matter.
 
     Parameters
     ----------
@@ -32,8 +31,12 @@ def normalised(text: str) -> str:
     Returns
     -------
     str
+        Signs stay where there is nothing else; one that is repeated stands once.
     """
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    bare = "".join(" " if unicodedata.category(character)[0] in "PSC" else character for character in plain)
+    kept = " ".join(bare.split())
+    return kept or "".join(dict.fromkeys("".join(plain.split())))
 
 
 def words(text: str) -> frozenset[str]:
@@ -47,11 +50,11 @@ def words(text: str) -> frozenset[str]:
     Returns
     -------
     frozenset of str
-        Numbers are words. A run of a script without spaces gives its pairs of neighbouring characters. If there are
-        none but stop words, these.
+        Numbers are words; marks belong to their letters. A run of a script without spaces gives its pairs of
+        neighbouring characters. If there are none but stop words, these; if there is no word at all, its signs.
     """
     found: set[str] = set()
-    for word in _WORD.findall(normalised(text)):
+    for word in normalised(text).split():
         rest = 0
         for run in _UNSPACED.finditer(word):
             found.update(filter(None, [word[rest : run.start()]]))

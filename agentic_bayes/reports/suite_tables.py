@@ -1,0 +1,96 @@
+"""Tables of runs of a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentic_bayes.formatting import format_number, plural
+from agentic_bayes.reports.tables import Table
+
+__all__ = ["run_lines", "run_tables", "runs_table"]
+
+MOST_TASKS = 50
+
+
+def run_tables(summary: Mapping[str, Any]) -> list[Table]:
+    """A run, task by task.
+
+    Parameters
+    ----------
+    summary : mapping
+        What `RunResults.summary` gives.
+
+    Returns
+    -------
+    list of Table
+    """
+    rows = [
+        (
+            task["task"],
+            *(f"{task[name]:,}" for name in ("passed", "failed", "errored")),
+            *(format_number(task[name], 2) for name in ("pass_rate", "score", "latency_p50")),
+        )
+        for task in summary["tasks"][:MOST_TASKS]
+    ]
+    hidden = len(summary["tasks"]) - len(rows)
+    notes = [f"and {hidden:,} more tasks"] if hidden > 0 else []
+    if summary["error_trials"]:
+        notes.append("errored trials are neither passed nor failed; the same command runs them again")
+    header = ("task", "passed", "failed", "errors", "rate", "score", "seconds")
+    return [Table(f"Run {summary['run_id']}", header, tuple(rows), tuple(notes))]
+
+
+def run_lines(summary: Mapping[str, Any], folder: Path) -> list[str]:
+    """What a run comes to, in sentences.
+
+    Parameters
+    ----------
+    summary : mapping
+        What `RunResults.summary` gives.
+    folder : Path
+        Where its files are.
+
+    Returns
+    -------
+    list of str
+    """
+    told = summary["passed_trials"] + summary["failed_trials"]
+    rate = "no trial has a verdict"
+    if told:
+        rate = f"{summary['passed_trials']:,} of {told:,} trials passed ({summary['overall_pass_rate']:.3f})"
+    lines = [f"{rate}, {summary['error_trials']:,} errored, {summary['pending_trials']:,} pending"]
+    seconds = [summary[f"latency_p{q}"] for q in (50, 90, 99)]
+    if seconds[0] is not None:
+        lines.append(
+            "seconds per trial: " + ", ".join(f"p{q} {s:.3g}" for q, s in zip((50, 90, 99), seconds, strict=True))
+        )
+    if summary["cost"] is not None:
+        lines.append(f"cost: {summary['cost']:,.6g}")
+    return [*lines, f"written to {folder}"]
+
+
+def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
+    """Runs, one per row.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        What `RunResults.counts` gives.
+
+    Returns
+    -------
+    Table
+    """
+    rows = tuple(
+        (
+            run["run_id"],
+            run["agent"],
+            *(f"{run[name]:,}" for name in ("passed", "failed", "errored", "pending")),
+            format_number(run["pass_rate"], 2),
+        )
+        for run in runs
+    )
+    notes = (plural(len(rows), "run"),)
+    return Table("Runs", ("run", "agent", "passed", "failed", "errors", "pending", "rate"), rows, notes)
