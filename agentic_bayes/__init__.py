@@ -58,6 +58,7 @@ _HOME = {
     "Retriever": "records.retriever",
     "Score": "evidence.score",
     "StoppedEarly": "errors",
+    "SuiteError": "errors",
     "StoppingRule": "decisions.monitor",
     "Store": "evidence.store",
     "TierProbabilities": "decisions.tiers",

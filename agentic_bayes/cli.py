@@ -57,7 +57,12 @@ ExpectedFile = Annotated[
     typer.Option("--expected-tools", help="Expected tool calls by task: a table, or JSON (task → list of calls)."),
 ]
 RubricFile = Annotated[Path | None, typer.Option("--tool-rubric", help="Settings of the tool rubric (JSON).")]
-Input = Annotated[str, typer.Argument(help="Outcomes (CSV/TSV), evidence (JSONL) or a saved estimate (.nc).")]
+Input = Annotated[
+    str,
+    typer.Argument(
+        help="Outcomes (CSV/TSV), evidence (JSONL), a saved estimate (.nc), or a run of a suite (folder or id)."
+    ),
+]
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the results.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Ks = Annotated[str, typer.Option("--k", help="Numbers of attempts.")]
@@ -1065,12 +1070,13 @@ def _fitted(
     from agentic_bayes.estimation.estimate import Estimate
     from agentic_bayes.estimation.estimate import estimate as fit
     from agentic_bayes.inputs import open_input, read_outcomes
+    from agentic_bayes.suite.runner import find_run
 
     outcomes = read_outcomes(file, columns=_columns(columns), counting=counting)
     for agent in agents:
         if agent is not None:
             check_choice("agent", agent, map(str, outcomes["agent"].values))
-    opened = open_input(file)
+    opened = None if find_run(file) is not None else open_input(file)
     if not isinstance(opened, Estimate) or settings.keys() & {"method", "judge_labels"}:
         return fit(outcomes, **settings)
     if opened.draws is None or "random_seed" not in settings:

@@ -20,7 +20,6 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.evidence.tool_rubric import ROUNDING
-from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -282,7 +281,7 @@ def metric_threshold(evidence: Evidence, metric: str) -> float:
     said = [grade.details.get("threshold", METRIC_THRESHOLD) for grade in grades if isinstance(grade, Score)]
     for value in said:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise OutcomesError(f"metric {metric!r}: threshold must be a number in [0, 1], got {short(value)}")
+            raise OutcomesError(f"metric {metric!r}: threshold must be a number in [0, 1], got {value!r}")
     given = sorted(set(map(float, said)))
     if len(given) > 1:
         raise OutcomesError(f"metric {metric!r} was scored with different thresholds: {', '.join(map(str, given))}")

@@ -299,7 +299,7 @@ def used(source: Source) -> Iterator[str]:
             yield node.value
 
 
-IMPORTED_AS = {"google_re2": "re2", "python_dateutil": "dateutil"}
+IMPORTED_AS = {"PyYAML": "yaml", "google_re2": "re2", "python_dateutil": "dateutil", "python_jsonpath": "jsonpath"}
 
 
 def test_every_dependency_is_used():

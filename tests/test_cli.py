@@ -1168,3 +1168,82 @@ def test_no_text_of_a_file_steers_the_terminal(run, tmp_path):
     for done in shown:
         assert not set("\x1b\u202e") & set(done.out + done.err)
     assert any("v\\u001b[31m1" in done.out for done in shown)
+
+
+# Suites
+
+
+@pytest.fixture
+def suite(run, tmp_path):
+    """The example suite, in a folder of its own."""
+    done = run("init", ".")
+    assert done.code == 0, done.err
+    return tmp_path / "eval.yaml"
+
+
+def test_a_suite_is_written_checked_and_run(run, suite, tmp_path):
+    """`init`, `validate`, `run --dry-run`, `run`, `list`, `show`: the example works offline, and its files say so."""
+    assert "valid: suite arithmetic, 3 tasks, trials 15, agent adder-v1" in run("validate", "eval.yaml").out
+    assert "15 trials, 15 to run" in " ".join(run("run", "--dry-run").out.split())
+    assert not (tmp_path / "results").exists()
+    done = run("run")
+    assert done.code == 0, done.err
+    assert "14 of 15 trials passed" in done.out
+    (folder,) = (tmp_path / "results").iterdir()
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert list(summary)[:6] == [
+        *("total_tasks", "total_trials", "passed_trials", "failed_trials", "error_trials", "overall_pass_rate")
+    ]
+    assert (summary["total_trials"], summary["passed_trials"]) == (15, 14)
+    listed = json.loads(run("list", "--json").out)
+    assert [(one["run_id"], one["pending"]) for one in listed] == [(folder.name, 0)]
+    assert "14 of 15 trials passed" in run("show", folder.name).out
+    assert_refused(run("init", "."), "is there already")
+    assert json.loads((tmp_path / "suite.schema.json").read_text(encoding="utf-8"))["title"] == "SuiteConfig"
+
+
+def test_runs_decide(run, suite, tmp_path):
+    """Exit codes of `--gate` and `--fail-under`; runs are compared, gated and estimated by their ids."""
+    assert run("run", "--fail-under", "0.9").code == 0
+    assert run("run", "--fail-under", "0.99").code == 10
+    assert run("run", "--gate", "pass^1>=0.3@0.8").code == 0
+    assert run("run", "--gate", "pass^3>=0.99@0.9").code in (10, 11)
+    first, *_, last = sorted(path.name for path in (tmp_path / "results").iterdir())
+    compared = run("compare", first, last)
+    assert compared.code == 0, compared.err
+    assert "crossed, pairing tasks, 3 shared tasks" in " ".join(compared.out.split())
+    assert run("gate", first, "--at-least", "0.3", "--probability", "0.8").code == 0
+    assert "indicator all graders" in " ".join(run("estimate", first, "--k", "1").out.split())
+    assert_refused(run("run", "--gate", "pass^3"), 'a gate must be like "pass^3>=0.7@0.95"')
+    assert_refused(run("run", "--fail-under", "90"), "fail_under must be")
+    assert_refused(run("run", "--tags", "none"), "no task has the tag 'none': there is easy, hard")
+    assert_refused(run("run", "-c", "none.yaml"), "no such file")
+
+
+def test_an_unfinished_run_goes_on(run, suite, tmp_path):
+    """Errored trials are run again by the same command; another suite content needs `--new`."""
+    agent = (tmp_path / "agent.py").read_text(encoding="utf-8")
+    (tmp_path / "agent.py").write_text("def answer(prompt):\n    raise RuntimeError('down')\n", encoding="utf-8")
+    broken = run("run")
+    assert broken.code == 0
+    assert "no trial has a verdict, 15 errored, 15 pending" in " ".join(broken.out.split())
+    assert run("run", "--gate", "pass^1>=0.3").code == 11
+    (tmp_path / "agent.py").write_text(agent, encoding="utf-8")
+    again = run("run")
+    assert "going on with run" in again.out
+    assert "14 of 15 trials passed" in again.out
+    assert len(list((tmp_path / "results").iterdir())) == 1
+
+
+def test_all_problems_of_a_suite_are_said_at_once(run, suite, tmp_path):
+    """With file, line and what is allowed; nothing is run."""
+    text = (
+        suite.read_text(encoding="utf-8")
+        .replace("concurrency: 4", "concurency: 4")
+        .replace("type: python", "type: pithon")
+    )
+    suite.write_text(text, encoding="utf-8")
+    refused = run("run")
+    assert_refused(refused, "2 problems in the suite")
+    assert "execution.concurency: unknown key: did you mean 'concurrency'?" in refused.err
+    assert not (tmp_path / "results").exists()

@@ -26,6 +26,7 @@ from agentic_bayes.errors import (
 
 CLASSES = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
 BUILTINS = {
+    "AgentError": RuntimeError,
     "AgenticBayesError": Exception,
     "InvalidArgument": ValueError,
     "UnknownName": LookupError,
@@ -35,7 +36,10 @@ BUILTINS = {
     "EstimateError": ValueError,
     "MissingPackage": ImportError,
     "ReplyError": ValueError,
+    "SuiteError": ValueError,
     "AgenticBayesWarning": UserWarning,
+    "DoubtfulRecords": UserWarning,
+    "HookFailed": UserWarning,
     "NothingScored": UserWarning,
     "StoppedEarly": UserWarning,
     "NotConverged": UserWarning,

@@ -51,6 +51,7 @@ PUBLIC = [
     "StoppedEarly",
     "StoppingRule",
     "Store",
+    "SuiteError",
     "TierProbabilities",
     "ToolCall",
     "ToolCorrectnessScore",

@@ -429,6 +429,7 @@ class _Local(_Work):
         from agentic_bayes.suite.agents import make_agent
 
         self._graders = make_graders(suite, tasks)
+        _check_ready(suite, self._graders)
         self._agent = agent or make_agent(suite.config.agent, folder=suite.folder)
 
     async def reply(self, task: TaskConfig, attempt: Attempt) -> Reply:
@@ -441,6 +442,15 @@ class _Local(_Work):
         close = getattr(self._agent, "close", None)
         if close is not None:
             await close()
+
+
+def _check_ready(suite: Suite, graders: dict[str, list[TrialGrader]]) -> None:
+    """Models and packages that graders need are there before the first trial is paid for."""
+    every = {id(grader): grader for some in graders.values() for grader in some}
+    found = {grader.name: ready() for grader in every.values() if (ready := getattr(grader, "ready", None))}
+    wrong = [f"{name}: {problem}" for name, problem in found.items() if problem]
+    if wrong:
+        raise SuiteError([Problem(str(suite.path), "", "", message) for message in wrong])
 
 
 class _Remote(_Work):
