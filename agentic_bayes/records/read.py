@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError, check_choice
 from agentic_bayes.records.base import problems_of
-from agentic_bayes.records.formats.detect import FORMATS, Format, format_of, reader_of
+from agentic_bayes.records.formats.detect import FORMATS, Format, format_of, native_only, reader_of
 from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed
 from agentic_bayes.records.formats.native import parse
 from agentic_bayes.records.identity import TaskIndex
@@ -195,7 +195,9 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
         beginning.detach()  # or it would close the pipe when it goes
         replay.rewind()
         stream = BufferedReader(replay)
-    return parse(stream) if name == "native" else reader_of(name).read(stream, source.origin)
+    if name == "native":
+        return parse(stream) if source.format == name else native_only(parse(stream))
+    return reader_of(name).read(stream, source.origin)
 
 
 class _Replay(RawIOBase):
@@ -229,7 +231,7 @@ class _Replay(RawIOBase):
 
 def _validated(parsed: Parsed, source: Source) -> Conversation | tuple[Problem, ...]:
     value, where = parsed.value, parsed.where
-    problems = tuple(Problem(source.name, where, field, message) for field, message in parsed.faults)
+    problems = tuple(Problem(parsed.file or source.name, where, field, message) for field, message in parsed.faults)
     if value is NO_VALUE:
         return problems
     if isinstance(value, dict) and "assistant_id" not in value:

@@ -53,18 +53,23 @@ class Source:
 
 
 class Problems:
-    """Problems as they are found: the first ones are kept, all are counted."""
+    """Problems as they are found, each once: the first ones are kept, all are counted."""
 
     def __init__(self) -> None:
         self._kept: list[Problem] = []
+        self._known: set[Problem] = set()
         self._total = 0
 
     def add(self, problems: Iterable[Problem]) -> None:
         """Take in problems."""
         for problem in problems:
+            # what is wrong with a file that others need is found with each of them
+            if problem in self._known:
+                continue
             self._total += 1
             if len(self._kept) < _KEPT:
                 self._kept.append(problem)
+                self._known.add(problem)
 
     def __bool__(self) -> bool:
         return self._total > 0
@@ -89,7 +94,9 @@ def find_sources(paths: Any, agent: str | None, format: str, problems: Problems)
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if isinstance(given, (bytes, dict)) or not isinstance(given, Iterable):
         raise InvalidArgument(f"paths must be a path or several, got {short(paths)}")
+    # a file may have several names: links, and paths of other forms
     names: dict[str, str] = {}
+    listed: set[str] = set()
     empty = True
     for path in given:
         empty = False
@@ -97,29 +104,53 @@ def find_sources(paths: Any, agent: str | None, format: str, problems: Problems)
         if not isinstance(name, str) or not name.strip() or "\0" in name:
             raise InvalidArgument(f"paths must be file names, glob patterns or folders, got {short(path)}")
         for found in _expanded(name, problems):
-            names.setdefault(os.path.abspath(found), found)
+            names.setdefault(os.path.realpath(found), found)
+            if found != name:
+                listed.add(found)
     if empty:
         raise InvalidArgument("paths must name at least one file, got none")
-    _leave_out_parts(names)
-    return [Source(Origin(name, _stem(name), agent), format, not _is_regular(name)) for name in names.values()]
+    formats = _without_parts(list(names.values()), format)
+    sources = []
+    for name, told in formats.items():
+        regular = _is_regular(name)
+        # only one that was named may be a pipe: of those that were found, nobody knows whether anything ever comes
+        if regular or name not in listed:
+            sources.append(Source(Origin(name, _stem(name), agent), told, not regular))
+        else:
+            problems.add([Problem(name, "", "", "must be a regular file, got a pipe or device")])
+    return sources
 
 
-def _leave_out_parts(names: dict[str, str]) -> None:
-    """Drop the files of a folder of tau2 simulations whose ``results.json`` is read too, and brings them along."""
-    for path in [path for path in names if os.path.basename(path) == tau2.INDEX]:
-        folder = os.path.join(os.path.dirname(path), tau2.FOLDER) + os.sep
-        inside = [other for other in names if other.startswith(folder)]
-        if inside and _is_tau2(path):
+def _without_parts(names: list[str], format: str) -> dict[str, str]:
+    """The files and their formats, without simulations of tau2 whose file of results is read, too, and brings them."""
+    formats = dict.fromkeys(names, format)
+    by_folder: dict[str, list[str]] = {}
+    for name in names:
+        by_folder.setdefault(os.path.dirname(os.path.abspath(name)), []).append(name)
+    for name in names:
+        folder, file = os.path.split(os.path.abspath(name))
+        inside = by_folder.get(os.path.join(folder, tau2.FOLDER), []) if file in tau2.INDEXES else []
+        if not inside:
+            continue
+        told = _told(name) if format == "auto" else format
+        if told == "native" != format:  # of a broken file, those beside it tell what it should be
+            told = next(filter(None, map(_told, inside)), told)
+        if told == tau2.NAME:
+            formats[name] = told
             for other in inside:
-                del names[other]
+                formats.pop(other, None)
+    return formats
 
 
-def _is_tau2(path: str) -> bool:
+def _told(path: str) -> str:
+    """The format of a file by its content; empty where it cannot be read."""
+    if not os.path.isfile(path):
+        return ""
     try:
         with open(path, "rb") as stream:
-            return format_of(stream) == tau2.NAME
+            return format_of(stream)
     except OSError:
-        return False
+        return ""
 
 
 def _expanded(name: str, problems: Problems) -> list[str]:
@@ -144,7 +175,8 @@ def _files_in(folder: str) -> list[str]:
     found = []
     for path in Path(folder).rglob("*"):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.name.lower().endswith(LOOKED_FOR) and not hidden and path.is_file():
+        # a link that leads nowhere is kept: opening it will say so
+        if path.name.lower().endswith(LOOKED_FOR) and not hidden and not path.is_dir():
             found.append(str(path))
     return sorted(found)
 

@@ -407,6 +407,76 @@ def test_a_member_that_unpacks_to_more_than_it_declares_is_refused(problems, met
     assert "must hold at most 1,000 times the bytes that it takes" in found[0][2]
 
 
+def test_members_that_are_not_read_are_said(read):
+    """Those of a log are known; any other is told of, above all one that may be a sample under an odd name."""
+    known = ["summaries.json", "reductions.json", "_journal/start.json", "_journal/summaries/1.json", "samples/"]
+    members = members_of(SAMPLES) + [(name, (STORED, b"" if name.endswith("/") else b"[]")) for name in known]
+    assert len(read(zip_of(members))) == 6
+    odd = ["samples/zz.JSON", "/samples/x.json", "Samples/x.json", "samples\\\\x.json", "samples/x.json.bak"]
+    members += [(name, (STORED, b"{}")) for name in [*odd, "a.txt", "extra/b.json"]]
+    with pytest.warns(DoubtfulRecords, match="left out") as caught:
+        assert len(read(zip_of(members))) == 6
+    messages = sorted(str(warning.message) for warning in caught)
+    assert len(messages) == 2
+    assert "2 members are none of a log, and were left out: 'a.txt', 'extra/b.json'" in messages[0]
+    assert (
+        "5 members are not named as samples are (samples/….json), and were left out: 'samples/zz.JSON'" in messages[1]
+    )
+
+
+@pytest.mark.parametrize("method", [STORED, DEFLATED, ZSTANDARD])
+def test_a_member_with_two_names_is_refused(problems, method):
+    """The directory at the end of a zip file and what stands before the data must agree."""
+    for changed in (b"samples/2_epoch_1.json", b"other.json"):
+        members = [*members_of(SAMPLES, methods=(method,)), ("other.json", (method, b"{}"))]
+        data = zip_of(members)
+        place = data.index(changed)
+        data = data[:place] + b"X" + data[place + 1 :]
+        other = "X" + changed.decode()[1:]
+        assert problems(data) == [
+            (changed.decode(), "", f"must have one name, got {other!r} where its data are"),
+        ]
+
+
+@pytest.mark.parametrize("content", [b"[]", b" [ ] "])
+def test_a_member_that_is_an_empty_list_is_no_object(problems, content):
+    """It is not taken for an object without any member."""
+    name = "samples/x_epoch_1.json"
+    assert problems(zip_of([*members_of(SAMPLES), (name, (STORED, content))])) == [
+        (name, "", "must be an object, got []")
+    ]
+    assert problems(zip_of([("header.json", (STORED, content))])) == [("header.json", "", "must be an object, got []")]
+
+
+def test_a_member_with_an_endless_name_is_named_in_short(problems):
+    """A place in a report is short, and no number in it is too long to be read."""
+    name = f"samples/{'9' * 5000}.json"
+    ((where, _, message),) = problems(zip_of([*members_of(SAMPLES), (name, (STORED, b"[]"))]))
+    assert message == "must be an object, got []"
+    assert len(where) == 200
+    members = [*members_of(SAMPLES), (name, (STORED, json.dumps(sample("a", 1)).encode()))]
+    assert "must be unique within an agent" in problems(zip_of(members))[0][2]
+
+
+@pytest.mark.parametrize("role", ["", "User", "developer", None, 5])
+def test_a_message_of_an_unknown_role_is_refused(problems, role):
+    """It is nobody's, above all not the system's."""
+    bad = sample("a", 1)
+    bad["messages"][1]["role"] = role
+    ((where, field, message),) = problems(as_json([bad]))
+    assert (where, field) == ("samples[0]", "messages[1].role")
+    assert message.startswith("must be ")
+
+
+def test_results_of_no_call_are_said(read):
+    """They are counted in the metadata of the turn."""
+    messages = copy.deepcopy(MESSAGES)
+    messages[3]["tool_call_id"] = "other"
+    with pytest.warns(DoubtfulRecords, match="results of tools belong to no call that is there"):
+        (found,) = read(as_json([sample("a", 1, messages=messages)], {"status": "success", "eval": SMALL}))
+    assert found.conversation[0].metadata["results_without_call"] == 1
+
+
 def test_a_sample_in_chunks_is_named_as_not_read(problems):
     """Nothing of it is taken for a sample."""
     chunks = [("samples/x_epoch_1/sample.json", (STORED, b"{}")), ("samples/x_epoch_1/events/0.json", (STORED, b"[]"))]

@@ -262,6 +262,27 @@ def test_an_unfinished_chat_has_an_error_that_survives_the_way_back():
         assert found.conversation[0].assistant is None
 
 
+def test_results_go_to_their_calls_and_others_are_said(load):
+    """Of calls with the same id the name of the tool decides; a result of no call is counted."""
+    calls = [{"name": name, "args": {}, "id": "same", "type": "tool_call"} for name in ("f", "g")]
+    messages = [SHORT[0], AIMessage("Bye.", tool_calls=calls)]
+    messages += [ToolMessage(name, tool_call_id="same", name=name) for name in ("g", "f")]
+    record = conversation_from_langchain(messages, **ARGUMENTS)
+    assert [call.result for call in record.conversation[0].agentic.tools_used] == ["f", "g"]
+    assert record.conversation[0].assistant == "Bye."
+    lost = ToolMessage("x", tool_call_id="other", name="f")
+    with pytest.warns(DoubtfulRecords, match="results of tools belong to no call that is there"):
+        (one,) = load([message.model_dump() for message in [*messages, lost, SHORT[1]]])
+    assert one["conversation"][0]["metadata"]["results_without_call"] == 1
+
+
+def test_arguments_with_a_repeated_key_are_kept_as_text():
+    """Nobody can tell which value was meant."""
+    answer = AIMessage("", additional_kwargs={"function_call": {"name": "f", "arguments": '{"x": 1, "x": 2}'}})
+    (turn,) = conversation_from_langchain([SHORT[0], answer, SHORT[1]], **ARGUMENTS).conversation
+    assert turn.agentic.tools_used[0].parameters == {"(not JSON)": '{"x": 1, "x": 2}'}
+
+
 def test_tools_of_the_provider_are_said_not_to_be_read(load):
     """Nothing is dropped in silence."""
     blocks = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "text", "text": "A"}]

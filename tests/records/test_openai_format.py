@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -355,6 +357,195 @@ def test_all_five_thousand_messages_are_there(load):
         assert all([c["result"] for c in t["agentic"]["tools_used"]] == ["1", "2"] for t in one["conversation"])
     items = [SHORT[0]] + [{"type": "function_call", "call_id": "x", "name": "f", "arguments": "{}"}] * 5000
     assert len(load(items)[0]["conversation"][0]["agentic"]["tools_used"]) == 5000
+
+
+def call_of(name, identity=None, arguments="{}"):
+    return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def calls_in(record):
+    """The calls of the last turn: name, and result where there is one."""
+    calls = record["conversation"][-1]["agentic"]["tools_used"]
+    return [(call["tool_name"], call.get("result", "none")) for call in calls]
+
+
+def result_of(content, identity=None, name=None):
+    found = {"role": "tool", "content": content, "tool_call_id": identity, "name": name}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("calls", "results", "expected"),
+    [
+        # of calls with the same id, the name decides, then their order
+        ([[("f", "x"), ("g", "x")]], [("1", "x", "g"), ("2", "x", "f")], [("f", "2"), ("g", "1")]),
+        ([[("f", "x"), ("g", "x")]], [("1", "x"), ("2", "x")], [("f", "1"), ("g", "2")]),
+        ([[("f", "x"), ("f", "x")]], [("1", "x", "f"), ("2", "x", "f")], [("f", "1"), ("f", "2")]),
+        ([[("f", "x")]], [("1", "x", "other name")], [("f", "1")]),
+        # without an id: of the tool that it names, else of the message before it, else of any
+        ([[("f", "x"), ("g", "y")]], [("1", None, "g"), ("2",)], [("f", "2"), ("g", "1")]),
+        ([[("f", None), ("g", None)]], [("1",), ("2",)], [("f", "1"), ("g", "2")]),
+        ([[("f", "x")], [("g", "y")]], [("1",), ("2",)], [("f", "2"), ("g", "1")]),
+    ],
+)
+def test_a_result_is_put_with_its_call(load, calls, results, expected):
+    """By its id and name or, where it says neither, by where it stands."""
+    messages = [{"role": "assistant", "tool_calls": [call_of(*call) for call in several]} for several in calls]
+    (one,) = load([SHORT[0], *messages, *(result_of(*result) for result in results), SHORT[1]])
+    assert calls_in(one) == expected
+    assert "metadata" not in one["conversation"][0]
+
+
+@pytest.mark.parametrize(
+    ("results", "kept", "orphans"),
+    [
+        ([("1", "other")], "none", 1),
+        ([("1", "other", "f")], "none", 1),
+        ([("1", None, "other name")], "none", 1),
+        ([("1", "x"), ("2", "x"), ("3", "x", "f")], "1", 2),
+        ([("1",), ("2",)], "1", 1),
+    ],
+)
+def test_results_of_no_call_are_counted_and_said(load, results, kept, orphans):
+    """They are not given to a call that merely waits."""
+    asked = {"role": "assistant", "tool_calls": [call_of("f", "x")]}
+    with pytest.warns(DoubtfulRecords, match="results of tools belong to no call that is there"):
+        (one,) = load([SHORT[0], asked, *(result_of(*result) for result in results), SHORT[1]])
+    assert calls_in(one) == [("f", kept)]
+    assert one["conversation"][0]["metadata"]["results_without_call"] == orphans
+
+
+def test_what_is_said_with_the_last_calls_is_the_answer(load):
+    """Also in the last turn: the agent said goodbye and ended the call. Without text, there is no answer."""
+    ended = {"role": "assistant", "content": "Goodbye!", "tool_calls": [call_of("end_call", "x")]}
+    for end in ([ended, result_of("ok", "x")], [ended]):
+        (turn,) = load([{"role": "user", "content": "bye"}, {"role": "assistant", "content": "Wait."}, *end])[0][
+            "conversation"
+        ]
+        assert (turn["assistant"], turn.get("error")) == ("Goodbye!", None)
+        assert turn["metadata"] == {"before_calls": ["Wait."]}
+    for text in (None, " "):
+        (turn,) = load([SHORT[0], {**ended, "content": text}, result_of("ok", "x")])[0]["conversation"]
+        assert (turn["assistant"], turn["error"]) == (None, "the log ends before the agent answered")
+
+
+@contextmanager
+def no_long_time():
+    """What grows with the square of the size would take minutes; seconds say nothing on a busy machine."""
+    begin = time.monotonic()
+    yield
+    assert time.monotonic() - begin < 60
+
+
+@pytest.mark.slow
+def test_many_messages_and_calls_in_one_turn_take_no_long_time(load):
+    """Tens of thousands, said or called, with results in any order."""
+    number = 60_000
+    with no_long_time():
+        (one,) = load([SHORT[0], *[{"role": "assistant", "content": "x"}] * number])
+    assert one["conversation"][0]["assistant"].count("x") == number
+    items = [{"type": "function_call", "call_id": "x", "name": f"f{n}", "arguments": "{}"} for n in range(number)]
+    with no_long_time():
+        (one,) = load([SHORT[0], *items])
+    assert len(calls_in(one)) == number
+    asked = {"role": "assistant", "tool_calls": [call_of(f"f{n}", "x") for n in range(number)]}
+    with no_long_time():
+        (one,) = load([SHORT[0], asked, *(result_of(str(n), "x", f"f{n}") for n in reversed(range(number)))])
+    assert calls_in(one) == [(f"f{n}", str(n)) for n in range(number)]
+
+
+@pytest.mark.parametrize("text", ['{"x": 1, "x": 2}', '{"a": [{"x": 1, "x": 1}]}', '{"x": ' + "9" * 5000 + "}", "[1]"])
+def test_arguments_that_nobody_can_tell_are_kept_as_text(load, text):
+    """Of a key that is given twice, the last value does not win in silence."""
+    (one,) = load([SHORT[0], {"role": "assistant", "tool_calls": [call_of("f", "x", text)]}, SHORT[1]])
+    assert one["conversation"][0]["agentic"]["tools_used"][0]["parameters"] == {"(not JSON)": text}
+
+
+def test_an_object_with_thousands_of_keys_and_a_repeated_one_is_refused_in_time(tried):
+    """The keys are counted, not searched for one by one."""
+    keys = ",".join(f'"k{n}": 0' for n in [*range(100_000), 5])
+    with no_long_time():
+        assert tried('{"messages": [{"role": "user", "content": "?"}], "metadata": {' + keys + "}}") is None
+
+
+def test_roles_may_be_written_in_any_case(load):
+    """They say who speaks all the same."""
+    (one,) = load([{"role": "System", "content": "Be kind."}, {"role": "User", "content": "?"}, SHORT[1]])
+    assert (one["context"], one["conversation"][0]["query"]) == ("Be kind.", "?")
+
+
+@pytest.mark.parametrize("role", ["alien", "", 5, None])
+def test_a_log_whose_first_role_is_unknown_is_told_about_roles(load, role):
+    """It is recognised as messages, so that the error is about what is wrong with it."""
+    message = {"role": role, "content": "x"}
+    for data in ([message, *SHORT], {"messages": [message, *SHORT]}, as_lines([message, *SHORT]), [[message, *SHORT]]):
+        with pytest.raises(RecordsError, match=r"role: must be (system, developer, .*, got|given|text)"):
+            load(data)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "human", "content": "x"},
+        {"type": "AIMessageChunk", "content": "x"},
+        {"type": "tool", "data": {}},
+        {"lc": 1, "type": "constructor", "id": ["langchain", "AIMessage"], "kwargs": {}},
+    ],
+)
+def test_messages_of_langchain_among_those_of_openai_are_errors(load, message):
+    """They say something that would be lost."""
+    with pytest.raises(RecordsError, match=r"\[1\]: must be a message or item of OpenAI, .* got one of LangChain"):
+        load([SHORT[0], message, SHORT[1]])
+
+
+REPLY = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "!"}}
+
+
+def test_a_reply_beside_its_request_is_the_last_message(load):
+    """Request and reply in one object are the conversation; a reply that is also in the messages counts once."""
+    about = {"object": "chat.completion", "id": "c", "model": "m", "usage": {"prompt_tokens": 2}}
+    expected = load({**about, "messages": SHORT})
+    for messages in (SHORT[:1], SHORT):
+        record = {**about, "messages": messages, "choices": [REPLY]}
+        backwards = dict(reversed(record.items()))
+        assert load(record) == load(backwards) == load([record]) == load(as_lines([record])) == expected
+    called = {**REPLY, "message": {"role": "assistant", "content": None, "tool_calls": [call_of("f", "x")]}}
+    (one,) = load({"messages": SHORT[:1], "choices": [called]})
+    assert calls_in(one) == [("f", "none")]
+    assert one["conversation"][0]["error"] == "the log ends before the agent answered"
+    other = {**REPLY, "index": 1, "message": {"role": "assistant", "content": "other"}}
+    with pytest.warns(DoubtfulRecords, match="a reply holds several choices: the first one is the answer"):
+        assert load({**about, "messages": SHORT[:1], "choices": [REPLY, other]}) == expected
+    with pytest.raises(RecordsError, match=r"choices\[0\]\.message: must be given, got nothing"):
+        load({"messages": SHORT, "choices": [{"finish_reason": "stop", "text": "x"}]})
+    # choices of another kind are none of ours
+    assert load({**about, "messages": SHORT, "choices": ["A", "B"]}) == expected
+
+
+BATCH = {"id": "b", "custom_id": "c1", "response": {"status_code": 200, "body": {"choices": [REPLY]}}, "error": None}
+OUTPUT = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "!"}]}]
+
+
+@pytest.mark.parametrize(
+    ("record", "field", "reason"),
+    [
+        ({"id": "c", "object": "chat.completion", "choices": [REPLY]}, "choices", "a reply without its request"),
+        ({"choices": [REPLY]}, "choices", "a reply without its request: `messages`"),
+        ({"object": "chat.completion", "choices": []}, "choices", "a reply without its request"),
+        ({"object": "response", "id": "r", "output": OUTPUT}, "output", "a reply without its request: `input`"),
+        ({"object": "response", "id": "r", "output": []}, "output", "a reply without its request"),
+        ({"output": OUTPUT, "instructions": "x"}, "output", "a reply without its request"),
+        (BATCH, "response.body", "a reply without its request.*Batch API"),
+        ({**BATCH, "response": None, "error": {"code": "x"}}, "response", "a reply without its request"),
+        ({"custom_id": "c", "method": "POST", "url": "u", "body": {"messages": SHORT}}, "body", "a request without"),
+    ],
+)
+def test_half_a_conversation_is_refused_with_the_reason(load, record, field, reason):
+    """A reply without its request and a request without its reply are recognised, but are no conversation."""
+    for data in (record, [record], as_lines([record, record]), json.dumps(record, indent=1)):
+        with pytest.raises(RecordsError, match=f"holds {reason}") as caught:
+            load(data)
+        assert {problem.field for problem in caught.value.problems} == {field}
 
 
 @pytest.mark.parametrize("depth", [70, 150, 300, 900, 100_000])

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import random
+import time
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -523,6 +524,120 @@ def test_spans_that_lie_within_each_other_end_nothing(read):
     spans = current(as_text=True)
     spans[0]["parentSpanId"] = "d"
     assert read(exported(spans))[0].conversation[0].query == "Weather?"
+
+
+CHAT = {"gen_ai.operation.name": "chat"}
+TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+
+
+def calling(*calls):
+    """The output of a model that makes these calls."""
+    parts = [{"type": "tool_call", "name": "look", **call} for call in calls]
+    return {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}])}
+
+
+def test_each_call_that_a_model_asks_for_is_a_call(read):
+    """Without ids, equal calls of several answers are several calls; with one id, calls of different tools are two."""
+    spans = [span(f"s{n}", "", n + 1, CHAT | calling({"arguments": {"n": 1}})) for n in range(3)]
+    assert len(read(exported(spans))[0].conversation[0].agentic.tools_used) == 3
+    twice = calling({"id": "x", "name": "f"}, {"id": "x", "name": "g"})
+    both = [{"type": "tool_call_response", "id": "x", "response": text} for text in ("1", "2")]
+    asked = {"gen_ai.input.messages": json.dumps([ASKED[2], {"role": "tool", "parts": both}])}
+    (turn,) = read(exported([span("a", "", 1, CHAT | twice), span("b", "", 2, CHAT | asked)]))[0].conversation
+    assert [(c.tool_name, c.result) for c in turn.agentic.tools_used] == [("f", "1"), ("g", "2")]
+
+
+def test_results_of_no_call_are_counted_and_said(read):
+    """Also where several spans repeat them; one whose call only the tool's own span tells of is not lost."""
+    back = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "zz", "response": "lost"}]}
+    spans = current(as_text=True)
+    for one in (spans[0], spans[3]):
+        one["attributes"] = [p for p in one["attributes"] if p["key"] != "gen_ai.input.messages"]
+        one["attributes"] += pairs({"gen_ai.input.messages": json.dumps([ASKED[2], CALLED, RETURNED, back])})
+    with pytest.warns(DoubtfulRecords, match="1 results of tools belong to no call that is there"):
+        (turn,) = read(exported(spans))[0].conversation
+    assert turn.metadata["results_without_call"] == 1
+    tool = span("t", "a", 3, TOOL | {"gen_ai.tool.call.id": "zz"})
+    (turn,) = read(exported([*spans, tool]))[0].conversation
+    assert [c.result for c in turn.agentic.tools_used] == ["rain", "lost"]
+    assert "results_without_call" not in turn.metadata
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["chats", "chats with ids", "chain of chats", "tools", "chain of tools", "scores"])
+def test_many_spans_in_one_trace_take_no_long_time(read, shape):
+    """Tens of thousands, side by side or one within the other: what grows with their square would be minutes."""
+    number = 25_000
+    spans, expected = [], number
+    for n in range(number):
+        parent = f"s{n - 1}" if "chain" in shape else "a"
+        if "chat" in shape:
+            call = {"arguments": {"n": n % 3}} | ({"id": str(n)} if "ids" in shape else {})
+            attributes = CHAT | calling(call)
+        else:
+            name = f"t{n}" if "chain" in shape else "look"
+            attributes = TOOL | {"gen_ai.tool.name": name, "gen_ai.tool.call.arguments": f'{{"n": {n % 3}}}'}
+        spans.append(span(f"s{n}", parent, n + 1, attributes))
+    if shape == "chain of chats":
+        expected = 1  # one call of a model, told by each
+    if shape == "scores":
+        spans, expected = current(as_text=True), 1
+        rated = {"gen_ai__evaluation__name": "x", "gen_ai__evaluation__score__value": 0.5}
+        spans[0]["events"] = [event("gen_ai.evaluation.result", n, **rated) for n in range(number)]
+    begin = time.monotonic()
+    (turn,) = read(exported(spans))[0].conversation
+    assert time.monotonic() - begin < 60
+    assert len(turn.agentic.tools_used) == expected
+    assert shape != "scores" or len(turn.metadata["scores"]) == number
+
+
+@pytest.mark.parametrize("text", ['[{"type": []}]', '[{"type": {}}]', '[{"type": [], "text": "x"}]'])
+def test_what_only_resembles_parts_of_a_message_is_text(read, text):
+    """Whatever its types are, it was said so."""
+    messages = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": text, "gen_ai.completion.0.content": "!"}
+    (turn,) = read(exported([span("s", "", 1, CHAT | messages)]))[0].conversation
+    assert turn.query == text
+
+
+@pytest.mark.parametrize("part_of", ["gen_ai.prompt.{}.content", "gen_ai.completion.0.tool_calls.{}.name"])
+def test_numbers_of_messages_have_few_digits(problems, part_of):
+    """No list of messages is that long, and no number of that many digits can be read."""
+    for digits in (10, 5000):
+        ((_, field, message),) = problems(exported([span("s", "", 1, CHAT | {part_of.format("9" * digits): "x"})]))
+        assert field == "attributes"
+        assert message.startswith("must count messages and calls by numbers of at most 9 digits, got 'gen_ai.")
+
+
+@pytest.mark.parametrize("key", ["startTimeUnixNano", "endTimeUnixNano"])
+@pytest.mark.parametrize("value", ["1e308", "9" * 4000, '"' + "9" * 20 + '"', str(1 << 64)])
+def test_times_fit_into_64_bits(problems, key, value):
+    """Nanoseconds beyond that are none."""
+    text = json.dumps(exported([turn_of("t", 1, "?", "!") | {key: "TIME"}])).replace('"TIME"', value)
+    ((_, field, message),) = problems(text)
+    assert field == key
+    assert message.startswith("must be a whole number of at most 64 bits, got ")
+
+
+def test_json_text_with_a_repeated_key_is_not_read_as_its_last_value(read, problems):
+    """Arguments are kept as text, and messages are refused: nobody can tell which value was meant."""
+    twice = '{"n": 1, "n": 2}'
+    (turn,) = read(exported([span("t", "", 1, TOOL | {"gen_ai.tool.call.arguments": twice})]))[0].conversation
+    assert turn.agentic.tools_used[0].parameters == {"(not JSON)": twice}
+    messages = {"gen_ai.output.messages": '[{"role": "assistant", "parts": [], "parts": []}]'}
+    assert "must be a list of messages" in problems(exported([span("s", "", 1, CHAT | messages)]))[0][2]
+    for text in ("oops", '[{"name": "f", "name": "g"}]'):
+        events = [event("gen_ai.choice", tool_calls=text)]
+        found = problems(exported([span("s", "", 1, CHAT, events=events)]))
+        assert found[0][1:] == ("gen_ai.choice.tool_calls", f"must be a list, got {text!r}")
+
+
+def test_circles_of_spans_give_the_same_turn_in_any_order(read):
+    """Which span is taken for the outermost does not depend on the file."""
+    spans = current(as_text=True)
+    spans[0]["parentSpanId"] = "d"
+    expected = read(exported(spans))
+    for turned in (spans[::-1], spans[2:] + spans[:2]):
+        assert read(exported(turned)) == expected
 
 
 def test_a_file_of_spans_is_recognised_by_what_is_in_it():

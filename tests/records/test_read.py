@@ -1,4 +1,5 @@
 import gzip
+import io
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import tracemalloc
 import pytest
 
 from agentic_bayes.errors import InvalidArgument, RecordsError, UnknownName
+from agentic_bayes.records.formats.json_text import JsonText
 from agentic_bayes.records.read import read_conversations
 
 
@@ -187,7 +189,8 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
         ),
         (lines(record(language="\ud800")), "line 1, language: must be Unicode text without lone surrogates"),
         (lines(record(conversation=[])), "line 1, conversation: must hold at least one interaction"),
-        (lines({"agent": "v1", "task": "t", "answer_score": 0.5}), "line 1, agent: unknown key 'agent'"),
+        (lines({"agent": "v1", "task": "t", "answer_score": 0.5}), "line 1: is in no format that is known: .*'agent'"),
+        (lines({**record(), "agent": "v1"}), "line 1, agent: unknown key 'agent'"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_what_is_wrong_and_where(read, content, message):
@@ -300,6 +303,73 @@ def test_a_path_that_leads_nowhere_is_reported_with_the_nearest_file(tree, path,
     assert refused(path) == [message]
     (tree / "bad.json").write_text("{}")
     assert len(refused([path, "bad.json"])) == 3
+
+
+def test_a_file_with_several_names_is_read_once(tree):
+    """A link to it is the same file; the first name counts."""
+    (tree / "runs/link.json").symlink_to(tree / "runs/b.json")
+    (tree / "runs/zz.json").symlink_to("link.json")
+    (tree / "other").symlink_to(tree / "runs")
+    assert [c.session_id for c in read_conversations("runs")] == ["runs/a.jsonl", "runs/b.json", "runs/v2/c.json.gz"]
+    assert [c.session_id for c in read_conversations(["runs/zz.json", "other/b.json"])] == ["runs/b.json"]
+
+
+def test_what_is_no_file_in_a_folder_is_a_problem_of_that_name(tree):
+    """A link that leads nowhere, or a pipe, from which nothing may ever come; folders are looked through."""
+    (tree / "runs/dead.json").symlink_to("nowhere")
+    os.mkfifo(tree / "runs/pipe.jsonl")
+    (tree / "runs/folder.json").mkdir()
+    assert refused("runs") == [
+        "runs/pipe.jsonl: must be a regular file, got a pipe or device",
+        "runs/dead.json: cannot be opened: No such file or directory",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "keys"),
+    [
+        ({"samples": []}, "'samples'"),
+        ([{"id": 1, "epoch": 1, "input": "x", "target": "y"}], "'id', 'epoch', 'input', 'target'"),
+        ({f"k{n}": n for n in range(9)}, "'k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7', …"),
+    ],
+)
+def test_a_file_in_no_known_format_is_told_so_once(read, content, keys):
+    """Where nothing is like the native format, what is missing of that says nothing."""
+    many = content * 3 if isinstance(content, list) else content
+    with pytest.raises(RecordsError, match="1 problem") as caught:
+        read(json.dumps(many))
+    message = caught.value.problems[0].message
+    assert message.startswith(
+        f"is in no format that is known: got an object with the keys {keys}; if it is one of native"
+    )
+    assert message.endswith("openai, langchain, say so (format=, on the command line --format)")
+    with pytest.raises(RecordsError, match="session_id: is missing"):
+        list(read_conversations(caught.value.problems[0].source, format="native"))
+
+
+def test_data_that_were_packed_twice_are_told_so(read):
+    """They are not called broken text."""
+    with pytest.raises(RecordsError, match="it is gzip data within gzip data, to be unpacked once before"):
+        read(gzip.compress(gzip.compress(lines(*TWO).encode())))
+
+
+def test_a_packed_record_is_not_scanned_again_for_every_piece(tmp_path):
+    """Packed data come in small pieces: one record of many megabytes is scanned a few times, not hundreds."""
+    turns = [{"qa_id": "q", "query": "word " * 100, "assistant": "x"}] * 40_000
+    data = json.dumps(record(conversation=turns)).encode()
+    stream = io.BufferedReader(io.BytesIO(gzip.compress(data, 1)))
+    text, scans = JsonText(stream), 0
+    decode = text._json.raw_decode
+
+    def counted(*arguments):
+        nonlocal scans
+        scans += 1
+        return decode(*arguments)
+
+    text._json.raw_decode = counted
+    assert text.value()[0]["conversation"] == turns
+    assert len(data) > 20_000_000
+    assert scans < 15
 
 
 def test_a_file_that_cannot_be_opened_is_a_problem_of_that_file(tree, monkeypatch):

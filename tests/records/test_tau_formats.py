@@ -2,6 +2,7 @@
 
 import copy
 import gzip
+import itertools
 import json
 import os
 import warnings
@@ -279,6 +280,15 @@ def test_tasks_may_follow_the_simulations(read):
     assert read(turned)[0].conversation == read(value)[0].conversation
 
 
+def test_members_may_come_in_any_order(read):
+    """Simulations wait for tasks and info, whatever comes last."""
+    value = results(simulation(), simulation("2"))
+    expected = [c.model_dump() for c in read(value)]
+    assert expected[0]["context"] == "be kind"
+    for keys in itertools.permutations(value):
+        assert [c.model_dump() for c in read({key: value[key] for key in keys})] == expected
+
+
 def test_the_folder_form_gives_the_same_conversations(tmp_path, read):
     """`results.json` beside `simulations/`: read through either, or through the folder, once each."""
     runs = [simulation("1"), simulation("2", reward=0.0)]
@@ -299,6 +309,100 @@ def test_the_folder_form_gives_the_same_conversations(tmp_path, read):
         ab.read_conversations(folder)
 
 
+@pytest.fixture
+def folder(tmp_path):
+    """Results whose simulations are in a folder beside them."""
+    folder = tmp_path / "myrun"
+    (folder / "simulations").mkdir(parents=True)
+    (folder / "results.json").write_text(json.dumps({**results(), "simulations": []}), encoding="utf-8")
+    for run in (simulation("1"), simulation("2")):
+        (folder / "simulations" / f"{run['id']}.json").write_text(json.dumps(run), encoding="utf-8")
+    return folder
+
+
+def sessions(path):
+    return [c.session_id for c in ab.read_conversations(path)]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_only_regular_files_among_the_simulations_are_opened(folder, kind):
+    """Anything else whose name ends so is named as wrong: no waiting for a pipe, and no other kind of error."""
+    odd = folder / "simulations" / "odd.json"
+    if kind == "pipe":
+        os.mkfifo(odd)
+    elif kind == "folder":
+        odd.mkdir()
+    else:
+        odd.symlink_to(folder / "nowhere")
+    for path in (folder, folder / "results.json"):
+        with pytest.raises(
+            ab.RecordsError, match=r"results.json, simulations/odd\.json: must be a regular file"
+        ) as caught:
+            ab.read_conversations(path)
+        assert len(caught.value.problems) == 1
+    if kind != "folder":
+        wrong = "must be a regular file, got a pipe" if kind == "pipe" else "cannot be opened"
+        with pytest.raises(ab.RecordsError, match=rf"odd\.json: {wrong}"):
+            ab.read_conversations(folder / "simulations")
+    odd.rmdir() if kind == "folder" else odd.unlink()
+    assert sessions(folder) == ["s-1-0", "s-2-0"]
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_simulations_and_results_may_be_packed(folder, index):
+    """Either may end in .gz; nothing is left out."""
+    for path in [*(folder / "simulations").iterdir(), *([folder / "results.json"] if index else [])]:
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    for path in (folder, folder / "simulations", folder / ("results.json.gz" if index else "results.json")):
+        found = list(ab.read_conversations(path))
+        assert [(c.session_id, c.assistant_id, c.context) for c in found] == [
+            ("s-1-0", "myrun", "be kind"),
+            ("s-2-0", "myrun", "be kind"),
+        ]
+
+
+def test_a_simulation_with_two_names_is_read_once(folder, monkeypatch):
+    """A link to it in the same folder is the same file; it finds its tasks by either name, and from its own folder."""
+    link = folder / "simulations" / "zz.json"
+    link.symlink_to(folder / "simulations" / "s-1-0.json")
+    for path in (folder, folder / "results.json", folder / "simulations"):
+        assert sessions(path) == ["s-1-0", "s-2-0"]
+    away = folder.parent / "away.json"
+    away.symlink_to(folder / "simulations" / "s-1-0.json")
+    monkeypatch.chdir(folder / "simulations")
+    for path in (away, link, "s-1-0.json"):
+        (found,) = ab.read_conversations(path)
+        assert (found.assistant_id, found.context) == ("myrun", "be kind")
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "message"),
+    [
+        ('{"info": {}, "tasks": [', "", "is not complete: the file ends within it"),
+        ("", "", "is empty"),
+        ('{"info": {}, "tasks": 5, "simulations": []}', "tasks", "must be a list, got 5"),
+        ('{"info": {}, "tasks": [5], "simulations": []}', "tasks[0]", "must be an object, got 5"),
+    ],
+)
+def test_broken_results_beside_simulations_are_reported_once(folder, text, field, message):
+    """Whether the folder, its simulations or one of them is named: without tasks, nobody knows what was expected."""
+    (folder / "results.json").write_text(text, encoding="utf-8")
+    for path in (folder, folder / "simulations", folder / "simulations" / "s-1-0.json"):
+        with pytest.raises(ab.RecordsError, match="problem") as caught:
+            ab.read_conversations(path)
+        (problem,) = caught.value.problems
+        assert (problem.source, problem.field, problem.message) == (str(folder / "results.json"), field, message)
+
+
+def test_results_that_are_no_file_are_reported(folder):
+    """A pipe in their place is not opened."""
+    (folder / "results.json").unlink()
+    os.mkfifo(folder / "results.json")
+    with pytest.raises(ab.RecordsError, match=r"results\.json: must be a regular file, got a pipe or device"):
+        ab.read_conversations(folder / "simulations")
+
+
 def test_content_and_not_the_name_tells_the_format(read):
     """Any name, gzipped or not; a format that was asked for is taken at its word."""
     packed = gzip.compress(json.dumps(results(simulation())).encode(), mtime=0)
@@ -313,6 +417,54 @@ def test_a_voice_run_is_said_to_be_unread(read):
     with pytest.warns(ab.DoubtfulRecords, match="only in its ticks"):
         (found,) = read(results(simulation(messages=None, ticks=[{}])))
     assert found.conversation[0].agentic is None
+
+
+@pytest.mark.parametrize("criteria", [None, {"actions": None}, {}, "no task"])
+@pytest.mark.parametrize("reason", ["max_steps", "user_stop"])
+def test_where_nobody_says_which_calls_are_expected_nothing_is_known(read, criteria, reason):
+    """Neither checks nor a list of the task: that is not the same as that no call is expected."""
+    run = simulation(reward=0.0, reason=reason)
+    run["reward_info"]["action_checks"] = None
+    value = results(run)
+    value["tasks"] = [] if criteria == "no task" else [{"id": "1", "evaluation_criteria": criteria}]
+    (found,) = read(value)
+    assert found.conversation[0].ground_truth_agentic is None
+    value["tasks"] = [{"id": "1", "evaluation_criteria": {"actions": []}}]
+    (found,) = read(value)
+    assert found.conversation[0].ground_truth_agentic.expected_tools == ()
+
+
+def test_the_requestor_of_a_call_is_the_agent_or_the_user(read):
+    """Whose call it is decides whether it counts: anybody else is an error, in messages, checks and tasks."""
+    for requestor, calls in ((None, 1), ("assistant", 1), ("user", 0)):
+        run = simulation()
+        run["messages"][2]["tool_calls"][0]["requestor"] = requestor
+        run["messages"][3]["requestor"] = requestor
+        (found,) = read(results(run))
+        assert len(found.conversation[0].agentic.tools_used) == calls
+    for requestor in ("Assistant", "", 5, [], {}):
+        value = results(simulation(checks=[{"name": "book", "arguments": {}, "requestor": requestor}]))
+        value["simulations"][0]["messages"][2]["tool_calls"][0]["requestor"] = requestor
+        value["simulations"][0]["messages"][3]["requestor"] = requestor
+        value["tasks"][1]["evaluation_criteria"]["actions"] = [{"name": "f", "requestor": requestor}]
+        with pytest.raises(ab.RecordsError, match="must be assistant or user, got") as caught:
+            read(value)
+        assert [problem.field for problem in caught.value.problems] == [
+            "tasks[1].evaluation_criteria.actions[0].requestor",
+            "messages[2].tool_calls[0].requestor",
+            "messages[3].requestor",
+            "reward_info.action_checks[0].action.requestor",
+        ]
+
+
+def test_results_without_a_call_are_said(read):
+    """A result with an id that no call has is of no call, even where a call of its tool waits."""
+    value = attempt()
+    value["traj"][3]["tool_call_id"] = "other"
+    with pytest.warns(ab.DoubtfulRecords, match="results of tools belong to no call that is there"):
+        (found,) = read([value])
+    assert found.conversation[0].metadata["results_without_call"] == 1
+    assert not found.conversation[0].agentic.tools_used[0].has_result
 
 
 # Files that are broken
@@ -395,6 +547,92 @@ def test_duplicates_are_refused(read):
         read(text.encode())
     with pytest.raises(ab.RecordsError, match="same key twice"):
         read(json.dumps(results(simulation())).replace('"tasks"', '"info": {}, "tasks"').encode())
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field", "message"),
+    [
+        (("tasks",), 5, "tasks", "must be a list, got 5"),
+        (("tasks", 1), 5, "tasks[1]", "must be an object, got 5"),
+        (("tasks", 1, "id"), None, "tasks[1].id", "must be given, got null"),
+        (("tasks", 1, "id"), "1", "tasks[1].id", "must be unique, got '1' also at tasks[0]"),
+        (("tasks", 1, "ticket"), [], "tasks[1].ticket", "must be text, got []"),
+        (("tasks", 1, "evaluation_criteria"), 5, "tasks[1].evaluation_criteria", "must be an object, got 5"),
+        (("tasks", 1, "evaluation_criteria"), "x", "tasks[1].evaluation_criteria", "must be an object, got 'x'"),
+        *(
+            (
+                ("tasks", 1, "evaluation_criteria", key),
+                "x",
+                f"tasks[1].evaluation_criteria.{key}",
+                "must be a list, got 'x'",
+            )
+            for key in ("actions", "communicate_info")
+        ),
+        (
+            ("tasks", 1, "evaluation_criteria", "communicate_info"),
+            5,
+            "tasks[1].evaluation_criteria.communicate_info",
+            "must be a list, got 5",
+        ),
+        (
+            ("tasks", 1, "evaluation_criteria", "communicate_info"),
+            ["a", 5],
+            "tasks[1].evaluation_criteria.communicate_info[1]",
+            "must be text, got 5",
+        ),
+        (
+            ("tasks", 1, "evaluation_criteria", "actions", 0),
+            5,
+            "tasks[1].evaluation_criteria.actions[0]",
+            "must be an object, got 5",
+        ),
+        (
+            ("tasks", 1, "evaluation_criteria", "actions", 0, "compare_args"),
+            [1],
+            "tasks[1].evaluation_criteria.actions[0].compare_args[0]",
+            "must be text, got 1",
+        ),
+        (("info",), "x", "info", "must be an object, got 'x'"),
+        (("info", "environment_info"), 5, "info.environment_info", "must be an object, got 5"),
+        (("info", "environment_info", "policy"), 5, "info.environment_info.policy", "must be text, got 5"),
+        (("info", "agent_info", "llm"), 5, "info.agent_info.llm", "must be text, got 5"),
+        (("simulations",), {}, "simulations", "must be a list, got {}"),
+        (("simulation_index",), {}, "simulation_index", "must be a list, got {}"),
+    ],
+)
+@pytest.mark.parametrize("tasks_first", [True, False])
+def test_what_is_wrong_with_tasks_is_a_problem_of_the_file_said_once(read, path, value, field, message, tasks_first):
+    """All simulations depend on them: a task that cannot be read is not the same as one that expects nothing."""
+    whole = json.loads(json.dumps(results(simulation("1"), simulation("1", trial=1), simulation("2"))))
+    broken = replaced({**whole, "simulation_index": []}, path, value)
+    if not tasks_first:
+        broken = dict(reversed(broken.items()))
+    with pytest.raises(ab.RecordsError, match="1 problem") as caught:
+        read(broken, format="tau2")
+    (problem,) = caught.value.problems
+    assert (problem.field, problem.message) == (field, message)
+
+
+def test_a_broken_simulation_is_named_with_its_place(read):
+    """A key that is given twice in it is found where it is."""
+    text = json.dumps(results(simulation(), simulation("2"))).replace('"duration"', '"trial": 5, "duration"', 1)
+    with pytest.raises(ab.RecordsError, match=r"simulations\[0\]\.trial: must be given once"):
+        read(text.encode())
+
+
+def test_reference_outputs_are_text(read):
+    """Others are not dropped in silence."""
+    value = attempt()
+    value["info"]["task"]["outputs"] = ["a", 5]
+    with pytest.raises(ab.RecordsError, match=r"info\.task\.outputs\[1\]: must be text, got 5"):
+        read([value])
+
+
+def test_costs_beyond_any_number_are_refused(read):
+    """A whole number may be larger than any float."""
+    text = json.dumps([attempt()]).replace("0.25", "9" * 400)
+    with pytest.raises(ab.RecordsError, match=r"user_cost: must be a finite number, got"):
+        read(text.encode())
 
 
 def test_every_bad_attempt_is_named(read):

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["NO_ANSWER", "Call", "Message", "Role", "dialogue", "one_turn", "opening", "system_text", "turns"]
+__all__ = [
+    "NO_ANSWER",
+    "ORPHANS",
+    "Call",
+    "Message",
+    "Role",
+    "dialogue",
+    "doubts_of",
+    "one_turn",
+    "opening",
+    "system_text",
+    "turns",
+]
 
 Role = Literal["system", "user", "assistant", "tool"]
 
 NO_ANSWER = "the log ends before the agent answered"
+ORPHANS = "results_without_call"
+"""In the metadata of a turn: how many results are of no call that is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +103,8 @@ def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[
     -------
     list of dict
         Interactions in the native format. The query is what the user said (several messages in a row are one query);
-        the answer is what the agent said after its last tool call; what it said before is in
-        ``metadata["before_calls"]``. A turn that the log does not finish has an error.
+        the answer is what the agent said after its last tool call or, if nothing, together with it; what it said before
+        is in ``metadata["before_calls"]``. A turn that the log does not finish has an error.
     """
     collected: list[_Turn] = []
     for message in messages:
@@ -127,7 +141,7 @@ def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
     calls, orphans = _calls(messages)
     metadata: dict[str, Any] = {"dialogue": dialogue(messages)} if len(said) > 1 else {}
     if orphans:
-        metadata["results_without_call"] = orphans
+        metadata[ORPHANS] = orphans
     return {
         "qa_id": qa_id,
         "query": "\n\n".join(said),
@@ -173,13 +187,15 @@ def opening(messages: Iterable[Message]) -> str:
 def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
     messages = turn.answered
     worked = [n for n, message in enumerate(messages) if message.calls or message.role == "tool"]
-    after = messages[worked[-1] + 1 :] if worked else messages
+    begin = worked[-1] + 1 if worked else 0
+    after = messages[begin:]
     if worked and not after:
-        # an answer that came with the last calls, and nothing was said afterwards
+        # nothing was said afterwards: the answer is what came with the last calls, if anything
         holder = max((n for n in worked if messages[n].role == "assistant"), default=None)
-        after = [] if holder is None or last else [messages[holder]]
+        if holder is not None and (messages[holder].text.strip() or not last):
+            begin, after = holder, [messages[holder]]
     answer = "\n\n".join(message.text for message in after if message.text.strip())
-    before = [m.text for m in messages if m.role == "assistant" and m.text.strip() and not any(m is a for a in after)]
+    before = [m.text for m in messages[:begin] if m.role == "assistant" and m.text.strip()]
     error = next((message.error for message in reversed(messages) if message.error), None)
     if error is None and last and not any(message.role == "assistant" for message in after):
         error = NO_ANSWER
@@ -189,7 +205,7 @@ def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
         metadata["tokens"] = {"input": taken, "output": given}
     calls, orphans = _calls(messages)
     if orphans:
-        metadata["results_without_call"] = orphans
+        metadata[ORPHANS] = orphans
     return {
         "qa_id": qa_id,
         "query": "\n\n".join(turn.said),
@@ -200,29 +216,79 @@ def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
     }
 
 
-def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
-    """The calls in order, each with its result, and how many results are of no call.
+def doubts_of(conversation: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    """What should be known of the turns of a conversation.
 
-    Ids may repeat within a log: of calls with the same id, the first without a result gets it.
+    Parameters
+    ----------
+    conversation : iterable of dict
+        Interactions in the native format.
+
+    Returns
+    -------
+    tuple of (str, str)
+        Place and message.
     """
-    made: list[dict[str, Any]] = []
+    without_call = any(turn.get("metadata", {}).get(ORPHANS) for turn in conversation)
+    text = f"results of tools belong to no call that is there: they are left out and counted, as {ORPHANS} in metadata"
+    return (("", text),) if without_call else ()
+
+
+def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
+    """The calls in order, each with its result, and how many results are of no call."""
+    waiting = _Waiting()
     orphans = 0
-    waiting: defaultdict[tuple[str, str], deque[dict[str, Any]]] = defaultdict(deque)
     for message in messages:
-        for call in message.calls:
-            entry: dict[str, Any] = {"tool_name": call.name, "parameters": call.arguments, "step": len(made) + 1}
-            made.append(entry)
-            waiting["id", call.id or ""].append(entry)
-            waiting["name", call.name].append(entry)
+        waiting.add(message.calls)
         if message.role != "tool":
             continue
-        for key in (("id", message.answers or ""), ("name", message.tool or "")):
-            queue = waiting[key] if key[1] else deque()
-            while queue and "result" in queue[0]:
-                queue.popleft()
-            if queue:
-                queue[0]["result"] = message.text if message.result is None else message.result
-                break
-        else:
+        call = waiting.call_of(message)
+        if call is None:
             orphans += 1
-    return made, orphans
+        else:
+            call["result"] = message.text if message.result is None else message.result
+    return waiting.made, orphans
+
+
+class _Waiting:
+    """Calls, and which of them wait for a result."""
+
+    def __init__(self) -> None:
+        self.made: list[dict[str, Any]] = []
+        # a call is in several queues, and leaves each when it comes to its front with a result
+        self._queues: defaultdict[tuple[str | None, ...], deque[dict[str, Any]]] = defaultdict(deque)
+        self._of_message: deque[dict[str, Any]] = deque()
+
+    def add(self, calls: Sequence[Call]) -> None:
+        """Take in the calls of a message."""
+        if calls:
+            self._of_message = deque()
+        for call in calls:
+            entry: dict[str, Any] = {"tool_name": call.name, "parameters": call.arguments, "step": len(self.made) + 1}
+            self.made.append(entry)
+            for key in ("all",), ("name", call.name), ("id", call.id), ("id", call.id, call.name):
+                self._queues[key].append(entry)
+            self._of_message.append(entry)
+
+    def call_of(self, message: Message) -> dict[str, Any] | None:
+        """The call whose result this is.
+
+        Ids may repeat within a log: of calls with the same id the name of the tool decides, then their order. A result
+        without an id is that of the first call of its tool or, if it names none, of the message before it.
+        """
+        if message.answers is not None:
+            named = self._first(("id", message.answers, message.tool)) if message.tool is not None else None
+            return named or self._first(("id", message.answers))
+        if message.tool is not None:
+            return self._first(("name", message.tool))
+        return _front(self._of_message) or self._first(("all",))
+
+    def _first(self, key: tuple[str | None, ...]) -> dict[str, Any] | None:
+        return _front(self._queues[key]) if key in self._queues else None
+
+
+def _front(queue: deque[dict[str, Any]]) -> dict[str, Any] | None:
+    """The first that has no result yet."""
+    while queue and "result" in queue[0]:
+        queue.popleft()
+    return queue[0] if queue else None

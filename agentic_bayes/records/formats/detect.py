@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedReader
 from typing import Literal, get_args
 
+from agentic_bayes.records.base import short
 from agentic_bayes.records.formats import inspect, langchain, openai, otel, tau2, tau_bench
-from agentic_bayes.records.formats.json_text import Parsed, parts
+from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.formats.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.formats.zip_members import begins_zip
 
-__all__ = ["FORMATS", "Format", "Reader", "format_of", "reader_of"]
+__all__ = ["FORMATS", "Format", "Reader", "format_of", "native_only", "reader_of"]
 
 Format = Literal["auto", "native", "tau-bench", "tau2", "inspect", "otel", "openai", "langchain"]
 FORMATS = get_args(Format)
@@ -68,6 +69,34 @@ def format_of(stream: BufferedReader) -> str:
     return "native"
 
 
+def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
+    """The records of a file that was taken to be native because it is like no other format.
+
+    Parameters
+    ----------
+    found : iterator of Parsed
+        The records as they stand in the file.
+
+    Yields
+    ------
+    Parsed
+        The same; one fault where the first of them is not native either.
+    """
+    first = next(found, None)
+    if first is None:
+        return
+    keys = first.value.keys() if isinstance(first.value, dict) else ()
+    if not keys or keys & NATIVE_KEYS:
+        yield first
+        yield from found
+        return
+    named = ", ".join(short(key, 30) for key in list(keys)[:8]) + (", …" if len(keys) > 8 else "")
+    formats = ", ".join(name for name in FORMATS if name != "auto")
+    message = f"is in no format that is known: got an object with the keys {named}"
+    message += f"; if it is one of {formats}, say so (format=, on the command line --format)"
+    yield replace(first, value=NO_VALUE, faults=(*first.faults, ("", message)))
+
+
 def reader_of(name: str) -> Reader:
     """How this format is read.
 
@@ -85,3 +114,6 @@ def reader_of(name: str) -> Reader:
 
 NATIVE = "conversation"
 """The member that only the native format has at the top."""
+
+NATIVE_KEYS = frozenset({NATIVE, "session_id", "assistant_id"})
+"""Members of which a record in the native format has at least one."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_bayes.records.base import MAX_DEPTH, field_path, short
 
-__all__ = ["Faults", "Fields", "fitting"]
+__all__ = ["UNREADABLE", "Faults", "Fields", "fitting", "once"]
 
 _MISSING = object()
 
@@ -70,7 +70,8 @@ class Fields:
 
     def __init__(self, value: Any, path: tuple[str | int, ...], faults: Faults) -> None:
         self.path, self.faults = path, faults
-        if not isinstance(value, dict):
+        self._is_object = isinstance(value, dict)
+        if not self._is_object:
             faults.add(path, f"must be an object, got {short(value)}")
             value = {}
         self.value: Mapping[str, Any] = value
@@ -121,7 +122,7 @@ class Fields:
         value = self._given(key, required)
         if value is _MISSING:
             return None
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and _is_finite(value):
             return value
         self._wrong(key, "a finite number", value)
         return None
@@ -156,11 +157,21 @@ class Fields:
         found = enumerate(self.sequence(key, required=required))
         return [Fields(item, (*self.path, key, position), self.faults) for position, item in found]
 
+    def texts(self, key: str) -> list[str]:
+        """A list of texts."""
+        found = []
+        for position, item in enumerate(self.sequence(key)):
+            if isinstance(item, str):
+                found.append(item)
+            else:
+                self.faults.add((*self.path, key, position), f"must be text, got {short(item)}")
+        return found
+
     def arguments(self, *keys: str) -> dict[str, Any]:
         """Arguments of a tool call, under the first of these keys that is there: an object, or the JSON text of one.
 
-        ``None``, ``""``, ``"null"`` and ``"{}"`` are all "no arguments". Text that is no JSON object is what the
-        agent wrote, wrong as it is: it is kept, under the key ``"(not JSON)"``.
+        ``None``, ``""``, ``"null"`` and ``"{}"`` are all "no arguments". Text that is no JSON object, or gives a key
+        twice, is what the agent wrote, wrong as it is: it is kept, under the key ``"(not JSON)"``.
         """
         key = next((key for key in keys if key in self), None)
         value = None if key is None else self.value[key]
@@ -168,7 +179,7 @@ class Fields:
             if not value.strip():
                 return {}
             try:
-                value = json.loads(value)
+                value = json.loads(value, object_pairs_hook=once)
             except (ValueError, RecursionError):
                 return {UNREADABLE: self.value[key or ""]}
             if value is not None and not isinstance(value, dict):
@@ -183,7 +194,7 @@ class Fields:
     def _given(self, key: str, required: bool) -> Any:
         value = self.value.get(key)
         if value is None:
-            if required:
+            if required and self._is_object:
                 what = "null" if key in self.value else "nothing"
                 self.faults.add((*self.path, key), f"must be given, got {what}")
             return _MISSING
@@ -195,6 +206,28 @@ class Fields:
 
 UNREADABLE = "(not JSON)"
 """Stands for the name of an argument where the arguments of a call were text that is no JSON object."""
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON text; of two values for one key, nobody can tell which was meant.
+
+    Raises
+    ------
+    ValueError
+        Where a key is given twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return False
+
 
 # a value gets a place within a record, which is nested, too
 _DEEPEST = MAX_DEPTH - 20
@@ -241,6 +274,7 @@ def fitting(
         if isinstance(value, list):
             return [fitting(item, (*path, position), faults, text=text) for position, item in enumerate(value)]
         for key in value:
-            fitting(key, (*path, short(key)), faults)
+            if not key.isascii():
+                fitting(key, (*path, short(key)), faults)
         return {key: fitting(item, (*path, key), faults, text=text) for key, item in value.items()}
     return value

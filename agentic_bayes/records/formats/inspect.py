@@ -15,11 +15,11 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.chat import Call, Message, Role, one_turn, system_text
+from agentic_bayes.records.formats.chat import Call, Message, Role, doubts_of, one_turn, system_text
 from agentic_bayes.records.formats.fields import Faults, Fields, fitting
 from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed, Part, broken, parts
 from agentic_bayes.records.formats.layout import Origin, Shape
-from agentic_bayes.records.formats.zip_members import begins_zip, directory, opened, seekable
+from agentic_bayes.records.formats.zip_members import begins_zip, directory, named_otherwise, opened, seekable
 
 __all__ = ["read", "recognises"]
 
@@ -28,6 +28,10 @@ NAME = "inspect"
 _SPEC = frozenset({"task", "model", "run_id", "eval_id", "task_id", "dataset", "created"})
 _HEADERS = ("header.json", "_journal/start.json", "start.json")
 _SAMPLES = "samples/"
+# members of which nothing is needed, because all of it is also elsewhere
+_SUMMED_UP = re.compile(r"(summaries|reductions)\.json|_journal/.+")
+# what may be meant as a sample, and is not named as one
+_LIKE_A_SAMPLE = re.compile(r"[./\\]*samples[/\\]", re.IGNORECASE)
 # a sample in chunks has a folder of its own, in which this is the main member
 _CHUNKED = "/sample.json"
 _FOLDER = re.compile(r"samples/.+_epoch_\d+(?=/|$)")
@@ -80,6 +84,8 @@ class _Log:
     found: int = 0
     repeated: int = 0
     unresolved: int = 0
+    # kind of members that are not read → their names
+    others: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def spec(self) -> Fields:
@@ -128,7 +134,18 @@ class _Log:
             messages.append(f"{self.repeated:,} members are in the zip file more than once: the last one counts")
         if self.unresolved:
             messages.append(f"{self.unresolved:,} texts refer to attachments that the file does not hold")
+        for kind, names in self.others.items():
+            shown = ", ".join(short(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
+            messages.append(f"{len(names):,} {kind}: {shown}")
         return tuple(("", message) for message in messages)
+
+    def leave_out(self, name: str) -> None:
+        """Note a member of a zip file that is not read, unless a log has such members."""
+        if name.endswith("/") or name in _HEADERS or _SUMMED_UP.fullmatch(name):
+            return
+        like = _LIKE_A_SAMPLE.match(name)
+        kind = "members are not named as samples are (samples/….json)" if like else "members are none of a log"
+        self.others.setdefault(f"{kind}, and were left out", []).append(name)
 
 
 def _with_doubts(found: Iterator[Parsed], log: _Log) -> Iterator[Parsed]:
@@ -153,6 +170,8 @@ def _plain(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
                     yield Parsed(part.place, faults=part.faults)
                 elif part.document:
                     yield broken(part.where, "must be the only log in the file, got another one after it")
+            case (0,):
+                yield broken("", "must be one object, got a list")
             case ("samples", int()):
                 log.found += 1
                 waiting.append(part)
@@ -216,19 +235,29 @@ def _zipped(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
                 name.removesuffix(_CHUNKED) for name in members if _FOLDER.fullmatch(name.removesuffix(_CHUNKED))
             }
             for name, member in members.items():
-                folder = _FOLDER.match(name)
-                if folder and folder[0] in chunked:
+                folder, where = _FOLDER.match(name), _place(name)
+                if other := named_otherwise(packed, member):
+                    log.found += 1
+                    yield broken(where, f"must have one name, got {short(other)} where its data are")
+                elif folder and folder[0] in chunked:
                     if name == folder[0] + _CHUNKED:
                         log.found += 1
-                        yield broken(name, "is a sample in chunks (version 3 of Inspect's logs), which is not read")
+                        yield broken(where, "is a sample in chunks (version 3 of Inspect's logs), which is not read")
                 elif name.startswith(_SAMPLES) and name.endswith(".json"):
                     log.found += 1
                     value, faults = _members(packed, member, _PASSED_OVER)
-                    yield _sample(name, value, faults, log)
+                    yield _sample(where, value, faults, log)
+                else:
+                    log.leave_out(name)
             if not log.found:
                 yield _no_sample(log)
     except OSError as error:
         yield broken("", str(error))
+
+
+def _place(name: str) -> str:
+    """The name of a member, as far as it can be shown."""
+    return name if len(name) <= 200 else name[:199] + "…"
 
 
 def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
@@ -243,6 +272,8 @@ def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[s
                     case ():
                         documents += 1
                         wrong += part.faults
+                        if isinstance(part.value, list) and not wrong:
+                            wrong.append(("", "must be an object, got []"))
                         if documents > 1 and not part.faults:
                             wrong.append(("", "must be one object, got another one after it"))
                     case (int(),):
@@ -263,9 +294,10 @@ def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[s
 
 def _sample(where: str, value: Any, wrong: tuple[tuple[str, str], ...], log: _Log) -> Parsed:
     faults = Faults()
-    record = NO_VALUE if wrong else _conversation(value, faults, log)
-    together = (*wrong, *faults)
-    return Parsed(where, NO_VALUE if together else record, together)
+    if wrong:
+        return Parsed(where, faults=wrong)
+    record = _conversation(value, faults, log)
+    return Parsed(where, NO_VALUE if faults else record, faults.found(), doubts_of(record["conversation"]))
 
 
 @dataclass(slots=True)
@@ -460,7 +492,9 @@ def _messages(sample: Fields, key: str) -> list[Message]:
     found: list[Message] = []
     for message in sample.mappings(key):
         name = message.text("role", required=True)
-        role = _ROLES.get(name or "system")
+        if name is None:
+            continue
+        role = _ROLES.get(name)
         if role is None:
             wrong = f"must be {', '.join(_ROLES)}, got {short(name)}"
             message.faults.add((*message.path, "role"), wrong)

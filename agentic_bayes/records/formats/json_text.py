@@ -11,6 +11,7 @@ import gzip
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
@@ -25,6 +26,7 @@ NO_VALUE = object()
 """Stands for a record that could not be read."""
 
 _CHUNK = 1 << 16
+_GZIP = b"\x1f\x8b"
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACE_IN_LINE = re.compile(r"[ \t\r]*")
 # a parse error this near to the end of the text may be a token that goes on in the next piece
@@ -45,12 +47,15 @@ class Parsed:
         Field path and message of everything that is wrong.
     doubts : tuple of (str, str)
         The same for what does not stop the record from being read, but should be known: a warning.
+    file : str
+        The file in which the faults are, where it is another one than the file that is read.
     """
 
     where: str
     value: Any = NO_VALUE
     faults: tuple[tuple[str, str], ...] = ()
     doubts: tuple[tuple[str, str], ...] = ()
+    file: str = ""
 
 
 class Broken(Exception):
@@ -74,7 +79,7 @@ class JsonText:
     """
 
     def __init__(self, stream: BufferedReader) -> None:
-        self._stream = gzip.GzipFile(fileobj=stream) if stream.peek(2)[:2] == b"\x1f\x8b" else stream
+        self._stream = gzip.GzipFile(fileobj=stream) if stream.peek(2)[:2] == _GZIP else stream
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._bytes = 0
         self._text = ""
@@ -82,6 +87,7 @@ class JsonText:
         self._started = False
         self._ended = False
         self._repeats = False
+        self._failure: Exception | None = None
         self._json = json.JSONDecoder(object_pairs_hook=self._object)
         self.line = 1
         self.fault: tuple[str, str] | None = None
@@ -94,7 +100,7 @@ class JsonText:
         size = max(_CHUNK, len(self._text) - self._at)
         piece = ""
         try:
-            data = self._stream.read1(size)
+            data = self._read(size)
             self._ended = not data
             waiting = len(self._utf8.getstate()[0])
             piece = self._utf8.decode(data, final=self._ended)
@@ -117,6 +123,22 @@ class JsonText:
         self._text = self._text[self._at :] + piece
         self._at = 0
         return True
+
+    def _read(self, size: int) -> bytes:
+        """Some of the next bytes, at most so many; empty at the end."""
+        if self._failure:
+            raise self._failure
+        pieces, missing = [self._stream.read1(size)], size
+        if not self._bytes and pieces[0].startswith(_GZIP):
+            raise OSError("it is gzip data within gzip data, to be unpacked once before")
+        # what is unpacked comes in small pieces, and a long record would be scanned again for each of them
+        while pieces[-1] and (missing := missing - len(pieces[-1])) > 0 and size > _CHUNK:
+            try:
+                pieces.append(self._stream.read1(missing))
+            except (EOFError, OSError, zlib.error) as error:
+                self._failure = error
+                break
+        return b"".join(pieces)
 
     def _move(self, end: int) -> None:
         self.line += self._text.count("\n", self._at, end)
@@ -165,8 +187,7 @@ class JsonText:
             return found
         self._repeats = True
         marked = _Repeating(found)
-        names = [name for name, _ in pairs]
-        marked.repeated = tuple(name for name in found if names.count(name) > 1)
+        marked.repeated = tuple(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         return marked
 
     def value(self) -> tuple[Any, bool]:
@@ -237,7 +258,7 @@ class Part:
     path : tuple of (str or int)
         Where in the document the value is, such as ``("simulations", 4)``; empty at the end of the document.
     value : object
-        The value; `NO_VALUE` where it could not be read, and at an end.
+        The value; `NO_VALUE` where it could not be read. At an end, an empty list or object: what has ended.
     faults : tuple of (str, str)
         Path within the value, and message, of everything that is wrong with the JSON.
     """
@@ -296,7 +317,7 @@ def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[Part]:
             while not error.one_line and not text.begins_line_with("{"):
                 text.skip_line()
             continue
-        yield Part(document, where, ())
+        yield Part(document, where, (), [] if first == "[" else {})
         if text.peek_in_line() not in ("", "\n"):
             message = f"must end with the line, got {short(text.ahead(60))} after it"
             yield Part(document, f"line {text.line}", (), faults=(("", message),))

@@ -17,12 +17,15 @@ from agentic_bayes.records.formats.fields import UNREADABLE, Fields
 from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.formats.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.formats.message_log import (
+    LANGCHAIN_KINDS,
     Dialect,
     Log,
     Path,
     content_text,
     conversations,
+    langchain_kind,
     looks_like,
+    of_langchain,
     one_conversation,
 )
 from agentic_bayes.records.formats.openai import function_calls
@@ -35,7 +38,6 @@ __all__ = ["conversation_from_langchain", "read", "recognises", "to_langchain"]
 
 NAME = "langchain"
 
-KINDS = ("human", "ai", "system", "tool", "function", "chat")
 # the roles of a message of any role
 ROLES = {"user": "human", "human": "human", "assistant": "ai", "ai": "ai", "system": "system", "developer": "system"}
 # parts of a content that are calls, with the names of their fields
@@ -62,7 +64,7 @@ PROVIDER_DOUBT = "tools that the provider runs itself were used; they are not re
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    return looks_like(shape, _is_ours, ("messages",))
+    return looks_like(shape, of_langchain, ("messages",))
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
@@ -202,21 +204,6 @@ def _dumped(message: Any) -> Any:
     return message.model_dump() if isinstance(message, BaseMessage) else message
 
 
-def _kind(name: str) -> str:
-    """``AIMessageChunk`` and ``ai`` are the same."""
-    return name.removesuffix("Chunk").removesuffix("Message").lower()
-
-
-def _is_ours(value: Any) -> bool:
-    """Whether this is a message without doubt."""
-    if not isinstance(value, dict):
-        return False
-    if "lc" in value:
-        return isinstance(value.get("id"), list) and "message" in str(value["id"][-1:]).lower()
-    kind = value.get("type")
-    return isinstance(kind, str) and _kind(kind) in KINDS and bool(value.keys() & {"data", "content"})
-
-
 def _is_message(value: Mapping[str, Any]) -> bool:
     return "messages" not in value and bool(value.keys() & {"type", "lc"})
 
@@ -226,7 +213,7 @@ def _take(value: Any, path: Path, log: Log) -> None:
     named, body = _unwrapped(message)
     if named is None:
         return
-    kind = _kind(named)
+    kind = langchain_kind(named)
     if kind == "chat":
         role = body.text("role", required=True)
         kind = ROLES.get(role or "", "")
@@ -249,8 +236,8 @@ def _take(value: Any, path: Path, log: Log) -> None:
                 Message("tool", content_text(body, "content", required=True), tool=body.name("name", required=True)),
                 path,
             )
-        case _ if _kind(named) != "chat":
-            log.faults.add((*path, "type"), f"must be {', '.join(KINDS)}, got {short(named)}")
+        case _ if langchain_kind(named) != "chat":
+            log.faults.add((*path, "type"), f"must be {', '.join(LANGCHAIN_KINDS)}, got {short(named)}")
 
 
 def _unwrapped(message: Fields) -> tuple[str | None, Fields]:

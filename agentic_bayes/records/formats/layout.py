@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_bayes.records.base import field_path
+from agentic_bayes.records.formats.chat import doubts_of
 from agentic_bayes.records.formats.fields import Faults
 from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed, Part
 
@@ -142,7 +143,7 @@ def records(parts: Iterator[Part], convert: Callable[[Any, Faults], Mapping[str,
         faults = Faults()
         record = convert(value, faults)
         together = (*wrong, *faults)
-        return Parsed(where, NO_VALUE if together else record, together)
+        return Parsed(where, NO_VALUE if together else record, together, doubts_of(record["conversation"]))
 
     for part in parts:
         match part.path:

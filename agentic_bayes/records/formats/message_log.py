@@ -7,24 +7,46 @@ that of a large file only what is said and done is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
-from agentic_bayes.records.formats.chat import Call, Message, Role, opening, system_text, turns
+from agentic_bayes.records.formats.chat import (
+    Call,
+    Message,
+    Role,
+    doubts_of,
+    opening,
+    system_text,
+    turns,
+)
 from agentic_bayes.records.formats.fields import Faults, Fields, fitting
 from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed, Part
 from agentic_bayes.records.formats.layout import Origin, Shape
 
-__all__ = ["FOREIGN", "Dialect", "Log", "Path", "content_text", "conversations", "looks_like", "one_conversation"]
+__all__ = [
+    "FOREIGN",
+    "LANGCHAIN_KINDS",
+    "Dialect",
+    "Log",
+    "Path",
+    "content_text",
+    "conversations",
+    "langchain_kind",
+    "looks_like",
+    "of_langchain",
+    "one_conversation",
+]
 
 Path = tuple[str | int, ...]
 
 NO_USER = "must hold at least one message of the user"
 NOT_FINITE = "arguments of calls hold numbers that are not finite (NaN, Infinity), read as null"
 LONGEST_ERROR = 500
+
+LANGCHAIN_KINDS = ("human", "ai", "system", "tool", "function", "chat")
 
 # what objects of other formats hold beside messages
 FOREIGN = frozenset({"conversation", "simulations", "traj", "reward_info", "termination_reason", "epoch"})
@@ -72,8 +94,7 @@ class Log:
         fitting(message.text, path, self.faults)
         if message.result is not None:
             message = changed(message, result=fitting(message.result, path, self.faults))
-        if message.calls:
-            message = changed(message, calls=[self._fitting(call, path) for call in message.calls])
+        message = changed(message, calls=[self._fitting(call, path) for call in message.calls])
         self.messages.append(message)
         self.waiting = bool(message.calls)
 
@@ -89,8 +110,11 @@ class Log:
         """
         if self.messages and self.messages[-1].role == "assistant":
             last = self.messages[-1]
-            self.messages[-1] = changed(last, calls=[*last.calls, self._fitting(call, path)])
             self.waiting = self.waiting or not last.calls
+            # a list that `add` made can grow: there may be thousands of calls in a row
+            calls = last.calls if isinstance(last.calls, list) else list(last.calls)
+            calls.append(self._fitting(call, path))
+            self.messages[-1] = changed(last, calls=calls)
         else:
             self.add(Message("assistant", calls=[call]), path)
 
@@ -141,6 +165,11 @@ class Dialect:
         Members that take the place of ``messages``.
     failure : callable
         Why the agent could not finish, of a conversation with a member of `instead`; None where it could.
+    reply : callable
+        Adds to the log of ``messages`` what answers them, where other members of the conversation hold it.
+    half : callable
+        Where and why this is no conversation but only a request or only a reply, by its other members and the names
+        of its sections; None where it may be one.
     """
 
     name: str
@@ -149,6 +178,25 @@ class Dialect:
     sections: Mapping[str, Role | None]
     instead: frozenset[str] = frozenset()
     failure: Callable[[Fields], str | None] = lambda about: None
+    reply: Callable[[Fields, Log], None] = lambda about, log: None
+    half: Callable[[Mapping[str, Any], Set[str]], tuple[Path, str] | None] = lambda about, found: None
+
+
+def langchain_kind(name: str) -> str:
+    """A type of messages of LangChain as it is called there: ``AIMessageChunk`` and ``ai`` are the same."""
+    return name.removesuffix("Chunk").removesuffix("Message").lower()
+
+
+def of_langchain(value: Any) -> bool:
+    """Whether this is a message of LangChain without doubt."""
+    if not isinstance(value, dict):
+        return False
+    if "lc" in value:
+        return isinstance(value.get("id"), list) and "message" in str(value["id"][-1:]).lower()
+    kind = value.get("type")
+    return (
+        isinstance(kind, str) and langchain_kind(kind) in LANGCHAIN_KINDS and bool(value.keys() & {"data", "content"})
+    )
 
 
 def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterable[str]) -> bool:
@@ -345,6 +393,8 @@ class _Record:
         about = Fields(self.about, (), faults)
         got = "null" if "messages" in self.about else "nothing"
         self._take_plain()
+        if "messages" in self.found:
+            self.dialect.reply(about, self.logs["messages"])
         replaced = self.dialect.instead if "messages" in self.found else frozenset()
         logs = [log for name, log in self.logs.items() if name not in replaced]
         messages = [message for log in logs for message in log.messages]
@@ -354,12 +404,16 @@ class _Record:
             for name in self.logs
             if name in replaced & self.found
         ]
-        if not self.found & (self.dialect.instead | {"messages"}):
+        half = self.dialect.half(self.about, self.found)
+        if half is not None and not any(message.role == "user" for message in messages):
+            faults.add(*half)
+        elif not self.found & (self.dialect.instead | {"messages"}):
             faults.add(("messages",), f"must be given, got {got}")
         failure = self.dialect.failure(about) if "messages" not in self.found else None
         record = _record(
             messages, about, self.dialect.name, failure, next((log.model for log in logs if log.model), None)
         )
+        doubts += doubts_of(record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
             wrong = (("", NO_USER),)
@@ -507,7 +561,8 @@ class _File:
             yield record.finish(where)
 
     def _is_conversation(self, value: Mapping[str, Any]) -> bool:
-        return not self.dialect.is_message(value) and any(section in value for section in self.dialect.sections)
+        holds = any(section in value for section in self.dialect.sections) or self.dialect.half(value, set())
+        return not self.dialect.is_message(value) and bool(holds)
 
     def _end(self, part: Part) -> Iterator[Parsed]:
         """The end of an object or list at the top of the file, or of what could not be read."""

@@ -1,12 +1,12 @@
 """OpenAI messages, of Chat Completions and of Responses: lists, objects that hold lists, or JSON Lines.
 
 Both forms of one run give the same record: a function call of the Responses API belongs to the message before it, as
-in a chat.
+in a chat. A reply (``choices``) beside the ``messages`` of its request ends the conversation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from io import BufferedReader
 from typing import Any
 
@@ -17,11 +17,13 @@ from agentic_bayes.records.formats.json_text import Parsed, parts
 from agentic_bayes.records.formats.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.formats.message_log import (
     FOREIGN,
+    LANGCHAIN_KINDS,
     Dialect,
     Log,
     Path,
     content_text,
     conversations,
+    langchain_kind,
     looks_like,
 )
 
@@ -30,12 +32,13 @@ __all__ = ["function_calls", "read", "recognises"]
 NAME = "openai"
 MEMBERS = ("messages", "input", "output")
 
-ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 SPOKEN = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
 # what the agent thinks, and what is only settled before it works
 SKIPPED = frozenset({"reasoning", "mcp_list_tools"})
 CALL, OUTPUT = "_call", "_call_output"
 RESULTS = ("output", "outputs", "results")
+# a choice has at least one of these
+OF_A_CHOICE = frozenset({"message", "delta", "finish_reason"})
 # of a call, everything else is an argument
 ABOUT_A_CALL = frozenset({"id", "type", "status", "call_id", "created_by", "result", "error", *RESULTS})
 
@@ -44,9 +47,12 @@ def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
     if looks_like(shape, _is_ours, MEMBERS) or shape.values.get("object") == "response":
         return True
-    # messages of which the first is none: its fault is then told in this format's terms
-    whole = shape.is_list or shape.complete
-    return whole and "messages" in shape.record_keys and not shape.record_keys & FOREIGN
+    if not (shape.is_list or shape.complete) or shape.record_keys & FOREIGN:
+        return False
+    # messages of which the first is none, and halves of conversations: what is wrong is then told in these terms
+    record = shape.item if isinstance(shape.item, dict) else shape.values
+    ours = "messages" in shape.record_keys or record.get("object") == "response"
+    return ours or _half(record, set()) is not None
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
@@ -90,8 +96,8 @@ def _is_ours(value: Any) -> bool:
     """Whether this is a message or an item of the Responses API without doubt."""
     if not isinstance(value, dict):
         return False
-    kind, role = value.get("type"), value.get("role")
-    if isinstance(role, str) and role in ROLES and kind in (None, "message"):
+    kind = value.get("type")
+    if "role" in value and kind in (None, "message"):
         return bool(SPOKEN & value.keys())
     if not isinstance(kind, str):
         return False
@@ -102,6 +108,42 @@ def _is_ours(value: Any) -> bool:
 
 def _is_message(value: Mapping[str, Any]) -> bool:
     return "messages" not in value and bool(value.keys() & {"role", "type", "call_id"})
+
+
+def _is_reply(choices: Any) -> bool:
+    return isinstance(choices, list) and any(isinstance(one, dict) and OF_A_CHOICE & one.keys() for one in choices)
+
+
+def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[Path, str] | None:
+    """Where and why this is only a request or only a reply."""
+    if found & {"messages", "input"} or about.keys() & {"messages", "input"}:
+        return None
+    reply = "holds a reply without its request: {} must stand beside it"
+    if "custom_id" in about and "response" in about:
+        body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
+        return body, reply.format("`messages` of the request") + " (got a line of the Batch API)"
+    if "custom_id" in about and "body" in about:
+        return ("body",), "holds a request without its reply (got a line of the Batch API)"
+    if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
+        return ("choices",), reply.format("`messages` of the request")
+    if "output" in found:
+        return ("output",), reply.format("`input`")
+    return None
+
+
+def _take_reply(about: Fields, log: Log) -> None:
+    """The answer to the messages, where it is still in the form in which it came."""
+    if not _is_reply(about.raw("choices")):
+        return
+    choices = about.mappings("choices")
+    if len(choices) > 1:
+        log.doubt(("choices",), "a reply holds several choices: the first one is the answer, the others are not read")
+    message = choices[0].mapping("message", required=True)
+    if not message.value:
+        return
+    _take(dict(message.value), message.path, log)
+    if log.messages[-2:-1] == log.messages[-1:]:
+        log.messages.pop()  # it was put with the messages, too
 
 
 def _failure(about: Fields) -> str | None:
@@ -126,12 +168,17 @@ def _take(value: Any, path: Path, log: Log) -> None:
         _result(item, log)
     elif kind.endswith(CALL):
         _call_of_the_service(item, kind, log)
+    elif langchain_kind(kind) in LANGCHAIN_KINDS or "lc" in item:
+        log.faults.add(
+            path, f"must be a message or item of OpenAI, as the others are, got one of LangChain: {short(kind)}"
+        )
     elif kind not in SKIPPED:
         log.doubt(path, f"items of type {short(kind)} are not known, and were left out")
 
 
 def _message(message: Fields, log: Log, *, is_item: bool) -> None:
-    role = message.text("role", required=True)
+    named = message.text("role", required=True)
+    role = named and named.lower()
     needed = SPOKEN if role == "assistant" else {"content"}
     if not needed & message.value.keys():
         message.faults.add((*message.path, "content"), "must be given (it may be null), got nothing")
@@ -156,7 +203,7 @@ def _message(message: Fields, log: Log, *, is_item: bool) -> None:
             log.add(Message("system", text), message.path)
         case str():
             allowed = "system, developer, user, assistant, tool or function"
-            message.faults.add((*message.path, "role"), f"must be {allowed}, got {short(role)}")
+            message.faults.add((*message.path, "role"), f"must be {allowed}, got {short(named)}")
 
 
 def _chat_call(call: Fields) -> Call:
@@ -220,4 +267,6 @@ _DIALECT = Dialect(
     {"instructions": "system", "messages": None, "input": "user", "output": "assistant"},
     frozenset({"input", "output"}),
     _failure,
+    _take_reply,
+    _half,
 )

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import MAX_DEPTH, short
-from agentic_bayes.records.formats.chat import NO_ANSWER, Call, Message
+from agentic_bayes.records.formats.chat import NO_ANSWER, ORPHANS, Call, Message
 from agentic_bayes.records.formats.fields import Faults, Fields
 from agentic_bayes.records.formats.json_text import Parsed, Part, broken, parts
 from agentic_bayes.records.formats.layout import Origin, Shape
@@ -95,14 +95,33 @@ class _Trace:
                 self.latest[span.parent] = later
                 earlier.asked = []
 
-    def above(self, span: Span) -> Iterator[str]:
-        """Ids of the spans in which this one lies, from the nearest on."""
-        seen = {span.id}
-        identity = span.parent
-        while identity and identity not in seen:
-            seen.add(identity)
-            yield identity
-            identity = self.parents.get(identity, "")
+    def tree(self) -> tuple[list[str], dict[str, list[str]]]:
+        """Ids of the spans that lie within no other, and within every span, ids of those that lie right in it."""
+        outermost: list[str] = []
+        within: defaultdict[str, list[str]] = defaultdict(list)
+        cut = self._circles()
+        for identity, parent in self.parents.items():
+            if parent not in self.parents or identity in cut:
+                outermost.append(identity)
+            else:
+                within[parent].append(identity)
+        return outermost, within
+
+    def _circles(self) -> set[str]:
+        """Of spans that lie within each other in a circle, the first id of each circle."""
+        cut: set[str] = set()
+        done: set[str] = set()
+        for start in self.parents:
+            path: dict[str, None] = {}
+            here = start
+            while here in self.parents and here not in done and here not in path:
+                path[here] = None
+                here = self.parents[here]
+            if here in path:
+                way = list(path)
+                cut.add(min(way[way.index(here) :]))
+            done.update(path)
+        return cut
 
 
 @dataclass(slots=True)
@@ -128,6 +147,7 @@ class _Spans:
             "no turn": "{:,} traces have no call of a model, agent or tool, and were left out",
             "several": "{:,} traces hold several agent runs: each is read as one turn, first query to last answer",
             "mixed": "{:,} traces name several conversations: the first name counts",
+            "orphans": "{:,} results of tools belong to no call that is there, and were left out",
         }
         return found + [text.format(self.counts[key]) for key, text in texts.items() if self.counts[key]]
 
@@ -276,20 +296,55 @@ class _Steps:
         return bool(self.tools) or any(span.asked or span.said for span in (*self.chats, *self.agents))
 
 
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What a span lies in: whether in a call of a model, the nearest agent, and whether in another span of its call."""
+
+    chat: bool
+    agent: str | None
+    again: bool
+
+
+def _around(trace: _Trace) -> dict[str, _Around]:
+    """What each span of a trace lies in, found on one walk from the outermost spans inwards."""
+    spans = {span.id: span for span in trace.spans}
+    outermost, within = trace.tree()
+    found: dict[str, _Around] = {}
+    chats = 0
+    agents: list[str] = []
+    # a tool's span within one of the same tool is one call, told by the one who asks and the one who serves
+    tools: Counter[str] = Counter()
+    way = [(identity, True) for identity in outermost]
+    while way:
+        identity, enters = way.pop()
+        span = spans.get(identity)
+        kind = span.kind if span else "none"
+        tool = span.call.name if span and kind == "tool" and span.call else None
+        if enters:
+            again = tool is not None and tools[tool] > 0
+            found[identity] = _Around(chats > 0, agents[-1] if agents else None, again)
+            way.append((identity, False))
+            way += [(inner, True) for inner in within.get(identity, ())]
+        step = 1 if enters else -1
+        chats += step * (kind == "chat")
+        if tool is not None:
+            tools[tool] += step
+        if kind == "agent" and enters:
+            agents.append(identity)
+        elif kind == "agent":
+            agents.pop()
+    return found
+
+
 def _steps(trace: _Trace) -> _Steps:
-    kinds = {span.id: span.kind for span in trace.spans}
-
-    def within(span: Span, kind: str) -> bool:
-        return any(kinds.get(above) == kind for above in trace.above(span))
-
+    around = _around(trace)
     # two libraries may record one call of a model, one span within the other
-    chats = [span for span in trace.spans if span.kind == "chat" and not within(span, "chat")]
+    chats = [span for span in trace.spans if span.kind == "chat" and not around[span.id].chat]
     agents = [span for span in trace.spans if span.kind == "agent"]
-    tools = [span for span in trace.spans if span.kind == "tool" and not _again(span, trace)]
-    outer = [span for span in agents if not within(span, "agent")]
-    outermost = {span.id for span in outer}
-    nearest = {span.id: next((a for a in trace.above(span) if kinds.get(a) == "agent"), None) for span in chats}
-    main = [span for span in chats if nearest[span.id] is None or nearest[span.id] in outermost]
+    tools = [span for span in trace.spans if span.kind == "tool" and not around[span.id].again]
+    outer = [span for span in agents if around[span.id].agent is None]
+    outermost = {None, *(span.id for span in outer)}
+    main = [span for span in chats if around[span.id].agent in outermost]
     return _Steps(chats, agents, tools, outer, main or chats)
 
 
@@ -335,7 +390,11 @@ def _turn(identity: str, trace: _Trace, counts: Counter[str]) -> _Turn | None:
         "metadata": {key: value for key, value in metadata.items() if value},
     }
     if recorded:
-        interaction["agentic"] = {"tools_used": _calls(steps.chats, steps.agents, steps.tools)}
+        calls = _calls(steps)
+        interaction["agentic"] = {"tools_used": [one.record(step) for step, one in enumerate(calls.made, start=1)]}
+        if orphans := calls.orphans():
+            counts["orphans"] += orphans
+            interaction["metadata"][ORPHANS] = orphans
     if error is not None:
         interaction["error"] = error
     if score is not None and error is None:
@@ -348,16 +407,6 @@ def _turn(identity: str, trace: _Trace, counts: Counter[str]) -> _Turn | None:
         agent=_given(span.agent for span in ordered),
         task=_given(span.task for span in ordered),
         service=_given(trace.services.get(span.id) for span in ordered),
-    )
-
-
-def _again(span: Span, trace: _Trace) -> bool:
-    """Whether a call of a tool is within another span of it, as of the one who asks and the one who serves."""
-    above = set(trace.above(span))
-    return any(
-        other.id in above and other.call and span.call and other.call.name == span.call.name
-        for other in trace.spans
-        if other.kind == "tool"
     )
 
 
@@ -380,11 +429,12 @@ def _tokens(spans: list[Span]) -> dict[str, int]:
 def _scores(ratings: list[Rating]) -> tuple[float | None, dict[str, Any], str | None]:
     """The first score, all of them, and why the first is none."""
     scores: dict[str, Any] = {}
+    times: Counter[str] = Counter()
     for rating in ratings:
-        name, number = rating.name, 1
+        name = rating.name
         while name in scores:
-            number += 1
-            name = f"{rating.name} ({number})"
+            times[rating.name] += 1
+            name = f"{rating.name} ({times[rating.name] + 1})"
         scores[name] = {"value": rating.value, **rating.notes}
     if not ratings:
         return None, {}, None
@@ -400,80 +450,186 @@ class _Made:
 
     call: Call
     result: tuple[Any, ...] = ()
-    told_by: set[int] = field(default_factory=set)
+    # the latest of the sources that told of it, and that gave its result
+    told_by: int = -1
+    answered_by: int = -1
     executed: bool = False
 
-
-def _calls(chats: list[Span], agents: list[Span], tools: list[Span]) -> list[dict[str, Any]]:
-    """The calls of a turn, each once: as models asked for them, in the messages that repeat them, and as they ran."""
-    made: list[_Made] = []
-    tellers: list[list[Message]] = [span.said for span in chats]
-    tellers += [span.asked for span in chats]
-    tellers += [[*span.asked, *span.said] for span in agents]
-    for source, messages in enumerate(tellers):
-        for message in messages:
-            for call in message.calls:
-                one = _same(call, made, source) or _appended(made, call)
-                one.told_by.add(source)
-            if message.role == "tool":
-                _give_result(message, made)
-    for span in tools:
-        if span.call is None:
-            continue
-        ran = _ran(span.call, made) or _appended(made, span.call)
-        ran.executed = True
-        if not ran.call.arguments:
-            ran.call = replace(ran.call, arguments=span.call.arguments)
-        ran.result = ran.result or span.result
-    return [
-        {
-            "tool_name": one.call.name,
-            "parameters": one.call.arguments,
+    def record(self, step: int) -> dict[str, Any]:
+        """The call in the native format."""
+        return {
+            "tool_name": self.call.name,
+            "parameters": self.call.arguments,
             "step": step,
-            **({"result": one.result[0]} if one.result else {}),
+            **({"result": self.result[0]} if self.result else {}),
         }
-        for step, one in enumerate(made, start=1)
-    ]
 
 
-def _appended(made: list[_Made], call: Call) -> _Made:
-    made.append(_Made(call))
-    return made[-1]
+def _calls(steps: _Steps) -> _Calls:
+    """The calls of a turn, each once: as models asked for them, in the messages that repeat them, and as they ran."""
+    calls = _Calls()
+    # what models said is one source: each call in it is one more
+    calls.hear(span.said for span in steps.chats)
+    for span in steps.chats:
+        calls.hear([span.asked])
+    for span in steps.agents:
+        calls.hear([[*span.asked, *span.said]])
+    calls.run(steps.tools)
+    return calls
 
 
-def _same(call: Call, made: list[_Made], source: int) -> _Made | None:
-    """The call that a message repeats: that of its id or, without ids, an equal one that is not matched yet."""
-    for one in made:
-        if call.id is not None and one.call.id is not None:
-            if call.id == one.call.id:
-                return one
-        elif source not in one.told_by and (call.name, call.arguments) == (one.call.name, one.call.arguments):
-            return one
-    return None
+class _Calls:
+    """Calls of which several sources tell: messages, and at last the spans of tools.
 
+    A call is looked for in queues of those that it may be. A source tells of no call twice, so that it goes through
+    each queue once, however many calls there are.
 
-def _ran(call: Call, made: list[_Made]) -> _Made | None:
-    """The call that was asked for and ran here."""
-    open_ = [one for one in made if not one.executed]
-    if call.id is not None:
-        for one in open_:
-            if one.call.id == call.id:
-                return one
-    alike = [one for one in open_ if one.call.name == call.name and (call.id is None or one.call.id is None)]
-    equal = [one for one in alike if one.call.arguments == call.arguments]
-    unknown = [one for one in alike if not call.arguments or not one.call.arguments]
-    return next(iter(equal or unknown), None)
+    Attributes
+    ----------
+    made : list of _Made
+        The calls, in the order in which they were first told of.
+    """
 
+    def __init__(self) -> None:
+        self.made: list[_Made] = []
+        self._queues: defaultdict[tuple[Any, ...], list[_Made]] = defaultdict(list)
+        self._source = -1
+        # how far this source has come in each queue, and how far all have in giving results to calls
+        self._places: Counter[tuple[Any, ...]] = Counter()
+        self._answered = 0
+        # results of calls that were not told of before, and how many others are of no call
+        self._early: dict[tuple[str, Any], Any] = {}
+        self._lost: Counter[Any] = Counter()
 
-def _give_result(message: Message, made: list[_Made]) -> None:
-    """Put a result with its call, which has the same id or, without one, is the first that waits for one."""
-    result = message.text if message.result is None else message.result
-    for one in made:
-        if message.answers is not None and one.call.id == message.answers:
-            one.result = one.result or (result,)
-            return
-    if message.answers is None:
-        for one in made:
-            if not one.result:
+    def _begin(self) -> None:
+        self._source += 1
+        self._places.clear()
+
+    def hear(self, dialogues: Iterable[Iterable[Message]]) -> None:
+        """Take in the messages of one source; a result without an id is of a call of its dialogue, if it can be."""
+        self._begin()
+        told: deque[_Made] = deque()
+        lost: Counter[Any] = Counter()
+        for begins, message in ((not n, one) for dialogue in dialogues for n, one in enumerate(dialogue)):
+            if begins:
+                told.clear()
+            for call in message.calls:
+                one = self._same(call) or self._appended(call)
+                one.told_by = self._source
+                told.append(one)
+            if message.role == "tool":
+                result = message.text if message.result is None else message.result
+                if not self._give(message.answers, result, told):
+                    lost[message.answers, _hashable(result)] += 1
+        for what, times in lost.items():  # several sources may repeat it
+            self._lost[what] = max(self._lost[what], times)
+
+    def run(self, spans: Iterable[Span]) -> None:
+        """Take in the calls as tools executed them."""
+        self._begin()
+        for span in spans:
+            if span.call is None:
+                continue
+            ran = self._asked(span.call) or self._appended(span.call)
+            ran.executed = True
+            if not ran.call.arguments:
+                ran.call = replace(ran.call, arguments=span.call.arguments)
+            ran.result = ran.result or span.result
+        self._begin()
+        for (identity, what), result in self._early.items():
+            if ("id", identity) not in self._queues:
+                self._lost[identity, what] = 1
+            elif one := self._next(("id", identity), lambda one: bool(one.result)):
                 one.result = (result,)
-                return
+
+    def orphans(self) -> int:
+        """How many results are of no call."""
+        return self._lost.total()
+
+    def _appended(self, call: Call) -> _Made:
+        one = _Made(call)
+        self.made.append(one)
+        for key in ("like", call.name, _hashable(call.arguments)), ("named", call.name):
+            self._queues[key].append(one)
+            if call.id is None:
+                self._queues["bare", *key].append(one)
+        self._queue_by_id(one)
+        return one
+
+    def _queue_by_id(self, one: _Made) -> None:
+        if one.call.id is not None:
+            self._queues["id", one.call.id].append(one)
+            self._queues["id", one.call.id, one.call.name].append(one)
+
+    def _next(self, key: tuple[Any, ...], used: Callable[[_Made], bool]) -> _Made | None:
+        """The first in a queue that was not used; what was used once stays so, for this source."""
+        queue = self._queues.get(key, [])
+        place = self._places[key]
+        while place < len(queue) and used(queue[place]):
+            place += 1
+        self._places[key] = place
+        return queue[place] if place < len(queue) else None
+
+    def _like(self, call: Call, key: tuple[Any, ...], used: Callable[[_Made], bool]) -> _Made | None:
+        """The first in a queue that may be this call; of two ids, one would have to be missing."""
+        if call.id is None:
+            return self._next(key, used)
+        one = self._next(("bare", *key), lambda one: one.call.id is not None or used(one))
+        if one is not None:
+            one.call = replace(one.call, id=call.id)
+            self._queue_by_id(one)
+        return one
+
+    def _same(self, call: Call) -> _Made | None:
+        """The call that a message repeats: that of its id or, without ids, an equal one that is not matched yet."""
+        if call.id is not None and (known := self._queues.get(("id", call.id, call.name))):
+            return known[0]
+        key = "like", call.name, _hashable(call.arguments)
+        return self._like(call, key, lambda one: one.told_by == self._source)
+
+    def _asked(self, call: Call) -> _Made | None:
+        """The call that was asked for and ran here: that of its id, or an equal one, or one of unknown arguments."""
+
+        def ran(one: _Made) -> bool:
+            return one.executed
+
+        found = self._next(("id", call.id), ran) if call.id is not None else None
+        found = found or self._like(call, ("like", call.name, _hashable(call.arguments)), ran)
+        unknown = ("like", call.name, _hashable({})) if call.arguments else ("named", call.name)
+        return found or self._like(call, unknown, ran)
+
+    def _give(self, identity: str | None, result: Any, told: deque[_Made]) -> bool:
+        """Put a result with its call; False where there is none."""
+        if identity is None:
+            one = self._waiting(told)
+        elif ("id", identity) in self._queues:
+            one = self._next(("id", identity), lambda one: one.answered_by == self._source)
+            if one is None and self._queues["id", identity][-1].result == (result,):
+                return True  # told twice
+        else:
+            self._early.setdefault((identity, _hashable(result)), result)
+            return True
+        if one is None:
+            return False
+        one.answered_by = self._source
+        one.result = one.result or (result,)
+        return True
+
+    def _waiting(self, told: deque[_Made]) -> _Made | None:
+        """The first call of this source that waits for a result or, where none does, the first of all."""
+        while told and told[0].answered_by == self._source:
+            told.popleft()
+        if told:
+            return told[0]
+        while self._answered < len(self.made) and self.made[self._answered].result:
+            self._answered += 1
+        return self.made[self._answered] if self._answered < len(self.made) else None
+
+
+def _hashable(value: Any) -> Any:
+    """A JSON value as one that can be a key; equal ones are equal."""
+    if isinstance(value, dict):
+        return "{}", frozenset((key, _hashable(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return "[]", tuple(map(_hashable, value))
+    return value

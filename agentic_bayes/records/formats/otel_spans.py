@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.chat import Call, Message, Role, system_text
-from agentic_bayes.records.formats.fields import Faults, Fields, fitting
+from agentic_bayes.records.formats.fields import Faults, Fields, fitting, once
 
 __all__ = ["Kind", "Rating", "Span", "attributes_of", "span_of"]
 
@@ -48,6 +48,7 @@ _EVENT_ROLES: dict[str, Role] = {
     "gen_ai.tool.message": "tool",
 }
 _NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(?:tool_calls\.(\d+)\.)?(\w+)")
+_LONGEST_NUMBER = 9
 _DETAILS = "gen_ai.client.inference.operation.details"
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
@@ -194,14 +195,18 @@ def _value(value: Fields) -> Any:
 def _whole(owner: Fields, key: str) -> int | None:
     """A whole number, as JSON number or, since JSON numbers are too small for some, as text."""
     raw = owner.raw(key)
+    number: int | None = None
     if isinstance(raw, float) and raw.is_integer():
-        raw = int(raw)
-    if isinstance(raw, int) and not isinstance(raw, bool):
-        return raw
-    if isinstance(raw, str) and re.fullmatch(r"-?\d{1,20}", raw.strip()):
-        return int(raw)
+        number = int(raw)
+    elif isinstance(raw, int) and not isinstance(raw, bool):
+        number = raw
+    elif isinstance(raw, str) and re.fullmatch(r"-?\d{1,20}", raw.strip()):
+        number = int(raw)
+    if number is not None and -(1 << 63) <= number < 1 << 64:
+        return number
     if raw is not None:
-        owner.faults.add((*owner.path, key), f"must be a whole number, or the text of one, got {short(raw)}")
+        allowed = "a whole number, or the text of one" if number is None else "a whole number of at most 64 bits"
+        owner.faults.add((*owner.path, key), f"must be {allowed}, got {short(raw)}")
     return None
 
 
@@ -378,9 +383,9 @@ def _texts(instructions: Any) -> Any:
 
 
 def _json(text: str) -> Any:
-    """The value of JSON text; None where it is none."""
+    """The value of JSON text; None where it is none, or gives a key twice."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError):
         return None
 
@@ -406,6 +411,10 @@ def _numbered(attributes: Mapping[str, Any], side: str, role: Role, faults: Faul
     for key, value in attributes.items():
         parts = _NUMBERED.fullmatch(key)
         if parts is None or parts[1] != side:
+            continue
+        if max(len(parts[2]), len(parts[3] or "")) > _LONGEST_NUMBER:
+            wrong = f"must count messages and calls by numbers of at most {_LONGEST_NUMBER} digits, got {short(key)}"
+            faults.add(("attributes",), wrong)
             continue
         place = int(parts[2])
         message = found.setdefault(place, {})
@@ -449,8 +458,9 @@ def _from_events(events: list[Any], faults: Faults, *, choices: bool) -> list[Me
             continue
         if role == "tool":
             body.setdefault("tool_call_id", body.get("id"))
-        if isinstance(body.get("tool_calls"), str):
-            body["tool_calls"] = _json(body["tool_calls"])
+        if isinstance(packed := body.get("tool_calls"), str):
+            # text that cannot be read stays, and is refused later
+            body["tool_calls"] = None if packed.strip() in ("", "null") else _json(packed) or packed
         listed += _messages(Fields(fitting(body, (name,), faults), (name,), faults), role)
     return listed
 
@@ -513,7 +523,10 @@ def _are_parts(value: Any) -> bool:
         and bool(value)
         and all(
             isinstance(part, dict)
-            and (part.get("type") in known or ("type" not in part and part.keys() & {"text", "toolUse", "toolResult"}))
+            and (
+                (isinstance(part.get("type"), str) and part["type"] in known)
+                or ("type" not in part and part.keys() & {"text", "toolUse", "toolResult"})
+            )
             for part in value
         )
     )

@@ -1,30 +1,39 @@
 """tau2 results: ``results.json`` with its simulations inside, or beside it in a folder ``simulations/``.
 
 A simulation is a conversation of one interaction. What is expected of it are the calls that its own ``action_checks``
-name; where it was never checked, those of its task. The benchmark does not compare the order of calls, so their order
-does not matter here either. Calls of the simulated user are not the agent's.
+name; where it was never checked, those of its task; where neither says, nobody knows. The benchmark does not compare
+the order of calls, so their order does not matter here either. Calls of the simulated user are not the agent's.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.records.base import field_path
-from agentic_bayes.records.formats.chat import Call, Message, one_turn, opening
+from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.formats.chat import Call, Message, doubts_of, one_turn, opening
 from agentic_bayes.records.formats.fields import Faults, Fields
-from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed, Part, parts
+from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed, Part, broken, parts
 from agentic_bayes.records.formats.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.formats.tau_bench import CONTROL
 
-__all__ = ["FOLDER", "INDEX", "read", "recognises"]
+__all__ = ["FOLDER", "INDEX", "INDEXES", "read", "recognises"]
 
 NAME = "tau2"
 INDEX, FOLDER = "results.json", "simulations"
 """In the form with a folder: the file with everything but the simulations, and the folder beside it."""
+
+INDEXES = (INDEX, f"{INDEX}.gz")
+_SUFFIXES = (".json", ".json.gz")
+# members of results, and those of which a simulation has at least one
+_OF_RESULTS = frozenset({"info", "tasks", "simulations", "simulation_index"})
+_OF_A_SIMULATION = frozenset({"termination_reason", "reward_info", "messages"})
 
 # nothing that the agent did ended these
 NOT_THE_AGENT = frozenset({"user_error", "infrastructure_error", "unexpected_error", "context_window_exceeded"})
@@ -65,136 +74,221 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
         One per simulation.
     """
     results = _Results(origin)
-    path = Path(origin.name)
-    if path.parent.name == FOLDER and (index := path.parent.parent / INDEX).is_file():
-        with open(index, "rb") as file:
-            for _ in results.take(parts(file, STREAMED)):
-                pass
-    yield from results.take(parts(stream, STREAMED))
-    yield from results.finish()
-    if path.name == INDEX:
-        yield from _beside(results, path.parent / FOLDER)
-    if not results.found:
-        yield Parsed("", faults=(("", "holds no simulation"),))
+    index, home = _index_of(origin.name), _home_of(origin.name)
+    sound = True
+    for parsed in chain(
+        _read_index(results, index) if index else (),
+        results.take(parts(stream, STREAMED)),
+        _beside(results, home / FOLDER) if home else (),
+    ):
+        sound = sound and not parsed.faults
+        yield parsed
+    if sound and not results.found:
+        yield _nothing("")
+
+
+def _nothing(where: str) -> Parsed:
+    return broken(where, "holds no simulation")
+
+
+def _paths(name: str) -> tuple[Path, Path]:
+    """A file where it was named and, if that is a link, where it really is."""
+    return Path(os.path.abspath(name)), Path(os.path.realpath(name))
+
+
+def _index_of(name: str) -> Path | None:
+    """The file of results beside the folder of simulations in which this file is."""
+    folders = [path.parent.parent for path in _paths(name) if path.parent.name == FOLDER]
+    indexes = (folder / index for folder in folders for index in INDEXES)
+    return next((index for index in indexes if os.path.lexists(index)), None)
+
+
+def _home_of(name: str) -> Path | None:
+    """The folder of this file, where it is one of results that may have a folder of simulations beside it."""
+    return next((path.parent for path in _paths(name) if path.name in INDEXES), None)
+
+
+def _read_index(results: _Results, index: Path) -> Iterator[Parsed]:
+    """Learn what the simulations of a folder need from the file beside it; gives what is wrong with that file."""
+    for parsed in _of_file(index, lambda pieces: results.take(pieces, is_index=True)):
+        yield replace(parsed, file=str(index))
 
 
 def _beside(results: _Results, folder: Path) -> Iterator[Parsed]:
     """The simulations in the folder that are not in the file."""
-    for file in sorted(folder.glob("*.json")) if folder.is_dir() else []:
-        with open(file, "rb") as stream:
-            found = [*results.take(parts(stream, STREAMED)), *results.finish()]
-            for parsed in found or [Parsed("", faults=(("", "holds no simulation"),))]:
-                place = ", ".join(text for text in (f"{FOLDER}/{file.name}", parsed.where) if text)
-                yield Parsed(place, parsed.value, parsed.faults, parsed.doubts)
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    seen: set[str] = set()
+    for name in (name for name in names if name.lower().endswith(_SUFFIXES) and name[0] != "."):
+        real = os.path.realpath(folder / name)
+        if real in seen:
+            continue
+        seen.add(real)
+        for parsed in [*_of_file(folder / name, results.take)] or [_nothing("")]:
+            yield replace(parsed, where=", ".join(text for text in (f"{FOLDER}/{name}", parsed.where) if text))
     if lost := sorted(results.listed - results.found):
         shown = ", ".join(lost[:3]) + (f" and {len(lost) - 3:,} more" if len(lost) > 3 else "")
-        yield Parsed("simulation_index", faults=(("", f"lists simulations that are not there: {shown}"),))
+        yield broken("simulation_index", f"lists simulations that are not there: {shown}")
+
+
+def _of_file(path: Path, take: Callable[[Iterator[Part]], Iterator[Parsed]]) -> Iterator[Parsed]:
+    """What is found in a file, which is opened only if it is one: a pipe would wait for ever."""
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe or device" if path.exists() else "a link that leads nowhere"
+        yield broken("", f"must be a regular file, got {what}")
+        return
+    try:
+        stream = open(path, "rb")  # noqa: SIM115 - only the opening is tried; `with` follows
+    except OSError as error:
+        yield broken("", f"cannot be opened: {error.strerror or error}")
+        return
+    with stream:
+        yield from take(parts(stream, STREAMED))
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What is taken of a task; `actions` is None where it does not say which calls are expected."""
+
+    ticket: str = ""
+    actions: list[dict[str, Any]] | None = None
+    told: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Document:
+    """What was seen of an object at the top of a file."""
+
+    seen: set[str] = field(default_factory=set)
+    waiting: list[Part] = field(default_factory=list)
+    # of a simulation that is alone in its file
+    members: dict[str, Any] = field(default_factory=dict)
+    wrong: list[tuple[str, str]] = field(default_factory=list)
+    tasks: dict[str, int] = field(default_factory=dict)
 
 
 class _Results:
-    """What a file of results says, as far as it was read."""
+    """What a file of results says, as far as it was read.
+
+    Attributes
+    ----------
+    found, listed : set of str
+        Ids of the simulations that were read, and of those that should be there.
+    """
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
-        self._tasks: dict[str, dict[str, Any]] | None = None
+        self._tasks: dict[str, _Task] = {}
         self._domain: str | None = None
         self._model: str | None = None
         self._policy = ""
-        self._waiting: list[tuple[str, Any]] = []
         self.found: set[str] = set()
         self.listed: set[str] = set()
 
     @property
     def _agent(self) -> str:
-        stem = self._origin.stem
-        path = Path(self._origin.name).resolve()
-        if path.parent.name == FOLDER and (path.parent.parent / INDEX).is_file():
-            stem = path.parent.parent.name or stem
-        elif path.name == INDEX:
-            stem = path.parent.name or stem
-        return self._origin.given_agent or stem
+        index, home = _index_of(self._origin.name), _home_of(self._origin.name)
+        folder = index.parent if index else home
+        return self._origin.given_agent or (folder.resolve().name if folder else "") or self._origin.stem
 
-    def take(self, pieces: Iterator[Part]) -> Iterator[Parsed]:
-        """Read on. Simulations that come before their tasks wait for `finish`."""
-        single: dict[str, Any] = {}
-        wrong: list[tuple[str, str]] = []
+    def take(self, pieces: Iterator[Part], *, is_index: bool = False) -> Iterator[Parsed]:
+        """Read on: gives the simulations, which wait for tasks and info, and what is wrong outside of them.
+
+        Of an index, only the latter is given.
+        """
+        document = _Document()
         for part in pieces:
-            faults = tuple((field_path(part.path) or "", text) for _, text in part.faults)
             match part.path:
-                case ("simulations", int()) if not part.faults:
-                    if self._tasks is None:
-                        self._waiting.append((part.place, part.value))
-                    else:
-                        yield self._parsed(part.place, part.value, ())
-                case ("tasks", int()) if not part.faults:
-                    self._learn_task(part.value)
-                case ("tasks",) if not part.faults:
-                    self._tasks = self._tasks or {}
-                case ("info",) if isinstance(part.value, dict):
-                    self._learn_info(part.value)
-                case ("simulation_index",) if isinstance(part.value, list):
-                    self.listed |= {str(entry.get("id")) for entry in part.value if isinstance(entry, dict)}
-                case (str(key), *rest):
-                    if rest:
-                        single.setdefault(key, []).append(part.value)
-                    else:
-                        single[key] = part.value
-                    wrong += faults
                 case ():
-                    if part.faults:
-                        yield Parsed(part.where, faults=(*wrong, *part.faults))
-                    elif single.keys() & {"termination_reason", "reward_info", "messages"}:
-                        yield self._parsed(part.where, single, tuple(wrong))
-                    elif wrong:
-                        yield Parsed(part.where, faults=tuple(wrong))
-                    single, wrong = {}, []
-                case _:
+                    yield from self._end(part, document, is_index=is_index)
+                    document = _Document()
+                case (str(key), *_) if part.faults:
+                    document.seen.add(key)
+                    document.wrong += [(field_path(part.path) + _after(path), text) for path, text in part.faults]
+                case ("simulations", int()):
+                    if not is_index:
+                        document.waiting.append(part)
+                        if document.seen >= {"tasks", "info"}:
+                            yield from self._waiting(document)
+                case (str(key), *rest):
+                    document.seen.add(key)
+                    if key not in _OF_RESULTS and rest:
+                        document.members[key].append(part.value)
+                    elif key not in _OF_RESULTS:
+                        document.members[key] = part.value
+                    elif faults := self._learn(part, document):
+                        yield Parsed(part.where, faults=faults.found())
+                case _ if part.faults or not is_index:
                     yield Parsed(part.place, faults=part.faults or (("", "must be inside an object of results"),))
 
-    def finish(self) -> Iterator[Parsed]:
-        """The simulations that waited for tasks."""
-        self._tasks = self._tasks or {}
-        for where, value in self._waiting:
-            yield self._parsed(where, value, ())
-        self._waiting = []
+    def _end(self, part: Part, document: _Document, *, is_index: bool) -> Iterator[Parsed]:
+        """What is left where a document ends or breaks off."""
+        yield from self._waiting(document)
+        wrong = (*document.wrong, *part.faults)
+        if not part.faults and document.members.keys() & _OF_A_SIMULATION and not is_index:
+            yield self._parsed(part.where, document.members, wrong)
+        elif wrong:
+            yield Parsed(part.where, faults=wrong)
+        elif part.value == {} and not document.seen & _OF_RESULTS and not is_index:
+            yield _nothing(part.where)
 
-    def _learn_info(self, info: dict[str, Any]) -> None:
+    def _waiting(self, document: _Document) -> Iterator[Parsed]:
+        """The simulations that waited."""
+        waiting, document.waiting = document.waiting, []
+        for part in waiting:
+            yield self._parsed(part.place, part.value, ())
+
+    def _learn(self, part: Part, document: _Document) -> Faults:
+        """Take in what is known of all simulations; gives what is wrong with it."""
+        faults = Faults()
+        match part.path:
+            case ("tasks", int(place)):
+                self._learn_task(Fields(part.value, ("tasks", place), faults), place, document)
+            case ("info",):
+                self._learn_info(Fields({"info": part.value}, (), faults).mapping("info"))
+            case ("simulation_index",):
+                listed = Fields({"simulation_index": part.value}, (), faults).mappings("simulation_index")
+                self.listed |= {identity for entry in listed if (identity := entry.name("id", required=True))}
+            case (key,):  # the beginning of a list, whose items follow, or what should be one
+                Fields({key: part.value}, (), faults).sequence(str(key))
+                if key == "tasks":
+                    self._tasks = {}
+        return faults
+
+    def _learn_info(self, info: Fields) -> None:
         # never all of it: the arguments of the model may hold a key of its provider
-        domain = info.get("environment_info")
-        agent = info.get("agent_info")
-        if isinstance(domain, dict):
-            self._domain = domain["domain_name"] if isinstance(domain.get("domain_name"), str) else None
-            self._policy = domain["policy"] if isinstance(domain.get("policy"), str) else ""
-        if isinstance(agent, dict) and isinstance(agent.get("llm"), str):
-            self._model = agent["llm"]
+        environment = info.mapping("environment_info")
+        self._domain, self._policy = environment.text("domain_name"), environment.text("policy") or ""
+        self._model = info.mapping("agent_info").text("llm")
 
-    def _learn_task(self, task: Any) -> None:
-        if self._tasks is None:
-            self._tasks = {}
-        if not isinstance(task, dict) or not isinstance(task.get("id"), (str, int)):
+    def _learn_task(self, task: Fields, place: int, document: _Document) -> None:
+        criteria = task.mapping("evaluation_criteria")
+        actions = _calls(criteria.mappings("actions")) if "actions" in criteria else None
+        found = _Task(task.text("ticket") or "", actions, tuple(criteria.texts("communicate_info")))
+        identity = task.name("id", required=True)
+        if identity is None:
             return
-        criteria = task.get("evaluation_criteria")
-        kept = {"ticket": task.get("ticket")}
-        if isinstance(criteria, dict):
-            kept |= {key: criteria.get(key) for key in ("actions", "communicate_info", "nl_assertions")}
-        self._tasks[str(task["id"])] = kept
+        earlier = document.tasks.setdefault(identity, place)
+        if earlier != place:
+            task.faults.add((*task.path, "id"), f"must be unique, got {short(identity)} also at tasks[{earlier}]")
+        self._tasks[identity] = found
 
     def _parsed(self, where: str, value: Any, wrong: tuple[tuple[str, str], ...]) -> Parsed:
         faults, doubts = Faults(), Faults()
         record = self._conversation(Fields(value, (), faults), doubts)
         together = (*wrong, *faults)
-        return Parsed(where, NO_VALUE if together else record, together, doubts.found())
+        return Parsed(
+            where, NO_VALUE if together else record, together, (*doubts.found(), *doubts_of(record["conversation"]))
+        )
 
     def _conversation(self, run: Fields, doubts: Faults) -> Mapping[str, Any]:
         task_id, session = run.name("task_id", required=True), run.name("id", required=True)
         self.found.add(session or "")
-        task = (self._tasks or {}).get(task_id or "", {})
+        task = self._tasks.get(task_id or "", _Task())
         messages = [_message(message) for message in run.mappings("messages")]
         reason, reward = run.text("termination_reason"), run.mapping("reward_info")
         score = reward.share("reward") if "reward" in reward else None
         turn = one_turn(messages, qa_id=f"task {task_id}")
-        ticket = task.get("ticket")
-        turn["query"] = turn["query"] or (ticket if isinstance(ticket, str) else "")
+        turn["query"] = turn["query"] or task.ticket
         error = None
         if reason in NOT_THE_AGENT:
             error = f"infrastructure: {reason}"
@@ -203,12 +297,11 @@ class _Results:
         if "messages" not in run and "ticks" in run:
             doubts.add((), VOICE)
             del turn["agentic"]
-        expected = self._expected(reward, reason, task, run.faults, doubts)
+        expected = _expected(reward, reason, task.actions, doubts)
         if expected is not None:
             turn["ground_truth_agentic"] = {"expected_tools": expected, "tool_sequence_matters": False}
-        told = [text for text in task.get("communicate_info") or () if isinstance(text, str)]
-        if told:
-            turn["ground_truth_assistant"] = ", ".join(told)
+        if task.told:
+            turn["ground_truth_assistant"] = ", ".join(task.told)
         if error is not None:
             turn |= {"assistant": turn["assistant"] or None, "error": error}
         tokens = [m.tokens for m in messages if m.role == "assistant" and any(m.tokens)]
@@ -226,7 +319,7 @@ class _Results:
             "duration": run.number("duration"),
             "started": run.text("start_time"),
             "opening": opening(messages),
-            "task_id_contradicted": True if doubts and (("", CONTRADICTION) in list(doubts)) else None,
+            "task_id_contradicted": True if ("", CONTRADICTION) in doubts.found() else None,
         }
         return {
             "session_id": session,
@@ -239,18 +332,18 @@ class _Results:
             "metadata": {key: content for key, content in metadata.items() if content not in (None, {}, "")},
         }
 
-    def _expected(
-        self, reward: Fields, reason: str | None, task: Mapping[str, Any], faults: Faults, doubts: Faults
-    ) -> list[dict[str, Any]] | None:
-        """The calls that the agent should have made; None where nobody says."""
-        known = _calls(Fields({"actions": task.get("actions")}, (), Faults()).mappings("actions")) if task else None
-        unchecked = "action_checks" not in reward and (reason in PREMATURE or not reward.value)
-        if unchecked:
-            return known
-        checked = _calls([check.mapping("action", required=True) for check in reward.mappings("action_checks")])
-        if known is not None and _sorted(checked) != _sorted(known):
-            doubts.add((), CONTRADICTION)
-        return checked
+
+def _expected(
+    reward: Fields, reason: str | None, known: list[dict[str, Any]] | None, doubts: Faults
+) -> list[dict[str, Any]] | None:
+    """The calls that the agent should have made; None where neither checks nor task (`known`) say."""
+    if "action_checks" not in reward and (known is None or reason in PREMATURE or not reward.value):
+        return known
+    # where the task expects nothing, there are no checks
+    checked = _calls([check.mapping("action", required=True) for check in reward.mappings("action_checks")])
+    if known is not None and _sorted(checked) != _sorted(known):
+        doubts.add((), CONTRADICTION)
+    return checked
 
 
 def _sorted(calls: list[dict[str, Any]]) -> list[str]:
@@ -261,17 +354,30 @@ def _calls(actions: list[Fields]) -> list[dict[str, Any]]:
     """The expected calls of the agent; those of the user are not its own."""
     found = []
     for action in actions:
-        if action.raw("requestor") not in (None, "assistant"):
+        if not _by_agent(action):
             continue
         call: dict[str, Any] = {
             "tool_name": action.name("name", required=True) or "?",
             "parameters": action.arguments("arguments", "kwargs"),
         }
         if "compare_args" in action:
-            compared = [name for name in action.sequence("compare_args") if isinstance(name, str)]
+            compared = action.texts("compare_args")
             call["matchers"] = {"*": {"ignore": True}, **{name: {"exact": True} for name in compared}}
         found.append(call)
     return found
+
+
+def _by_agent(call: Fields) -> bool:
+    """Whether the agent made this call, not the simulated user."""
+    requestor = call.raw("requestor")
+    if requestor not in (None, "assistant", "user"):
+        call.faults.add((*call.path, "requestor"), f"must be assistant or user, got {short(requestor)}")
+    return requestor in (None, "assistant")
+
+
+def _after(path: str) -> str:
+    """A path within a value, to be put after that of the value."""
+    return path if not path or path.startswith("[") else f".{path}"
 
 
 def _message(message: Fields) -> Message:
@@ -284,11 +390,11 @@ def _message(message: Fields) -> Message:
             calls = [
                 Call(call.name("name", required=True) or "?", call.arguments("arguments"), call.name("id"))
                 for call in message.mappings("tool_calls")
-                if call.raw("requestor") in (None, "assistant")
+                if _by_agent(call)
             ]
             return Message("assistant", "" if text.strip() in CONTROL else text, calls, tokens=tokens)
         case "tool":
-            if message.raw("requestor") not in (None, "assistant"):
+            if not _by_agent(message):
                 return Message("system")  # the user's own tools
             return Message("tool", text, answers=message.name("id"))
         case "user":

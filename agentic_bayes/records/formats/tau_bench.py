@@ -61,8 +61,7 @@ def _conversation(value: Any, faults: Faults, origin: Origin) -> Mapping[str, An
             for action in described.mappings("actions")
         ]
         turn["ground_truth_agentic"] = {"expected_tools": expected, "tool_sequence_matters": False}
-    outputs = [text for text in described.sequence("outputs") if isinstance(text, str)]
-    if outputs:
+    if outputs := described.texts("outputs"):
         turn["ground_truth_assistant"] = ", ".join(outputs)
     if error is not None:
         turn |= {"assistant": turn["assistant"] or None, "error": error}

@@ -9,7 +9,7 @@ from io import BufferedReader, RawIOBase
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
-__all__ = ["ABSURD", "RATIO", "begins_zip", "directory", "opened", "seekable"]
+__all__ = ["ABSURD", "RATIO", "begins_zip", "directory", "named_otherwise", "opened", "seekable"]
 
 RATIO = 1000
 ABSURD = 1 << 26
@@ -17,6 +17,7 @@ ABSURD = 1 << 26
 
 _ZSTANDARD = 93
 _ENCRYPTED = 0x1
+_UTF8 = 0x800
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _IN_MEMORY = 1 << 26
 _CHUNK = 1 << 16
@@ -76,6 +77,28 @@ def opened(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> BufferedReader:
     return BufferedReader(_Checked(source, member), _CHUNK)
 
 
+def named_otherwise(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> str | None:
+    """The name that stands before the data of a member; None where it is that of the directory, or cannot be read."""
+    if packed.fp is None:
+        return None
+    try:
+        name, _ = _local(packed.fp, member)
+    except OSError:
+        return None  # reading the member will say what is wrong
+    text = name.decode("utf-8" if member.flag_bits & _UTF8 else "cp437", "replace")
+    return None if text == member.orig_filename else text
+
+
+def _local(raw: IO[bytes], member: zipfile.ZipInfo) -> tuple[bytes, int]:
+    """The name that stands before the data of a member, and where the data begin."""
+    raw.seek(member.header_offset)
+    header = raw.read(_LOCAL_HEADER.size)
+    if len(header) < _LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
+        raise OSError("is not where the directory of the zip file says")
+    _, name, extra = _LOCAL_HEADER.unpack(header)
+    return raw.read(name), member.header_offset + _LOCAL_HEADER.size + name + extra
+
+
 def _zstandard(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     """The member unpacked; the directory of the zip file tells where its bytes are."""
     import zstandard
@@ -83,12 +106,7 @@ def _zstandard(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     raw = packed.fp
     if raw is None:
         raise OSError("the zip file is closed")
-    raw.seek(member.header_offset)
-    header = raw.read(_LOCAL_HEADER.size)
-    if len(header) < _LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
-        raise OSError("is not where the directory of the zip file says")
-    _, name, extra = _LOCAL_HEADER.unpack(header)
-    begin = member.header_offset + _LOCAL_HEADER.size + name + extra
+    _, begin = _local(raw, member)
     slice_ = BufferedReader(_Slice(raw, begin, begin + member.compress_size), _CHUNK)
     unpacked: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(slice_, read_across_frames=True)
     return unpacked
