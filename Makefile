@@ -38,6 +38,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/judging.py
 	$(BIN)/python benchmarks/trace_metrics.py
+	$(BIN)/python benchmarks/suites.py
 
 docs: $(STAMP)
 	$(BIN)/python -m pytest tests/test_docs.py

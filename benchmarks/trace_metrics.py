@@ -16,7 +16,23 @@ from agentic_bayes.evidence.trace_metrics.embeddings import offline_embeddings
 from agentic_bayes.evidence.trace_metrics.loop_detection import LoopDetection
 
 INTERACTIONS = 10_000
-WORDS = "refund order ship carton price status laptop return address delivery window credit card gift invoice".split()
+WORDS = [
+    "refund",
+    "order",
+    "ship",
+    "carton",
+    "price",
+    "status",
+    "laptop",
+    "return",
+    "address",
+    "delivery",
+    "window",
+    "credit",
+    "card",
+    "gift",
+    "invoice",
+]
 
 
 def text(number: int, length: int) -> str:

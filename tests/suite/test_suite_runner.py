@@ -13,6 +13,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import agentic_bayes as ab
@@ -432,3 +433,31 @@ def test_facts_of_a_run_survive_it(make):
     assert again.facts["planned"] == {"good": 6, "bad": 6}
     assert len(again.trials) == 12
     assert again.facts["began"] == results.facts["began"]
+
+
+@pytest.mark.parametrize("suites", [25, pytest.param(200, marks=pytest.mark.slow)])
+def test_intervals_of_these_tasks_cover_the_truth_of_simulated_suites(make, suites):
+    """A stochastic agent with known probabilities, 20 tasks x 10 trials: 95 % intervals hold the truth."""
+    tasks = "".join(f"  - {{id: t{i}, input: {{prompt: x}}, expected: {{text: right}}}}\n" for i in range(20))
+    head = SUITE.split("tasks:\n")[0].replace("trials_per_task: 4", "trials_per_task: 10")
+    suite = make(f"{head}tasks:\n{tasks}")
+    generator = np.random.default_rng(8)
+    truths = {("pass_at_k", k): lambda p, k=k: 1 - (1 - p) ** k for k in (1, 3)}
+    truths |= {("pass_pow_k", k): lambda p, k=k: p**k for k in (1, 3)}
+    covered = dict.fromkeys(truths, 0)
+    for number in range(suites):
+        p = generator.beta(2, 1.5, size=20)
+        passed = generator.random((20, 10)) < p[:, None]
+
+        def answer(attempt, passed=passed):
+            return "right" if passed[int(attempt.task.id[1:]), attempt.trial] else "wrong"
+
+        results = run(suite, Scripted(answer), new=True)
+        rates = [row["pass_rate"] for row in results.tasks()]
+        assert rates == [float(rate) for rate in passed.mean(axis=1)], number
+        rows = results.estimate((1, 3)).summary(tasks=False)
+        rows = rows[(rows.estimand == "tasks") & (rows.method == "hierarchical")]
+        for (metric, k), truth in truths.items():
+            (row,) = rows[(rows.metric == metric) & (rows.k == k)].itertuples()
+            covered[metric, k] += row.lower <= truth(p).mean() <= row.upper
+    assert min(covered.values()) >= 0.9 * suites - (3 if suites < 200 else 0), covered
