@@ -1239,6 +1239,8 @@ def show(*tables: Table) -> None:
     for table in tables:
         title = Text(plain_text(table.title), "bold")
         rich = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        folded = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)  # as narrow as it can be
+        longest = []
         for i, name in enumerate(table.header):
             cells = [row[i] for row in table.rows]
             number = i > 0 and all(any(c.isdigit() for c in cell) or len(cell) < 2 for cell in cells)
@@ -1246,10 +1248,13 @@ def show(*tables: Table) -> None:
             short = number or max(map(len, cells), default=0) <= (WIDEST_NAME if i == 0 else NARROW_NAME)
             justify = "right" if number else "left"
             rich.add_column(name, justify=justify, no_wrap=short, overflow="fold")  # type: ignore[arg-type]
+            folded.add_column(name, no_wrap=short)
+            longest.append(None if short else NARROW_NAME)
         for row in table.rows:
             rich.add_row(*(Text(plain_text(cell)) for cell in row))
+            folded.add_row(*(Text(plain_text(cell)[:end]) for cell, end in zip(row, longest, strict=True)))
         wide = Console(width=1000)
-        least = Measurement.get(wide, wide.options, rich).minimum
+        least = Measurement.get(wide, wide.options, folded).minimum
         # a table that needs more is wider than the screen; numbers that are cut would be other numbers
         (console if least <= console.width else Console(highlight=False, width=least)).print(rich)
         for note in table.notes:
