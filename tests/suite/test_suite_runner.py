@@ -311,6 +311,19 @@ def test_trials_run_in_other_processes(make):
     assert results.trials[4].grades["exact_match"]["pass"] is False
 
 
+def test_trials_run_on_a_dask_cluster(make):
+    """Dask hands out executors: the same run on two of its workers, each a process of its own."""
+    from distributed import Client, LocalCluster
+
+    suite = make()
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        results = run(suite, executor=client.get_executor())
+    assert [t.status for t in results.trials] == ["pass"] * 4 + ["fail"] * 4
+
+
 def test_a_gate_in_one_word():
     """Metric, bar and required probability; anything else is refused with the form."""
     assert gate_of("pass^3>=0.7@0.9") == ("pass_pow_k", 3, 0.7, 0.9)
