@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
-from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.base import MAX_DEPTH, field_path, short, too_deep
 from agentic_bayes.records.matchers import compiled_pattern
 
 __all__ = ["schema_check"]
@@ -37,6 +37,10 @@ def schema_check(tool: str, schema: object) -> Callable[[Mapping[str, Any]], str
     """
     if not isinstance(schema, Mapping):
         raise InvalidArgument(f"schemas[{tool!r}] must be a JSON schema (an object), got {short(schema)}")
+    if too_deep(schema):
+        raise InvalidArgument(
+            f"schemas[{tool!r}] must be a JSON schema that is not nested deeper than {MAX_DEPTH} levels"
+        )
     try:
         checker = _checker(schema)
         next(checker.iter_errors({}), None)  # a schema that only refers to itself never ends

@@ -39,6 +39,7 @@ __all__ = [
     "problem_at",
     "problems_of",
     "short",
+    "too_deep",
 ]
 
 MAX_DEPTH = 100
@@ -201,6 +202,20 @@ def _unfit(value: object, location: tuple[str | int, ...]) -> Iterator[InitError
             if isinstance(key, str):
                 yield from _unfit(key, (*location, short(key)))
             yield from _unfit(item, (*location, key if isinstance(key, (str, int)) else short(key)))
+
+
+def too_deep(value: object) -> bool:
+    """Whether a JSON value is nested deeper than `MAX_DEPTH` levels, whatever the interpreter's own limit is."""
+    level: dict[int, object] = {0: value}
+    for _ in range(MAX_DEPTH):
+        inside = (
+            item
+            for one in level.values()
+            if isinstance(one, (dict, list, tuple))
+            for item in (one.values() if isinstance(one, dict) else one)
+        )
+        level = {id(item): item for item in inside}  # what stands in several places is looked at once
+    return any(isinstance(one, (dict, list, tuple)) for one in level.values())
 
 
 def _json(value: Any) -> Any:

@@ -405,7 +405,7 @@ def test_a_real_sigint_keeps_what_was_judged(tmp_path, pause):
     script.write_text(
         textwrap.dedent(
             f"""
-            import time, warnings, anyio
+            import signal, time, warnings, anyio
             from agentic_bayes.records.model import Conversation, Interaction
             from agentic_bayes.evidence.assess import assess
             from agentic_bayes.evidence.score import Score
@@ -419,6 +419,7 @@ def test_a_real_sigint_keeps_what_was_judged(tmp_path, pause):
                     return Score(1.0)
 
             warnings.simplefilter("ignore")
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
             turn = Interaction(qa_id="q", query="", assistant="")
             convs = [
                 Conversation(session_id=f"s{{i}}", assistant_id="v1", conversation=[turn]) for i in range(500)
