@@ -291,9 +291,9 @@ def list_runs(
 @app.command()
 def init(folder: Annotated[Path, typer.Argument(help="Where to put an example suite.")] = Path()) -> None:
     """Write an example suite that runs offline, and the JSON schema that editors check it with."""
-    from agentic_bayes.suite.example import write_example
+    from agentic_bayes.examples import write_suite
 
-    for path in write_example(folder):
+    for path in write_suite(folder):
         say(f"wrote {path}")
     say(f"try: agentic-bayes run -c {folder / 'eval.yaml'}")
 
@@ -917,11 +917,12 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
     from agentic_bayes.decisions.compare import compare as compare_agents
     from agentic_bayes.decisions.tiers import classify
     from agentic_bayes.estimation.estimate import estimate as fit
+    from agentic_bayes.examples import example_folder
     from agentic_bayes.outcomes import count_outcomes
     from agentic_bayes.reports.plots import save_pictures
 
     _check_folder(output)
-    folder = example_folder()
+    folder = example_folder("support_agent")
     say(f"1. Conversations of two versions of a support agent, judged offline ({folder.name})")
     evidence = _assess(_conversations([str(folder / "v1.jsonl"), str(folder / "v2.jsonl")], "auto", None))
     show(_tables().evidence_table(evidence))
@@ -945,15 +946,6 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
         evidence.write(output / "evidence.jsonl")
         save_pictures(est, evidence, output)
         say(f"\nresults and pictures written to {output}")
-
-
-def example_folder() -> Path:
-    """Where the example conversations are: inside an installed package, or beside it in a checkout."""
-    package = Path(__file__).resolve().parent
-    for folder in (package / "_examples" / "support_agent", package.parent / "examples" / "support_agent"):
-        if folder.is_dir():
-            return folder
-    raise InvalidArgument("the example conversations are not installed with this package")
 
 
 def _tables() -> Any:

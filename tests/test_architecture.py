@@ -33,7 +33,9 @@ UPSTREAM["top"] = set(UPSTREAM)
 UPSTREAM["cli"] = set(UPSTREAM)
 STAGE_OF = {name: name for name in UPSTREAM if name != "top"}
 STAGE_OF |= {"outcomes_table": "outcomes", "__main__": "cli"}
-STAGE_OF |= dict.fromkeys(("suite", "agentic", "agentic_modes", "agentic_result", "pytest_plugin", "inputs"), "top")
+STAGE_OF |= dict.fromkeys(
+    ("suite", "agentic", "agentic_modes", "agentic_result", "pytest_plugin", "inputs", "examples"), "top"
+)
 
 # package (and what begins with its name) → modules that may import it
 HOMES: dict[str, tuple[str, ...]] = {

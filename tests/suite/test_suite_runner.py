@@ -4,6 +4,8 @@ import asyncio
 import itertools
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import pytest
 
 import agentic_bayes as ab
 from agentic_bayes.errors import HookFailed, InvalidArgument, SuiteError
+from agentic_bayes.examples import example_folder
 from agentic_bayes.suite.config import load_suite
 from agentic_bayes.suite.results import RunResults, gate_of
 from agentic_bayes.suite.run_store import RunStore
@@ -322,6 +325,29 @@ def test_trials_run_on_a_dask_cluster(make):
     ):
         results = run(suite, executor=client.get_executor())
     assert [t.status for t in results.trials] == ["pass"] * 4 + ["fail"] * 4
+
+
+def test_the_example_agents_are_one_agent_in_three_forms(tmp_path):
+    """A function, a command and an address, run offline: the same seeds give the same answers."""
+    folder = tmp_path / "suite"
+    shutil.copytree(example_folder("suite"), folder)
+    server = [sys.executable, "server.py", "0"]
+    with subprocess.Popen(server, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            environment = {"PORT": process.stdout.readline().strip(), "PYTHON": sys.executable}
+            forms = []
+            for name in ("eval", "command", "http"):
+                text = (folder / f"{name}.yaml").read_text(encoding="utf-8")
+                same = re.sub("^name: .*$", "name: arithmetic", text, flags=re.MULTILINE)  # seeds are of the name
+                (folder / f"{name}.yaml").write_text(same, encoding="utf-8")
+                suite = load_suite(folder / f"{name}.yaml", environment=environment)
+                forms.append(run(suite, output=tmp_path / name))
+        finally:
+            process.kill()
+    answers = [[(trial.task, trial.trial, trial.status, trial.answers) for trial in form.trials] for form in forms]
+    assert len(answers[0]) == 15
+    assert [sorted(one) for one in answers] == [sorted(answers[0])] * 3
+    assert {status for _, _, status, _ in answers[0]} == {"pass", "fail"}
 
 
 def test_a_gate_in_one_word():
