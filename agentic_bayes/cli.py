@@ -130,7 +130,8 @@ def _validate_suites(files: list[str]) -> None:
         suite = load_suite(file)
         make_graders(suite, suite.tasks)
         trials = [suite.trials_of(task) for task in suite.tasks]
-        total = "auto" if "auto" in trials else f"{sum(map(int, trials)):,}"
+        auto = "auto" in trials
+        total = f"at most {suite.config.defaults.budget:,}" if auto else f"{sum(map(int, trials)):,}"
         tasks = plural(len(suite.tasks), "task")
         say(f"valid: suite {suite.config.name}, {tasks}, trials {total}, agent {suite.agent_name}")
 
@@ -175,6 +176,8 @@ def run_command(
     planned = plan_run(suite, chosen, output=output, resume=resume, new=new)
     make_graders(suite, chosen)
     what = f"{plural(len(chosen), 'task')}, {plural(planned.total, 'trial')}, {len(planned.pending):,} to run"
+    if planned.budget is not None:
+        what += f", then more where they tell most, at most {planned.budget:,}"
     if dry_run:
         say(f"{'would go on with' if planned.continued else 'would start'} run {planned.id}: {what}")
         return

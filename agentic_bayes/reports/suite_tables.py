@@ -61,6 +61,8 @@ def run_lines(summary: Mapping[str, Any], folder: Path) -> list[str]:
     if told:
         rate = f"{summary['passed_trials']:,} of {told:,} trials passed ({summary['overall_pass_rate']:.3f})"
     lines = [f"{rate}, {summary['error_trials']:,} errored, {summary['pending_trials']:,} pending"]
+    if summary["ended"] is not None:
+        lines.append(f"ended: {summary['ended']}")
     seconds = [summary[f"latency_p{q}"] for q in (50, 90, 99)]
     if seconds[0] is not None:
         lines.append(

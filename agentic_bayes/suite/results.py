@@ -160,6 +160,7 @@ class RunResults:
             "agent": self.facts["agent"],
             "pending_trials": self.pending,
             "digest": self.facts["digest"],
+            "ended": self.facts.get("ended"),
             **_measures(self.trials),
             "tasks": self.tasks(),
         }

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from agentic_bayes.errors import InvalidArgument, Problem, SuiteError
+from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument, Problem, SuiteError
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.formatting import plural
+from agentic_bayes.formatting import parse_metric, plural
+from agentic_bayes.suite.adaptive import allocate, end_of, first_plan, round_size
 from agentic_bayes.suite.config import GraderConfig, Suite, TaskConfig, as_task
 from agentic_bayes.suite.hooks import run_hook
 from agentic_bayes.suite.run_store import FILE, RunStore
@@ -44,16 +47,26 @@ class Run:
         Those that were chosen.
     pending : tuple of (TaskConfig, int)
         Trials without a verdict: never run, or errored.
-    total : int
-        Trials in all.
+    planned : dict of str to int
+        Trials of each task; with adaptive trials those of the rounds so far.
+    budget : int or None
+        Trials that adaptive ones may grow to; None where every task has its number.
+    continued : bool
+        Whether it was begun before.
     """
 
     suite: Suite
     folder: Path
     tasks: tuple[TaskConfig, ...]
     pending: tuple[tuple[TaskConfig, int], ...]
-    total: int
-    continued: bool = field(default=False)
+    planned: dict[str, int]
+    budget: int | None = None
+    continued: bool = False
+
+    @property
+    def total(self) -> int:
+        """Trials that are planned."""
+        return sum(self.planned.values())
 
     @property
     def id(self) -> str:
@@ -133,13 +146,7 @@ def plan_run(
         If the run that would go on is of another agent or other content, or there is none of this id.
     """
     results = output or suite.folder / suite.config.output.dir
-    counts: dict[str, int] = {}
-    for task in tasks:
-        trials = suite.trials_of(task)
-        if trials == "auto":
-            raise InvalidArgument(f"task {task.id!r}: trials_per_task: auto is not available: give a number")
-        counts[task.id] = int(trials)
-    items = [(task, trial) for task in tasks for trial in range(counts[task.id])]
+    planned, budget = _first_round(suite, tasks)
     if resume is not None and new:
         raise InvalidArgument("--resume and --new exclude each other")
     folder: Path | None
@@ -147,13 +154,36 @@ def plan_run(
         folder = results / resume
         _check_same(suite, folder)
     else:
-        folder = None if new else _unfinished(suite, results, items)
-    if folder is None:
-        return Run(suite, results / _new_id(suite, results), tuple(tasks), tuple(items), len(items))
-    with RunStore(folder) as store:
-        done = store.done()
-    pending = tuple(item for item in items if (item[0].id, item[1]) not in done)
-    return Run(suite, folder, tuple(tasks), pending, len(items), continued=True)
+        folder = None if new else _unfinished(suite, results)
+    done: set[tuple[str, int]] = set()
+    if folder is not None:
+        with RunStore(folder) as store:
+            done, before = store.done(), store.facts["planned"]
+        if budget is not None:
+            planned = {task: max(count, before.get(task, 0)) for task, count in planned.items()}
+    pending = tuple(
+        (task, trial) for task in tasks for trial in range(planned[task.id]) if (task.id, trial) not in done
+    )
+    where = folder or results / _new_id(suite, results)
+    return Run(suite, where, tuple(tasks), pending, planned, budget, continued=folder is not None)
+
+
+def _first_round(suite: Suite, tasks: Sequence[TaskConfig]) -> tuple[dict[str, int], int | None]:
+    """Trials of every task, those of the first round where their number is left open; and the budget, if it is."""
+    asked = {task.id: suite.trials_of(task) for task in tasks}
+    fixed = {task: int(trials) for task, trials in asked.items() if trials != "auto"}
+    open_ = len(asked) - len(fixed)
+    budget = suite.config.defaults.budget
+    if not open_ or budget is None:
+        return fixed, None
+    left = budget - sum(fixed.values())
+    if left < open_:
+        raise InvalidArgument(
+            f"defaults.budget must allow a trial of each of the {plural(open_, 'task')} with trials_per_task: auto"
+            f"{f', after {sum(fixed.values()):,} trials of the others' if fixed else ''}, got {budget}"
+        )
+    first = first_plan(open_, left)
+    return {task.id: fixed.get(task.id, first) for task in tasks}, budget
 
 
 def find_run(name: str, *, results: Path = Path("results")) -> Path | None:
@@ -185,14 +215,15 @@ def _runs_of(suite: Suite, results: Path) -> Iterator[Path]:
                 yield folder
 
 
-def _unfinished(suite: Suite, results: Path, items: Sequence[tuple[TaskConfig, int]]) -> Path | None:
-    """The latest run of this suite, if some of its trials are without a verdict."""
+def _unfinished(suite: Suite, results: Path) -> Path | None:
+    """The latest run of this suite, if some of its trials are without a verdict, or more are to be chosen."""
     folder = next(_runs_of(suite, results), None)
     if folder is None:
         return None
     with RunStore(folder) as store:
-        planned = {(task, trial) for task, count in store.facts["planned"].items() for trial in range(count)}
-        if planned <= store.done():
+        facts = store.facts
+        planned = {(task, trial) for task, count in facts["planned"].items() for trial in range(count)}
+        if planned <= store.done() and not (facts.get("budget") and facts.get("ended") is None):
             return None
     _check_same(suite, folder)
     return folder
@@ -333,14 +364,11 @@ async def run_suite(
     with RunStore(run.folder, create=True) as store:
         _note(store, run)
         ended = run.total - len(run.pending)
-        items = iter(run.pending)
         pace = _Pace(execution.rate_limit_rps)
-        open_tasks: dict[str, int] = {}
-        for task, _ in run.pending:
-            open_tasks[task.id] = open_tasks.get(task.id, 0) + 1
+        open_tasks: Counter[str] = Counter()
         begun: set[str] = set()
 
-        async def worker() -> None:
+        async def worker(items: Iterator[tuple[TaskConfig, int]]) -> None:
             nonlocal ended
             for task, trial in items:
                 if task.id not in begun:
@@ -352,32 +380,79 @@ async def run_suite(
                 store.add(result)
                 ended += 1
                 if progress is not None:
-                    progress(result, ended, run.total)
+                    progress(result, ended, run.budget or run.total)
                 told = {**event, "status": result.status, "score": result.score}
                 await run_hook(suite.config.hooks, "after_trial", told, suite.folder)
                 open_tasks[task.id] -= 1
-                if not open_tasks[task.id]:
+                if not open_tasks[task.id] and run.budget is None:
                     await run_hook(suite.config.hooks, "after_task", {"task_id": task.id}, suite.folder)
 
         await run_hook(suite.config.hooks, "before_run", {"run_id": run.id, "trials": run.total}, suite.folder)
+        asked = set[tuple[str, int]]()
+        pending = run.pending
         try:
-            async with anyio.create_task_group() as group:
-                for _ in range(min(concurrency or execution.concurrency, max(len(run.pending), 1))):
-                    group.start_soon(worker)
+            while True:
+                asked |= {(task.id, trial) for task, trial in pending}
+                open_tasks.update(task.id for task, _ in pending)
+                items = iter(pending)
+                async with anyio.create_task_group() as group:
+                    for _ in range(min(concurrency or execution.concurrency, len(pending))):
+                        group.start_soon(worker, items)
+                pending = _next_round(run, store, pending)
+                if not pending:
+                    break
         finally:
             await work.close()
-        finished = {(task.id, trial) for task, trial in run.pending} <= store.done()
+        if run.budget is not None:  # only now is it known that no task gets more
+            for task in run.tasks:
+                if task.id in begun:
+                    await run_hook(suite.config.hooks, "after_task", {"task_id": task.id}, suite.folder)
+        finished = asked <= store.done() and (run.budget is None or "ended" in store.facts)
         told = {"run_id": run.id, "finished": finished}
         await run_hook(suite.config.hooks, "after_run", told, suite.folder)
         return finished
 
 
+def _next_round(
+    run: Run, store: RunStore, last: Sequence[tuple[TaskConfig, int]]
+) -> tuple[tuple[TaskConfig, int], ...]:
+    """Trials that narrow the interval most; none once it is narrow enough, the budget spent, or nothing scored."""
+    from agentic_bayes.suite.results import RunResults
+
+    done = store.done()
+    if run.budget is None or (last and not any((task.id, trial) in done for task, trial in last)):
+        return ()  # where nothing works, the rest of the budget would be lost, too
+    planned: dict[str, int] = store.facts["planned"]
+    spent = sum(planned.values())
+    target = run.suite.config.defaults.target
+    scored = Counter(task for task, _ in done)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AgenticBayesWarning)  # said of the result, not of every round
+        _, k = parse_metric(target.metric)
+        est = RunResults.of(run.folder).estimate(tuple(sorted({1, k or 1})))
+    ended = end_of(est, target.metric, target.width)
+    if ended is None and spent >= run.budget:
+        ended = f"the budget of {run.budget:,} trials is spent"
+    if ended is not None:
+        store.note({"ended": ended})
+        return ()
+    # a task whose trials break down rather than end gets no more of them
+    open_tasks = {
+        task.id: planned[task.id]
+        for task in run.tasks
+        if run.suite.trials_of(task) == "auto" and 2 * scored[task.id] >= planned[task.id]
+    }
+    size = round_size(spent, run.budget, run.suite.config.execution.concurrency)
+    more = allocate(est, target.metric, open_tasks, size)
+    store.note({"planned": planned | {task: planned[task] + count for task, count in more.items()}})
+    return tuple((task, planned[task.id] + i) for task in run.tasks for i in range(more.get(task.id, 0)))
+
+
 def _note(store: RunStore, run: Run) -> None:
     """What the run is; a run that goes on keeps when it began, and what was planned before."""
     suite, facts = run.suite, store.facts
-    planned = dict(facts.get("planned", {}))
-    for task in run.tasks:
-        planned[task.id] = max(planned.get(task.id, 0), int(suite.trials_of(task)))
+    before = facts.get("planned", {})
+    planned = before | {task: max(count, before.get(task, 0)) for task, count in run.planned.items()}
     store.note(
         {
             "suite": suite.config.name,
@@ -387,6 +462,7 @@ def _note(store: RunStore, run: Run) -> None:
             "digest": suite.digest,
             "tasks": {task.id: suite.digest_of(task) for task in suite.tasks},
             "planned": planned,
+            "budget": run.budget,
             "began": facts.get("began", time.time()),
         }
     )

@@ -1,0 +1,176 @@
+"""Adaptive trials: a budget is spent where it narrows the interval that is asked for.
+
+The interval is that of f(p) averaged over these tasks, f(p) = p^k or 1 - (1-p)^k. Its variance is about the sum of the
+tasks' own, over the square of their number. What is known of a task is taken as Beta(a, b) with the mean and the
+standard deviation of its pass^1 in the hierarchical posterior; j more trials of it leave, on average, the variance
+
+    V_j = E p^2k - Σ_c BetaBinomial(c; j, a, b) (E[p^k | a + c, b + j - c])²
+
+and the next trial goes where V_j - V_{j+1} is largest. All in closed form. Which trial comes next depends on what the
+trials before it gave and on nothing else, so that the posterior needs no correction for it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agentic_bayes.formatting import Metric, metric_name, parse_metric
+
+if TYPE_CHECKING:
+    from agentic_bayes.estimation.estimate import Estimate
+
+__all__ = ["allocate", "end_of", "first_plan", "remaining_variances", "round_size"]
+
+FIRST = 2  # trials of every task before anything is known
+SHARE = 0.25  # of the trials so far that the next round holds
+MOST = 10  # more trials of one task in one round
+
+
+def first_plan(tasks: int, budget: int) -> int:
+    """Trials of every task in the first round.
+
+    Parameters
+    ----------
+    tasks : int
+        How many there are.
+    budget : int
+        Trials that may be spent; at least one per task.
+
+    Returns
+    -------
+    int
+    """
+    return min(FIRST, budget // tasks)
+
+
+def round_size(spent: int, budget: int, concurrency: int) -> int:
+    """Trials of the next round: a share of those so far, at least as many as run at a time, within the budget.
+
+    Parameters
+    ----------
+    spent, budget : int
+        Trials so far, and in all.
+    concurrency : int
+        Trials at a time.
+
+    Returns
+    -------
+    int
+    """
+    return min(max(concurrency, round(SHARE * spent), 1), budget - spent)
+
+
+def end_of(est: Estimate, target: str, width: float) -> str | None:
+    """Why no more trials are needed.
+
+    Parameters
+    ----------
+    est : Estimate
+        Of the trials so far, one agent.
+    target : str
+        Such as ``pass^3``.
+    width : float
+        Of the interval of these tasks.
+
+    Returns
+    -------
+    str or None
+        None: they are needed.
+    """
+    metric, k = _asked(target)
+    (row,) = _rows(est, metric, k, "tasks")
+    if row["upper"] - row["lower"] > width:
+        return None
+    return f"the interval of {metric_name(metric, k)} is {row['upper'] - row['lower']:.3f} wide, at most {width:g}"
+
+
+def allocate(est: Estimate, target: str, open_tasks: Mapping[str, int], size: int) -> dict[str, int]:
+    """How many more trials each task gets in a round.
+
+    Parameters
+    ----------
+    est : Estimate
+        Of the trials so far, one agent.
+    target : str
+        Such as ``pass^3``.
+    open_tasks : mapping
+        Tasks that may get more, in the order that decides between equals.
+    size : int
+        Trials of the round.
+
+    Returns
+    -------
+    dict
+        Task → more trials, only of those that get some.
+    """
+    metric, k = _asked(target)
+    known = {row["task"]: (row["mean"], row["sd"]) for row in _rows(est, "pass_pow_k", 1, "task")}
+    (new,) = _rows(est, "pass_pow_k", 1, "population")  # for a task without a verdict: the mean, and nothing sure of it
+    names = list(open_tasks)
+    mean, sd = np.array([known.get(name, (new["mean"], 0.5)) for name in names]).reshape(-1, 2).T
+    mean = np.clip(mean, 1e-6, 1 - 1e-6)
+    total = np.maximum(mean * (1 - mean) / np.maximum(sd, 1e-9) ** 2 - 1, 0.05)
+    left = remaining_variances(mean * total, (1 - mean) * total, metric, k, MOST)
+    gains = left[:, :-1] - left[:, 1:]
+    more = dict.fromkeys(names, 0)
+    queue = [(-float(gains[i, 0]), i) for i in range(len(names))]
+    heapq.heapify(queue)
+    for _ in range(size):
+        if not queue:
+            break
+        _, i = heapq.heappop(queue)
+        more[names[i]] += 1
+        if more[names[i]] < MOST:
+            heapq.heappush(queue, (-float(gains[i, more[names[i]]]), i))
+    return {name: count for name, count in more.items() if count}
+
+
+def remaining_variances(a: Any, b: Any, metric: Metric, k: int, most: int) -> Any:
+    """Expected posterior variance of f(p) after j more trials, for j = 0, …, most.
+
+    Parameters
+    ----------
+    a, b : array_like, shape (tasks,)
+        p ~ Beta(a, b).
+    metric : {"pass_pow_k", "pass_at_k"}
+        f(p) = p^k, or 1 - (1-p)^k.
+    k : int
+        Attempts.
+    most : int
+        Largest j.
+
+    Returns
+    -------
+    ndarray, shape (tasks, most + 1)
+        Falls with j.
+    """
+    from scipy.special import betaln, gammaln
+
+    if metric == "pass_at_k":  # the variance of (1-p)^k
+        a, b = b, a
+    a, b = (np.asarray(part, dtype=float)[:, None] for part in (a, b))
+    square = np.exp(betaln(a + 2 * k, b) - betaln(a, b))[:, 0]
+    left = np.empty((a.shape[0], most + 1))
+    for j in range(most + 1):
+        c = np.arange(j + 1)
+        choose = gammaln(j + 1) - gammaln(c + 1) - gammaln(j - c + 1)
+        weight = np.exp(choose + betaln(a + c, b + j - c) - betaln(a, b))
+        mean = np.exp(betaln(a + c + k, b + j - c) - betaln(a + c, b + j - c))
+        left[:, j] = square - (weight * mean**2).sum(axis=1)
+    return left
+
+
+def _asked(target: str) -> tuple[Metric, int]:
+    metric, k = parse_metric(target)
+    return metric, k or 1
+
+
+def _rows(est: Estimate, metric: Metric, k: int, estimand: str) -> list[dict[str, Any]]:
+    frame = est.summary(tasks=estimand == "task")
+    wanted = (frame["estimand"] == estimand) & (frame["metric"] == metric) & (frame["k"] == k)
+    rows: list[Any] = frame[wanted & (frame["estimator"] == "posterior")].to_dict("records")
+    return rows
