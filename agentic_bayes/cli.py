@@ -124,11 +124,11 @@ def validate(files: Files, format: FormatName = "auto", agent: AgentName = None,
 def _validate_suites(files: list[str]) -> None:
     from agentic_bayes.formatting import plural
     from agentic_bayes.suite.config import load_suite
-    from agentic_bayes.suite.runner import make_graders
+    from agentic_bayes.suite.runner import check_suite
 
     for file in files:
         suite = load_suite(file)
-        make_graders(suite, suite.tasks)
+        check_suite(suite, suite.tasks)
         trials = [suite.trials_of(task) for task in suite.tasks]
         auto = "auto" in trials
         total = f"at most {suite.config.defaults.budget:,}" if auto else f"{sum(map(int, trials)):,}"
@@ -165,7 +165,7 @@ def run_command(
     from agentic_bayes.numerics import check_probability
     from agentic_bayes.suite.config import load_suite
     from agentic_bayes.suite.results import RunResults, gate_of
-    from agentic_bayes.suite.runner import make_graders, plan_run, run_suite, select_tasks
+    from agentic_bayes.suite.runner import check_suite, plan_run, run_suite, select_tasks
 
     ks = _ks(k)
     asked = None if gate is None else gate_of(gate)
@@ -174,7 +174,7 @@ def run_command(
     suite = load_suite(config)
     chosen = select_tasks(suite, tags=_parts(tags), exclude_tags=_parts(exclude_tags), limit=limit)
     planned = plan_run(suite, chosen, output=output, resume=resume, new=new)
-    make_graders(suite, chosen)
+    check_suite(suite, chosen)
     what = f"{plural(len(chosen), 'task')}, {plural(planned.total, 'trial')}, {len(planned.pending):,} to run"
     if planned.budget is not None:
         what += f", then more where they tell most, at most {planned.budget:,}"
@@ -185,15 +185,18 @@ def run_command(
         say(f"{'going on with' if planned.continued else 'starting'} run {planned.id}: {what}")
     stopped = False
     try:
-        with _trial_progress() as progress:
+        # an agent that prints must not spoil what a program reads
+        quiet = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
+        with quiet, _trial_progress() as progress:
             asyncio.run(run_suite(planned, concurrency=jobs, progress=progress))
     except KeyboardInterrupt:
         stopped = True
-    results = RunResults.of(planned.folder)
-    results.write(ks)
+    whole = RunResults.of(planned.folder)
+    whole.write(ks)
+    results = whole.only(task.id for task in chosen)  # what was asked for is what is decided on
     code = _say_run(results, ks, fail_under, asked, as_json=as_json)
     if stopped:
-        say(f"stopped: {plural(results.pending, 'trial')} left; the same command goes on")
+        complain(f"stopped: {plural(results.pending, 'trial')} left; the same command goes on")
         code = 1
     if code:
         raise typer.Exit(code)
@@ -235,19 +238,28 @@ def _say_run(
     as_json: bool,
 ) -> int:
     """The tables of a run, and the exit code that follows from what was asked of it."""
+    from agentic_bayes.formatting import plural
     from agentic_bayes.reports.suite_tables import run_lines, run_tables
 
     summary = results.summary(ks)
-    code, lines = 0, []
-    if fail_under is not None:
-        rate = summary["overall_pass_rate"]
-        fine = rate is not None and rate >= fail_under
-        code = 0 if fine else 10 if rate is not None else 11
-        lines.append(f"pass rate {'≥' if fine else 'not ≥'} {fail_under:g}")
+    passed, failed, pending = (summary[f"{name}_trials"] for name in ("passed", "failed", "pending"))
+    codes, lines = [], []
+    if not passed + failed:
+        codes.append(EXIT["inconclusive"])
+        lines.append("nothing is decided: no trial has a verdict")
+    elif fail_under is not None:
+        # trials without a verdict may be either: only what holds in both cases is decided
+        least, most = (count / (passed + failed + pending) for count in (passed, passed + pending))
+        verdict = "pass" if least >= fail_under else "fail" if most < fail_under else "inconclusive"
+        codes.append(EXIT[verdict])
+        sign = {"pass": "≥", "fail": "not ≥", "inconclusive": "may be or not be ≥"}[verdict]
+        open_ = f", with {plural(pending, 'trial')} without a verdict" if pending else ""
+        lines.append(f"pass rate {sign} {fail_under:g}{open_}")
     if asked is not None:
         verdict, sentence = _gate_of_run(results, asked)
         lines.append(sentence)
-        code = code or EXIT[verdict]
+        codes.append(EXIT[verdict])
+    code = next((one for one in (EXIT["fail"], EXIT["inconclusive"]) if one in codes), 0)
     if as_json:
         say_json({**summary, "exit_code": code})
         return code
@@ -277,6 +289,7 @@ def list_runs(
     folder: Annotated[Path, typer.Argument(help="Folder of runs.")] = Path("results"), as_json: AsJson = False
 ) -> None:
     """The runs in a folder, the latest first."""
+    from agentic_bayes.errors import DamagedRun
     from agentic_bayes.reports.suite_tables import runs_table
     from agentic_bayes.suite.results import RunResults
     from agentic_bayes.suite.run_store import FILE
@@ -284,7 +297,12 @@ def list_runs(
     if not folder.is_dir():
         raise InvalidArgument(f"{folder} is not a folder of runs")
     names = sorted((path.parent for path in folder.glob(f"*/{FILE}")), key=lambda path: path.name, reverse=True)
-    found = [RunResults.of(name) for name in names]
+    found = []
+    for name in names:
+        try:
+            found.append(RunResults.of(name))
+        except InvalidArgument as error:
+            warnings.warn(f"{name.name} is left out: {error}", DamagedRun, stacklevel=1)
     if as_json:
         say_json([_plain(one.counts()) for one in found])
     else:
@@ -984,10 +1002,13 @@ def _rubric(path: Path | None) -> ToolRubric:
 
 
 def _ks(text: str, option: str = "--k") -> tuple[int, ...]:
+    from agentic_bayes.estimation.settings import check_ks
+
     try:
-        return tuple(int(part) for part in text.split(","))
+        found = tuple(int(part) for part in text.split(","))
     except ValueError:
         raise InvalidArgument(f'{option} must be whole numbers ≥ 1 such as "1,3,5", got {text!r}') from None
+    return check_ks(found)
 
 
 def _question(metric: str, estimand: str) -> dict[str, Any]:

@@ -266,6 +266,10 @@ class HookFailed(AgenticBayesWarning):
     """A hook of a suite did not end as it should. The run went on."""
 
 
+class DamagedRun(AgenticBayesWarning):
+    """A folder that looks like a run of a suite cannot be read, and is left out."""
+
+
 class NothingScored(AgenticBayesWarning):
     """Conversations without a scored turn: what is said of them is undefined, or the prior's."""
 

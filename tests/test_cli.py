@@ -1221,18 +1221,97 @@ def test_runs_decide(run, suite, tmp_path):
 
 
 def test_an_unfinished_run_goes_on(run, suite, tmp_path):
-    """Errored trials are run again by the same command; another suite content needs `--new`."""
+    """Errored trials are run again by the same command; where nothing has a verdict, nothing is decided: exit 11."""
     agent = (tmp_path / "agent.py").read_text(encoding="utf-8")
-    (tmp_path / "agent.py").write_text("def answer(prompt):\n    raise RuntimeError('down')\n", encoding="utf-8")
+    down = (
+        '    if __import__("pathlib").Path(__file__).with_name("down").exists():\n        raise RuntimeError("down")\n'
+    )
+    end = agent.index("    total = ")
+    (tmp_path / "agent.py").write_text(agent[:end] + down + agent[end:], encoding="utf-8")
+    (tmp_path / "down").touch()
     broken = run("run")
-    assert broken.code == 0
+    assert broken.code == 11
     assert "no trial has a verdict, 15 errored, 15 pending" in " ".join(broken.out.split())
     assert run("run", "--gate", "pass^1>=0.3").code == 11
-    (tmp_path / "agent.py").write_text(agent, encoding="utf-8")
+    (tmp_path / "down").unlink()
     again = run("run")
     assert "going on with run" in again.out
     assert "14 of 15 trials passed" in again.out
+    assert again.code == 0
     assert len(list((tmp_path / "results").iterdir())) == 1
+
+
+FLAKY = """
+def answer(prompt, trial):
+    if trial >= 3:
+        raise RuntimeError("down")
+    return "The sum is 5." if "2 + 3" in prompt else "no idea"
+"""
+
+
+def test_an_agent_whose_code_changed_is_another_agent(run, suite, tmp_path):
+    """Its trials are not mixed with those of the code before, unless there are none."""
+    (tmp_path / "agent.py").write_text("def answer(prompt):\n    raise ValueError\n", encoding="utf-8")
+    assert run("run").code == 11
+    (tmp_path / "agent.py").write_text(FLAKY, encoding="utf-8")
+    assert "starting run" in run("run").out
+    (tmp_path / "agent.py").write_text(FLAKY.replace("no idea", "The sum is 65."), encoding="utf-8")
+    assert_refused(run("run"), "the agent changed since")
+    assert "starting run" in run("run", "--new").out
+
+
+def test_a_pass_rate_is_decided_only_if_open_trials_cannot_change_it(run, suite, tmp_path):
+    """3 of 15 passed, 6 failed, 6 are open: below .7 for sure, above .2 for sure; and of one task alone."""
+    (tmp_path / "agent.py").write_text(FLAKY, encoding="utf-8")
+    assert run("run", "--fail-under", "0.7").code == 10
+    assert run("run", "--fail-under", "0.5").code == 11
+    assert run("run", "--fail-under", "0.2").code == 0
+    easy = run("run", "--tags", "easy", "--fail-under", "0.6")
+    assert "3 of 3 trials passed" in easy.out
+    assert easy.code == 0
+    assert run("run", "--tags", "easy", "--fail-under", "0.9").code == 11
+    fewer = suite.read_text(encoding="utf-8").replace("trials_per_task: 5", "trials_per_task: 3")
+    suite.write_text(fewer, encoding="utf-8")
+    assert "starting run" in run("run").out  # all that is asked for now is done
+
+
+def test_what_is_wrong_is_said_before_a_trial_is_paid_for(run, suite, tmp_path):
+    """Gates, k, agents: checked first."""
+    for arguments, message in (
+        (("--gate", "pass^3>=0.7@2"), "the gate's probability must lie between 0 and 1, both excluded, got 2"),
+        (("--gate", "pass^99999999>=0.5"), "k must be at most 1,000,000"),
+        (("--k", "0"), "must be an integer ≥ 1"),
+    ):
+        assert_refused(run("run", *arguments), message)
+    text = suite.read_text(encoding="utf-8")
+    suite.write_text(text.replace("agent:answer", "nowhere:answer"), encoding="utf-8")
+    assert_refused(run("validate", "eval.yaml"), "nowhere")
+    assert_refused(run("run", "--dry-run"), "nowhere")
+    suite.write_text(text.replace("trials_per_task: 5", "trials_per_task: 1000000000"), encoding="utf-8")
+    assert_refused(run("run", "--dry-run"), "must be at most 1,000,000")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_damaged_run_is_left_out_with_a_warning(run, suite, tmp_path):
+    """Of an empty, a broken and a foreign file: other runs are listed and go on."""
+    assert run("run").code == 0
+    for name, content in (("20990101-a", b""), ("20990102-b", b"garbage" * 999)):
+        (tmp_path / "results" / name).mkdir()
+        (tmp_path / "results" / name / "trials.sqlite").write_bytes(content)
+    listed = run("list", "--json")
+    assert len(json.loads(listed.out)) == 1
+    assert "warning: 20990101-a is left out: " in listed.err
+    again = run("run")
+    assert again.code == 0
+    assert "warning: 20990102-b is left out: " in again.err
+
+
+def test_json_of_a_run_stands_alone(run, suite, tmp_path):
+    """Whatever the agent prints goes to standard error."""
+    agent = (tmp_path / "agent.py").read_text(encoding="utf-8")
+    noisy = agent.replace("    total = ", '    print("noise")\n    total = ')
+    (tmp_path / "agent.py").write_text(noisy, encoding="utf-8")
+    assert strict(run("run", "--json").out)["passed_trials"] == 14
 
 
 def test_all_problems_of_a_suite_are_said_at_once(run, suite, tmp_path):

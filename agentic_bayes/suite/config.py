@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from agentic_bayes.errors import Problem, SuiteError, did_you_mean, no_such_file
 from agentic_bayes.formatting import parse_metric
 from agentic_bayes.records.base import field_path, short
+from agentic_bayes.suite.agents_declared import without_secrets
 from agentic_bayes.suite.trial import Task
 from agentic_bayes.suite.yaml_text import Document, read_yaml
 
@@ -25,6 +27,8 @@ __all__ = ["AGENT_TYPES", "GRADER_TYPES", "GraderConfig", "Suite", "SuiteConfig"
 AGENT_TYPES = ("openai", "anthropic", "langchain", "python", "http", "command")
 GRADER_TYPES = ("exact_match", "contains", "regex", "json_match", "command", "llm", "pairwise", "constraint")
 MORE_GRADERS = ("reference", "tool_rubric")
+MOST_TRIALS = 1_000_000  # of a task
+_SECRETS = frozenset({"api_key", "default_headers", "env", "headers", "password", "token"})
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -64,6 +68,8 @@ def _trials(value: object) -> object:
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError("must be a whole number ≥ 1, or auto")
+    if value > MOST_TRIALS:
+        raise ValueError(f"must be at most {MOST_TRIALS:,}")
     return value
 
 
@@ -78,7 +84,7 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(_listed)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Trials = Annotated[int | Literal["auto"], BeforeValidator(_trials)]
 Count = Annotated[int, Field(ge=1)]
-Price = Annotated[float, Field(ge=0)]
+Price = Annotated[float, Field(ge=0, le=1e6)]
 
 
 class _Part(BaseModel):
@@ -101,7 +107,7 @@ class GraderConfig(_Part):
     """One grader."""
 
     type: Name
-    weight: Annotated[float, Field(ge=0)] = 1.0
+    weight: Annotated[float, Field(ge=0, le=1e6)] = 1.0
     config: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -118,7 +124,7 @@ class Defaults(_Part):
     trials_per_task: Trials = 1
     pass_threshold: Share = 0.5
     graders: Annotated[tuple[GraderConfig, ...], Field(strict=False)] = ()
-    budget: Count | None = None
+    budget: Annotated[int, Field(ge=1, le=MOST_TRIALS)] | None = None
     target: Target = Target()
 
 
@@ -127,7 +133,7 @@ class Execution(_Part):
 
     concurrency: Count = 1
     rate_limit_rps: Annotated[float, Field(ge=0)] = 0.0
-    timeout: Seconds = 60.0
+    timeout: Annotated[Seconds, Field(gt=0)] = 60.0
     max_retries: Annotated[int, Field(ge=0)] = 0
     retry_delay: Seconds = 1.0
 
@@ -236,17 +242,56 @@ class Suite:
     def digest_of(self, task: TaskConfig) -> str:
         """A hash of everything that changes what a trial of this task is: agent, input, expectations, graders."""
         content = {
-            "agent": self.config.agent.model_dump(mode="json"),
+            "agent": [self.agent_digest, self.code_digest],
             "task": task.model_dump(mode="json", exclude={"trials_per_task", "tags", "name", "metadata"}),
             "graders": [grader.model_dump(mode="json") for grader in self.graders_of(task)],
             "pass_threshold": self.config.defaults.pass_threshold,
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
+    @cached_property
+    def agent_digest(self) -> str:
+        """A hash of the agent's declaration, without the values of keys and headers."""
+        agent = self.config.agent
+        content = {"type": agent.type, "name": agent.name, "config": _without_secrets(agent.config)}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def code_digest(self) -> str:
+        """A hash of the agent's own files: its module or the parts of its command, as far as the folder has them."""
+        files = [path for name in _file_names(self.config.agent) if (path := self.folder / name).is_file()]
+        return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files)).hexdigest()
+
     @property
     def digest(self) -> str:
         """A hash of the agent and of all tasks."""
         return hashlib.sha256(" ".join(sorted(map(self.digest_of, self.tasks))).encode()).hexdigest()
+
+
+def _without_secrets(value: Any) -> Any:
+    """A declaration whose headers, variables and keys have no values: another key is not another agent."""
+    if isinstance(value, dict):
+        return {
+            name: (sorted(map(str, item)) if isinstance(item, dict) else None)
+            if str(name).lower() in _SECRETS
+            else _without_secrets(item)
+            for name, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_without_secrets(item) for item in value]
+    return without_secrets(value) if isinstance(value, str) and "://" in value else value
+
+
+def _file_names(agent: AgentConfig) -> list[str]:
+    """Names that files of an agent may have: its module, the parts of its command."""
+    found = []
+    for key in ("function", "object"):
+        if isinstance(value := agent.config.get(key), str):
+            module = value.partition(":")[0].replace(".", "/")
+            found += [f"{module}.py", f"{module}/__init__.py"]
+    command = agent.config.get("command")
+    parts = command.split() if isinstance(command, str) else command if isinstance(command, list) else []
+    return found + [str(part) for part in parts if "\0" not in str(part)]
 
 
 def as_task(config: TaskConfig) -> Task:

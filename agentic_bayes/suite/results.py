@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -64,7 +64,27 @@ class RunResults:
             If it is none.
         """
         with RunStore(folder) as store:
-            return cls(folder, store.facts, tuple(store.results()))
+            facts = store.facts
+            if "planned" not in facts:
+                raise InvalidArgument(f"run {folder.name} never began: it was stopped before its first trial")
+            return cls(folder, facts, tuple(store.results()))
+
+    def only(self, tasks: Iterable[str]) -> RunResults:
+        """Of some tasks.
+
+        Parameters
+        ----------
+        tasks : iterable of str
+            Their ids.
+
+        Returns
+        -------
+        RunResults
+        """
+        wanted = set(tasks)
+        planned = {task: count for task, count in self.facts["planned"].items() if task in wanted}
+        trials = tuple(trial for trial in self.trials if trial.task in wanted)
+        return RunResults(self.folder, {**self.facts, "planned": planned}, trials)
 
     @property
     def pending(self) -> int:
@@ -180,7 +200,7 @@ class RunResults:
         """
         lines = (json.dumps(asdict(trial), allow_nan=False) for trial in self.trials)
         files = {
-            "summary.json": json.dumps(self.summary(k), indent=2, allow_nan=False) + "\n",
+            "summary.json": json.dumps(_plain(self.summary(k)), indent=2, allow_nan=False) + "\n",
             "trials.jsonl": "".join(f"{line}\n" for line in lines),
             "junit.xml": junit_of_run(self),
         }
@@ -246,12 +266,12 @@ def _measures(trials: Sequence[TrialResult]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What strict JSON can hold: NaN becomes null."""
+    """What strict JSON can hold: NaN and infinities become null."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def gate_of(text: str) -> tuple[str, int, float, float]:
@@ -271,6 +291,7 @@ def gate_of(text: str) -> tuple[str, int, float, float]:
     InvalidArgument
         If it is not of this form.
     """
+    from agentic_bayes.estimation.settings import check_ks
     from agentic_bayes.formatting import parse_metric
     from agentic_bayes.numerics import check_probability
 
@@ -282,5 +303,7 @@ def gate_of(text: str) -> tuple[str, int, float, float]:
         numbers = (math.nan, math.nan)
     if not sign or any(math.isnan(number) for number in numbers):
         raise InvalidArgument(f'a gate must be like "pass^3>=0.7@0.95", got {text!r}')
+    if not 0 < numbers[1] < 1:
+        raise InvalidArgument(f"the gate's probability must lie between 0 and 1, both excluded, got {numbers[1]:g}")
     name, k = parse_metric(metric.strip())
-    return name, k or 1, check_probability(numbers[0], "the gate's bar"), numbers[1]
+    return name, check_ks(k or 1)[0], check_probability(numbers[0], "the gate's bar"), numbers[1]

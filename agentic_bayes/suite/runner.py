@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,16 +17,16 @@ from typing import Any
 
 import anyio
 
-from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument, Problem, SuiteError
+from agentic_bayes.errors import AgenticBayesWarning, DamagedRun, InvalidArgument, Problem, SuiteError
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.formatting import parse_metric, plural
 from agentic_bayes.suite.adaptive import allocate, end_of, first_plan, round_size
-from agentic_bayes.suite.config import GraderConfig, Suite, TaskConfig, as_task
+from agentic_bayes.suite.config import MOST_TRIALS, GraderConfig, Suite, TaskConfig, as_task
 from agentic_bayes.suite.hooks import run_hook
 from agentic_bayes.suite.run_store import FILE, RunStore
 from agentic_bayes.suite.trial import Agent, Attempt, Reply, TrialGrader, TrialResult
 
-__all__ = ["Progress", "Run", "find_run", "plan_run", "run_suite", "select_tasks"]
+__all__ = ["Progress", "Run", "check_suite", "find_run", "plan_run", "run_suite", "select_tasks"]
 
 Progress = Callable[[TrialResult, int, int], object]
 """Called with every trial that ended, how many ended, and how many there are."""
@@ -154,7 +155,7 @@ def plan_run(
         folder = results / resume
         _check_same(suite, folder)
     else:
-        folder = None if new else _unfinished(suite, results)
+        folder = None if new else _unfinished(suite, results, planned if budget is None else None)
     done: set[tuple[str, int]] = set()
     if folder is not None:
         with RunStore(folder) as store:
@@ -174,6 +175,8 @@ def _first_round(suite: Suite, tasks: Sequence[TaskConfig]) -> tuple[dict[str, i
     fixed = {task: int(trials) for task, trials in asked.items() if trials != "auto"}
     open_ = len(asked) - len(fixed)
     budget = suite.config.defaults.budget
+    if sum(fixed.values()) > MOST_TRIALS:
+        raise InvalidArgument(f"a run has at most {MOST_TRIALS:,} trials, got {sum(fixed.values()):,}")
     if not open_ or budget is None:
         return fixed, None
     left = budget - sum(fixed.values())
@@ -210,21 +213,31 @@ def _runs_of(suite: Suite, results: Path) -> Iterator[Path]:
     """Folders of runs of this suite, the latest first."""
     folders = [path.parent for path in results.glob(f"*/{FILE}")] if results.is_dir() else []
     for folder in sorted(folders, key=lambda path: path.name, reverse=True):
-        with RunStore(folder) as store:
-            if store.facts.get("suite") == suite.config.name:
-                yield folder
+        try:
+            with RunStore(folder) as store:
+                facts = store.facts
+        except InvalidArgument as error:
+            warnings.warn(f"{folder.name} is left out: {error}", DamagedRun, stacklevel=2)
+            continue
+        if facts.get("suite") == suite.config.name and "planned" in facts:
+            yield folder
 
 
-def _unfinished(suite: Suite, results: Path) -> Path | None:
-    """The latest run of this suite, if some of its trials are without a verdict, or more are to be chosen."""
+def _unfinished(suite: Suite, results: Path, asked: Mapping[str, int] | None) -> Path | None:
+    """The latest run of this suite, if trials that are asked for are without a verdict, or more are to be chosen."""
     folder = next(_runs_of(suite, results), None)
     if folder is None:
         return None
     with RunStore(folder) as store:
         facts = store.facts
-        planned = {(task, trial) for task, count in facts["planned"].items() for trial in range(count)}
-        if planned <= store.done() and not (facts.get("budget") and facts.get("ended") is None):
+        done = store.done()
+    undecided = facts.get("budget") and facts.get("ended") is None
+    for plan in (facts["planned"], asked):
+        if plan and not undecided and {(task, trial) for task, count in plan.items() for trial in range(count)} <= done:
             return None
+    mended = facts.get("agent_digest") == suite.agent_digest and facts.get("code") != suite.code_digest
+    if mended and not done:
+        return None  # code that only crashed was mended: there is nothing to mix
     _check_same(suite, folder)
     return folder
 
@@ -237,7 +250,7 @@ def _check_same(suite: Suite, folder: Path) -> None:
     before = facts.get("tasks", {})
     changed = [task.id for task in suite.tasks if before.get(task.id) != suite.digest_of(task)]
     gone = sorted(set(before) - {task.id for task in suite.tasks})
-    same_agent = facts.get("agent_config") == suite.config.agent.model_dump(mode="json")
+    same_agent = (facts.get("agent_digest"), facts.get("code")) == (suite.agent_digest, suite.code_digest)
     what = "the agent" if not same_agent else f"tasks {', '.join([*changed, *gone][:5])}"
     raise InvalidArgument(
         f"run {folder.name} is unfinished, and {what} changed since: its trials cannot be mixed with new ones. "
@@ -247,11 +260,12 @@ def _check_same(suite: Suite, folder: Path) -> None:
 
 def _new_id(suite: Suite, results: Path) -> str:
     slug = "".join(c if c.isalnum() or c in "-_." else "-" for c in suite.config.name)[:_LONGEST_NAME].strip("-.")
-    stem = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{slug or 'run'}"
-    name, number = stem, 2
-    while (results / name).exists():
-        name, number = f"{stem}-{number}", number + 1
-    return name
+    while True:
+        now = datetime.now(UTC)
+        # of two runs that begin at the same moment, each has a folder of its own; names are in the order of time
+        name = f"{now:%Y%m%d-%H%M%S}-{slug or 'run'}-{now:%f}{secrets.token_hex(1)}"
+        if not (results / name).exists():
+            return name
 
 
 def seed_of(suite: Suite, task: TaskConfig, trial: int) -> int:
@@ -322,6 +336,29 @@ def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[Tr
     return found
 
 
+def check_suite(suite: Suite, tasks: Sequence[TaskConfig]) -> None:
+    """Make the agent and the graders, and throw them away: what is wrong with them is said before anything runs.
+
+    Parameters
+    ----------
+    suite : Suite
+        The suite.
+    tasks : sequence of TaskConfig
+        Whose graders are made.
+
+    Raises
+    ------
+    SuiteError
+        If one is not declared as it must be.
+    """
+    from agentic_bayes.suite.agents import make_agent
+
+    make_graders(suite, tasks)
+    agent = make_agent(suite.config.agent, folder=suite.folder)
+    if (close := getattr(agent, "close", None)) is not None:
+        asyncio.run(close())
+
+
 async def run_suite(
     run: Run,
     *,
@@ -362,6 +399,9 @@ async def run_suite(
     work: _Work = _Remote(suite, executor) if executor is not None else _Local(suite, run.tasks, agent)
     run.folder.mkdir(parents=True, exist_ok=True)
     with RunStore(run.folder, create=True) as store:
+        store.lock()
+        if store.facts.get("digest", suite.digest) != suite.digest:
+            raise InvalidArgument(f"run {run.id} is of another agent or of other tasks")
         _note(store, run)
         ended = run.total - len(run.pending)
         pace = _Pace(execution.rate_limit_rps)
@@ -401,6 +441,11 @@ async def run_suite(
                 pending = _next_round(run, store, pending)
                 if not pending:
                     break
+        except BaseExceptionGroup as group:  # one error ended the run, the others are of what it cut off
+            error: BaseException = group
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            raise error from None
         finally:
             await work.close()
         if run.budget is not None:  # only now is it known that no task gets more
@@ -458,7 +503,8 @@ def _note(store: RunStore, run: Run) -> None:
             "suite": suite.config.name,
             "description": suite.config.description,
             "agent": suite.agent_name,
-            "agent_config": suite.config.agent.model_dump(mode="json"),
+            "agent_digest": suite.agent_digest,
+            "code": suite.code_digest,
             "digest": suite.digest,
             "tasks": {task.id: suite.digest_of(task) for task in suite.tasks},
             "planned": planned,
@@ -587,7 +633,7 @@ async def grades_of(graders: Sequence[TrialGrader], attempt: Attempt, reply: Rep
         try:
             grade = await grader.grade(attempt, reply)
         except Exception as error:
-            grade = Unscored(f"{type(error).__name__}: {error}")
+            grade = Unscored(_told(error))
         if isinstance(grade, Score):
             passed = bool(grade.details.get("pass"))
             found[grader.name] = {"score": grade.value, "pass": passed, "reason": grade.reason, "weight": grader.weight}
@@ -610,9 +656,9 @@ async def _trial(suite: Suite, task: TaskConfig, trial: int, work: _Work, pace: 
                 reply = await work.reply(task, attempt)
             break
         except TimeoutError as error:
-            problem = f"no reply within {execution.timeout:g} s" if not str(error) else f"TimeoutError: {error}"
+            problem = f"no reply within {execution.timeout:g} s" if not str(error) else _told(error)
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
+            problem = _told(error)
         latency = time.perf_counter() - started
         if tries > execution.max_retries:
             return TrialResult(task.id, trial, "error", error=problem, latency=latency, attempts=tries)
@@ -621,6 +667,16 @@ async def _trial(suite: Suite, task: TaskConfig, trial: int, work: _Work, pace: 
     latency = time.perf_counter() - started
     grades = await work.graded(task, attempt, reply)
     return replace(verdict_of(task.id, trial, grades), latency=latency, attempts=tries, **_of_reply(suite, reply))
+
+
+def _told(error: BaseException) -> str:
+    """Kind and message of an error; of a group of one, of that one."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # its own message breaks down
+        return type(error).__name__
 
 
 def verdict_of(task: str, trial: int, grades: dict[str, dict[str, Any]]) -> TrialResult:

@@ -350,6 +350,51 @@ def test_the_example_agents_are_one_agent_in_three_forms(tmp_path):
     assert {status for _, _, status, _ in answers[0]} == {"pass", "fail"}
 
 
+def test_only_one_process_runs_a_run(make):
+    """The second one is told; when the first is gone, the trials are free again."""
+    suite = make()
+    planned = plan_run(suite, suite.tasks)
+    planned.folder.mkdir(parents=True)
+    with RunStore(planned.folder, create=True) as first:
+        first.lock()
+        with pytest.raises(InvalidArgument, match="is being run by another process"):
+            asyncio.run(run_suite(planned))
+    assert asyncio.run(run_suite(planned))
+    ids = {plan_run(suite, suite.tasks, new=True).id for _ in range(20)}
+    assert len(ids) == 20  # also within one second
+
+
+def test_keys_are_not_written_down_and_are_no_part_of_an_agent(tmp_path):
+    """A rotated key is the same agent; neither is in the run's folder."""
+    text = """
+name: s
+agent:
+  type: http
+  config: {url: "http://127.0.0.1:9/x?key=${KEY}", headers: {Authorization: "Bearer ${KEY}"}, answer: "$.a"}
+defaults: {graders: [{type: exact_match}]}
+tasks: [{id: a, input: {prompt: hi}, expected: {text: hi}}]
+"""
+    (tmp_path / "eval.yaml").write_text(text, encoding="utf-8")
+    one, other = (load_suite(tmp_path / "eval.yaml", environment={"KEY": key}) for key in ("SECRET1", "SECRET2"))
+    assert one.digest == other.digest
+    results = run(one)
+    assert results.trials[0].status == "error"
+    assert not any(b"SECRET1" in file.read_bytes() for file in results.folder.iterdir())
+
+
+def test_numbers_that_overflow_are_refused_and_errors_that_cannot_be_told_are_errors(make):
+    """A weight of 1e308 is no weight; an exception whose text breaks down is an errored trial."""
+    with pytest.raises(SuiteError, match=r"less than or equal to 1000000|at most"):
+        make(SUITE.replace("{type: exact_match}", "{type: exact_match, weight: 1e308}"))
+
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    results = run(make(), Scripted(lambda attempt: Mute()))
+    assert {trial.error for trial in results.trials} == {"Mute"}
+
+
 def test_a_gate_in_one_word():
     """Metric, bar and required probability; anything else is refused with the form."""
     assert gate_of("pass^3>=0.7@0.9") == ("pass_pow_k", 3, 0.7, 0.9)
