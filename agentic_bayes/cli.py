@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
 import os
 import sys
 import warnings
@@ -1261,7 +1262,8 @@ def show(*tables: Table) -> None:
             cells = [row[i] for row in table.rows]
             number = i > 0 and all(any(c.isdigit() for c in cell) or len(cell) < 2 for cell in cells)
             # a name may take two lines, a number is never cut
-            short = number or max(map(len, cells), default=0) <= (WIDEST_NAME if i == 0 else NARROW_NAME)
+            longest_kept = math.inf if table.whole and i == 0 else WIDEST_NAME if i == 0 else NARROW_NAME
+            short = number or max(map(len, cells), default=0) <= longest_kept
             justify = "right" if number else "left"
             rich.add_column(name, justify=justify, no_wrap=short, overflow="fold")  # type: ignore[arg-type]
             folded.add_column(name, no_wrap=short)

@@ -16,6 +16,7 @@
 
     AgenticBayesWarning (UserWarning)
     ├── DoubtfulRecords                   conversations were read, and something about them should be known
+    ├── DamagedRun                        a folder that looks like a run of a suite cannot be read, and is left out
     ├── HookFailed                        a hook of a suite did not end as it should; the run went on
     ├── NothingScored                     conversations without a scored turn: their values are undefined or the prior's
     ├── StoppedEarly                      a run ended before everything was judged; the rest is Unscored
@@ -34,6 +35,7 @@ __all__ = [
     "AgentError",
     "AgenticBayesError",
     "AgenticBayesWarning",
+    "DamagedRun",
     "DoubtfulRecords",
     "EstimateError",
     "EvidenceError",

@@ -39,6 +39,7 @@ BUILTINS = {
     "SuiteError": ValueError,
     "AgenticBayesWarning": UserWarning,
     "DoubtfulRecords": UserWarning,
+    "DamagedRun": UserWarning,
     "HookFailed": UserWarning,
     "NothingScored": UserWarning,
     "StoppedEarly": UserWarning,

@@ -95,4 +95,4 @@ def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
         for run in runs
     )
     notes = (plural(len(rows), "run"),)
-    return Table("Runs", ("run", "agent", "passed", "failed", "errors", "pending", "rate"), rows, notes)
+    return Table("Runs", ("run", "agent", "passed", "failed", "errors", "pending", "rate"), rows, notes, whole=True)

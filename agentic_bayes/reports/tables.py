@@ -55,12 +55,15 @@ class Table:
         Cells.
     notes : tuple of str
         Lines below it.
+    whole : bool
+        Whether the first column is kept on one line, however long: names to be copied.
     """
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    whole: bool = False
 
 
 def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:

@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,10 +22,13 @@ from agentic_bayes.suite.agents_declared import MOST_OUTPUT, Bytes, Texts, diges
 from agentic_bayes.suite.agents_reply import KEYS, Messages, Turn, converse, told, turn_of
 from agentic_bayes.suite.trial import Attempt, Reply
 
-__all__ = ["CommandAgent", "CommandSettings"]
+__all__ = ["CommandAgent", "CommandSettings", "last_line", "run_command"]
 
 _MOST_ERRORS = 65_536  # bytes of standard error that are kept, its last ones
 _SETTING = re.compile(r"[A-Za-z_]\w*=")
+_OBJECT = re.compile(r'\s*\{\s*"')
+_LOOKING_SECONDS = 0.05
+_DRAINING_SECONDS = 1.0  # for what a command leaves in its pipes when it ends
 _BROKEN = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
@@ -102,54 +105,103 @@ class CommandAgent:
 
     async def _run(self, given: bytes) -> bytes:
         """What the command writes; raises if it fails, or writes too much."""
-        command, limit = self._settings.command, self._settings.max_output
-        process = await anyio.open_process(
-            command if isinstance(command, str) else list(command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self._folder,
-            env=self._environment,
-            start_new_session=True,
+        limit = self._settings.max_output
+        status, written, errors = await run_command(
+            self._settings.command, given, folder=self._folder, environment=self._environment, limit=limit
         )
-        written, errors = bytearray(), bytearray()
-
-        async def feed() -> None:
-            assert process.stdin is not None
-            try:
-                await process.stdin.send(given)
-                await process.stdin.aclose()
-            except _BROKEN:
-                pass  # a command need not read what it is told
-
-        async def listen() -> None:
-            assert process.stdout is not None
-            async for piece in process.stdout:
-                written.extend(piece[: limit + 1 - len(written)])
-                if len(written) > limit:
-                    _kill(process)
-
-        async def listen_to_errors() -> None:
-            assert process.stderr is not None
-            async for piece in process.stderr:
-                errors.extend(piece)
-                del errors[:-_MOST_ERRORS]
-
-        try:
-            async with anyio.create_task_group() as group:
-                for task in (feed, listen, listen_to_errors):
-                    group.start_soon(task)
-                status = await process.wait()
-                _kill(process)  # what it left behind would hold the pipes open
-        finally:
-            _kill(process)
-            with anyio.CancelScope(shield=True):
-                await process.aclose()
         if len(written) > limit:
             raise AgentError(f"the command wrote more than {limit:,} bytes (max_output)")
         if status:
-            raise AgentError(f"the command {_ending(status)}{_last_line(errors)}")
-        return bytes(written)
+            raise AgentError(f"the command {_ending(status)}{last_line(errors)}")
+        return written
+
+
+async def run_command(
+    command: str | Sequence[str],
+    given: bytes,
+    *,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    limit: int | None = None,
+) -> tuple[int, bytes, bytes]:
+    """Run a command until it ends, and end everything that it started and that is still in its process group.
+
+    Parameters
+    ----------
+    command : str or sequence of str
+        Text for the shell, or a program with its arguments.
+    given : bytes
+        For its standard input.
+    folder : Path
+        Where it runs.
+    environment : mapping, optional
+        The process's own unless given.
+    limit : int, optional
+        Bytes of standard output after which it is killed; without it, its output is thrown away.
+
+    Returns
+    -------
+    status : int
+        Negative: the signal that ended it.
+    written : bytes
+        Its standard output, at most one byte more than the limit.
+    errors : bytes
+        The last of its standard error.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
+    process = await anyio.open_process(
+        command if isinstance(command, str) else list(command),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL if limit is None else subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    )
+    written, errors = bytearray(), bytearray()
+
+    async def feed() -> None:
+        assert process.stdin is not None
+        try:
+            await process.stdin.send(given)
+            await process.stdin.aclose()
+        except _BROKEN:
+            pass  # a command need not read what it is told
+
+    async def listen() -> None:
+        if process.stdout is None or limit is None:
+            return
+        async for piece in process.stdout:
+            written.extend(piece[: limit + 1 - len(written)])
+            if len(written) > limit:
+                _kill(process)
+
+    async def listen_to_errors() -> None:
+        assert process.stderr is not None
+        async for piece in process.stderr:
+            errors.extend(piece)
+            del errors[:-_MOST_ERRORS]
+
+    try:
+        async with anyio.create_task_group() as group:
+            for task in (feed, listen, listen_to_errors):
+                group.start_soon(task)
+            # wait() may also wait for the pipes, which something in the background may hold: the end is looked for, too
+            while process.returncode is None:
+                with anyio.move_on_after(_LOOKING_SECONDS):
+                    await process.wait()
+            status = process.returncode
+            _kill(process)  # what it left behind would hold the pipes open
+            group.cancel_scope.deadline = anyio.current_time() + _DRAINING_SECONDS
+    finally:
+        _kill(process)
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
+    return status, bytes(written), bytes(errors)
 
 
 def _turn(written: bytes, prompt: str) -> Turn:
@@ -160,9 +212,11 @@ def _turn(written: bytes, prompt: str) -> Turn:
     found: Any = None
     if text.lstrip().startswith("{"):
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
-            found = None
+            found, end = json.JSONDecoder().raw_decode(text.strip())
+            found = found if end == len(text.strip()) else None  # several values are an answer as they are
+        except (ValueError, RecursionError) as error:
+            if _OBJECT.match(text):
+                raise AgentError(f"the command wrote JSON that is broken ({error}): {short(text)}") from None
     # an answer may be JSON itself
     if isinstance(found, dict) and found and ("answer" in found or found.keys() <= set(KEYS)):
         return turn_of(found, prompt=prompt)
@@ -195,7 +249,8 @@ def _ending(status: int) -> str:
         return f"was ended by signal {-status}"
 
 
-def _last_line(errors: bytes | bytearray) -> str:
+def last_line(errors: bytes) -> str:
+    """The last line of standard error, after a colon; empty if there is none."""
     lines = [line.strip() for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
     return f": {_short_line(lines[-1])}" if lines else ""
 

@@ -16,7 +16,7 @@ from agentic_bayes.errors import AgentError, InvalidArgument, did_you_mean
 from agentic_bayes.records.base import Json, Record, Text, problem_at, short
 from agentic_bayes.suite.agents_declared import MOST_OUTPUT, Bytes, Texts, digest, identity, without_secrets
 from agentic_bayes.suite.agents_reply import Messages, Turn, calls_of, converse, told, turn_of, usage_of
-from agentic_bayes.suite.json_paths import compiled_path, values_at
+from agentic_bayes.suite.json_paths import compiled_path, strict_json, values_at
 from agentic_bayes.suite.trial import Attempt, Reply
 
 __all__ = ["HttpAgent", "HttpSettings"]
@@ -24,6 +24,7 @@ __all__ = ["HttpAgent", "HttpSettings"]
 _PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _NAMES = ("prompt", "messages", "system", "task_id", "trial", "seed", "params")
 _DEFAULT_BODY = {"prompt": "{{prompt}}", "messages": "{{messages}}"}
+_LAST_PORT = 65_535
 _SHOWN = 200  # characters of a reply that cannot be used
 
 
@@ -45,6 +46,8 @@ def _url(value: str) -> str:
         raise ValueError(f"must be an address ({error})") from None
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError("must begin with http:// or https:// and name a host")
+    if url.port is not None and not 1 <= url.port <= _LAST_PORT:
+        raise ValueError(f"must have a port from 1 to {_LAST_PORT}")
     return value
 
 
@@ -203,7 +206,7 @@ class HttpAgent:
         if not self._paths:
             return turn_of(text, prompt=prompt)
         try:
-            value = json.loads(text)
+            value = strict_json(text)
         except (ValueError, RecursionError):
             raise AgentError(f"the reply must be JSON, got {_shown(text)}") from None
         found = {name: values_at(path, value) for name, path in self._paths.items()}

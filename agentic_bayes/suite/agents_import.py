@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import re
 import sys
 import threading
 import traceback
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -26,6 +30,44 @@ _ONE_AT_A_TIME = threading.RLock()
 _LOADED: dict[Path, dict[str, tuple[Path, int, int]]] = {}
 
 
+class _Later(MetaPathFinder):
+    """Finds what a module of a suite's folder imports when it is called, long after it was loaded, in that folder."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, Path] = {}  # as files begin that stand in it
+
+    def know(self, folder: Path) -> None:
+        """Look there, too, for the rest of the program."""
+        self._folders[os.path.join(os.path.abspath(folder), "")] = folder
+        if self not in sys.meta_path:
+            at = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else len(sys.meta_path)
+            sys.meta_path.insert(at, self)
+
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        """Where a module stands in the folder of the file that imports it; None if it does not."""
+        folder = None if path is not None else self._importing()
+        if folder is None:
+            return None
+        spec = PathFinder.find_spec(name, [str(folder)])
+        if spec is None or spec.origin is None:  # a mere folder may be a package, but must not hide one elsewhere
+            return None
+        if (file := _file_of(name, folder)) is not None:
+            _LOADED.setdefault(folder, {})[name] = (file, *_state(file))
+        return spec
+
+    def _importing(self) -> Path | None:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            for start, folder in list(self._folders.items()):
+                if frame.f_code.co_filename.startswith(start):
+                    return folder
+            frame = frame.f_back
+        return None
+
+
+_LATER = _Later()
+
+
 def _import_path(value: str) -> str:
     if not _FORM.fullmatch(value):
         raise ValueError('must be "module:name", such as agent:answer for the function answer in agent.py')
@@ -39,7 +81,9 @@ def load_object(path: str, *, folder: Path, field: str) -> Any:
     """The object that a path names.
 
     Two suites may each have a module of the same name, and a module may have been changed since it was loaded: the one
-    in the suite's folder counts, as it is now.
+    in the suite's folder counts, as it is now. ``sys.path`` is as before afterwards; what the functions of these
+    modules import when they are called is found in the folder all the same, for the rest of the program. A module of
+    that name that is loaded by then is taken, though, be it another suite's.
 
     Parameters
     ----------
@@ -75,10 +119,14 @@ def _imported(name: str, folder: Path, field: str) -> Any:
     _forget(name.partition(".")[0], folder, field)
     before = dict(sys.modules)
     importlib.invalidate_caches()
+    _LATER.know(folder)
+    times = sys.path.count(str(folder))
     sys.path.insert(0, str(folder))
     try:
         return importlib.import_module(name)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
             known = [path.stem for path in sorted(folder.glob("*.py"))]
             hint = f" ({did_you_mean(name, known)})" if known else ""
@@ -89,7 +137,8 @@ def _imported(name: str, folder: Path, field: str) -> Any:
             message += _place(error, folder)
         raise SuiteError([wrong(field, message)]) from error
     finally:
-        sys.path.remove(str(folder))
+        if sys.path.count(str(folder)) > times:  # the module may have taken it away
+            sys.path.remove(str(folder))
         ours = _LOADED.setdefault(folder, {})
         for loaded, module in list(sys.modules.items()):
             if before.get(loaded) is not module and (file := _own_file(loaded, module, folder)) is not None:
@@ -99,22 +148,22 @@ def _imported(name: str, folder: Path, field: str) -> Any:
 def _forget(top: str, folder: Path, field: str) -> None:
     """Unload what would stand in the way of this folder's modules."""
     ours = _LOADED.get(folder, {})
-    changed = [file for file, *state in ours.values() if tuple(state) != _state(file)]
+    changed = [file for file, *state in list(ours.values()) if tuple(state) != _state(file)]
     gone = set(ours) if changed else set()
     for file in changed:
         # the compiled form is told by size and whole seconds: an edit within one second would not be seen
         Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
-    for other, loaded in _LOADED.items():
+    for other, loaded in list(_LOADED.items()):
         if other != folder:
-            gone |= {name for name in loaded if _file_of(name.partition(".")[0], folder) is not None}
+            gone |= {name for name in list(loaded) if _file_of(name.partition(".")[0], folder) is not None}
     own, present = _file_of(top, folder), sys.modules.get(top)
     if own is not None and present is not None and top not in gone and _own_file(top, present, folder) is None:
         if top in sys.stdlib_module_names or top == __name__.partition(".")[0]:
             raise SuiteError([wrong(field, f"{own} has the name of a module that is in use already: rename it")])
-        gone |= {name for name in sys.modules if name == top or name.startswith(f"{top}.")}
+        gone |= {name for name in list(sys.modules) if name == top or name.startswith(f"{top}.")}
     for name in gone:
         sys.modules.pop(name, None)
-        for loaded in _LOADED.values():
+        for loaded in list(_LOADED.values()):
             loaded.pop(name, None)
 
 

@@ -8,7 +8,7 @@ import contextvars
 import copy
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from agentic_bayes.suite.trial import Attempt, Reply
 
 __all__ = ["PythonAgent", "PythonSettings"]
 
+_PATIENCE = 0.5  # seconds in which a loop that works gives a sign of life
 _KEYWORDS = ("messages", "task_id", "trial", "seed", "params")
 
 
@@ -39,14 +40,18 @@ class PythonSettings(Record):
 class PythonAgent:
     """Calls ``function(prompt, **kw)`` with those of ``messages, task_id, trial, seed, params`` that it takes.
 
-    ``messages`` is the dialogue that ends with the prompt. A synchronous function runs in a thread of its own, which is
-    left behind when its time is up.
+    ``messages`` is the dialogue that ends with the prompt. Each call runs in a thread of its own, which is left behind
+    when its time is up. Asynchronous functions share one event loop, so that a client with open connections serves all
+    of their calls; it is apart from the run's, which goes on when a function blocks its own.
     """
 
     def __init__(self, settings: PythonSettings, folder: Path) -> None:
         self._settings = settings
         self._function = load_object(settings.function, folder=folder, field="function")
         self._keywords = _keywords_of(self._function, settings.function)
+        calls = self._function, type(self._function).__call__
+        asynchronous = any(map(inspect.iscoroutinefunction, calls))
+        self._loop = _SharedLoop() if asynchronous else None
 
     @property
     def identity(self) -> str:
@@ -60,34 +65,106 @@ class PythonAgent:
             known = told(attempt, prompt, messages)
             # a function may change what it is given
             given = copy.deepcopy({name: known[name] for name in self._keywords})
-            return turn_of(await _called(self._function, prompt, given), prompt=prompt)
+
+            def call() -> Any:
+                return self._function(prompt, **given)
+
+            found = await (_in_thread(call) if self._loop is None else self._loop.result_of(call))
+            return turn_of(found, prompt=prompt)
 
         return await converse(attempt, say)
 
+    async def close(self) -> None:
+        """Stop the event loop of an asynchronous function."""
+        if self._loop is not None:
+            self._loop.close()
 
-async def _called(function: Callable[..., Any], prompt: str, given: dict[str, Any]) -> Any:
-    task = asyncio.current_task()
-    try:
-        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
-            return await function(prompt, **given)
-        found = await _in_thread(lambda: function(prompt, **given))
-        return await found if inspect.isawaitable(found) else found
-    except SystemExit as error:
-        raise AgentError(f"the function ended the program: sys.exit({error.code!r})") from error
-    except asyncio.CancelledError as error:
-        if task is None or task.cancelling():
+
+class _SharedLoop:
+    """An event loop in a thread of its own, for all calls of an asynchronous function."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._suspect = False  # a call ran out of time: does it block the loop?
+
+    async def result_of(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """What the call gives.
+
+        Raises
+        ------
+        AgentError
+            If it raises what is no `Exception`, and would end the loop.
+        """
+
+        async def whole() -> tuple[Any, BaseException | None]:
+            try:
+                return await call(), None
+            except BaseException as error:
+                return None, error
+
+        loop = await self._working()
+        ended = asyncio.run_coroutine_threadsafe(whole(), loop)
+        try:
+            value, error = await asyncio.wrap_future(ended)
+        except asyncio.CancelledError:
+            self._suspect = True
             raise
-        raise AgentError("the function raised CancelledError, and nobody had cancelled it") from error
+        if error is None:
+            return value
+        raise error if isinstance(error, Exception) else AgentError(_ending(error)) from error
+
+    async def _working(self) -> asyncio.AbstractEventLoop:
+        """The loop, or a new one where a function blocks it."""
+        if self._loop is not None and self._suspect:
+            alive = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
+            done, _ = await asyncio.wait([asyncio.wrap_future(alive)], timeout=_PATIENCE)
+            self._loop = self._loop if done else None
+            self._suspect = False
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=_run, args=(self._loop,), name="agent", daemon=True).start()
+        return self._loop
+
+    def close(self) -> None:
+        """Stop the loop, as soon as it is free."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop = None
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """What the call gives, in a thread of its own.
+    """What the call gives, in a thread of its own; what it gives to be awaited is awaited there.
 
     The threads of a pool are waited for at the end of the program: one function that hangs would keep it from ending.
+
+    Raises
+    ------
+    AgentError
+        If it raises what is no `Exception`, and would end the run.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
+    awaited: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def result(found: Awaitable[Any]) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        awaited.append((asyncio.get_running_loop(), task))
+        if ended.cancelled():
+            task.cancel()
+        return await found
+
+    def whole() -> Any:
+        found = call()
+        return asyncio.run(result(found)) if inspect.isawaitable(found) else found
 
     def tell(value: Any, error: BaseException | None) -> None:
         if not ended.done():
@@ -96,17 +173,36 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
     def run() -> None:
         value, error = None, None
         try:
-            value = context.run(call)
+            value = context.run(whole)
         except BaseException as raised:
             error = raised
         with contextlib.suppress(RuntimeError):  # the run has ended, and nobody waits any more
             loop.call_soon_threadsafe(tell, value, error)
 
     threading.Thread(target=run, name="agent", daemon=True).start()
-    value, error = await ended
-    if error is not None:
+    try:
+        value, error = await ended
+    except asyncio.CancelledError:
+        for own_loop, task in awaited:
+            with contextlib.suppress(RuntimeError):  # it has ended meanwhile
+                own_loop.call_soon_threadsafe(task.cancel)
+        raise
+    if error is None:
+        return value
+    if isinstance(error, Exception):
         raise error
-    return value
+    raise AgentError(_ending(error)) from error
+
+
+def _ending(error: BaseException) -> str:
+    """What a function did that raised no `Exception`."""
+    match error:
+        case SystemExit():
+            return f"the function ended the program: sys.exit({error.code!r})"
+        case asyncio.CancelledError():
+            return "the function raised CancelledError, and nobody had cancelled it"
+        case _:
+            return f"the function raised {short(error, 200)}"
 
 
 def _keywords_of(function: object, name: str) -> tuple[str, ...]:

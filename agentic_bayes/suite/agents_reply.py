@@ -33,6 +33,7 @@ _USAGE = {
     "input": ("input_tokens", "prompt_tokens"),
     "output": ("output_tokens", "completion_tokens"),
 }
+_MOST_TOKENS = 2**53  # beyond it, neighbouring whole numbers are one to JSON readers that use floats
 
 Messages = list[dict[str, Any]]
 
@@ -196,7 +197,7 @@ def usage_of(value: object) -> tuple[int | None, int | None]:
     Raises
     ------
     AgentError
-        If they are no whole numbers, or there are none.
+        If they are no whole numbers from 0 to 2**53, or there are none.
     """
     if value is None:
         return None, None
@@ -208,6 +209,8 @@ def usage_of(value: object) -> tuple[int | None, int | None]:
     for count in found:
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
             raise AgentError(f"the agent's usage must hold whole numbers ≥ 0, got {short(count)}")
+        if count is not None and count > _MOST_TOKENS:
+            raise AgentError(f"the agent's usage must hold whole numbers ≤ 2**53, got one of {count.bit_length()} bits")
     return found[0], found[1]
 
 

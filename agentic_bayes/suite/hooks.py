@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import signal
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from agentic_bayes.errors import HookFailed
+from agentic_bayes.suite.agents_command import last_line, run_command
 from agentic_bayes.suite.config import Hooks
 
 __all__ = ["run_hook"]
@@ -22,6 +21,8 @@ _SECONDS = 60.0
 
 async def run_hook(hooks: Hooks, name: str, event: Mapping[str, Any], folder: Path) -> None:
     """Run one hook, if it is declared; what goes wrong is a warning and stops nothing.
+
+    What a hook leaves running in the background ends with it, unless it has left its process group (``setsid``).
 
     Parameters
     ----------
@@ -49,27 +50,10 @@ async def run_hook(hooks: Hooks, name: str, event: Mapping[str, Any], folder: Pa
 
 async def _problem(command: str, text: str, folder: Path) -> str | None:
     try:
-        process = await asyncio.create_subprocess_shell(
-            command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=folder,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return str(error)
-    try:
-        async with asyncio.timeout(_SECONDS):
-            _, said = await process.communicate(text.encode())
+        with anyio.fail_after(_SECONDS):
+            status, _, said = await run_command(command, text.encode(), folder=folder)
     except TimeoutError:
         return f"took longer than {_SECONDS:g} s"
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    if process.returncode:
-        last = said.decode(errors="replace").strip().splitlines()
-        return f"ended with {process.returncode}" + (f": {last[-1]}" if last else "")
-    return None
+    except OSError as error:
+        return str(error)
+    return f"ended with {status}{last_line(said)}" if status else None

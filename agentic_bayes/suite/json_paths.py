@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from typing import Any
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.records.base import MAX_DEPTH, short
 
-__all__ = ["JsonNotFound", "compiled_path", "found_json", "values_at"]
+__all__ = ["JsonNotFound", "compiled_path", "found_json", "strict_json", "values_at"]
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
 _MOST_STARTS = 10_000  # brackets at which JSON is looked for in one text
@@ -78,6 +79,38 @@ def values_at(path: str, document: Any) -> list[Any]:
     if isinstance(document, str):  # the library would read it as JSON text
         return [document] if path.strip() == "$" else []
     return list(compiled_path(path).findall(document))
+
+
+def strict_json(text: str) -> Any:
+    """The JSON value that a text is.
+
+    Parameters
+    ----------
+    text : str
+        Only that value.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ValueError
+        If it is none; nor are ``NaN``, ``Infinity`` and numbers that no float can hold.
+    RecursionError
+        If it is nested too deeply.
+    """
+
+    def constant(name: str) -> None:
+        raise ValueError(f"{name} is not JSON")
+
+    def number(digits: str) -> float:
+        found = float(digits)
+        if not math.isfinite(found):
+            raise ValueError(f"{short(digits)} is too large")
+        return found
+
+    return json.loads(text, parse_constant=constant, parse_float=number)
 
 
 def found_json(text: str, kind: type | None = None) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets
 import time
 import warnings
 from collections import Counter
@@ -262,8 +261,8 @@ def _new_id(suite: Suite, results: Path) -> str:
     slug = "".join(c if c.isalnum() or c in "-_." else "-" for c in suite.config.name)[:_LONGEST_NAME].strip("-.")
     while True:
         now = datetime.now(UTC)
-        # of two runs that begin at the same moment, each has a folder of its own; names are in the order of time
-        name = f"{now:%Y%m%d-%H%M%S}-{slug or 'run'}-{now:%f}{secrets.token_hex(1)}"
+        # to the microsecond, so that names are in the order of time; of two runs at once, one would find the lock
+        name = f"{now:%Y%m%d-%H%M%S}-{slug or 'run'}-{now.microsecond:05x}"
         if not (results / name).exists():
             return name
 

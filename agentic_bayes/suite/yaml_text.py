@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -22,7 +23,8 @@ _MOST_VALUES = 200_000  # aliases multiply: a small file can stand for billions
 _DEEPEST = 60
 _INT = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"-?(((0|[1-9][0-9]*)?\.[0-9]+|(0|[1-9][0-9]*)\.?)([eE][-+]?[0-9]+)?)")
-_VARIABLE = re.compile(r"\$(?:\$|\{([^}]*)\})")
+_VARIABLE = re.compile(r"\$(?:\$|\{([^}]*)(\}?))")
+_TEXT = "tag:yaml.org,2002:str"
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
@@ -88,7 +90,7 @@ def read_yaml(path: Path, *, environment: Mapping[str, str] | None = None) -> Do
         document.problem(None, "must be UTF-8 text")
         return document
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=_loader())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or str(error).splitlines()[0]
@@ -102,26 +104,64 @@ def read_yaml(path: Path, *, environment: Mapping[str, str] | None = None) -> Do
     return document
 
 
+@functools.cache
+def _loader() -> Any:
+    """PyYAML's safe loader, but that nodes have only the tags that were written."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
+            return ""
+
+        def compose_scalar_node(self, anchor: Any) -> Any:
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            if event.tag == "!":  # short for text, which PyYAML takes for no tag
+                event.tag = _TEXT
+            return super().compose_scalar_node(anchor)
+
+    return Loader
+
+
 class _Reader:
     """Makes plain values of the nodes of a YAML file."""
 
     def __init__(self, document: Document, environment: Mapping[str, str]) -> None:
         self._document, self._environment = document, environment
         self._values = 0
+        self._full = False
+        self._open: set[int] = set()  # the nodes around the one that is read
+        self._endless: set[int] = set()
 
     def value(self, node: Any, path: Place) -> Any:
         line = node.start_mark.line + 1
         self._document.lines.setdefault(path, line)
         self._values += 1
         if self._values > _MOST_VALUES or len(path) > _DEEPEST:
-            if self._values == _MOST_VALUES + 1 or len(path) == _DEEPEST + 1:
-                self._document.problem(line, "holds too many values, or too deep ones (an alias of itself?)")
+            if not self._full:
+                self._document.problem(line, "holds too many values, or too deep ones")
+            self._full = True
             return None
-        if node.id == "mapping":
-            return self._mapping(node, path)
-        if node.id == "sequence":
+        if node.id == "scalar":
+            return self._scalar(node, line)
+        if id(node) in self._open:
+            if id(node) not in self._endless:
+                self._document.problem(line, "holds an alias of itself")
+            self._endless.add(id(node))
+            return None
+        self._tagged(node, line)
+        self._open.add(id(node))
+        try:
+            if node.id == "mapping":
+                return self._mapping(node, path)
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
-        return self._scalar(node, line)
+        finally:
+            self._open.discard(id(node))
+
+    def _tagged(self, node: Any, line: int) -> None:
+        """Refuse every tag but that of text on a scalar."""
+        if node.tag and not (node.id == "scalar" and node.tag == _TEXT):
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            self._document.problem(line, f"the tag {short(tag)} is not supported: only !!str is, before text")
 
     def _mapping(self, node: Any, path: Place) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -130,8 +170,9 @@ class _Reader:
             if key_node.id != "scalar":
                 self._document.problem(line, "a key must be text")
                 continue
+            self._tagged(key_node, line)
             key = str(key_node.value)
-            if key == "<<" and key_node.style is None:
+            if key == "<<" and key_node.style is None and not key_node.tag:
                 self._document.problem(line, "merge keys (<<) are not supported")
                 continue
             if key in found:
@@ -143,7 +184,8 @@ class _Reader:
 
     def _scalar(self, node: Any, line: int) -> Any:
         text: str = node.value
-        if node.style is None:  # neither quoted nor a block
+        self._tagged(node, line)
+        if node.style is None and not node.tag:  # neither quoted, nor a block, nor said to be text
             match text:
                 case "" | "null" | "~":
                     return None
@@ -162,13 +204,19 @@ class _Reader:
     def _variable(self, found: re.Match[str], line: int) -> str:
         if found[0] == "$$":
             return "$"
+        if not found[2]:
+            self._document.problem(line, f"{short(found[0])} has no closing }}; a $ alone is written $$")
+            return ""
+        if "${" in found[1].replace("$$", ""):
+            self._document.problem(line, f"{short(found[0])} must hold no ${{ of another variable")
+            return ""
         named = _NAME.fullmatch(found[1])
         if named is None:
             self._document.problem(line, f"{found[0]} must be ${{NAME}} or ${{NAME:-default}}; a $ alone is written $$")
             return ""
         value = self._environment.get(named[1])
         if not value and named[2] is not None:
-            return named[2]
+            return named[2].replace("$$", "$")
         if value is None:
             self._document.problem(
                 line, f"the variable {named[1]} is not set; ${{{named[1]}:-default}} gives a default"

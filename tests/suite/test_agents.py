@@ -92,6 +92,7 @@ def python(write: Callable[..., Path], source: str, name: str = "answer") -> Age
         ("openai", {"model": "m", "tool_choice": "auto"}, ["tool_choice: needs tools"]),
         ("langchain", {"object": "a:b", "input": "dict"}, ["input: "]),
         ("http", {"url": "localhost:80"}, ["url: must begin with http:// or https://"]),
+        ("http", {"url": "http://127.0.0.1:99999/"}, ["url: must have a port from 1 to 65535"]),
         ("http", {"url": "http://h", "method": "SEND"}, ["method: "]),
         (
             "http",
@@ -233,6 +234,9 @@ def test_messages_in_the_form_of_openai_give_answer_calls_and_results(write):
         ("{'answer': 'x', 'tool_calls': [{'name': 'f', 'args': {}, 'input': {}}]}", "gives parameters twice"),
         ("{'answer': 'x', 'tool_calls': [{'name': 'f', 'args': {'x': float('nan')}}]}", "finite number"),
         ("{'answer': 'x', 'usage': {'input_tokens': -1}}", "whole numbers ≥ 0, got -1"),
+        ("{'answer': 'x', 'usage': {'input_tokens': -(10**5000)}}", "whole numbers ≥ 0, got "),
+        ("{'answer': 'x', 'usage': {'input_tokens': 2**53 + 1}}", r"whole numbers ≤ 2\*\*53, got one of 54 bits"),
+        ("{'answer': 'x', 'usage': {'output_tokens': 10**5000}}", r"whole numbers ≤ 2\*\*53, got one of 16610 bits"),
         ("{'answer': 'x', 'usage': {'tokens': 1}}", "must hold input_tokens and output_tokens"),
         (r"'\ud83d'", "without lone surrogates"),
         ("{'messages': [{1, 2}]}", "must be JSON values"),
@@ -252,6 +256,11 @@ def test_a_function_that_raises_breaks_down_as_it_does(write):
         def leaves(prompt): sys.exit(3)
         async def cancels(prompt): raise asyncio.CancelledError
         def stops(prompt): next(iter(()))
+        def interrupts(prompt): raise KeyboardInterrupt
+        async def exits(prompt): raise GeneratorExit("late")
+        async def leaves_later(prompt): sys.exit(4)
+        class Odd(BaseException): pass
+        async def odd(prompt): raise Odd
     """
     with pytest.raises(LookupError, match="no such city"):
         ask(python(write, source))
@@ -261,15 +270,21 @@ def test_a_function_that_raises_breaks_down_as_it_does(write):
         ask(python(write, source, "cancels"))
     with pytest.raises(RuntimeError, match="StopIteration"):
         ask(python(write, source, "stops"))
+    with pytest.raises(AgentError, match=r"ended the program: sys\.exit\(4\)"):
+        ask(python(write, source, "leaves_later"))
+    for name, raised in (("interrupts", "KeyboardInterrupt()"), ("exits", "GeneratorExit('late')"), ("odd", "Odd()")):
+        with pytest.raises(AgentError, match=rf"^the function raised {re.escape(raised)}$"):
+            ask(python(write, source, name))
 
 
-@pytest.mark.parametrize("name", ["answer", "later"])
+@pytest.mark.parametrize("name", ["answer", "later", "blocks"])
 def test_a_function_is_left_behind_when_its_time_is_up(write, name):
-    """A synchronous function does not hold up the run."""
+    """It does not hold up the run, nor does an asynchronous one that blocks its event loop."""
     source = """
         import asyncio, time
         def answer(prompt): time.sleep(2)
         async def later(prompt): await asyncio.sleep(60)
+        async def blocks(prompt): time.sleep(2)
     """
     agent = python(write, source, name)
 
@@ -281,6 +296,39 @@ def test_a_function_is_left_behind_when_its_time_is_up(write, name):
         return time.perf_counter() - started
 
     assert anyio.run(run) < 1.5
+
+
+def test_an_asynchronous_function_is_cancelled_when_its_time_is_up(write, tmp_path):
+    """It may put away what it has begun."""
+    source = f"""
+        import asyncio
+        async def answer(prompt):
+            try:
+                await asyncio.sleep(60)
+            finally:
+                open({str(tmp_path / "ended")!r}, "w").close()
+    """
+    with pytest.raises(TimeoutError, match=r"^$"):
+        ask(python(write, source), within=0.3)
+    until = time.monotonic() + 5
+    while not (tmp_path / "ended").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert (tmp_path / "ended").exists()
+
+
+def test_a_function_sees_the_context_that_it_is_called_in(write):
+    """Variables of the context arrive, whether it is synchronous or not."""
+    source = """
+        import contextvars
+        CITY = contextvars.ContextVar("CITY")
+        def answer(prompt): return CITY.get()
+        async def later(prompt): return CITY.get()
+    """
+    for name in ("answer", "later"):
+        agent = python(write, source, name)
+        token = sys.modules["my_agent"].CITY.set("Paris")
+        assert ask(agent).text == "Paris"
+        sys.modules["my_agent"].CITY.reset(token)
 
 
 def test_a_function_that_hangs_does_not_keep_the_program_from_ending(write):
@@ -332,6 +380,33 @@ def test_each_suite_has_its_own_module_of_a_name(write, tmp_path):
     assert sys.path == path
 
 
+def test_what_a_function_imports_when_it_is_called_is_in_the_suite_s_folder(write, tmp_path, monkeypatch):
+    """Each suite's own, before anything else on the path, as it is now; nobody else finds it there."""
+    lazy = "def answer(prompt):\n    import {0}\n    return {0}.NAME\n"
+    first = write(
+        tmp_path / "a", bot=lazy.format("part_a"), part_a="import below\nNAME = below.NAME\n", below="NAME = 1"
+    )
+    second = write(tmp_path / "b", bot=lazy.format("part_b"), part_b="NAME = 'second'\n")
+    (first / "below.py").write_text("NAME = 'first'\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(write(tmp_path / "lib", part_a="NAME = 'elsewhere'\n")))
+    agents = [make_agent(declared("python", function="bot:answer"), folder=f) for f in (first, second)]
+    assert [ask(agent).text for agent in agents] == ["first", "second"]
+    (first / "below.py").write_text("NAME = 'changed'\n", encoding="utf-8")
+    assert ask(make_agent(declared("python", function="bot:answer"), folder=first)).text == "changed"
+    assert importlib.util.find_spec("below_nothing") is None
+    sys.modules.pop("part_b")
+    assert importlib.util.find_spec("part_b") is None
+
+
+def test_a_module_may_change_the_path_along_which_modules_are_found(write, monkeypatch):
+    """Also take from it what was put there for it; the rest stays."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    path = list(sys.path)
+    agent = python(write, "import sys\nsys.path.pop(0)\ndef answer(prompt): return 'here'\n")
+    assert ask(agent).text == "here"
+    assert sys.path == path
+
+
 def test_a_module_that_was_changed_is_loaded_anew(write, tmp_path):
     """An unchanged one is the same object; a change counts, also in what the module imports, also within a second."""
     folder = write(bot="import part\nSEEN = object()\ndef answer(prompt): return part.NAME\n", part="NAME = 'old'\n")
@@ -370,6 +445,7 @@ def test_a_module_may_stand_elsewhere(write, tmp_path, monkeypatch):
         ("broken:answer", r"importing broken failed: ZeroDivisionError: .*division.* \(broken\.py, line 2\)"),
         ("torn:answer", r"importing torn failed: SyntaxError: .*\(torn\.py, line 1\)"),
         ("leaving:answer", "importing leaving failed: SystemExit"),
+        ("odd:answer", r"importing odd failed: BaseException: 'boo' \(odd\.py, line 1\)"),
         ("json:answer", "has the name of a module that is in use already: rename it"),
     ],
 )
@@ -386,6 +462,7 @@ def test_a_function_that_cannot_be_had_is_a_problem_of_the_suite(write, function
         broken="x = 1\ny = x / 0\n",
         torn="def answer(:\n",
         leaving="import sys\nsys.exit(1)\n",
+        odd="raise BaseException('boo')\n",
         json="def answer(prompt): return ''\n",
     )
     with pytest.raises(SuiteError, match=message):
@@ -439,6 +516,7 @@ def test_a_command_is_told_the_trial_as_json_and_replies_as_json(write):
         ("""echo '{"messages": 3, "total": 1}'""", '{"messages": 3, "total": 1}'),
         ("echo 42", "42"),
         ("echo '{torn'", "{torn"),
+        ("""printf '{"a": 1}\\n{"answer": 2}\\n'""", '{"a": 1}\n{"answer": 2}'),
         ("""echo '{"answer": "yes"}'""", "yes"),
         ("cat >/dev/null; echo noise >&2; echo ok", "ok"),
     ],
@@ -459,6 +537,8 @@ def test_a_command_may_write_plain_text(tmp_path, command, answer):
         (r"printf '\377'", "must write UTF-8"),
         ("""echo '{"answer": 5}'""", "answer must be text, got 5"),
         ("""echo '{"answer": "x", "tools": []}'""", "unknown key 'tools'"),
+        ("""echo '{"answer":'""", r"wrote JSON that is broken \(Expecting value: line . column .* \(char .*\)\): "),
+        ("""echo ' { "answer": "x", }'""", "wrote JSON that is broken"),
     ],
 )
 def test_a_command_that_fails_is_an_error_with_the_last_line_it_wrote(tmp_path, command, message):
@@ -506,6 +586,14 @@ def test_nothing_that_a_command_started_outlives_it(tmp_path):
     assert ask(leaves).text == "done"
     assert time.perf_counter() - started < 10
     assert ends(int((tmp_path / "child").read_text()))
+
+
+def test_what_has_left_the_group_of_a_command_does_not_hold_up_its_end(tmp_path):
+    """Though it holds the output open."""
+    agent = make_agent(declared("command", command="setsid sleep 8 & echo done"), folder=tmp_path)
+    started = time.perf_counter()
+    assert ask(agent).text == "done"
+    assert time.perf_counter() - started < 6
 
 
 def test_a_command_sees_the_variables_that_it_is_given(tmp_path):
@@ -652,6 +740,10 @@ def test_an_answer_may_be_in_pieces_or_no_text(server, body, path, answer):
         (200, '"answer"', "holds no answer"),
         (200, "5", "holds no answer"),
         (200, "[" * 100_000, "must be JSON, got"),
+        (200, '{"answer": NaN}', r'must be JSON, got \{"answer": NaN\}'),
+        (200, '{"answer": 1e999}', "must be JSON, got"),
+        (200, f'{{"answer": "x", "usage": {"9" * 400}}}', r"whole numbers ≤ 2\*\*53"),
+        (200, f'{{"answer": "x", "usage": {"9" * 5000}}}', "must be JSON, got"),
         (200, {"answer": "x" * 2000}, r"longer than 1,000 bytes \(max_output\)"),
         (200, {"answer": "x", "usage": "many"}, "whole numbers ≥ 0, got 'many'"),
     ],

@@ -90,6 +90,48 @@ def test_variables_come_from_the_environment(tmp_path):
     assert "THREE is not set" in document.problems[0].message
 
 
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("${AA:-${BB}} ${CC", ["'${AA:-${BB}' must hold no ${ of another", "'${CC' has no closing }"]),
+        ("x ${CC", ["'${CC' has no closing }"]),
+        ("${AA:-costs $$5} $${CC", []),
+        ("${AA:-$${}", []),
+    ],
+)
+def test_a_variable_that_is_torn_or_within_another_is_a_problem(tmp_path, text, messages):
+    """Neither passes as text, and both have their line; a `$$` is a dollar, also in a default."""
+    document = plain(f"a: 1\nb: '{text}'\n", tmp_path)
+    assert [problem.where for problem in document.problems] == ["line 2"] * len(messages)
+    for problem, message in zip(document.problems, messages, strict=True):
+        assert message in problem.message
+    if not messages:
+        assert document.value["b"] in ("costs $5 ${CC", "${")
+
+
+@pytest.mark.parametrize("text", ["a: {z: &a [*a , *a ]}\n", "a: &a {x: [*a], y: [*a]}\n"])
+def test_an_alias_of_itself_is_one_problem(text, tmp_path):
+    """However often it stands within itself; one that is used twice side by side is none."""
+    assert [str(problem.message) for problem in plain(text, tmp_path).problems] == ["holds an alias of itself"]
+    document = plain("a: &a [1]\nb: [*a, *a]\n", tmp_path)
+    assert (document.value["b"], document.problems) == ([[1], [1]], [])
+
+
+def test_what_is_too_deep_is_one_problem(tmp_path):
+    """Also where aliases make it too deep in many places."""
+    lines = ["a0: &a0 [x]", *(f"a{i}: &a{i} [*a{i - 1}]" for i in range(1, 80))]
+    assert len(plain("\n".join(lines), tmp_path).problems) == 1
+
+
+def test_a_tag_says_that_a_value_is_text_and_nothing_else(tmp_path):
+    """`!!str 5` is "5"; other tags are refused with their line, wherever they stand."""
+    document = plain("a: !!str 5\nb: ! true\nc: !!str 1e3\n!!str 6: !!str ''\n", tmp_path)
+    assert (document.value, document.problems) == ({"a": "5", "b": "true", "c": "1e3", "6": ""}, [])
+    document = plain("a: !!int '5'\nb: !mine {x: 1}\nc: !!set [1]\n!!int 6: 1\n", tmp_path)
+    assert [problem.where for problem in document.problems] == ["line 1", "line 2", "line 3", "line 4"]
+    assert "the tag '!!int' is not supported: only !!str is" in document.problems[0].message
+
+
 def test_all_problems_come_at_once_with_their_lines(load):
     """Unknown and repeated keys, wrong types, missing ones: one report."""
     with pytest.raises(SuiteError, match="problems in the suite") as caught:
@@ -136,7 +178,8 @@ tasks:
         ("a: [1", "line 1: is not YAML|line 2: is not YAML"),
         ("5", "must be an object, got 5"),
         ("", "must be an object, got null"),
-        ("a: &x [*x]\n", "too many values, or too deep"),
+        ("a: &x [*x]\n", "line 1: holds an alias of itself"),
+        ("a: " + "[" * 70 + "]" * 70, "too many values, or too deep"),
         ("a: {<<: {b: 1}}", "merge keys"),
         ("? [1, 2]\n: 3\n", "a key must be text"),
     ],

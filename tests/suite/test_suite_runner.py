@@ -350,6 +350,26 @@ def test_the_example_agents_are_one_agent_in_three_forms(tmp_path):
     assert {status for _, _, status, _ in answers[0]} == {"pass", "fail"}
 
 
+def test_calls_of_an_asynchronous_function_share_an_event_loop(make):
+    """What is bound to a loop serves all calls; a call that blocks it costs its own trial, and not the run."""
+    agent = """
+        import asyncio, time
+        one_at_a_time = asyncio.Lock()
+
+        async def answer(prompt, *, trial):
+            async with one_at_a_time:
+                await asyncio.sleep(0.01)
+            if prompt == "bad" and trial == 0:
+                time.sleep(2.5)
+            return "right"
+    """
+    suite = make(SUITE.replace("concurrency: 3, timeout: 5s", "concurrency: 1, timeout: 1s"), agent)
+    results = run(suite)
+    assert [trial.status for trial in results.trials] == ["pass"] * 4 + ["error"] + ["pass"] * 3
+    suite = make(SUITE, agent.replace("time.sleep(2.5)", "pass"))
+    assert [trial.status for trial in run(suite, new=True).trials] == ["pass"] * 8
+
+
 def test_only_one_process_runs_a_run(make):
     """The second one is told; when the first is gone, the trials are free again."""
     suite = make()
