@@ -133,8 +133,14 @@ class _SharedLoop:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped, then let its calls put away what they began."""
     try:
         loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
     finally:
         loop.close()
 
