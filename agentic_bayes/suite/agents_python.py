@@ -49,9 +49,7 @@ class PythonAgent:
         self._settings = settings
         self._function = load_object(settings.function, folder=folder, field="function")
         self._keywords = _keywords_of(self._function, settings.function)
-        calls = self._function, type(self._function).__call__
-        asynchronous = any(map(inspect.iscoroutinefunction, calls))
-        self._loop = _SharedLoop() if asynchronous else None
+        self._loop = _SharedLoop()
 
     @property
     def identity(self) -> str:
@@ -65,19 +63,16 @@ class PythonAgent:
             known = told(attempt, prompt, messages)
             # a function may change what it is given
             given = copy.deepcopy({name: known[name] for name in self._keywords})
-
-            def call() -> Any:
-                return self._function(prompt, **given)
-
-            found = await (_in_thread(call) if self._loop is None else self._loop.result_of(call))
+            found = await _in_thread(lambda: self._function(prompt, **given))
+            if inspect.isawaitable(found):
+                found = await self._loop.result_of(found)
             return turn_of(found, prompt=prompt)
 
         return await converse(attempt, say)
 
     async def close(self) -> None:
         """Stop the event loop of an asynchronous function."""
-        if self._loop is not None:
-            self._loop.close()
+        self._loop.close()
 
 
 class _SharedLoop:
@@ -87,8 +82,8 @@ class _SharedLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._suspect = False  # a call ran out of time: does it block the loop?
 
-    async def result_of(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """What the call gives.
+    async def result_of(self, found: Awaitable[Any]) -> Any:
+        """What comes of it.
 
         Raises
         ------
@@ -98,7 +93,7 @@ class _SharedLoop:
 
         async def whole() -> tuple[Any, BaseException | None]:
             try:
-                return await call(), None
+                return await found, None
             except BaseException as error:
                 return None, error
 
@@ -109,9 +104,7 @@ class _SharedLoop:
         except asyncio.CancelledError:
             self._suspect = True
             raise
-        if error is None:
-            return value
-        raise error if isinstance(error, Exception) else AgentError(_ending(error)) from error
+        return _value(value, error)
 
     async def _working(self) -> asyncio.AbstractEventLoop:
         """The loop, or a new one where a function blocks it."""
@@ -146,7 +139,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """What the call gives, in a thread of its own; what it gives to be awaited is awaited there.
+    """What the call gives, in a thread of its own.
 
     The threads of a pool are waited for at the end of the program: one function that hangs would keep it from ending.
 
@@ -158,46 +151,31 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
-    awaited: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
-
-    async def result(found: Awaitable[Any]) -> Any:
-        task = asyncio.current_task()
-        assert task is not None
-        awaited.append((asyncio.get_running_loop(), task))
-        if ended.cancelled():
-            task.cancel()
-        return await found
-
-    def whole() -> Any:
-        found = call()
-        return asyncio.run(result(found)) if inspect.isawaitable(found) else found
 
     def tell(value: Any, error: BaseException | None) -> None:
         if not ended.done():
             ended.set_result((value, error))
+        elif inspect.iscoroutine(value):
+            value.close()  # its time was up before it began
 
     def run() -> None:
         value, error = None, None
         try:
-            value = context.run(whole)
+            value = context.run(call)
         except BaseException as raised:
             error = raised
         with contextlib.suppress(RuntimeError):  # the run has ended, and nobody waits any more
             loop.call_soon_threadsafe(tell, value, error)
 
     threading.Thread(target=run, name="agent", daemon=True).start()
-    try:
-        value, error = await ended
-    except asyncio.CancelledError:
-        for own_loop, task in awaited:
-            with contextlib.suppress(RuntimeError):  # it has ended meanwhile
-                own_loop.call_soon_threadsafe(task.cancel)
-        raise
+    return _value(*await ended)
+
+
+def _value(value: Any, error: BaseException | None) -> Any:
+    """The value, or the error as one that does not end the run."""
     if error is None:
         return value
-    if isinstance(error, Exception):
-        raise error
-    raise AgentError(_ending(error)) from error
+    raise error if isinstance(error, Exception) else AgentError(_ending(error)) from error
 
 
 def _ending(error: BaseException) -> str:
