@@ -144,11 +144,10 @@ class RunResults:
         list of dict
             ``task, trials, passed, failed, errored, pass_rate, score, latency_p50, cost``; None where there is nothing.
         """
-        rows = []
-        for task in dict.fromkeys(trial.task for trial in self.trials):
-            own = [trial for trial in self.trials if trial.task == task]
-            rows.append({"task": task, **_counts(own), **_measures(own)})
-        return rows
+        by_task: dict[str, list[TrialResult]] = {}
+        for trial in self.trials:
+            by_task.setdefault(trial.task, []).append(trial)
+        return [{"task": task, **_counts(own), **_measures(own)} for task, own in by_task.items()]
 
     def summary(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> dict[str, Any]:
         """Everything in one object, for ``summary.json``.
