@@ -152,7 +152,8 @@ def plan_run(
     folder: Path | None
     if resume is not None:
         folder = results / resume
-        _check_same(suite, folder)
+        with RunStore(folder) as store:
+            _check_same(suite, folder, store.facts)
     else:
         folder = None if new else _unfinished(suite, results, planned if budget is None else None)
     done: set[tuple[str, int]] = set()
@@ -237,13 +238,11 @@ def _unfinished(suite: Suite, results: Path, asked: Mapping[str, int] | None) ->
     mended = facts.get("agent_digest") == suite.agent_digest and facts.get("code") != suite.code_digest
     if mended and not done:
         return None  # code that only crashed was mended: there is nothing to mix
-    _check_same(suite, folder)
+    _check_same(suite, folder, facts)
     return folder
 
 
-def _check_same(suite: Suite, folder: Path) -> None:
-    with RunStore(folder) as store:
-        facts = store.facts
+def _check_same(suite: Suite, folder: Path, facts: Mapping[str, Any]) -> None:
     if facts.get("digest") == suite.digest:
         return
     before = facts.get("tasks", {})
