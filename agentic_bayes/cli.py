@@ -114,7 +114,7 @@ def validate(files: Files, format: FormatName = "auto", agent: AgentName = None,
 
     found = survey(files, format=format, agent=agent)  # type: ignore[arg-type]
     if as_json:
-        say_json(_plain(asdict(found)))
+        say_json(asdict(found))
     elif len(found.files) > 1 or not found.n_problems:  # of one bad file the problems say it all
         show(*survey_tables(found))
         say("\n".join(survey_lines(found)))
@@ -305,7 +305,7 @@ def list_runs(
         except InvalidArgument as error:
             warnings.warn(f"{name.name} is left out: {error}", DamagedRun, stacklevel=1)
     if as_json:
-        say_json([_plain(one.counts()) for one in found])
+        say_json([one.counts() for one in found])
     else:
         show(runs_table([one.counts() for one in found]))
 
@@ -641,7 +641,7 @@ def estimate(
     if output is not None:
         write_results(est, output)
     if as_json:
-        say_json({"summary": _records(est.summary()), "baseline": _records(est.baseline())})
+        say_json({"summary": est.summary().to_dict("records"), "baseline": est.baseline().to_dict("records")})
         return
     show(*_tables().estimate_tables(est))
     if est.diagnostics is not None:
@@ -693,7 +693,7 @@ def compare(
     options: dict[str, Any] = question | {"rope": rope, "pairing": pairing}
     found = compare_agents(est, agent, baseline=other, **options)
     if as_json:
-        say_json(_plain({"verdict": found.verdict, **asdict(found)}))
+        say_json({"verdict": found.verdict, **asdict(found)})
     else:
         say("\n".join([str(found), "", *comparison_lines(found)]))
 
@@ -727,7 +727,7 @@ def rank(
     est = _fitted(file, columns, counting, settings)
     ranks, matrix = rank_agents(est, **question), superiority(est, **question)
     if as_json:
-        say_json({"ranks": _records(ranks), "superiority": _plain(matrix.to_dict("index"))})
+        say_json({"ranks": ranks.to_dict("records"), "superiority": matrix.to_dict("index")})
     else:
         show(_tables().rank_table(ranks), _tables().superiority_table(matrix))
 
@@ -788,7 +788,7 @@ def gate(
 
         junit.write_text(junit_xml(found, excused=inconclusive_is == "pass"), encoding="utf-8")
     if as_json:
-        say_json(_plain({"verdict": found.verdict, "exit_code": code, **asdict(found)}))
+        say_json({"verdict": found.verdict, "exit_code": code, **asdict(found)})
     else:
         say(str(found))
     raise typer.Exit(code)
@@ -854,7 +854,7 @@ def plan(
 
         save_plan_picture(found, picture)
     if as_json:
-        say_json(_plain(asdict(found)))
+        say_json(asdict(found))
         return
     if found.designs:
         show(_tables().plan_table(found))
@@ -922,7 +922,7 @@ def monitor(
         looked = made.look(_fitted(file, columns, counting, {"method": "frequentist"}, agent), agent)
     if as_json:
         look = None if looked is None else {**asdict(looked), "stop": looked.stop}
-        say_json(_plain({"rule": asdict(made), "look": look}))
+        say_json({"rule": asdict(made), "look": look})
     else:
         say(str(made))
         if looked is not None:
@@ -1215,24 +1215,9 @@ def complain(text: str) -> None:
 
 def say_json(value: Any) -> None:
     """Strict JSON: what is undefined is null."""
-    print(json.dumps(value, indent=2, allow_nan=False))
+    from agentic_bayes.formatting import nan_to_none
 
-
-def _records(frame: Any) -> list[dict[str, Any]]:
-    return [_plain(row) for row in frame.to_dict("records")]
-
-
-def _plain(value: Any) -> Any:
-    """What strict JSON can hold: NaN becomes null."""
-    match value:
-        case dict():
-            return {key: _plain(part) for key, part in value.items()}
-        case list() | tuple():
-            return [_plain(part) for part in value]
-        case float() if value != value:
-            return None
-        case _:
-            return value
+    print(json.dumps(nan_to_none(value), indent=2, allow_nan=False))
 
 
 WIDEST_NAME = 24  # of a first column that is kept on one line

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from html import escape
-from typing import Literal, assert_never, get_args
+from typing import Any, Literal, assert_never, get_args
 
 from agentic_bayes.errors import InvalidArgument
 
@@ -19,6 +19,7 @@ __all__ = [
     "format_share",
     "html_table",
     "metric_name",
+    "nan_to_none",
     "parse_metric",
     "plain_text",
     "plural",
@@ -70,6 +71,25 @@ def format_interval(lower: float | None, upper: float | None, digits: int = 3) -
     if lower is None or upper is None or math.isnan(lower) or math.isnan(upper):
         return "–"
     return f"[{format_number(lower, digits)}, {format_number(upper, digits)}]"
+
+
+def nan_to_none(value: Any) -> Any:
+    """What strict JSON can hold: NaN becomes null, at any depth; tuples become lists.
+
+    Parameters
+    ----------
+    value : object
+        Of dicts, lists, tuples and plain values.
+
+    Returns
+    -------
+    object
+    """
+    if isinstance(value, dict):
+        return {key: nan_to_none(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [nan_to_none(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def metric_name(metric: Metric, k: int | str) -> str:

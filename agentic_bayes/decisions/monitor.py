@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from agentic_bayes.errors import (
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Array, CIKind
 from agentic_bayes.estimation.settings import check_attempts, check_seed
-from agentic_bayes.formatting import METRICS, Metric, format_number, html_table, metric_name, plural
+from agentic_bayes.formatting import METRICS, Metric, format_number, html_table, metric_name, nan_to_none, plural
 
 __all__ = ["Characteristic", "Look", "StoppingRule", "monitor"]
 
@@ -266,7 +266,7 @@ class StoppingRule:
         target = Path(path)
         check_replaceable(target)
         record = asdict(self)
-        text = json.dumps(_nan_to_none(record), indent=2, allow_nan=False)
+        text = json.dumps(nan_to_none(record), indent=2, allow_nan=False)
         beside = target.with_name(f".{target.name}.writing")
         try:
             beside.write_text(text + "\n", encoding="utf-8")
@@ -608,11 +608,3 @@ def _first(reached: Array) -> Array:
 
 def _mean_tasks(last: Array, runs: _Runs) -> float:
     return float((last + 1).mean() * runs.batch)
-
-
-def _nan_to_none(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _nan_to_none(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_nan_to_none(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

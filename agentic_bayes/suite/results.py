@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.formatting import nan_to_none
 from agentic_bayes.outcomes import dataset_from_counts
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
@@ -185,9 +186,10 @@ class RunResults:
         }
         if counts["passed"] + counts["failed"]:
             est = self.estimate(k, **settings)
-            found["estimates"] = _plain(est.summary(tasks=False).to_dict("records"))
-            found["baseline"] = _plain(est.baseline().to_dict("records"))
-        return found
+            found["estimates"] = est.summary(tasks=False).to_dict("records")
+            found["baseline"] = est.baseline().to_dict("records")
+        told: dict[str, Any] = nan_to_none(found)
+        return told
 
     def write(self, k: Sequence[int] = (1, 3, 5)) -> None:
         """``summary.json``, ``trials.jsonl`` and ``junit.xml`` in the run's folder.
@@ -199,7 +201,7 @@ class RunResults:
         """
         lines = (json.dumps(asdict(trial), allow_nan=False) for trial in self.trials)
         files = {
-            "summary.json": json.dumps(_plain(self.summary(k)), indent=2, allow_nan=False) + "\n",
+            "summary.json": json.dumps(self.summary(k), indent=2, allow_nan=False) + "\n",
             "trials.jsonl": "".join(f"{line}\n" for line in lines),
             "junit.xml": junit_of_run(self),
         }
@@ -262,15 +264,6 @@ def _measures(trials: Sequence[TrialResult]) -> dict[str, Any]:
         known = [value for trial in trials if (value := getattr(trial, name)) is not None]
         found[name] = sum(known) if known else None
     return found
-
-
-def _plain(value: Any) -> Any:
-    """What strict JSON can hold: NaN and infinities become null."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def gate_of(text: str) -> tuple[str, int, float, float]:
