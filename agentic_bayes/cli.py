@@ -1126,6 +1126,7 @@ def _two_agents(
             named = value is None or baseline in est.agents  # an agent may be called 0.7
             return est, est.agents[est.agent_index(agent)], baseline if named else value  # type: ignore[return-value]
         case [old, new]:
+            _warn_of_unlike_tasks(old, new)
             parts = []
             for file, name in ((old, baseline), (new, agent)):
                 outcomes = read_outcomes(file, columns=_columns(columns), counting=counting)
@@ -1138,6 +1139,20 @@ def _two_agents(
             return fit(combine_outcomes(*parts, names=labels), **settings), labels[1], labels[0]
         case _:
             raise InvalidArgument(f"compare takes one or two files, got {len(files)}")
+
+
+def _warn_of_unlike_tasks(old: str, new: str) -> None:
+    """Two runs of a suite whose tasks were changed in between compare agents and graders at once."""
+    from agentic_bayes.errors import DoubtfulRecords
+    from agentic_bayes.suite.results import unlike_tasks
+    from agentic_bayes.suite.runner import find_run
+
+    runs = find_run(old), find_run(new)
+    if runs[0] is None or runs[1] is None or not (unlike := unlike_tasks(runs[0], runs[1])):
+        return
+    named = ", ".join(unlike[:5]) + (f" and {len(unlike) - 5:,} more" if len(unlike) > 5 else "")
+    what = "input, expectations, graders or pass threshold"
+    warnings.warn(f"{what} differ between the runs in {named}", DoubtfulRecords, stacklevel=1)
 
 
 def _value(text: str) -> float | None:

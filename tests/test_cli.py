@@ -28,6 +28,7 @@ from agentic_bayes.outcomes import count_outcomes
 from agentic_bayes.outcomes_table import outcomes_from_table
 from agentic_bayes.records.write import write_conversations
 from agentic_bayes.reports.tables import comparison_lines
+from agentic_bayes.suite.results import RunResults
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "agent,task,trial,correct\nv1,a,0,1\nv1,a,1,0\nv1,b,0,0\nv1,b,1,0\nv2,a,0,1\nv2,a,1,1\nv2,b,0,1\nv2,b,1,\n"
@@ -1212,6 +1213,19 @@ def test_runs_decide(run, suite, tmp_path):
     compared = run("compare", first, last)
     assert compared.code == 0, compared.err
     assert "crossed, pairing tasks, 3 shared tasks" in " ".join(compared.out.split())
+    runs = [RunResults.of(tmp_path / "results" / name).outcomes for name in (first, last)]
+    together = ab.combine_outcomes(*runs, names=[first, last])
+    same = compare(estimate(together), last, baseline=first)
+    document = json.loads(run("compare", first, last, "--json").out)
+    assert (document["mean"], document["lower"], document["upper"]) == (same.mean, same.lower, same.upper)
+    assert (document["pairing"], document["prob_better"]) == ("tasks", same.prob_better)
+    assert not compared.err
+    file = tmp_path / "eval.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("weight: 2", "weight: 3"), encoding="utf-8")
+    assert run("run").code == 0
+    latest = sorted(path.name for path in (tmp_path / "results").iterdir())[-1]
+    changed = " ".join(run("compare", first, latest).err.split())
+    assert "input, expectations, graders or pass threshold differ between the runs in" in changed
     assert run("gate", first, "--at-least", "0.3", "--probability", "0.8").code == 0
     assert "indicator all graders" in " ".join(run("estimate", first, "--k", "1").out.split())
     assert_refused(run("run", "--gate", "pass^3"), 'a gate must be like "pass^3>=0.7@0.95"')

@@ -70,7 +70,7 @@ def run_lines(summary: Mapping[str, Any], folder: Path) -> list[str]:
         )
     if summary["cost"] is not None:
         lines.append(f"cost: {summary['cost']:,.6g}")
-    return [*lines, f"written to {folder}"]
+    return [*lines, f"folder: {folder}"]
 
 
 def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:

@@ -20,7 +20,7 @@ from agentic_bayes.formatting import parse_metric
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.suite.agents_declared import without_secrets
 from agentic_bayes.suite.trial import Task
-from agentic_bayes.suite.yaml_text import Document, read_yaml
+from agentic_bayes.suite.yaml_text import Document, FromVariables, read_yaml
 
 __all__ = ["AGENT_TYPES", "GRADER_TYPES", "GraderConfig", "Suite", "SuiteConfig", "json_schema", "load_suite"]
 
@@ -241,20 +241,22 @@ class Suite:
 
     def digest_of(self, task: TaskConfig) -> str:
         """A hash of everything that changes what a trial of this task is: agent, input, expectations, graders."""
+        return _digest({"agent": [self.agent_digest, self.code_digest], "content": self.content_of(task)})
+
+    def content_of(self, task: TaskConfig) -> str:
+        """A hash of what a task asks and how it is judged, whichever agent does it."""
         content = {
-            "agent": [self.agent_digest, self.code_digest],
             "task": task.model_dump(mode="json", exclude={"trials_per_task", "tags", "name", "metadata"}),
             "graders": [grader.model_dump(mode="json") for grader in self.graders_of(task)],
             "pass_threshold": self.config.defaults.pass_threshold,
         }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return _digest(content)
 
     @cached_property
     def agent_digest(self) -> str:
         """A hash of the agent's declaration, without the values of keys and headers."""
         agent = self.config.agent
-        content = {"type": agent.type, "name": agent.name, "config": _without_secrets(agent.config)}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return _digest({"type": agent.type, "name": agent.name, "config": _without_secrets(agent.config)})
 
     @cached_property
     def code_digest(self) -> str:
@@ -266,6 +268,10 @@ class Suite:
     def digest(self) -> str:
         """A hash of the agent and of all tasks."""
         return hashlib.sha256(" ".join(sorted(map(self.digest_of, self.tasks))).encode()).hexdigest()
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _without_secrets(value: Any) -> Any:
@@ -400,12 +406,29 @@ def _validated(kind: Any, value: Any, document: Document, prefix: tuple[str | in
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
+        details = error.errors(include_url=False)
+        if (typed := _typed(value, details)) is not None:
+            return _validated(kind, typed, document, prefix)
+        for detail in details:
             path = (*prefix, *(part for part in detail["loc"] if part not in ("int", "literal['auto']")))
             document.problems.append(
                 Problem(document.source, document.line(path), field_path(path), _worded(kind, detail))
             )
     return None
+
+
+def _typed(value: Any, details: Sequence[Any]) -> Any:
+    """The value with numbers in place of texts from variables that were refused as texts; None if there are none."""
+    refused = {id(text) for d in details if isinstance(text := d["input"], FromVariables) and text.plain != text}
+
+    def typed(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {key: typed(inner) for key, inner in item.items()}
+        if isinstance(item, list):
+            return [typed(inner) for inner in item]
+        return item.plain if id(item) in refused else item
+
+    return typed(value) if refused else None
 
 
 def _worded(kind: type[BaseModel], detail: Any) -> str:

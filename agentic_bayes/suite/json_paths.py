@@ -194,8 +194,14 @@ def _decode(text: str, start: int) -> tuple[Any, int, str]:
     def constant(name: str) -> None:
         faults.append(f"one holds {name}, which is not JSON")
 
+    def number(digits: str) -> float:
+        value = float(digits)
+        if not math.isfinite(value):
+            faults.append(f"one holds {short(digits)}, which is too large")
+        return value
+
     # strict=False: models write line breaks into strings
-    decoder = json.JSONDecoder(object_pairs_hook=pairs, parse_constant=constant, strict=False)
+    decoder = json.JSONDecoder(object_pairs_hook=pairs, parse_constant=constant, parse_float=number, strict=False)
     try:
         value, end = decoder.raw_decode(text, start)
     except json.JSONDecodeError:

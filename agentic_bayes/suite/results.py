@@ -23,7 +23,7 @@ from agentic_bayes.suite.trial import TrialResult
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["RunResults", "gate_of", "junit_of_run"]
+__all__ = ["RunResults", "gate_of", "junit_of_run", "unlike_tasks"]
 
 _PERCENTILES = (50, 90, 99)
 
@@ -39,7 +39,7 @@ class RunResults:
     facts : mapping
         What the run is.
     trials : tuple of TrialResult
-        Everything that ended, by task.
+        Everything that ended, by task in the suite's order, then by number.
     """
 
     folder: Path
@@ -68,7 +68,9 @@ class RunResults:
             facts = store.facts
             if "planned" not in facts:
                 raise InvalidArgument(f"run {folder.name} never began: it was stopped before its first trial")
-            return cls(folder, facts, tuple(store.results()))
+            order = {task: place for place, task in enumerate(facts["planned"])}  # the suite's, not that of arrival
+            trials = sorted(store.results(), key=lambda trial: (order.get(trial.task, len(order)), trial.trial))
+            return cls(folder, facts, tuple(trials))
 
     def only(self, tasks: Iterable[str]) -> RunResults:
         """Of some tasks.
@@ -264,6 +266,26 @@ def _measures(trials: Sequence[TrialResult]) -> dict[str, Any]:
         known = [value for trial in trials if (value := getattr(trial, name)) is not None]
         found[name] = sum(known) if known else None
     return found
+
+
+def unlike_tasks(one: Path, other: Path) -> list[str]:
+    """Tasks of two runs that have one id and are not the same task.
+
+    Parameters
+    ----------
+    one, other : Path
+        Folders of runs.
+
+    Returns
+    -------
+    list of str
+        Ids of tasks whose input, expectations, graders or pass threshold differ.
+    """
+    facts = []
+    for folder in (one, other):
+        with RunStore(folder) as store:
+            facts.append(store.facts.get("contents", {}))
+    return sorted(task for task, content in facts[0].items() if facts[1].get(task, content) != content)
 
 
 def gate_of(text: str) -> tuple[str, int, float, float]:

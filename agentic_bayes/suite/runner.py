@@ -505,6 +505,7 @@ def _note(store: RunStore, run: Run) -> None:
             "code": suite.code_digest,
             "digest": suite.digest,
             "tasks": {task.id: suite.digest_of(task) for task in suite.tasks},
+            "contents": {task.id: suite.content_of(task) for task in suite.tasks},
             "planned": planned,
             "budget": run.budget,
             "began": facts.get("began", time.time()),

@@ -14,7 +14,7 @@ from typing import Any
 from agentic_bayes.errors import Problem
 from agentic_bayes.records.base import short
 
-__all__ = ["Document", "read_yaml"]
+__all__ = ["Document", "FromVariables", "read_yaml"]
 
 Place = tuple[str | int, ...]
 
@@ -26,6 +26,17 @@ _FLOAT = re.compile(r"-?(((0|[1-9][0-9]*)?\.[0-9]+|(0|[1-9][0-9]*)\.?)([eE][-+]?
 _VARIABLE = re.compile(r"\$(?:\$|\{([^}]*)(\}?))")
 _TEXT = "tag:yaml.org,2002:str"
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+
+class FromVariables(str):
+    """A text into which values of variables were put; its place decides whether it is a text or what `plain` is."""
+
+    __slots__ = ()
+
+    @property
+    def plain(self) -> Any:
+        """What would stand there, had the text been written as it is."""
+        return _plain(self)
 
 
 @dataclass
@@ -102,6 +113,24 @@ def read_yaml(path: Path, *, environment: Mapping[str, str] | None = None) -> Do
     reader = _Reader(document, os.environ if environment is None else environment)
     document.value = None if root is None else reader.value(root, ())
     return document
+
+
+def _plain(text: str) -> Any:
+    """The value of a text that is not quoted: nothing, a truth value, a number, or the text."""
+    match text:
+        case "" | "null" | "~":
+            return None
+        case "true":
+            return True
+        case "false":
+            return False
+    if _INT.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text) and any(character.isdigit() for character in text):
+        number = float(text)
+        if math.isfinite(number):
+            return number
+    return text
 
 
 @functools.cache
@@ -185,21 +214,11 @@ class _Reader:
     def _scalar(self, node: Any, line: int) -> Any:
         text: str = node.value
         self._tagged(node, line)
-        if node.style is None and not node.tag:  # neither quoted, nor a block, nor said to be text
-            match text:
-                case "" | "null" | "~":
-                    return None
-                case "true":
-                    return True
-                case "false":
-                    return False
-            if _INT.fullmatch(text):
-                return int(text)
-            if _FLOAT.fullmatch(text) and any(character.isdigit() for character in text):
-                number = float(text)
-                if math.isfinite(number):
-                    return number
-        return _VARIABLE.sub(lambda found: self._variable(found, line), text)
+        # neither quoted, nor a block, nor said to be text
+        if node.style is None and not node.tag and not isinstance(value := _plain(text), str):
+            return value
+        filled = _VARIABLE.sub(lambda found: self._variable(found, line), text)
+        return text if filled == text else FromVariables(filled)
 
     def _variable(self, found: re.Match[str], line: int) -> str:
         if found[0] == "$$":

@@ -90,6 +90,20 @@ def test_variables_come_from_the_environment(tmp_path):
     assert "THREE is not set" in document.problems[0].message
 
 
+def test_a_variable_is_what_its_place_asks_for(load):
+    """A number or a truth value where the suite takes one, a text where it takes a text, quoted or not."""
+    text = GOOD.replace("trials_per_task: 3", "trials_per_task: ${N}\n  pass_threshold: ${BAR:-0.25}")
+    text = text.replace("name: demo", "name: ${N}").replace("say a", "${N}") + 'cache: {enabled: "${CACHED}"}\n'
+    suite = load(text, N="12", CACHED="true")
+    assert (suite.config.name, suite.tasks[0].input.prompt) == ("12", "12")
+    assert (suite.trials_of(suite.tasks[0]), suite.config.defaults.pass_threshold) == (12, 0.25)
+    assert suite.config.cache.enabled is True
+    with pytest.raises(SuiteError, match=r"line 5, defaults.trials_per_task: must be a whole number ≥ 1.*got 'twelve'"):
+        load(text, N="twelve", CACHED="true")
+    with pytest.raises(SuiteError, match=r"trials_per_task: must be a whole number ≥ 1, or auto, got '12'"):
+        load(text.replace("trials_per_task: ${N}", "trials_per_task: '12'"), N="12", CACHED="true")
+
+
 @pytest.mark.parametrize(
     ("text", "messages"),
     [

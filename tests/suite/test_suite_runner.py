@@ -497,6 +497,17 @@ def test_kill_at_any_moment_loses_no_trial(make, tmp_path, kills):
     assert verdicts(resumed) == verdicts(whole)
     assert resumed.outcomes.identical(whole.outcomes)
 
+    def untimed(value):
+        """A summary without what is of one run: its name and its times."""
+        if isinstance(value, list):
+            return [untimed(item) for item in value]
+        if isinstance(value, dict):
+            return {k: untimed(v) for k, v in value.items() if k != "run_id" and not k.startswith("latency")}
+        return value
+
+    one, other = (json.dumps(untimed(results.summary((1, 3)))) for results in (resumed, whole))
+    assert one == other
+
 
 def test_a_suite_whose_graders_are_wrong_runs_nothing(make, tmp_path):
     """All problems of graders come before the first trial."""
