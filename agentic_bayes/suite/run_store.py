@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,25 +54,19 @@ class RunStore:
     def __init__(self, folder: Path, *, create: bool = False) -> None:
         self.path = folder / FILE
         self._lock: sqlite3.Connection | None = None
-        if not create and not self.path.is_file():
-            raise InvalidArgument(f"{folder} is not a run's folder: it holds no {FILE}")
+        if not self.path.is_file():
+            if not create:
+                raise InvalidArgument(f"{folder} is not a run's folder: it holds no {FILE}")
+            _make(self.path)
         try:
             self._db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise InvalidArgument(f"{self.path} cannot be opened: {error}") from error
         try:
-            tables, application = self._db.execute(
-                "SELECT (SELECT count(*) FROM sqlite_master), application_id FROM pragma_application_id"
-            ).fetchone()
-            if application != _APPLICATION_ID and (tables or not create):
+            if self._db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
                 raise InvalidArgument(f"{self.path} is not a file of trials")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
-            if not tables:
-                self._db.execute("BEGIN IMMEDIATE")
-                for statement in _SCHEMA:
-                    self._db.execute(statement)
-                self._db.execute("COMMIT")
         except sqlite3.Error as error:
             self._db.close()
             raise InvalidArgument(f"{self.path} cannot be used as a file of trials: {error}") from error
@@ -167,3 +162,20 @@ class RunStore:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _make(path: Path) -> None:
+    """Make the file under another name first: whenever the process dies, it is not there, or whole."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        draft.unlink(missing_ok=True)
+        database = sqlite3.connect(draft)
+        try:
+            for statement in _SCHEMA:
+                database.execute(statement)
+            database.commit()
+        finally:
+            database.close()
+        draft.replace(path)
+    except (OSError, sqlite3.Error) as error:
+        raise InvalidArgument(f"{path} cannot be made: {error}") from error
