@@ -6,9 +6,10 @@ probability s₀ (specificity). Of n attempts of a task the judge passed c; z of
     p(c | z) = Σ_k Binomial(k; z, s₁) Binomial(c - k; n - z, 1 - s₀),     z ~ BetaBinomial(n, μκ, (1-μ)κ)
     s₁, s₀ ~ Beta(2, 1), labelled attempts: right ones are hits with probability s₁, wrong ones rejections with s₀
 
-z is summed over. Attempts that a human labelled are true outcomes of their task. Everything is tabulated on a product
-of nodes of θ = logit μ, ρ, s₁ and s₀; agents are independent given (s₁, s₀), which they share. Nothing divides by
-s₁ + s₀ - 1: a judge no better than chance leaves what the labelled attempts say.
+z is summed over. Where the labels say that the judge's errors cluster by task (`judge_labels`), both Binomials are
+Beta-Binomials with the correlation found there. Attempts that a human labelled are true outcomes of their task.
+Everything is tabulated on a product of nodes of θ = logit μ, ρ, s₁ and s₀; agents are independent given (s₁, s₀), which
+they share. Nothing divides by s₁ + s₀ - 1: a judge no better than chance leaves what the labelled attempts say.
 """
 
 from __future__ import annotations
@@ -123,12 +124,12 @@ class Rates:
         else:
             x, w = legendre_nodes(nodes)
             axes = [(low + high) / 2 + (high - low) / 2 * x for low, high in ranges]
-            seen = (labels.hits, labels.misses), (labels.rejections, labels.false_alarms)
             logs = [
-                np.log(w * (high - low) / 2) + xlogy(good + PRIOR[0] - 1, rate) + xlog1py(bad + PRIOR[1] - 1, -rate)
-                for (low, high), rate, (good, bad) in zip(ranges, axes, seen, strict=True)
+                np.log(w * (high - low) / 2) + xlogy(PRIOR[0] - 1, rate) + xlog1py(PRIOR[1] - 1, -rate) + seen
+                for (low, high), rate, seen in zip(ranges, axes, labels.log_likelihood(axes[0], axes[1]), strict=True)
             ]
         self.axes = axes
+        self.clustering = labels.clustering
         self.sensitivity, self.specificity = (part.ravel() for part in np.meshgrid(*axes, indexing="ij"))
         self.log_weight = (logs[0][:, None] + logs[1]).ravel()
 
@@ -137,20 +138,24 @@ class Rates:
         found = np.empty((self.log_weight.size, n + 1))
         k = np.arange(c + 1)
         for z in range(n + 1):
-            passed = _binomial(k, z, self.axes[0])  # truly right ones that were passed
-            slipped = _binomial(c - k, n - z, 1 - self.axes[1])  # wrong ones that were
+            passed = _verdicts(k, z, self.axes[0], self.clustering)  # truly right ones that were passed
+            slipped = _verdicts(c - k, n - z, 1 - self.axes[1], self.clustering)  # wrong ones that were
             found[:, z] = (passed @ slipped.T).ravel()
         return found
 
 
-def _binomial(k: Array, n: int, p: Array) -> Array:
-    """Binomial probabilities, shape (p, k); 0 where k > n."""
-    from scipy.special import gammaln, xlog1py, xlogy
+def _verdicts(k: Array, n: int, p: Array, clustering: float) -> Array:
+    """Probabilities of k of n, shape (p, k), 0 where k > n: Binomial, Beta-Binomial where verdicts cluster."""
+    from scipy.special import betaln, gammaln, xlog1py, xlogy
 
-    inside = np.clip(k, 0, n)
+    inside, p = np.clip(k, 0, n), p[:, None]
     log_choose = gammaln(n + 1) - gammaln(inside + 1) - gammaln(n - inside + 1)
-    log_pmf = log_choose + xlogy(inside, p[:, None]) + xlog1py(n - inside, -p[:, None])
-    return np.where(k <= n, np.exp(log_pmf), 0.0)
+    if clustering:
+        a, b = p * (1 / clustering - 1), (1 - p) * (1 / clustering - 1)
+        logs = betaln(inside + a, n - inside + b) - betaln(a, b)
+    else:
+        logs = xlogy(inside, p) + xlog1py(n - inside, -p)
+    return np.where(k <= n, np.exp(log_choose + logs), 0.0)
 
 
 class JudgedLikelihood(AgentLikelihood):
@@ -272,7 +277,11 @@ def _placed(
     likelihoods: list[JudgedLikelihood], labels: JudgeLabels, log_prior: LogDensity
 ) -> tuple[list[tuple[Range, Range]], tuple[Range, Range]]:
     """Ranges of θ and of ρ's coordinate for every agent, and of both rates, outside of which there is no mass."""
-    ends = _label_range(labels.hits, labels.misses), _label_range(labels.rejections, labels.false_alarms)
+    weight = labels.least_weight
+    ends = (
+        _label_range(weight * labels.hits, weight * labels.misses),
+        _label_range(weight * labels.rejections, weight * labels.false_alarms),
+    )
     rates, places = ends, [((-FARTHEST, FARTHEST), part.concentration.ends) for part in likelihoods]
     for _ in range(30):
         nodes = Rates(labels, rates, COARSE[1])
@@ -321,7 +330,7 @@ def _share(part: Range, whole: Range) -> float:
     return (part[1] - part[0]) / (whole[1] - whole[0])
 
 
-def _label_range(good: int, bad: int) -> Range:
+def _label_range(good: float, bad: float) -> Range:
     """Where the labels alone allow an error rate to lie."""
     from scipy.special import betaincinv
 
@@ -567,4 +576,6 @@ def describe(posterior: JudgedPosterior | None, labels: JudgeLabels) -> str:
         for name, stats in zip(("sensitivity", "specificity"), posterior.rate_stats(), strict=True)
     ]
     text = f"judge error estimated from {plural(labels.n_labels, 'label')}: {', '.join(sure)}"
+    if labels.clustering:
+        text += f"; errors cluster by task, intraclass correlation {format_number(labels.clustering)}"
     return text + (CHANCE_WORDS if posterior.at_chance else "")

@@ -1,4 +1,13 @@
-"""What humans said of attempts that a judge judged: read, checked, and set against the counts."""
+"""What humans said of attempts that a judge judged: read, checked, and set against the counts.
+
+A judge that misreads one attempt of a task is apt to misread the next. Labels on whole tasks then say less of its error
+rates than as many labels on single attempts:
+
+    hits among right attempts of a task ~ BetaBinomial(right, s₁ φ, (1 - s₁) φ),     φ = 1/ρ_J - 1,
+
+rejections among wrong ones likewise, with the intraclass correlation ρ_J that makes the labels most likely. Where they
+give no sign of it, or no task is labelled whole, ρ_J is 0: a Binomial.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +19,7 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice
+from agentic_bayes.estimation.axes import legendre_nodes, logsumexp
 from agentic_bayes.estimation.posterior import Array, Counts
 from agentic_bayes.formatting import plural
 
@@ -19,8 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["HowKnown", "JudgeLabels", "read_labels"]
 
 HowKnown = Literal["none", "estimated", "fixed"]
+Located = tuple[tuple[str, str, int, int, int, int], ...]
 LOCATION = ("agent", "task", "trial")
 ALLOWED = ("judge", "human", *LOCATION)
+CORRELATIONS = tuple(i / 40 for i in range(33))  # among which the likeliest is looked for
 
 
 @dataclass(frozen=True)
@@ -32,9 +44,11 @@ class JudgeLabels:
     hits, misses, rejections, false_alarms : int
         Labelled attempts that are truly right and judged right, right but judged wrong, wrong and judged wrong, wrong
         but judged right.
-    located : tuple of (agent, task, labelled, right, judged_right)
-        By task: how many of its attempts are labelled, how many of those are truly right, and judged right. These leave
-        the judge's counts and enter as true outcomes.
+    located : tuple of (agent, task, labelled, right, judged_right, hits)
+        By task: how many of its attempts are labelled, how many of those are truly right, judged right, and both. These
+        leave the judge's counts and enter as true outcomes.
+    clustering : float
+        Intraclass correlation ρ_J of the judge's errors within a task, in [0, 1).
     sensitivity, specificity : float or None
         Given where they are fixed instead of estimated.
     """
@@ -43,7 +57,8 @@ class JudgeLabels:
     misses: int = 0
     rejections: int = 0
     false_alarms: int = 0
-    located: tuple[tuple[str, str, int, int, int], ...] = ()
+    located: Located = ()
+    clustering: float = 0.0
     sensitivity: float | None = None
     specificity: float | None = None
 
@@ -58,6 +73,12 @@ class JudgeLabels:
         return self.hits + self.misses + self.rejections + self.false_alarms
 
     @property
+    def least_weight(self) -> float:
+        """What a label of the task with most labels counts for, beside one that stands alone (Kish's design effect)."""
+        most = max((labelled for _, _, labelled, *_ in self.located), default=1)
+        return 1 / (1 + (most - 1) * self.clustering)
+
+    @property
     def perfect(self) -> bool:
         """Whether the judge is taken to make no error, so that nothing is to correct."""
         return self.sensitivity == 1 and self.specificity == 1
@@ -67,9 +88,19 @@ class JudgeLabels:
         tables = np.zeros((3, *counts.trials.shape), dtype=np.int64)
         agents = {name: i for i, name in enumerate(counts.agents)}
         tasks = {name: i for i, name in enumerate(counts.tasks)}
-        for agent, task, *numbers in self.located:
-            tables[:, agents[agent], tasks[task]] = numbers
+        for agent, task, labelled, right, passed, _ in self.located:
+            tables[:, agents[agent], tasks[task]] = labelled, right, passed
         return tables[0], tables[1], tables[2]
+
+    def log_likelihood(self, sensitivity: Array, specificity: Array) -> tuple[Array, Array]:
+        """Of each rate, at values of it inside (0, 1)."""
+        parts = (self.hits, self.misses, sensitivity), (self.rejections, self.false_alarms, specificity)
+        by_task = _by_task(self.located)
+        first, second = (
+            _log_likelihood(good, bad, own, rate, self.clustering)
+            for (good, bad, rate), own in zip(parts, by_task, strict=True)
+        )
+        return first, second
 
     def record(self) -> dict[str, Any]:
         """Plain JSON values, for a file."""
@@ -131,7 +162,8 @@ def read_labels(labels: pd.DataFrame | Mapping[str, float], counts: Counts) -> J
         rejections=int((~human & ~judge).sum()),
         false_alarms=int((~human & judge).sum()),
     )
-    return replace(found, located=_located(labels, judge, human, counts))
+    located = _located(labels, judge, human, counts)
+    return replace(found, located=located, clustering=_clustering(located, counts))
 
 
 def _verdicts(column: Any, name: str) -> Array:
@@ -146,9 +178,7 @@ def _verdicts(column: Any, name: str) -> Array:
     return np.array(values, dtype=bool)
 
 
-def _located(
-    labels: pd.DataFrame, judge: Array, human: Array, counts: Counts
-) -> tuple[tuple[str, str, int, int, int], ...]:
+def _located(labels: pd.DataFrame, judge: Array, human: Array, counts: Counts) -> Located:
     """Labels by task, where the task is known."""
     if "task" not in labels.columns:
         if "agent" in labels.columns or "trial" in labels.columns:
@@ -175,13 +205,14 @@ def _located(
             if attempt in seen:
                 raise InvalidArgument(f"judge_labels: agent {place[0]!r}, task {place[1]!r}, trial {trials[row]} twice")
             seen.add(attempt)
-        table = tables.setdefault(place, [0, 0, 0])
+        table = tables.setdefault(place, [0, 0, 0, 0])
         table[0] += 1
         table[1] += int(human[row])
         table[2] += int(judge[row])
+        table[3] += int(human[row] and judge[row])
     agent_at = {name: i for i, name in enumerate(counts.agents)}
     task_at = {name: i for i, name in enumerate(counts.tasks)}
-    for (agent, task), (labelled, _, passed) in tables.items():
+    for (agent, task), (labelled, _, passed, _) in tables.items():
         cell = agent_at[agent], task_at[task]
         c, n = int(counts.successes[cell]), int(counts.trials[cell])
         if passed > c or labelled - passed > n - c:
@@ -189,7 +220,47 @@ def _located(
                 f"judge_labels: agent {agent!r}, task {task!r} has {c} of {plural(n, 'scored trial')} judged right, "
                 f"its labels say {passed} of {labelled}"
             )
-    return tuple((*place, table[0], table[1], table[2]) for place, table in sorted(tables.items()))
+    return tuple((*place, *table) for place, table in sorted(tables.items()))  # type: ignore[misc]
+
+
+def _by_task(located: Located) -> tuple[Array, Array]:
+    """(Good, bad) verdicts of the judge by task, arrays of shape (tasks, 2): on right attempts, and on wrong ones."""
+    n, right, passed, hits = np.array([one[2:] for one in located], dtype=np.int64).reshape(-1, 4).T
+    alarms = passed - hits
+    return np.stack([hits, right - hits], axis=1), np.stack([n - right - alarms, alarms], axis=1)
+
+
+def _log_likelihood(good: int, bad: int, by_task: Array, rate: Array, clustering: float) -> Array:
+    """Of a rate, from all labels; those of one task are alike as far as errors cluster."""
+    from scipy.special import betaln, xlog1py, xlogy
+
+    if not clustering:
+        return np.asarray(xlogy(good, rate) + xlog1py(bad, -rate))
+    alone = good - int(by_task[:, 0].sum()), bad - int(by_task[:, 1].sum())  # labels whose task is not known
+    a, b = rate * (1 / clustering - 1), (1 - rate) * (1 / clustering - 1)
+    tasks = betaln(by_task[:, :1] + a, by_task[:, 1:] + b) - betaln(a, b)
+    return np.asarray(tasks.sum(axis=0) + xlogy(alone[0], rate) + xlog1py(alone[1], -rate))
+
+
+def _clustering(located: Located, counts: Counts) -> float:
+    """The correlation that makes the labels of whole tasks most likely, both rates integrated over their prior."""
+    trials = dict(zip(counts.tasks, counts.trials.T.tolist(), strict=True))
+    agents = {name: i for i, name in enumerate(counts.agents)}
+    whole = tuple(one for one in located if one[2] == trials[one[1]][agents[one[0]]] > 1)
+    if not whole:
+        return 0.0
+    nodes, weights = legendre_nodes(40)
+    rate = (nodes + 1) / 2
+    log_prior = np.log(weights) + np.log(rate)
+
+    def log_evidence(correlation: float) -> float:
+        logs = [
+            _log_likelihood(int(own[:, 0].sum()), int(own[:, 1].sum()), own, rate, correlation)
+            for own in _by_task(whole)
+        ]
+        return float(sum(logsumexp(log_prior + one) for one in logs))
+
+    return max(CORRELATIONS, key=log_evidence)
 
 
 def _is_missing(value: Any) -> bool:

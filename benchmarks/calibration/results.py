@@ -122,12 +122,10 @@ def decision_verdicts(decided: Decisions, judged: pd.DataFrame) -> list[Verdict]
 
 def _judged(found: pd.DataFrame) -> list[Verdict]:
     """What the model of judge errors is held to."""
-    clustered, new = found["design"].str.contains("clustered"), found["estimand"] == "population"
+    clustered = found["design"].str.contains("clustered")
     parts = (
         ("errors alike on all tasks", found[~clustered], 0.92),
-        ("errors clustered by task, a new task", found[clustered & new], 0.90),
-        # the model knows no clusters: of pass^3 on the tasks themselves it is .90 at best
-        ("errors clustered by task, these tasks", found[clustered & ~new], 0.88),
+        ("errors clustered by task", found[clustered], 0.90),
     )
     return [
         Verdict(

@@ -1,5 +1,7 @@
 """Through a judge that errs: labels are read and checked, and the posterior is the one of the model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +22,7 @@ from agentic_bayes.estimation.prior import Prior
 
 CELLS = ((3, 3), (1, 3), (2, 3), (3, 4), (0, 2))
 # 8 hits, 1 miss, 4 rejections, 3 false alarms in all; on task 1 two attempts are labelled, on task 4 one
-LABELS = JudgeLabels(8, 1, 4, 3, (("solo", "task 1", 2, 1, 2), ("solo", "task 4", 1, 1, 1)))
+LABELS = JudgeLabels(8, 1, 4, 3, (("solo", "task 1", 2, 1, 2, 1), ("solo", "task 4", 1, 1, 1, 1)))
 KS = (1, 3)
 
 
@@ -40,7 +42,8 @@ def posterior(cells, labels, **agents):
 class BruteForce:
     """The posterior on 40⁴ Gauss-Legendre nodes of μ, ρ, s₁ and s₀, from SciPy's own probabilities."""
 
-    def __init__(self):
+    def __init__(self, clustering=0.0):
+        self.clustering = clustering
         x, w = np.polynomial.legendre.leggauss(40)
         self.node, weight = (x + 1) / 2, w / 2
         mu, rho = np.meshgrid(self.node, self.node, indexing="ij")
@@ -63,7 +66,7 @@ class BruteForce:
         likelihood, weighted = np.zeros((2, 40, 40, 40, 40))
         for z in range(n + 1):
             slipped = [
-                np.outer(stats.binom.pmf(j, z, self.node), stats.binom.pmf(c - j, n - z, 1 - self.node))
+                np.outer(self.verdicts(j, z, self.node), self.verdicts(c - j, n - z, 1 - self.node))
                 for j in range(c + 1)
             ]
             part = np.multiply.outer(seen * stats.betabinom.pmf(z, n, a, b), sum(slipped))
@@ -71,6 +74,13 @@ class BruteForce:
             likelihood += part
             weighted += part * power[:, :, None, None]
         return likelihood, weighted
+
+    def verdicts(self, j, n, p):
+        """Probability of j of n."""
+        if not self.clustering:
+            return stats.binom.pmf(j, n, p)
+        precision = 1 / self.clustering - 1
+        return stats.betabinom.pmf(j, n, p * precision, (1 - p) * precision)
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +95,16 @@ class TestAgainstBruteForce:
     def test_the_population(self, brute):
         """Mean and sd of pass^3 on a new task agree to 1e-7."""
         found = posterior(CELLS, LABELS).aggregate(0, "population", "pass_pow_k", 3)
+        power = np.exp(betaln(brute.a + 3, brute.b) - betaln(brute.a, brute.b))
+        mass = brute.mass.sum(axis=(2, 3))
+        mean = (mass * power).sum()
+        assert found.mean == pytest.approx(mean, abs=1e-7)
+        assert found.sd == pytest.approx(np.sqrt((mass * power**2).sum() - mean**2), abs=1e-7)
+
+    def test_errors_that_cluster_by_task(self):
+        """With an intraclass correlation of the errors, verdicts are Beta-Binomial: mean and sd agree to 1e-7."""
+        brute = BruteForce(0.25)
+        found = posterior(CELLS, replace(LABELS, clustering=0.25)).aggregate(0, "population", "pass_pow_k", 3)
         power = np.exp(betaln(brute.a + 3, brute.b) - betaln(brute.a, brute.b))
         mass = brute.mass.sum(axis=(2, 3))
         mean = (mass * power).sum()
@@ -169,7 +189,7 @@ class TestLimits:
         chance = JudgeLabels(sensitivity=0.6, specificity=0.4)
         prior = posterior(cells, chance).aggregate(0, "population", "pass_pow_k", 1)
         assert (prior.mean, prior.sd) == pytest.approx((0.5, np.sqrt(1 / 12)), abs=1e-6)
-        truths = enumerate(((2, 1), (1, 1), (0, 1), (2, 2)))  # right, and judged right
+        truths = enumerate(((2, 1, 1), (1, 1, 1), (0, 1, 0), (2, 2, 2)))  # right, judged right, and both
         located = tuple(("solo", f"task {i + 1}", 2, *numbers) for i, numbers in truths)
         told = JudgeLabels(located=located, sensitivity=0.6, specificity=0.4)
         alone = estimate(counts({"solo": [(2, 2), (1, 2), (0, 2), (2, 2)]}), k=KS)
@@ -343,6 +363,42 @@ class TestReadingLabels:
         assert (found.hits, found.misses, found.rejections, found.false_alarms) == (2, 1, 1, 1)
         assert (found.n_labels, found.calibration, found.located) == (5, "estimated", ())
 
+    def test_errors_of_whole_tasks_that_come_together(self):
+        """The correlation makes the labels of whole tasks most likely: a search over SciPy's Beta-Binomial agrees."""
+        said = {"t1": "1111", "t2": "0000", "t3": "1111", "t4": "1100", "t5": "1111", "t6": "0001"}
+        human = {"t1": "1111", "t2": "1110", "t3": "1111", "t4": "1100", "t5": "0011", "t6": "1101"}
+        table = pd.DataFrame(
+            [(int(j), int(h), t) for t in said for j, h in zip(said[t], human[t], strict=True)],
+            columns=["judge", "human", "task"],
+        )
+        data = Counts.of(counts({"solo": [(said[t].count("1"), 4) for t in said]}))
+        found = read_labels(table.replace({"task": {f"t{i}": f"task {i}" for i in range(1, 7)}}), data)
+        x, w = np.polynomial.legendre.leggauss(60)
+        rate, weight = (x + 1) / 2, w / 2
+
+        def log_evidence(correlation):
+            total, phi = 0.0, 1 / correlation - 1
+            for truth in "10":
+                right = [[j == truth for j, h in zip(said[t], human[t], strict=True) if h == truth] for t in said]
+                pmf = [stats.betabinom.pmf(sum(r), len(r), rate * phi, (1 - rate) * phi) for r in right if r]
+                total += np.log((weight * 2 * rate * np.prod(pmf, axis=0)).sum())
+            return total
+
+        best = max(np.arange(1, 33) / 40, key=log_evidence)
+        assert found.clustering == pytest.approx(best)
+        assert found.clustering > 0.1
+        likelihood = found.log_likelihood(rate, rate)[0]
+        single = replace(found, clustering=0.0).log_likelihood(rate, rate)[0]
+        assert np.ptp(likelihood) < np.ptp(single)  # labels that come together say less
+
+    def test_errors_without_a_pattern(self):
+        """Labels elsewhere, on single attempts, or that err as often in every task: every label counts alone."""
+        every = pd.DataFrame({"judge": [1, 1, 0] * 2, "human": [1] * 6, "task": ["task 1"] * 3 + ["task 2"] * 3})
+        data = Counts.of(counts({"solo": [(2, 3), (2, 3), (1, 3)]}))
+        for table in (every, every.drop(columns="task"), every.iloc[[0, 2, 3, 5]]):
+            found = read_labels(table, data)
+            assert (found.clustering, found.least_weight) == (0.0, 1.0)
+
     def test_where_the_attempts_are_known(self):
         """Labels are gathered by agent and task; rows without either tell of the judge alone."""
         table = pd.DataFrame(
@@ -354,7 +410,7 @@ class TestReadingLabels:
             }
         )
         found = read_labels(table, self.DATA)
-        assert found.located == (("v1", "task 2", 2, 2, 1), ("v2", "task 1", 1, 0, 1))
+        assert found.located == (("v1", "task 2", 2, 2, 1, 1), ("v2", "task 1", 1, 0, 1, 0))
         total, right, passed = found.cells(self.DATA)
         assert (total.sum(), right.sum(), passed.sum()) == (3, 2, 2)
         assert JudgeLabels.from_record(found.record()) == found
