@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
-.PHONY: demo test lint bench docs calibrate clean install
+.PHONY: demo test lint bench site docs calibrate clean install
 
 install: $(STAMP)
 
@@ -40,7 +40,11 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/trace_metrics.py
 	$(BIN)/python benchmarks/suites.py
 
-docs: $(STAMP)
+# the pages as HTML, in build/site; a link or a name that leads nowhere is an error
+site: $(STAMP)
+	$(BIN)/python -m sphinx -b html -c docs -d build/doctrees -W --keep-going -n -q . build/site
+
+docs: site
 	$(BIN)/python -m pytest tests/test_docs.py
 
 clean:

@@ -1,92 +1,25 @@
 """The documentation is run: its code works, the output that it shows is what comes out, its links lead somewhere."""
 
-import contextlib
-import io
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-import tomllib
 import types
-from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import NOT_RUN_BLOCKS, NOT_RUN_PROGRAMS, PROJECT, ROOT, Runner, blocks, commands, was_printed
 from scripted import ScriptedChatModel, verdict
 
 import agentic_bayes as ab
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "agentic_bayes"
 EXAMPLE = ROOT / "examples" / "support_agent"
 RUN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), EXAMPLE / "README.md"]
 PAGES = [*RUN, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-NUMBER = re.compile(r"-?(?:\d+\.\d+|\.\d+|\d+)")
-# two stacks agree to this in a probability, and much better as a rule
-TOLERANCE = 0.015
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: its language, its text and the line where it begins."""
-
-    language: str
-    text: str
-    line: int
-
-
-def blocks(path: Path) -> list[Block]:
-    """The fenced blocks of a page, in order."""
-    found: list[Block] = []
-    inside: list[str] | None = None
-    language, start = "", 0
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.startswith("```"):
-            if inside is None:
-                language, start, inside = line[3:].strip(), number, []
-            else:
-                found.append(Block(language, "\n".join(inside) + "\n", start))
-                inside = None
-        elif inside is not None:
-            inside.append(line)
-    assert inside is None, f"{path.name}: the block in line {start} has no end"
-    return found
-
-
-def commands(text: str) -> Iterator[list[str]]:
-    """The single commands of a shell block, without comments."""
-    for line in text.replace("\\\n", " ").splitlines():
-        words = shlex.split(line, comments=True)
-        command: list[str] = []
-        for word in [*words, "&&"]:
-            if word in ("&&", "|"):
-                if command:
-                    yield command
-                command = []
-            else:
-                command.append(word)
-
-
-def was_printed(shown: str, printed: str) -> bool:
-    """Whether a shown output stands in what was printed, however its lines are broken; probabilities may differ a
-    little.
-    """
-    wanted, words = shown.split(), printed.split()
-    starts = range(len(words) - len(wanted) + 1)
-    return any(all(map(_agree, wanted, words[start : start + len(wanted)])) for start in starts)
-
-
-def _agree(shown: str, printed: str) -> bool:
-    if NUMBER.sub("#", shown) != NUMBER.sub("#", printed):
-        return False
-    pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
-    return all(abs(float(a) - float(b)) <= TOLERANCE if "." in a else a == b for a, b in pairs)
 
 
 @pytest.mark.parametrize(
@@ -103,20 +36,6 @@ def _agree(shown: str, printed: str) -> bool:
 def test_a_shown_output_that_differs_is_found(shown: str, agrees: bool) -> None:
     """Shown output agrees with what was printed in words, counts and order, and nearly in probabilities."""
     assert was_printed(shown, "first\nmean 0.181 of 50 tasks\nlast") == agrees
-
-
-def run_console(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the console entry point prints; it must succeed."""
-    module, _, function = PROJECT["scripts"]["agentic-bayes"].partition(":")
-    monkeypatch.setattr(sys, "argv", ["agentic-bayes", *arguments])
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        try:
-            getattr(import_module(module), function)()
-            code: Any = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-    assert code == 0, f"agentic-bayes {shlex.join(arguments)} ended with {code}:\n{printed.getvalue()}"
-    return printed.getvalue()
 
 
 @pytest.fixture
@@ -148,25 +67,27 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(path: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every Python block and every `agentic-bayes` command works, and a shown output is what was printed."""
-    namespace: dict[str, Any] = {"__name__": f"page_{path.stem}"}
-    printed = None
+    """Every block of Python and every command works, or is on the list of what is not run; shown output is what was
+    printed.
+    """
+    runner = Runner(path, monkeypatch, {"__name__": f"page_{path.stem}"})
     for block in blocks(path):
-        place = f"{path.name}:{block.line}"
-        match block.language:
-            case "python":
-                with contextlib.redirect_stdout(io.StringIO()) as out:
-                    exec(compile("\n" * block.line + block.text, str(path), "exec"), namespace)
-                printed = out.getvalue()
-            case "sh":
-                console = [words[1:] for words in commands(block.text) if words[0] == "agentic-bayes"]
-                printed = "".join(run_console(arguments, monkeypatch) for arguments in console)
-            case "text" if printed is not None:
-                assert was_printed(block.text, printed), f"{place}: not printed; what was:\n{printed}"
-            case "text" | "csv" | "yaml":
-                pass
-            case other:
-                pytest.fail(f"{place}: a block must be python, sh, text, csv or yaml, got {other!r}")
+        runner.run(block)
+
+
+def test_every_reason_not_to_run_something_is_used() -> None:
+    """The list of programs and blocks that are not run holds only what some page shows."""
+    shown = [block for path in PAGES for block in blocks(path)]
+    assert {block.not_run for block in shown if block.not_run} == set(NOT_RUN_BLOCKS)
+    programs = {command.program for block in shown if block.language == "sh" for command in commands(block.text)}
+    assert set(NOT_RUN_PROGRAMS) <= programs
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_code_hides_outside_of_a_block(path: Path) -> None:
+    """Lines that are indented, which Markdown shows as code, hold formulas and never commands or Python."""
+    outside = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"^    (?:agentic-bayes|pip|make|python|import|from) .*", outside, re.MULTILINE)
 
 
 def test_the_recipe_for_ci_works(workplace: Path) -> None:
@@ -243,11 +164,11 @@ def test_commands_of_the_shell_exist() -> None:
         for block in blocks(path):
             if block.language != "sh":
                 continue
-            for words in commands(block.text):
-                program = Path(words[0]).name or words[0]
-                seen.add(program)
+            for command in commands(block.text):
+                words = command.words
+                seen.add(command.program)
                 place = f"{path.name}:{block.line}: {shlex.join(words)}"
-                match program:
+                match command.program:
                     case "make":
                         assert {word for word in words[1:] if "=" not in word} <= targets, place
                     case "pip":
@@ -255,10 +176,6 @@ def test_commands_of_the_shell_exist() -> None:
                         assert set(extras) <= set(PROJECT["optional-dependencies"]), place
                     case "agentic-bayes":
                         assert words[1] in subcommands(), place
-                    case "." | "grep" | "pre-commit" | "python3" | "python3.11":
-                        pass
-                    case _:
-                        pytest.fail(f"{place}: unknown command")
                 for word in words[1:]:
                     folder = word.split("/")[0]
                     if folder in ("benchmarks", "constraints", "docs", "examples", "notebooks", "tests"):

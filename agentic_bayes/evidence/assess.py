@@ -106,7 +106,7 @@ def assess(
     Notes
     -----
     A grader that raises gives `Unscored` with the exception as the reason. Interactions where the agent
-    crashed are not judged; their reason begins with ``agent error: ``.
+    crashed are not judged; their reason begins with ``agent error:``.
 
     An error of the iterator, or of `progress`, ends the run, but does not lose what was judged: the error
     carries it as its attribute ``evidence``. Where conversations do not fit together, tasks and trials in it

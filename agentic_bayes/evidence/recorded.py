@@ -114,7 +114,7 @@ def evidence_from_table(
         Without ``qa_id`` the question is the task or, of turns, "task/turn"; without ``session_id`` the session is
         "task/trial".
     unscored_reason : str
-        Name of an optional column: why a row has no score. One that begins with ``agent error: `` says that the
+        Name of an optional column: why a row has no score. One that begins with ``agent error:`` says that the
         agent crashed.
     metrics : sequence of str
         Columns of further scores in [0, 1], each kept as a metric of that name.

@@ -1,0 +1,119 @@
+"""Settings of the site, which `make site` builds from docs/ and notebooks/, where they are, without a network.
+
+The root of the sources is the project's, so that a link such as `../notebooks/01_quickstart.ipynb` leads to the same
+page on the site and where the files are read.
+"""
+
+import inspect
+from types import FunctionType
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+import agentic_bayes as ab
+
+project = "agentic-bayes"
+version = release = ab.__version__
+author = "the authors of agentic-bayes"
+copyright = "the authors of agentic-bayes; Apache-2.0"
+
+root_doc = "docs/index"
+include_patterns = ["docs/*.md", "docs/reference/*.md", "notebooks/*.ipynb", "CHANGELOG.md", "CONTRIBUTING.md"]
+exclude_patterns = [".*", "build", "agentic_bayes", "benchmarks", "constraints", "examples", "tests"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+nitpicky = True
+
+# pages
+myst_heading_anchors = 3
+suppress_warnings = ["myst.header"]  # notebooks begin sections where they like
+nb_execution_mode = "off"  # their outputs are committed; tests/test_notebooks.py checks them
+nb_ipywidgets_js: dict[str, Any] = {}  # would be fetched from a network
+
+# docstrings
+default_role = "public"
+autosummary_generate = False
+autodoc_typehints = "none"  # docstrings name types in words
+numpydoc_show_class_members = False
+autodoc_member_order = "bysource"
+python_use_unqualified_type_names = True
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+
+# looks
+html_theme = "furo"
+html_title = "agentic-bayes"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_extra_path = ["static/index.html"]  # the front page is docs/index.html
+html_show_sphinx = False
+
+# public name → the part of the package that defines it, such as "evidence"
+HOME = {name: module.split(".")[0] for name, module in ab._HOME.items()}
+log = logging.getLogger(__name__)
+
+
+class Public(SphinxRole):
+    """`name` in a docstring: a link if it is a public name or a method of one, else just code."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """One node."""
+        code = nodes.literal(self.rawtext, self.text)
+        parts = self.text.removesuffix("()").removeprefix("ab.").split(".")
+        if parts[0] not in HOME or not self.env.docname.startswith("docs/reference/"):
+            return [code], []
+        member = inspect.getattr_static(getattr(ab, parts[0]), parts[-1], None)
+        if not isinstance(member, FunctionType | classmethod | staticmethod | property):
+            parts = parts[:1]  # fields are described in the entry of their class
+        target = ".".join(["agentic_bayes", *parts])
+        link = addnodes.pending_xref("", code, refdomain="py", reftype="obj", reftarget=target, refwarn=False)
+        return [link], []
+
+
+class PublicNames(SphinxDirective):
+    """Every public name that the given parts of the package define: a table, then each with its documentation."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """What standard directives make of the names."""
+        parts = self.arguments[0].split()
+        names = [name for name, home in HOME.items() if home in parts]
+        # functions are what a reader calls; classes are what comes back
+        names.sort(key=lambda name: (inspect.isclass(getattr(ab, name)), name.casefold()))
+        lines = [".. currentmodule:: agentic_bayes", "", ".. autosummary::", "   :nosignatures:", ""]
+        lines += [f"   {name}" for name in names]
+        for name in names:
+            lines += ["", *self._entry(name)]
+        self.state.nested_parse(StringList(lines, source=self.env.docname), 0, holder := nodes.section())
+        return holder.children
+
+    def _entry(self, name: str) -> list[str]:
+        value = getattr(ab, name)
+        if inspect.ismodule(value):
+            return [f".. automodule:: agentic_bayes.{name}", "   :members:", "", ".. currentmodule:: agentic_bayes"]
+        if inspect.isclass(value):
+            return [f".. autoclass:: {name}", "   :members:"]
+        return [f".. autofunction:: {name}"]
+
+
+def check_public_names(app: Sphinx, env: Any) -> None:
+    """Every public name has an entry in the reference."""
+    documented = {name for name, *_ in env.domains["py"].get_objects()}
+    for name in ab.__all__:
+        if f"agentic_bayes.{name}" not in documented:
+            log.warning("the public name %s is on no page of docs/reference", name)
+
+
+def setup(app: Sphinx) -> None:
+    """Add what is defined here."""
+    app.add_role("public", Public())
+    app.add_directive("public-names", PublicNames)
+    app.connect("env-check-consistency", check_public_names)
