@@ -114,9 +114,14 @@ class Runner:
             assert block.not_run in NOT_RUN_BLOCKS, f"{place}: no such reason: {block.not_run!r}"
             self.printed = None
             return
+        if name := re.match(r"# ([\w/-]+\.\w+)\n", block.text):  # the block is this file, which commands below it use
+            Path(name[1]).parent.mkdir(parents=True, exist_ok=True)
+            Path(name[1]).write_text(block.text, encoding="utf-8")
         match block.language:
             case "python":
-                self._python(block)
+                with contextlib.redirect_stdout(io.StringIO()) as out:
+                    exec(compile("\n" * block.line + block.text, str(self.path), "exec"), self.names)
+                self.printed = out.getvalue()
             case "sh":
                 self.printed = "".join(map(self._shell, commands(block.text)))
             case "text" if self.printed is not None:
@@ -131,15 +136,6 @@ class Runner:
                 pass
             case other:
                 pytest.fail(f"{place}: a block must be python, sh, text, csv, yaml, json or toml, got {other!r}")
-
-    def _python(self, block: Block) -> None:
-        # a block that begins with the name of a file is that file; commands below it use it
-        if name := re.match(r"# ([\w/]+\.py)\n", block.text):
-            Path(name[1]).parent.mkdir(parents=True, exist_ok=True)
-            Path(name[1]).write_text(block.text, encoding="utf-8")
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            exec(compile("\n" * block.line + block.text, str(self.path), "exec"), self.names)
-        self.printed = out.getvalue()
 
     def _shell(self, command: Command) -> str:
         arguments = [found for word in command.words[1:] for found in sorted(glob.glob(word)) or [word]]
