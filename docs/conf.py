@@ -29,6 +29,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpyd
 nitpicky = True
 
 # pages
+myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]  # notebooks begin sections where they like
 nb_execution_mode = "off"  # their outputs are committed; tests/test_notebooks.py checks them
