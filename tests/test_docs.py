@@ -1,5 +1,6 @@
 """The documentation is run: its code works, the output that it shows is what comes out, its links lead somewhere."""
 
+import doctest
 import os
 import re
 import shlex
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import types
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import agentic_bayes as ab
 
 PACKAGE = ROOT / "agentic_bayes"
 EXAMPLE = ROOT / "examples" / "support_agent"
-RUN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), EXAMPLE / "README.md"]
+RUN = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), EXAMPLE / "README.md"]
 PAGES = [*RUN, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 
@@ -88,6 +90,19 @@ def test_no_code_hides_outside_of_a_block(path: Path) -> None:
     """Lines that are indented, which Markdown shows as code, hold formulas and never commands or Python."""
     outside = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert not re.findall(r"^    (?:agentic-bayes|pip|make|python|import|from) .*", outside, re.MULTILINE)
+
+
+EXAMPLES = [path for path in sorted(PACKAGE.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_examples_in_docstrings_run(path: Path) -> None:
+    """Every example in a docstring gives what it shows, and none is left out."""
+    assert "doctest: +SKIP" not in path.read_text(encoding="utf-8")
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    done = doctest.testmod(import_module(name), raise_on_error=False, verbose=False)
+    assert done.attempted > 0
+    assert done.failed == 0
 
 
 def test_the_recipe_for_ci_works(workplace: Path) -> None:

@@ -131,8 +131,8 @@ def estimate(
     >>> table = pd.DataFrame({"task": ["t"], "successes": [7], "trials": [10]})
     >>> est = estimate(outcomes_from_table(table), method="conjugate", k=3)
     >>> est.summary().query("estimand == 'task' and metric == 'pass_pow_k'")[["mean", "lower", "upper"]].round(3)
-           mean  lower  upper
-    3      0.33  0.059  0.707
+       mean  lower  upper
+    3  0.33  0.059  0.707
     """
     checked, note = check_outcomes(outcomes), ""
     if method == "auto":

@@ -86,9 +86,14 @@ def build_model(
 
     Examples
     --------
-    >>> import pymc as pm
-    >>> model = build_model(outcomes)  # doctest: +SKIP
-    >>> idata = pm.sample(model=model, nuts_sampler="nutpie")  # doctest: +SKIP
+    The model is an ordinary one, for ``pymc.sample(model=model, nuts_sampler="nutpie")``:
+
+    >>> import pandas as pd
+    >>> from agentic_bayes import outcomes_from_table
+    >>> table = pd.DataFrame({"task": ["a", "b"], "successes": [3, 1], "trials": [4, 4]})
+    >>> model = build_model(outcomes_from_table(table))
+    >>> sorted(variable.name for variable in model.free_RVs)
+    ['logit_mu', 'rho']
     """
     if method not in ("hierarchical", "crossed"):
         raise UnknownName("method", method, ("hierarchical", "crossed"))
