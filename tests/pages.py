@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -126,7 +127,9 @@ class Runner:
                 self.printed = "".join(map(self._shell, commands(block.text)))
             case "text" if self.printed is not None:
                 assert was_printed(block.text, self.printed), f"{place}: not printed; what was:\n{self.printed}"
-            case "text" | "csv" | "yaml":  # a picture in characters; tests of their own read tables and suites
+            case "yaml":
+                yaml.safe_load(block.text)
+            case "text" | "csv":  # a picture in characters; a test of its own reads the table
                 assert not re.search(r"^(agentic-bayes|pip|python|import|from) ", block.text, re.MULTILINE), place
             case "json":
                 json.loads(block.text)
