@@ -4,6 +4,7 @@ The root of the sources is the project's, so that a link such as `../notebooks/0
 page on the site and where the files are read.
 """
 
+import builtins
 import inspect
 from types import FunctionType
 from typing import Any
@@ -27,6 +28,7 @@ include_patterns = ["docs/*.md", "docs/reference/*.md", "notebooks/*.ipynb", "CH
 exclude_patterns = [".*", "build", "agentic_bayes", "benchmarks", "constraints", "examples", "tests"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 nitpicky = True
+nitpick_ignore = [("py:class", name) for name in dir(builtins)]  # bases of our errors
 
 # pages
 myst_enable_extensions = ["deflist"]
@@ -100,6 +102,8 @@ class PublicNames(SphinxDirective):
         value = getattr(ab, name)
         if inspect.ismodule(value):
             return [f".. automodule:: agentic_bayes.{name}", "   :members:", "", ".. currentmodule:: agentic_bayes"]
+        if inspect.isclass(value) and issubclass(value, Exception):
+            return [f".. autoexception:: {name}", "   :show-inheritance:"]
         if inspect.isclass(value):
             return [f".. autoclass:: {name}", "   :members:"]
         return [f".. autofunction:: {name}"]
