@@ -41,6 +41,10 @@ NOT_RUN_BLOCKS = {
 }
 
 
+# Files for pytest that a page shows (```python test_name.py), each with the test module that runs it:
+RUN_ELSEWHERE = {"test_refund.py": "tests/test_pytest_plugin.py"}
+
+
 @dataclass(frozen=True)
 class Block:
     """A fenced block: its language, its text, the line where it begins, and why it is not run, if it is not."""
@@ -131,6 +135,9 @@ class Runner:
                 yaml.safe_load(block.text)
             case "text" | "csv":  # a picture in characters; a test of its own reads the table
                 assert not re.search(r"^(agentic-bayes|pip|python|import|from) ", block.text, re.MULTILINE), place
+            case file if file.startswith("python "):
+                assert file.removeprefix("python ") in RUN_ELSEWHERE, f"{place}: no test module runs this file"
+                self.printed = None
             case "json":
                 json.loads(block.text)
             case "toml":

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import NOT_RUN_BLOCKS, NOT_RUN_PROGRAMS, PROJECT, ROOT, Runner, blocks, commands, was_printed
+from pages import NOT_RUN_BLOCKS, NOT_RUN_PROGRAMS, PROJECT, ROOT, RUN_ELSEWHERE, Runner, blocks, commands, was_printed
 from scripted import ScriptedChatModel, verdict
 
 import agentic_bayes as ab
@@ -83,6 +83,9 @@ def test_every_reason_not_to_run_something_is_used() -> None:
     assert {block.not_run for block in shown if block.not_run} == set(NOT_RUN_BLOCKS)
     programs = {command.program for block in shown if block.language == "sh" for command in commands(block.text)}
     assert set(NOT_RUN_PROGRAMS) <= programs
+    files = {block.language.removeprefix("python ") for block in shown if block.language.startswith("python ")}
+    for name in files:
+        assert name in (ROOT / RUN_ELSEWHERE[name]).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
