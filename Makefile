@@ -45,7 +45,7 @@ site: $(STAMP)
 	$(BIN)/python -m sphinx -b html -c docs -d build/doctrees -W --keep-going -n -q . build/site
 
 docs: site
-	$(BIN)/python -m pytest tests/test_docs.py
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_site.py
 
 clean:
 	rm -rf .venv* build dist demo-results *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

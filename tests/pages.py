@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -103,13 +103,20 @@ def commands(text: str) -> Iterator[Command]:
                 words.append(word)
 
 
+def run_page(path: Path, patch: pytest.MonkeyPatch) -> None:
+    """Run all blocks of a page, one after the other, in the current folder."""
+    runner = Runner(path, patch, {"__name__": f"page_{path.stem}"})
+    for block in blocks(path):
+        runner.run(block)
+
+
 @dataclass
 class Runner:
-    """Runs the blocks of one page, one after the other, in the current folder."""
+    """What the blocks of a page so far left behind, for the next one."""
 
     path: Path
     patch: pytest.MonkeyPatch
-    names: dict[str, Any] = field(default_factory=dict)
+    names: dict[str, Any]
     printed: str | None = None
 
     def run(self, block: Block) -> None:

@@ -13,7 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import NOT_RUN_BLOCKS, NOT_RUN_PROGRAMS, PROJECT, ROOT, RUN_ELSEWHERE, Runner, blocks, commands, was_printed
+import yaml
+from pages import (
+    NOT_RUN_BLOCKS,
+    NOT_RUN_PROGRAMS,
+    PROJECT,
+    ROOT,
+    RUN_ELSEWHERE,
+    blocks,
+    commands,
+    run_page,
+    was_printed,
+)
 from scripted import ScriptedChatModel, verdict
 
 import agentic_bayes as ab
@@ -72,9 +83,34 @@ def test_the_code_of_a_page_runs(path: Path, workplace: Path, monkeypatch: pytes
     """Every block of Python and every command works, or is on the list of what is not run; shown output is what was
     printed.
     """
-    runner = Runner(path, monkeypatch, {"__name__": f"page_{path.stem}"})
-    for block in blocks(path):
-        runner.run(block)
+    run_page(path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ("```python\nassert 1 > 2, 'one is less'\n```", "one is less"),
+        ("```python\nprint(1)\n```\n```text\n2\n```", "not printed"),
+        ("```sh\nagentic-bayes estimate none.csv\n```", "ended with 2"),
+        ("```sh\nagentic-bayes rank results.csv --help  # exit 10\n```", "ended with 0"),
+        ("```sh\ncurl example.org\n```", "curl is neither run nor listed"),
+        ("```text\nagentic-bayes rank results.csv\n```", ":1"),
+        ("```yaml\na: [\n```", "while parsing"),
+        ("```ruby\n1\n```", "got 'ruby'"),
+        ("```python test_none.py\n```", "no test module runs this file"),
+        ("<!-- not run: just because -->\n```sh\nls\n```", "no such reason"),
+        ("<!-- not run: asks a paid model -->\n", "stands above no block"),
+        ("```python\n", "has no end"),
+    ],
+)
+def test_a_block_that_does_not_work_is_found(
+    page: str, problem: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code that fails, other output, another exit code, unlisted programs and reasons: each is a failure."""
+    path = workplace / "page.md"
+    path.write_text(page, encoding="utf-8")
+    with pytest.raises((AssertionError, pytest.fail.Exception, yaml.YAMLError), match=re.escape(problem)):
+        run_page(path, monkeypatch)
 
 
 def test_every_reason_not_to_run_something_is_used() -> None:
