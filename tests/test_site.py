@@ -39,3 +39,25 @@ def test_every_page_is_in_the_contents(path: Path) -> None:
     contents = re.findall(r"^```\{toctree\}\n(.*?)^```$", (DOCS / "index.md").read_text(encoding="utf-8"), re.M | re.S)
     listed = {line for block in contents for line in block.splitlines() if line and not line.startswith(":")}
     assert path.stem == "index" or any(path.match(f"{pattern}.md") for pattern in listed)
+
+
+def test_which_method_quotes_the_calibration() -> None:
+    """The shortfalls that the page names are those that calibration found."""
+
+    def row(page: str, beginning: str) -> list[str]:
+        lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+        (found,) = (line for line in lines if line.startswith(beginning))
+        return [cell.strip(" *") for cell in found.strip("|").split("|")]
+
+    text = " ".join((DOCS / "which_method.md").read_text(encoding="utf-8").split())
+    _, _, entries, below, lowest = row("calibration.md", "| ρ = 0 | population |")
+    _, _, of_tasks, below_of_tasks, _ = row("calibration.md", "| ρ = 0 | tasks |")
+    assert f"in {below} of {entries} entries for `population`, {below_of_tasks} of {of_tasks} for `tasks`" in text
+    assert f"down to {float(lowest):.2f}".replace("0.", ".") in text
+    *_, lowest_once = row("calibration.md", "| ρ ≥ .2, n = 1 | tasks |")
+    assert f"| one trial per task, `tasks` | down to {float(lowest_once):.2f}".replace(" 0.", " .") in text
+    _, covered, _, _, power, of_t, *_ = row("calibration_decisions.md", "| 1 | ")
+    quoted = (
+        f"covers ({float(covered):.2f}), but has power {float(power):.2f} where a paired t test has {float(of_t):.2f}"
+    )
+    assert quoted.replace("0.", ".") in text
