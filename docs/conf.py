@@ -28,6 +28,7 @@ include_patterns = ["docs/*.md", "docs/reference/*.md", "notebooks/*.ipynb", "CH
 exclude_patterns = [".*", "build", "agentic_bayes", "benchmarks", "constraints", "examples", "tests"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 nitpicky = True
+smartquotes = False  # two hyphens begin an option, they are no dash
 nitpick_ignore = [("py:class", name) for name in dir(builtins)]  # bases of our errors
 
 # pages
@@ -111,6 +112,38 @@ class PublicNames(SphinxDirective):
         return [f".. autofunction:: {name}"]
 
 
+class Commands(SphinxDirective):
+    """Every command of the command line, as `--help` describes it."""
+
+    def run(self) -> list[nodes.Node]:
+        """One section for each."""
+        from typer.main import get_command
+
+        from agentic_bayes.cli import app
+
+        return [self._section(name, command) for name, command in sorted(vars(get_command(app))["commands"].items())]
+
+    def _section(self, name: str, command: Any) -> nodes.section:
+        section = nodes.section("", nodes.title("", name), ids=[nodes.make_id(name)], names=[name])
+        section += nodes.paragraph("", command.help)
+        for inner, part in getattr(command, "commands", {}).items():
+            section += self._section(f"{name} {inner}", part)
+        parameters = [parameter for parameter in command.params if parameter.name != "help"]
+        if parameters:
+            section += nodes.definition_list("", *map(self._entry, parameters))
+        return section
+
+    def _entry(self, parameter: Any) -> nodes.definition_list_item:
+        argument = parameter.param_type_name == "argument"
+        term = nodes.term()
+        for number, name in enumerate(parameter.opts):
+            term += [nodes.Text(", ")] * (number > 0) + [nodes.literal("", name.upper() if argument else name)]
+        default = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
+        stated = "" if default in (None, False, "") or callable(default) else f" Default: {default}."
+        text = nodes.paragraph("", f"{parameter.help or ''}{' Required.' if parameter.required else stated}")
+        return nodes.definition_list_item("", term, nodes.definition("", text))
+
+
 def check_public_names(app: Sphinx, env: Any) -> None:
     """Every public name has an entry in the reference."""
     documented = {name for name, *_ in env.domains["py"].get_objects()}
@@ -123,4 +156,5 @@ def setup(app: Sphinx) -> None:
     """Add what is defined here."""
     app.add_role("public", Public())
     app.add_directive("public-names", PublicNames)
+    app.add_directive("commands", Commands)
     app.connect("env-check-consistency", check_public_names)

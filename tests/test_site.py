@@ -28,7 +28,7 @@ def test_every_public_name_is_on_one_page_of_the_reference() -> None:
 def test_the_reference_goes_down_the_hourglass() -> None:
     """The front page lists the pages of the reference in the order in which data go through the package."""
     text = (DOCS / "index.md").read_text(encoding="utf-8")
-    order = ["records", "evidence", "outcomes", "estimation", "decisions", "reports", "agentic", "errors"]
+    order = ["records", "evidence", "outcomes", "estimation", "decisions", "reports", "agentic", "errors", "commands"]
     assert re.findall(r"^reference/(\w+)$", text, re.MULTILINE) == order
     assert [path.stem for path in REFERENCE] == sorted(order)
 
