@@ -5,18 +5,13 @@ page on the site and where the files are read.
 """
 
 import builtins
-import inspect
-from types import FunctionType
+import sys
+from pathlib import Path
 from typing import Any
 
-from docutils import nodes
-from docutils.statemachine import StringList
-from sphinx import addnodes
-from sphinx.application import Sphinx
-from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective, SphinxRole
-
 import agentic_bayes as ab
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
 project = "agentic-bayes"
 version = release = ab.__version__
@@ -26,7 +21,7 @@ copyright = "the authors of agentic-bayes; Apache-2.0"
 root_doc = "docs/index"
 include_patterns = ["docs/*.md", "docs/reference/*.md", "notebooks/*.ipynb", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = [".*", "build", "agentic_bayes", "benchmarks", "constraints", "examples", "tests"]
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "reference", "pictures"]
 nitpicky = True
 smartquotes = False  # two hyphens begin an option, they are no dash
 nitpick_ignore = [("py:class", name) for name in dir(builtins)]  # bases of our errors
@@ -59,102 +54,3 @@ html_copy_source = False
 html_show_sourcelink = False
 html_extra_path = ["static/index.html"]  # the front page is docs/index.html
 html_show_sphinx = False
-
-# public name → the part of the package that defines it, such as "evidence"
-HOME = {name: module.split(".")[0] for name, module in ab._HOME.items()}
-log = logging.getLogger(__name__)
-
-
-class Public(SphinxRole):
-    """`name` in a docstring: a link if it is a public name or a method of one, else just code."""
-
-    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        """One node."""
-        code = nodes.literal(self.rawtext, self.text)
-        parts = self.text.removesuffix("()").removeprefix("ab.").split(".")
-        if parts[0] not in HOME or not self.env.docname.startswith("docs/reference/"):
-            return [code], []
-        member = inspect.getattr_static(getattr(ab, parts[0]), parts[-1], None)
-        if not isinstance(member, FunctionType | classmethod | staticmethod | property):
-            parts = parts[:1]  # fields are described in the entry of their class
-        target = ".".join(["agentic_bayes", *parts])
-        link = addnodes.pending_xref("", code, refdomain="py", reftype="obj", reftarget=target, refwarn=False)
-        return [link], []
-
-
-class PublicNames(SphinxDirective):
-    """Every public name that the given parts of the package define: a table, then each with its documentation."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-
-    def run(self) -> list[nodes.Node]:
-        """What standard directives make of the names."""
-        parts = self.arguments[0].split()
-        names = [name for name, home in HOME.items() if home in parts]
-        # functions are what a reader calls; classes are what comes back
-        names.sort(key=lambda name: (inspect.isclass(getattr(ab, name)), name.casefold()))
-        lines = [".. currentmodule:: agentic_bayes", "", ".. autosummary::", "   :nosignatures:", ""]
-        lines += [f"   {name}" for name in names]
-        for name in names:
-            lines += ["", *self._entry(name)]
-        self.state.nested_parse(StringList(lines, source=self.env.docname), 0, holder := nodes.section())
-        return holder.children
-
-    def _entry(self, name: str) -> list[str]:
-        value = getattr(ab, name)
-        if inspect.ismodule(value):
-            return [f".. automodule:: agentic_bayes.{name}", "   :members:", "", ".. currentmodule:: agentic_bayes"]
-        if inspect.isclass(value) and issubclass(value, Exception):
-            return [f".. autoexception:: {name}", "   :show-inheritance:"]
-        if inspect.isclass(value):
-            return [f".. autoclass:: {name}", "   :members:"]
-        return [f".. autofunction:: {name}"]
-
-
-class Commands(SphinxDirective):
-    """Every command of the command line, as `--help` describes it."""
-
-    def run(self) -> list[nodes.Node]:
-        """One section for each."""
-        from typer.main import get_command
-
-        from agentic_bayes.cli import app
-
-        return [self._section(name, command) for name, command in sorted(vars(get_command(app))["commands"].items())]
-
-    def _section(self, name: str, command: Any) -> nodes.section:
-        section = nodes.section("", nodes.title("", name), ids=[nodes.make_id(name)], names=[name])
-        section += nodes.paragraph("", command.help)
-        for inner, part in getattr(command, "commands", {}).items():
-            section += self._section(f"{name} {inner}", part)
-        parameters = [parameter for parameter in command.params if parameter.name != "help"]
-        if parameters:
-            section += nodes.definition_list("", *map(self._entry, parameters))
-        return section
-
-    def _entry(self, parameter: Any) -> nodes.definition_list_item:
-        argument = parameter.param_type_name == "argument"
-        term = nodes.term()
-        for number, name in enumerate(parameter.opts):
-            term += [nodes.Text(", ")] * (number > 0) + [nodes.literal("", name.upper() if argument else name)]
-        default = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
-        stated = "" if default in (None, False, "") or callable(default) else f" Default: {default}."
-        text = nodes.paragraph("", f"{parameter.help or ''}{' Required.' if parameter.required else stated}")
-        return nodes.definition_list_item("", term, nodes.definition("", text))
-
-
-def check_public_names(app: Sphinx, env: Any) -> None:
-    """Every public name has an entry in the reference."""
-    documented = {name for name, *_ in env.domains["py"].get_objects()}
-    for name in ab.__all__:
-        if f"agentic_bayes.{name}" not in documented:
-            log.warning("the public name %s is on no page of docs/reference", name)
-
-
-def setup(app: Sphinx) -> None:
-    """Add what is defined here."""
-    app.add_role("public", Public())
-    app.add_directive("public-names", PublicNames)
-    app.add_directive("commands", Commands)
-    app.connect("env-check-consistency", check_public_names)
