@@ -693,7 +693,8 @@ def compare(
     options: dict[str, Any] = question | {"rope": rope, "pairing": pairing}
     found = compare_agents(est, agent, baseline=other, **options)
     if as_json:
-        say_json({"verdict": found.verdict, **asdict(found)})
+        numbers = {name: value for name, value in asdict(found).items() if name != "draws"}
+        say_json({"verdict": found.verdict, **numbers})
     else:
         say("\n".join([str(found), "", *comparison_lines(found)]))
 
@@ -850,7 +851,7 @@ def plan(
     with ProgressBar("simulating") as progress:
         found = make_plan(est, agent, progress=progress, **options)
     if picture is not None:
-        from agentic_bayes.reports.plots import save_plan_picture
+        from agentic_bayes.reports.plots.save import save_plan_picture
 
         save_plan_picture(found, picture)
     if as_json:
@@ -941,7 +942,7 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
     from agentic_bayes.estimation.estimate import estimate as fit
     from agentic_bayes.examples import example_folder
     from agentic_bayes.outcomes import count_outcomes
-    from agentic_bayes.reports.plots import save_pictures
+    from agentic_bayes.reports.plots.save import save_pictures
 
     _check_folder(output)
     folder = example_folder("support_agent")
