@@ -96,7 +96,8 @@ def by_parameter(posterior: xr.Dataset, statistic: Convergence) -> dict[str, flo
 def pareto_k(data: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """Pareto k of leaving out each cell of the log likelihood, by LOO; large values are returned, not warned of."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto", category=UserWarning)
+        for message in ("Estimated shape parameter of Pareto", "The point-wise LOO is the same"):  # large; one cell
+            warnings.filterwarnings("ignore", message=message, category=UserWarning)
         return np.asarray(arviz().loo(data, pointwise=True).pareto_k, dtype=np.float64).ravel()
 
 

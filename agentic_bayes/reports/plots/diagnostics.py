@@ -33,6 +33,7 @@ from agentic_bayes.reports.plots.style import (
     legible,
     name_axes,
     quiet,
+    set_margins,
     shortened,
 )
 
@@ -103,9 +104,10 @@ def _axes_of(given: Any, count: int) -> Array:
     import matplotlib.pyplot as plt
 
     rows = -(-count // 2)
-    axes = plt.subplots(rows, 2, figsize=(2 * PANEL[0], rows * PANEL[1]), layout="constrained", squeeze=False)[
-        1
-    ].ravel()
+    size = 2 * PANEL[0], rows * PANEL[1]
+    figure, panels = plt.subplots(rows, 2, figsize=size, layout="constrained", squeeze=False)
+    set_margins(figure)
+    axes = panels.ravel()
     for spare in axes[count:]:
         spare.remove()
     return np.asarray(axes[:count])
@@ -209,7 +211,7 @@ def _sample_sizes(ax: Axes, *, draws: xr.Dataset) -> None:
         (mark,) = ax.plot([sizes[name] for name in names], places, MARKERS[i], color=COLOURS[i], markersize=7)
         entries.append((mark, word))
     limit = ax.axvline(MIN_ESS, color=GREY, linestyle="--", linewidth=1.5)
-    entries.append((limit, f"required: more than {MIN_ESS:.0f}"))
+    entries.append((limit, f"required: > {MIN_ESS:.0f}"))
     quiet(ax, grid="x")
     ax.set_yticks(range(len(names)), [shortened(name) for name in names], **LITERAL)
     ax.set(xlim=(0, None), ylim=(len(names) - 0.5, -0.5))
@@ -304,11 +306,13 @@ def _histogram(parts: Sequence[Replicated]) -> tuple[list[str], Array, Array]:
 
 def _leave_one_out(ax: Axes, *, est: Estimate) -> None:
     """Pareto k of leaving out each cell: which tasks the posterior hangs on."""
+    from matplotlib.ticker import MaxNLocator
+
     title = "Influence of single tasks (LOO)"
     try:
         data = est.to_arviz()
     except EstimateError:
-        size = f"{len(est.agents):,} agents × {len(est.counts.tasks):,} tasks"
+        size = f"{plural(len(est.agents), 'agent')} × {plural(len(est.counts.tasks), 'task')}"
         _nothing(ax, title=title, why=f"not computed: the draws of {size} would be too many")
         return
     if "log_likelihood" not in _group_names(data):
@@ -335,6 +339,7 @@ def _leave_one_out(ax: Axes, *, est: Estimate) -> None:
             fontsize=TEXT - 2,
             **LITERAL,
         )
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     limit = ax.axhline(MAX_PARETO_K, color=GREY, linestyle="--", linewidth=1.5)
     entries.append((limit, f"limit {MAX_PARETO_K}"))
     quiet(ax)

@@ -134,7 +134,9 @@ def plot_forest(
     if rest:
         left_out = len(lines) - len(top) - len(rest)
         text = f"… {plural(left_out, of[:-1])} in between left out …"
-        ax.text(0.5, -len(top), text, transform=ax.get_yaxis_transform(), ha="center", va="center", fontsize=TEXT - 1)
+        place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "center", "va": "center"}
+        blank = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+        ax.text(0.5, -len(top), text, fontsize=TEXT - 1, bbox=blank, **place)
     if ref_val is not None:
         bar = ax.axvline(ref_val, color=GREY, linestyle="--", linewidth=1.5)
         entries.append((bar, f"reference {ref_val:g}"))
@@ -186,6 +188,8 @@ def _draw(ax: Axes, lines: list[_Line], places: list[float]) -> list[Entry]:
         why = "no data: the model's prediction" if "no_data" in line.flags else ""
         if "extrapolated" in line.flags:
             why = "extrapolated: k exceeds the trials"
+        if np.isnan(line.mean):
+            why = ""
         style: dict[str, Any] = {"linestyle": ":" if why else "-", "linewidth": 2.2, "color": COLOURS[0]}
         ax.plot([line.lower, line.upper], [place, place], **style, solid_capstyle="butt")
         face = "white" if why else COLOURS[0]
@@ -199,7 +203,8 @@ def _draw(ax: Axes, lines: list[_Line], places: list[float]) -> list[Entry]:
             numbers = f"{format_number(line.mean, 2)} {format_interval(line.lower, line.upper, 2)}   {line.data}"
             ax.text(1.02, place, numbers, transform=ax.get_yaxis_transform(), va="center", fontsize=TEXT - 1, **LITERAL)
     if has_room(ax):
-        ax.text(1.02, 0.75, "mean, interval, data", transform=ax.get_yaxis_transform(), fontsize=TEXT - 2, color=GREY)
+        words: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
+        ax.annotate("mean, interval, data", (1.02, 0), xytext=(6, -8), fontsize=TEXT - 2, color=GREY, **words)
     quiet(ax, grid="x")
     ax.set_yticks(places, [line.name for line in lines], **LITERAL)
     ax.tick_params(axis="y", length=0)

@@ -12,7 +12,7 @@ from agentic_bayes.errors import EstimateError, check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Estimand, Stats
-from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name, plural
+from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, format_share, metric_name, plural
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     GREY,
@@ -52,6 +52,7 @@ __all__ = [
 CURVES_SIZE = (8.0, 5.2)  # inches, as all sizes
 MOST_OVERLAID = len(COLOURS)  # densities in one place; more stand one above the other
 MOST_RIDGES = 40
+FINE = 4000  # cells in which draws are counted before they are smoothed
 MOST_KS = 30  # on the axis of curves
 
 
@@ -71,27 +72,33 @@ def density(draws: Any, points: int = 400, *, within: tuple[float, float] = (0.0
     -------
     x, y : ndarray, shape (points,)
     """
-    from scipy.stats import gaussian_kde
+    from scipy.ndimage import gaussian_filter1d
 
-    low, high = within
+    draws = np.asarray(draws, dtype=np.float64)
     spread = max(float(np.ptp(draws)), 1e-6)
-    x = np.linspace(max(low, draws.min() - 0.15 * spread), min(high, draws.max() + 0.15 * spread), points)
-    if np.std(draws) < 1e-12:
+    low, high = max(within[0], draws.min() - 0.15 * spread), min(within[1], draws.max() + 0.15 * spread)
+    x = np.linspace(low, high, points)
+    deviation = float(np.std(draws))
+    if deviation < 1e-12:
         return x, np.zeros(points)
-    kernel = gaussian_kde(draws)
-    return x, kernel(x) + kernel(2 * low - x) + kernel(2 * high - x)
+    mass, edges = np.histogram(draws, bins=FINE, range=(low, high))
+    step = edges[1] - edges[0]
+    width = deviation * draws.size**-0.2  # Scott's rule
+    fine = gaussian_filter1d(mass / (draws.size * step), width / step, mode="reflect")
+    return x, np.interp(x, (edges[:-1] + edges[1:]) / 2, fine)
 
 
 def _curve(est: Estimate, agent: str, metric: Metric, k: int, estimand: Estimand) -> tuple[Any, Any]:
-    """The density to draw: exact where the engine has it, else of the draws."""
+    """The density to draw: exact where the engine has it, else of the draws; the draws also check the question."""
+    draws = est.metric_draws(agent, metric=metric, k=k, estimand=estimand)
     if estimand == "population" and isinstance(est.posterior, ExactPosterior) and not est.settings.inflate:
         return est.posterior.density(est.agent_index(agent), metric, k)
-    return density(est.metric_draws(agent, metric=metric, k=k, estimand=estimand))
+    return density(draws)
 
 
 def posterior_size(agents: int) -> tuple[float, float]:
     """Inches that `plot_posterior` takes for so many agents."""
-    return (8.0, 4.6 + 0.3 * agents) if agents <= MOST_OVERLAID else (8.0, 2.2 + 0.42 * agents)
+    return (8.0, 4.6 + 0.3 * agents) if agents <= MOST_OVERLAID else (11.0, 2.4 + 0.42 * agents)
 
 
 def plot_posterior(
@@ -150,7 +157,9 @@ def plot_posterior(
     # the numbers of `summary`
     stats = {agent: est.posterior.aggregate(est.agent_index(agent), estimand, metric, k) for agent in chosen}
     said = {agent: _said(est, agent, metric, k, estimand, stats[agent], ref_val, rope) for agent in chosen}
-    ax = axes_for(ax, posterior_size(len(chosen)))
+    width, height = posterior_size(len(chosen))
+    further = sum(text.count("\n") for text in said.values()) if len(chosen) <= MOST_OVERLAID else 0
+    ax = axes_for(ax, (width, height + 0.25 * further))
     entries: list[Entry] = []
     if rope is not None:
         band = ax.axvspan(*rope, color=GREY, alpha=0.15, linewidth=0)
@@ -182,11 +191,19 @@ def _said(
         return est.prob_at_least(agent, value, metric=metric, k=k, estimand=estimand)
 
     if ref_val is not None:
-        text += f", P(≥ {ref_val:g}) = {format_number(above(ref_val))}"
+        text += f", P(≥ {ref_val:g}) {_equals(above(ref_val))}"
     if rope is not None:
-        text += f", P(region) = {format_number(max(above(rope[0]) - above(rope[1]), 0.0))}"
+        separator = ", " if ref_val is None else "\n"
+        inside = max(above(rope[0]) - above(rope[1]), 0.0)
+        text += f"{separator}P(region) {_equals(inside)}"
     flags = ", ".join(est.flags(agent, estimand=estimand, k=k, metric=metric))
     return f"{text}\n({flags})" if flags else text
+
+
+def _equals(probability: float) -> str:
+    """A probability after its name: "= 0.120", or "<0.001" where it is that small."""
+    text = format_share(probability)
+    return text if text[0] in "<>" else f"= {text}"
 
 
 def _overlaid(
@@ -195,7 +212,7 @@ def _overlaid(
     """Densities in one place; intervals hang below them, one line each."""
     top = max(float(y.max()) for _, y in curves.values()) or 1.0
     entries: list[Entry] = []
-    for i, (agent, name) in enumerate(zip(curves, distinct_names(tuple(curves), 40), strict=True)):
+    for i, (agent, name) in enumerate(zip(curves, distinct_names(tuple(curves), 30), strict=True)):
         colour, one = COLOURS[i], stats[agent]
         x, y = curves[agent]
         (line,) = ax.plot(x, y, color=colour, linewidth=2, linestyle=LINES[i])
@@ -221,7 +238,7 @@ def _ridges(ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats
         ax.plot([one.lower, one.upper], [-i, -i], color=COLOURS[0], linewidth=4, solid_capstyle="butt")
         ax.plot(one.mean, -i, "o", color=COLOURS[0], markersize=7, markeredgecolor="white")
         if has_room(ax):
-            text = said[agent].replace("\n", " ")
+            text = said[agent].replace("\n", ", ")
             ax.text(1.02, -i, text, transform=ax.get_yaxis_transform(), va="center", fontsize=TEXT - 2, **LITERAL)
     quiet(ax, grid="")
     ax.set_yticks(range(0, -len(curves), -1), distinct_names(tuple(curves)), **LITERAL)
@@ -410,5 +427,5 @@ def _beyond_the_data(ax: Axes, ks: Sequence[int], most: int) -> list[Entry]:
     end = max(ks) + 0.5
     ground = ax.axvspan(start, end, color=PALE, alpha=0.6, linewidth=0, zorder=0)
     ax.set_xlim(min(ks) - 0.5, end)
-    words = f"extrapolated: no task has more than {plural(most, 'trial')}" if most else "nothing was scored"
+    words = f"extrapolated: k > {plural(most, 'trial')}" if most else "nothing was scored"
     return [(ground, words)]

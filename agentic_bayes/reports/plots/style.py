@@ -134,9 +134,10 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[Entry] =
     width = ax.get_window_extent().width / ax.figure.dpi
     title, below = _broken(title, width * 10.5), _broken(below, width * 14.0)
     outside = has_room(ax)
-    texts = [text for _, text in entries]
+    # the legend may be a little wider than the axes, which give room to labels at their left
+    texts = [_broken(text, width * 1.2 * 10.5 / ncols - 6) for _, text in entries]
     columns = np.array_split(np.array([text.count("\n") + 1 for text in texts]), ncols)
-    pad = 6.0 + (TEXT * 1.5 * max(int(column.sum()) for column in columns) + 8 if outside and entries else 0.0)
+    pad = 6.0 + (TEXT * 1.55 * max(int(column.sum()) for column in columns) + 8 if outside and entries else 0.0)
     if below:
         ax.annotate(
             below,

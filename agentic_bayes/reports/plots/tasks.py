@@ -139,7 +139,7 @@ def _marks(ax: Axes, table: Array, size: Array) -> list[Entry]:
         here = group == i
         if few:
             # groups of trials stand a little apart, so that no interval hides another
-            places = raw[here] + 0.012 * (i - len(cuts) / 2)
+            places = raw[here] + 0.004 * (i - len(cuts) / 2)
             ax.vlines(places, lower[here], upper[here], color=COLOURS[i], alpha=0.5, linewidth=1.8)
         area = 40 * np.sqrt(size[here])
         look: dict[str, Any] = {"marker": MARKERS[i], "color": COLOURS[i], "edgecolors": "white", "linewidths": 0.8}
@@ -147,9 +147,22 @@ def _marks(ax: Axes, table: Array, size: Array) -> list[Entry]:
         low, high = int(trials[here].min()), int(trials[here].max())
         entries.append((mark, plural(low, "trial") if low == high else f"{low:,} to {high:,} trials"))
     if few:
-        for x, y, count in zip(raw[size > 1], mean[size > 1], size[size > 1], strict=True):
-            ax.annotate(f"{count:,}", (x, y), xytext=(8, 5), textcoords="offset points", fontsize=TEXT - 2, color=GREY)
+        _say_counts(ax, raw, mean, size)
     return entries
+
+
+def _say_counts(ax: Axes, raw: Array, mean: Array, size: Array) -> None:
+    """How many tasks are in one place, where there are several; marks that lie on each other are counted together."""
+    places = np.stack([np.round(raw / 0.05), np.round(mean / 0.05)])
+    _, place = np.unique(places, axis=1, return_inverse=True)
+    for i in range(int(place.max()) + 1):
+        here = place.reshape(-1) == i
+        count = int(size[here].sum())
+        if count > 1:
+            top = np.argmax(np.where(here, mean, -1))
+            spot = float(raw[top]), float(mean[top])
+            look: dict[str, Any] = {"xytext": (8, 5), "textcoords": "offset points", "color": GREY}
+            ax.annotate(f"{count:,}", spot, fontsize=TEXT - 2, **look)
 
 
 def heatmap_width(agents: int) -> float:
@@ -222,19 +235,24 @@ def plot_heatmap(
 
 def _empty_cells(ax: Axes, est: Estimate, order: Array, values: Array) -> list[Entry]:
     """Cells without a number, each kind with a pattern of its own: none of them is a zero."""
+    from matplotlib.collections import PolyCollection
+
     attempted, scored = est.counts.attempted[:, order].T, est.counts.scored[:, order].T
     kinds = (
         ("never attempted", ~attempted, "", "white"),
         ("nothing scored", attempted & ~scored, CELL_HATCH, "white"),
-        ("undefined: fewer trials than k", scored & np.isnan(values), "....", PALE),
+        ("undefined: trials < k", scored & np.isnan(values), "....", PALE),
     )
-    edges = np.arange(values.shape[1] + 1) - 0.5, np.arange(values.shape[0] + 1) - 0.5
+    around = 0.5 * np.array([[-1, 1, 1, -1], [-1, -1, 1, 1]])  # of the middle of a cell
     entries: list[Entry] = []
     for words, where, hatch, face in kinds:
         if not where.any():
             continue
-        cells = ax.pcolor(*edges, np.ma.masked_where(~where, np.zeros(values.shape)), edgecolor=GREY, linewidth=0)
-        cells.set(facecolor=face, hatch=hatch, array=None)
+        rows, columns = np.nonzero(where)
+        corners = np.stack([columns[:, None] + around[0], rows[:, None] + around[1]], axis=2)
+        ax.add_collection(
+            PolyCollection(list(corners), facecolor=face, hatch=hatch, edgecolor=GREY, linewidth=0), autolim=False
+        )
         entries.append((cells_patch(face, hatch), words))
     return entries
 
