@@ -622,10 +622,13 @@ def estimate(
     agents: Agents = None,
     errors: Errors = None,
     output: Out = None,
+    pictures: Annotated[bool, typer.Option("--pictures", help="Also draw curves, forest and more into -o.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Estimate pass@k and pass^k with intervals, beside the frequentist baseline."""
     _check_folder(output)
+    if pictures and output is None:
+        raise InvalidArgument("--pictures needs a folder: give -o DIR")
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
     est = _estimate(
         *(file, columns, counting),
@@ -640,6 +643,10 @@ def estimate(
     )
     if output is not None:
         write_results(est, output)
+    if output is not None and pictures:
+        from agentic_bayes.reports.plots.save import save_pictures
+
+        save_pictures(est, None, output)
     if as_json:
         say_json({"summary": est.summary().to_dict("records"), "baseline": est.baseline().to_dict("records")})
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from agentic_bayes.reports.plots.posterior import (
     plot_posterior,
     posterior_size,
 )
-from agentic_bayes.reports.plots.style import TITLE, set_margins
+from agentic_bayes.reports.plots.style import TITLE, defined_estimand, set_margins
 from agentic_bayes.reports.plots.tasks import plot_shrinkage, shrinkage_size
 from agentic_bayes.reports.plots.tools import plot_tools, tools_size
 
@@ -39,30 +40,33 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> Non
     Parameters
     ----------
     est : Estimate
-        An estimate with a posterior of a new task.
+        Any estimate.
     evidence : Evidence or None
         What it was made from, if there is any.
     folder : Path
-        An existing folder; gets ``posterior.png``, ``curves.png`` and ``shrinkage.png`` (one panel per agent, of the
-        first 12 agents), ``forest.png`` and, with evidence, ``tools.png``.
+        An existing folder; gets ``curves.png`` (a panel per agent, of the first 12), ``forest.png``, where there is a
+        posterior ``posterior.png`` and ``shrinkage.png`` (as ``curves.png``), and with evidence ``tools.png``.
     """
-    shown = est.agents[:MOST_RIDGES]
-    figure, ax = _single()
-    plot_posterior(est, k=K, agents=shown, ax=ax)
-    _save(figure, posterior_size(len(shown)), folder / "posterior.png")
+    scored = [agent for i, agent in enumerate(est.agents) if est.counts.scored[i].any()]
+    if est.settings.method != "frequentist":
+        estimand = defined_estimand(est, "population")
+        shown = (est.agents if estimand == "population" else scored)[:MOST_RIDGES]
+        if shown:
+            figure, ax = _single()
+            plot_posterior(est, k=K, estimand=estimand, agents=shown, ax=ax)
+            _save(figure, posterior_size(len(shown)), folder / "posterior.png")
+        if scored:
+            figure, panels = _per_agent(scored, shrinkage_size())
+            for agent, ax in panels.items():
+                plot_shrinkage(est, agent, ax=ax)
+            figure.savefig(folder / "shrinkage.png", dpi=DPI)
     figure, ax = _single()
     lines = plot_forest(est, k=K, ax=ax)
     _save(figure, forest_size(len(lines.get_yticks())), folder / "forest.png")
-    figure, panels = _per_agent(est, CURVES_SIZE)
+    figure, panels = _per_agent(est.agents, CURVES_SIZE)
     for agent, ax in panels.items():
         plot_pass_curves(est, agent=agent, ax=ax)
     figure.savefig(folder / "curves.png", dpi=DPI)
-    tried = [agent for i, agent in enumerate(est.agents) if est.counts.scored[i].any()]
-    if tried:
-        figure, panels = _per_agent(est, shrinkage_size(), tried)
-        for agent, ax in panels.items():
-            plot_shrinkage(est, agent, ax=ax)
-        figure.savefig(folder / "shrinkage.png", dpi=DPI)
     if evidence is not None:
         figure, ax = _single()
         bars = plot_tools(evidence, ax=ax)
@@ -97,14 +101,11 @@ def _save(figure: Figure, size: tuple[float, float], path: Path) -> None:
     figure.savefig(path, dpi=DPI)
 
 
-def _per_agent(
-    est: Estimate, size: tuple[float, float], agents: list[str] | None = None
-) -> tuple[Figure, dict[str, Axes]]:
+def _per_agent(agents: Sequence[str], size: tuple[float, float]) -> tuple[Figure, dict[str, Axes]]:
     """A figure with one panel per agent, in rows of up to three."""
     from matplotlib.figure import Figure
 
-    wanted = list(est.agents) if agents is None else agents
-    shown = wanted[:MOST_PANELS]
+    shown = agents[:MOST_PANELS]
     columns = min(COLUMNS, len(shown))
     rows = -(-len(shown) // columns)
     figure = Figure(layout="constrained", figsize=(size[0] * columns, size[1] * rows))
@@ -112,6 +113,6 @@ def _per_agent(
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in panels[len(shown) :]:
         ax.remove()
-    if len(shown) < len(wanted):
-        figure.suptitle(f"the first {len(shown)} of {plural(len(wanted), 'agent')}", fontsize=TITLE)
+    if len(shown) < len(agents):
+        figure.suptitle(f"the first {len(shown)} of {plural(len(agents), 'agent')}", fontsize=TITLE)
     return figure, dict(zip(shown, panels, strict=False))
