@@ -215,6 +215,15 @@ SIGNATURES: dict[str, tuple[list[str], dict[str, Any]]] = {
         },
     ),
     "plot_posterior": (["est"], {"metric": "pass_pow_k", "k": 1, "ref_val": None, "rope": None}),
+    "plot_comparison": (["comparison"], {"ax": None}),
+    "plot_diagnostics": (["est"], {"ax": None}),
+    "plot_forest": (
+        ["est"],
+        {"of": "agents", "agent": None, "metric": "pass_pow_k", "k": 1, "estimand": "population", "ref_val": None},
+    ),
+    "plot_heatmap": (["est"], {"metric": "pass_pow_k", "k": 1, "ax": None}),
+    "plot_prior": (["est"], {"agent": None, "metric": "pass_pow_k", "k": 1, "ax": None}),
+    "plot_shrinkage": (["est"], {"agent": None, "metric": "pass_pow_k", "k": 1, "ax": None}),
     "numerics.pass_at_k": (["n", "c", "k"], {}),
     "numerics.pass_pow_k": (["n", "c", "k"], {}),
 }

@@ -190,12 +190,12 @@ class TestPlotPrior:
     def test_both_densities_and_their_numbers(self, how):
         """The posterior has the numbers of the summary; the prior is wider and does not know the data."""
         est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), k=3, **how)
-        ax = plot_prior(est, "v2", k=3)
+        ax = plot_prior(est, agent="v2", k=3)
         before, after = legend_texts(ax)
         found = row(est.summary(tasks=False), agent="v2", estimand="population", metric="pass_pow_k", k=3)
         assert after == f"posterior: {found['mean']:.3f} [{found['lower']:.3f}, {found['upper']:.3f}]"
         other = estimate(counts({"v1": STRONGER, "v2": WEAKER}), k=3, **how)
-        assert legend_texts(plot_prior(other, "v2", k=3))[0] == before
+        assert legend_texts(plot_prior(other, agent="v2", k=3))[0] == before
         low, high = map(float, before.split("[")[1].rstrip("]").replace("<", "").replace(">", "").split(", "))
         assert high - low > found["upper"] - found["lower"]
         assert_readable(ax)

@@ -195,7 +195,7 @@ class TestShrinkage:
         """Without a posterior or a raw rate there is no such picture, and the reason is given."""
         outcomes = counts({"a": cells, "b": [(1, 2)] * len(cells)})
         with pytest.raises(EstimateError, match=message):
-            plot_shrinkage(estimate(outcomes, **how), "a", **error)
+            plot_shrinkage(estimate(outcomes, **how), agent="a", **error)
 
 
 class TestHeatmap:

@@ -167,7 +167,7 @@ def plot_posterior(
     draw = _overlaid if len(chosen) <= MOST_OVERLAID else _ridges
     entries += draw(ax, curves, stats, said)
     if ref_val is not None:
-        line = ax.axvline(ref_val, color=GREY, linestyle="--", linewidth=1.5)
+        line = ax.axvline(ref_val, color=GREY, linestyle=":", linewidth=2)
         entries.append((line, f"reference {ref_val:g}"))
     name_axes(ax, x=f"{metric_name(metric, k)}: probability {WORDS[estimand]}")
     heading(ax, f"Posterior of {metric_name(metric, k)}", below=described(est), entries=entries)
@@ -249,8 +249,8 @@ def _ridges(ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats
 
 def plot_prior(
     est: Estimate,
-    agent: str | None = None,
     *,
+    agent: str | None = None,
     metric: Metric = "pass_pow_k",
     k: int = 1,
     estimand: Estimand = "population",

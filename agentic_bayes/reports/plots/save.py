@@ -58,7 +58,7 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> Non
         if scored:
             figure, panels = _per_agent(scored, shrinkage_size())
             for agent, ax in panels.items():
-                plot_shrinkage(est, agent, ax=ax)
+                plot_shrinkage(est, agent=agent, ax=ax)
             figure.savefig(folder / "shrinkage.png", dpi=DPI)
     figure, ax = _single()
     lines = plot_forest(est, k=K, ax=ax)

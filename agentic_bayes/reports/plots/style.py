@@ -135,7 +135,7 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[Entry] =
     title, below = _broken(title, width * 10.5), _broken(below, width * 14.0)
     outside = has_room(ax)
     # the legend may be a little wider than the axes, which give room to labels at their left
-    texts = [_broken(text, width * 1.2 * 10.5 / ncols - 6) for _, text in entries]
+    texts = _fitting([text for _, text in entries], width * 1.2 * 11.5, ncols)
     columns = np.array_split(np.array([text.count("\n") + 1 for text in texts]), ncols)
     pad = 6.0 + (TEXT * 1.55 * max(int(column.sum()) for column in columns) + 8 if outside and entries else 0.0)
     if below:
@@ -162,6 +162,16 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[Entry] =
         legend = ax.legend([artist for artist, _ in entries], ["x"] * len(entries), ncols=ncols, **place)
         for shown, text in zip(legend.get_texts(), texts, strict=True):
             shown.set(text=text, **LITERAL)
+
+
+def _fitting(texts: list[str], room: float, ncols: int) -> list[str]:
+    """Texts of a legend, broken where columns of them would be wider than so many characters."""
+    columns = [texts[part[0] : part[-1] + 1] for part in np.array_split(np.arange(len(texts)), ncols) if part.size]
+    sample = 6  # characters that a sample and its gap take
+    widest = [max(len(line) for text in column for line in text.split("\n")) + sample for column in columns]
+    if sum(widest) <= room:
+        return texts
+    return [_broken(text, room / len(columns) - sample) for text in texts]
 
 
 def _broken(text: str, longest: float) -> str:

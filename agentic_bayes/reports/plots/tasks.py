@@ -54,8 +54,8 @@ def shrinkage_size() -> tuple[float, float]:
 
 def plot_shrinkage(
     est: Estimate,
-    agent: str | None = None,
     *,
+    agent: str | None = None,
     metric: Metric = "pass_pow_k",
     k: int = 1,
     ax: Axes | None = None,
