@@ -119,6 +119,12 @@ class TestPlotPosterior:
         with pytest.raises(EstimateError, match="at most 40 densities can be told apart, got 41 agents"):
             plot_posterior(est)
 
+    def test_a_region_alone(self):
+        """Without a bar the probability of the region stands on the line of the agent's numbers."""
+        (region, label) = legend_texts(plot_posterior(fit(ENGINES[0], UNEQUAL), rope=(0.0, 1.0)))
+        assert region == "region [0.00, 1.00]"
+        assert label.endswith("], P(region) >0.999")
+
     def test_doubtful_numbers_say_so(self):
         """What flags a number in the summary stands beside it in the legend."""
         ax = plot_posterior(fit(ENGINES[0], UNEQUAL), k=9)
@@ -393,6 +399,24 @@ class TestPlotTools:
         ax = plot_tools(evidence(*(conversation(f"v{1 + i % 2}", f"s{i}") for i in range(21))))
         assert len(ax.containers[0]) == 2
         assert below_title(ax) == "21 conversations, 21 interactions with a tool verdict"
+        assert_readable(ax)
+
+    def test_of_many_agents_the_lowest_are_drawn(self):
+        """Of twenty-two agents the twenty with the lowest scores have bars, which is said."""
+        right = ({"tool_name": "f", "parameters": {"x": 1, "y": 2}},)
+        many = [conversation(f"v{i:02d}", "s") for i in range(20)]
+        ax = plot_tools(evidence(conversation("best", "s", made=right), conversation("good", "s", made=right), *many))
+        assert len(ax.containers[0]) == 20
+        assert not {"best", "good"} & {label.get_text() for label in ax.get_xticklabels()}
+        assert below_title(ax).endswith("; of 22 agents the 20 with the lowest scores")
+        assert_readable(ax)
+
+    def test_hostile_names_stay_names(self):
+        """Agents and sessions that look like formulas, or have no character of the font, are labels as they are."""
+        ax = plot_tools(evidence(conversation("$x_1$", "_s"), conversation("🚀", r"$\frac{1}{2}$")))
+        labels = ax.get_xticklabels()
+        assert [label.get_text() for label in labels] == ["$x_1$\n_s", "\\u1f680\n$\\frac{1}{2}$"]
+        assert not any(label.get_parse_math() for label in labels)
         assert_readable(ax)
 
     def test_nothing_to_draw(self):
