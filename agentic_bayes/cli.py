@@ -622,10 +622,13 @@ def estimate(
     agents: Agents = None,
     errors: Errors = None,
     output: Out = None,
+    pictures: Annotated[bool, typer.Option("--pictures", help="Also draw curves, forest and more into -o.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Estimate pass@k and pass^k with intervals, beside the frequentist baseline."""
     _check_folder(output)
+    if pictures and output is None:
+        raise InvalidArgument("--pictures needs a folder: give -o DIR")
     counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
     est = _estimate(
         *(file, columns, counting),
@@ -640,6 +643,10 @@ def estimate(
     )
     if output is not None:
         write_results(est, output)
+    if output is not None and pictures:
+        from agentic_bayes.reports.plots.save import save_pictures
+
+        save_pictures(est, None, output)
     if as_json:
         say_json({"summary": est.summary().to_dict("records"), "baseline": est.baseline().to_dict("records")})
         return
@@ -693,7 +700,8 @@ def compare(
     options: dict[str, Any] = question | {"rope": rope, "pairing": pairing}
     found = compare_agents(est, agent, baseline=other, **options)
     if as_json:
-        say_json({"verdict": found.verdict, **asdict(found)})
+        numbers = {name: value for name, value in asdict(found).items() if name != "draws"}
+        say_json({"verdict": found.verdict, **numbers})
     else:
         say("\n".join([str(found), "", *comparison_lines(found)]))
 
@@ -850,7 +858,7 @@ def plan(
     with ProgressBar("simulating") as progress:
         found = make_plan(est, agent, progress=progress, **options)
     if picture is not None:
-        from agentic_bayes.reports.plots import save_plan_picture
+        from agentic_bayes.reports.plots.save import save_plan_picture
 
         save_plan_picture(found, picture)
     if as_json:
@@ -941,7 +949,7 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
     from agentic_bayes.estimation.estimate import estimate as fit
     from agentic_bayes.examples import example_folder
     from agentic_bayes.outcomes import count_outcomes
-    from agentic_bayes.reports.plots import save_pictures
+    from agentic_bayes.reports.plots.save import save_pictures
 
     _check_folder(output)
     folder = example_folder("support_agent")

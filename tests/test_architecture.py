@@ -176,6 +176,21 @@ def no_global_logging(source: Source) -> Iterator[str]:
             yield f"{source.name}:{getattr(node, 'lineno', 0)} configures logging"
 
 
+def no_plot_settings(source: Source) -> Iterator[str]:
+    """Nobody changes matplotlib's settings, style or backend, which are the user's."""
+    for node, _ in walk(source.tree):
+        changed: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            changed = [target.value for target in node.targets if isinstance(target, ast.Subscript)]
+        elif isinstance(node, ast.Call):
+            changed = [node.func]
+        for one in map(ast.unparse, changed):
+            parts = one.split(".")
+            settings = "rcParams" in parts and parts[-1] in ("rcParams", "update", "setdefault")
+            if settings or parts[-1] in ("rc", "rc_context", "use", "switch_backend"):
+                yield f"{source.name}:{node.lineno} changes matplotlib's settings ({one})"
+
+
 def no_global_random(source: Source) -> Iterator[str]:
     """Randomness comes from generators that are made where they are used, never from global state."""
     for name, _, line in imports(source):
@@ -211,6 +226,8 @@ RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
         ("estimation.hierarchical", "if TYPE_CHECKING:\n    from nutpie import sample"),
         ("estimation.mcmc", "import arviz_stats"),
         ("cli", "def f():\n    import matplotlib.pyplot as plt"),
+        ("reports.html", "def f():\n    from matplotlib.figure import Figure"),
+        ("reports.plotsbeside", "if TYPE_CHECKING:\n    from matplotlib.axes import Axes"),
         ("evidence.assess", "from langchain_core.language_models import BaseChatModel"),
         ("agentic", "def f():\n    from langchain_openai import ChatOpenAI"),
     ],
@@ -229,6 +246,13 @@ RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
         ("agentic", "import logging\nlogging.basicConfig()"),
         ("cli", "from logging import basicConfig"),
     ],
+    no_plot_settings: [
+        ("reports.plots.style", "def f():\n    plt.rcParams['font.size'] = 14"),
+        ("reports.plots.style", "def f():\n    mpl.rcParams.update({})"),
+        ("reports.plots.style", "def f():\n    plt.style.use('ggplot')"),
+        ("reports.plots.save", "def f():\n    matplotlib.use('Agg')"),
+        ("reports.plots.save", "def f():\n    plt.switch_backend('agg')"),
+    ],
     no_global_random: [
         ("estimation.mcmc", "def f():\n    np.random.seed(0)"),
         ("decisions.plan", "def f():\n    return np.random.normal()"),
@@ -242,6 +266,7 @@ ALLOWED = [
     ("estimation.estimate", "from agentic_bayes import numerics\nfrom agentic_bayes.outcomes import check_outcomes"),
     ("cli", "def f():\n    from agentic_bayes import estimate\n    print(estimate)"),
     ("estimation.mcmc", "from agentic_bayes.estimation import _arviz"),
+    ("reports.plots.forest", "def f():\n    import matplotlib.pyplot as plt\n    return plt.subplots()"),
     ("estimation.mcmc", "def fit():\n    import pymc, nutpie\n    return np.random.default_rng(0)"),
     ("evidence.judge", "if TYPE_CHECKING:\n    from langchain_core.messages import BaseMessage"),
     ("records.formats.langchain", "def read():\n    import langchain_core.messages"),

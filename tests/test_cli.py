@@ -772,6 +772,25 @@ def singles(tmp_path):
     return path
 
 
+@pytest.mark.parametrize(
+    ("method", "drawn"),
+    [
+        ("hierarchical", {"curves.png", "forest.png", "posterior.png", "shrinkage.png"}),
+        ("conjugate", {"curves.png", "forest.png", "posterior.png", "shrinkage.png"}),
+        ("frequentist", {"curves.png", "forest.png"}),
+    ],
+)
+def test_estimate_draws_pictures_where_it_is_asked_to(run, singles, method, drawn):
+    """With --pictures the folder of results also holds what the method can draw; without a folder that is refused."""
+    assert run("estimate", singles, "--method", method, "-o", "plain").code == 0
+    done = run("estimate", singles, "--method", method, "-o", "drawn", "--pictures")
+    assert done.code == 0
+    names = [{path.name for path in (singles.parent / folder).iterdir()} for folder in ("plain", "drawn")]
+    assert names[1] - names[0] == drawn
+    assert all((singles.parent / "drawn" / name).read_bytes().startswith(b"\x89PNG") for name in drawn)
+    assert_refused(run("estimate", singles, "--pictures"), "--pictures needs a folder: give -o DIR")
+
+
 def test_compare_with_a_value(run, singles):
     """--baseline may be a number; with one agent it needs no name."""
     done = run("compare", singles, "--agent", "good", "--baseline", "0.7")
@@ -1074,7 +1093,7 @@ def test_demo(run, tmp_path):
         assert words in said
     assert max(map(len, done.out.splitlines())) <= 80
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
-    pictures = ["curves.png", "posterior.png", "tools.png"]
+    pictures = ["curves.png", "forest.png", "posterior.png", "shrinkage.png", "tools.png"]
     assert written == sorted(["baseline.csv", "estimate.nc", "evidence.jsonl", "summary.csv", *pictures])
     for name in pictures:
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -122,6 +122,8 @@ class Comparison:
         What makes the numbers doubtful; see `Estimate.flags`.
     note : str
         What else a reader must know, or empty.
+    draws : ndarray, shape (draws,)
+        Of the difference.
     """
 
     agent: str
@@ -151,6 +153,7 @@ class Comparison:
     indicator: str
     flags: tuple[str, ...]
     note: str
+    draws: Array = field(repr=False, compare=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -367,6 +370,7 @@ def compare(
         indicator=str(est.outcomes.attrs["indicator"]),
         flags=tuple(dict.fromkeys(flags)),
         note="; ".join(filter(None, (*_caveats(est, sides, estimand), est.differences, _judged(est, sides)))),
+        draws=difference,
     )
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["arviz", "ess", "from_groups", "group", "is_major_one", "rhat"]
+Convergence = Literal["rhat", "bulk", "tail"]
+
+__all__ = ["arviz", "by_parameter", "ess", "from_groups", "group", "is_major_one", "pareto_k", "rhat"]
 
 
 def arviz() -> Any:
@@ -62,6 +66,39 @@ def rhat(posterior: xr.Dataset) -> float:
 def ess(posterior: xr.Dataset, method: str) -> float:
     """Smallest effective sample size over all variables of a (chain, draw, …) dataset; "bulk" or "tail"."""
     return min(float(v.min()) for v in _dataset(arviz().ess(posterior, method=method)).data_vars.values())
+
+
+def by_parameter(posterior: xr.Dataset, statistic: Convergence) -> dict[str, float]:
+    """R-hat, or bulk or tail effective sample size, of every parameter of a (chain, draw, …) dataset.
+
+    Parameters
+    ----------
+    posterior : xarray.Dataset
+        Draws.
+    statistic : {"rhat", "bulk", "tail"}
+        Which.
+
+    Returns
+    -------
+    dict
+        "name" or "name[label, …]" → value.
+    """
+    az = arviz()
+    found = _dataset(az.rhat(posterior) if statistic == "rhat" else az.ess(posterior, method=statistic))
+    values = {}
+    for name, variable in found.data_vars.items():
+        for index in np.ndindex(variable.shape):
+            labels = [str(variable[dim].values[i]) for dim, i in zip(variable.dims, index, strict=True)]
+            values[f"{name}[{', '.join(labels)}]" if labels else str(name)] = float(variable.values[index])
+    return values
+
+
+def pareto_k(data: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """Pareto k of leaving out each cell of the log likelihood, by LOO; large values are returned, not warned of."""
+    with warnings.catch_warnings():
+        for message in ("Estimated shape parameter of Pareto", "The point-wise LOO is the same"):  # large; one cell
+            warnings.filterwarnings("ignore", message=message, category=UserWarning)
+        return np.asarray(arviz().loo(data, pointwise=True).pareto_k, dtype=np.float64).ravel()
 
 
 def _dataset(data: Any) -> xr.Dataset:

@@ -10,7 +10,7 @@ import numpy as np
 from agentic_bayes.estimation.bounds import pass_bounds
 from agentic_bayes.estimation.population import Population, population_of
 from agentic_bayes.estimation.posterior import Array, Counts, Estimand, Posterior
-from agentic_bayes.estimation.predictive import LEAST_TASKS, Check, check_counts, disagreements
+from agentic_bayes.estimation.predictive import LEAST_TASKS, Check, Replicated, check_counts, disagreements, replicate
 from agentic_bayes.formatting import METRICS, Metric, format_interval
 
 __all__ = ["ModelChecks"]
@@ -58,6 +58,19 @@ class ModelChecks:
             self._cache[key] = checks
         found: tuple[Check, ...] = self._cache[key]
         return found
+
+    def replicated(self, agent: int) -> tuple[Replicated, ...]:
+        """Histograms of one agent's counts beside replicated ones; empty where there is nothing to check.
+
+        They are those of `predictive`: the same draws, in the same order.
+        """
+        population = self._population(agent)
+        c, n, size = self._groups(agent)
+        repeated = n > 1
+        if population is None or size[repeated].sum() < LEAST_TASKS:
+            return ()
+        rng = np.random.default_rng([self.random_seed, 5, self.counts.streams[agent]])
+        return tuple(replicate(population, c[repeated], n[repeated], size[repeated], rng))
 
     def not_checked(self, agent: int) -> str:
         """Why there is no posterior predictive check of this agent."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +20,16 @@ from agentic_bayes.outcomes import check_outcomes
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["LEAST_TASKS", "Check", "Statistic", "check_counts", "disagreements", "prior_predictive"]
+__all__ = [
+    "LEAST_TASKS",
+    "Check",
+    "Replicated",
+    "Statistic",
+    "check_counts",
+    "disagreements",
+    "prior_predictive",
+    "replicate",
+]
 
 LEAST_TASKS = 10  # fewer say nothing about the shape of a distribution
 MOST_TRIALS = 30  # of one task that enter the histogram
@@ -101,16 +110,13 @@ def check_counts(
         return ()
     distance, total = np.zeros((2, population.rho.size)), 0
     ends, seen = np.zeros((2, population.rho.size), dtype=np.int64), np.zeros(2, dtype=np.int64)
-    for trials, histogram in _histograms(c[repeated], n[repeated], size[repeated], rng):
-        tasks = int(histogram.sum())
-        cells = population.histogram(trials)
-        replicated = rng.multinomial(tasks, cells)
-        root = np.sqrt(tasks * cells)
-        for row, values in enumerate((histogram, replicated)):
+    for part in replicate(population, c[repeated], n[repeated], size[repeated], rng):
+        root = np.sqrt(part.observed.sum() * part.cells)
+        for row, values in enumerate((part.observed, part.replicated)):
             distance[row] += np.sum((np.sqrt(values) - root) ** 2, axis=1)
-        ends += replicated[:, [trials, 0]].T
-        seen += histogram[[trials, 0]]
-        total += tasks
+        ends += part.replicated[:, [part.trials, 0]].T
+        seen += part.observed[[part.trials, 0]]
+        total += int(part.observed.sum())
     larger = float(np.mean(distance[1] > distance[0]) + np.mean(distance[1] == distance[0]) / 2)
     checks = [Check("histogram", float(distance[0].mean()), float(distance[1].mean()), larger)]
     names: tuple[Statistic, Statistic] = ("all_pass", "never_pass")
@@ -118,6 +124,35 @@ def check_counts(
         larger = float(np.mean(values > value) + np.mean(values == value) / 2)
         checks.append(Check(name, float(value / total), float(values.mean() / total), larger))
     return tuple(checks)
+
+
+@dataclass(frozen=True, slots=True)
+class Replicated:
+    """How many tasks with the same number of trials had 0, 1, … successes, and how many the model would expect.
+
+    Attributes
+    ----------
+    trials : int
+    observed : ndarray of int, shape (trials + 1,)
+    cells : ndarray, shape (draws, trials + 1)
+        Probabilities of 0, 1, … successes.
+    replicated : ndarray of int, shape (draws, trials + 1)
+        Histograms of as many tasks drawn from them.
+    """
+
+    trials: int
+    observed: Array
+    cells: Array
+    replicated: Array
+
+
+def replicate(
+    population: Population, c: Array, n: Array, size: Array, rng: np.random.Generator
+) -> Iterator[Replicated]:
+    """Observed and replicated histograms, one pair per number of trials; arguments as `check_counts` has them."""
+    for trials, histogram in _histograms(c, n, size, rng):
+        cells = population.histogram(trials)
+        yield Replicated(trials, histogram, cells, rng.multinomial(int(histogram.sum()), cells))
 
 
 def _histograms(c: Array, n: Array, size: Array, rng: np.random.Generator) -> list[tuple[int, Array]]:

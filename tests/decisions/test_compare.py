@@ -114,6 +114,7 @@ def made(**change):
     rest |= {"ci_prob": 0.9, "ci_kind": "hdi", "rope": 0.02, "expected_loss": 0.01, "expected_loss_baseline": 0.1}
     rest |= {"pairing": "none", "n_shared_tasks": 12, "method": "hierarchical", "flags": (), "note": ""}
     rest |= {"unit": "conversation", "indicator": "joint", "n_tasks": 12, "tasks": ()}
+    rest |= {"draws": np.array([0.0, 0.1, 0.2])}
     rest |= {"ratio": Ratio(1.2, 0.9, 1.5), "odds_ratio": Ratio(1.3, 0.8, 2.0)}
     rest |= {"frequentist": ClassicalTest("paired t", 0.1, -0.1, 0.3, 0.3, 0.9, 12)}
     known = {field.name for field in dataclasses.fields(Comparison)}

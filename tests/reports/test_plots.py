@@ -1,32 +1,28 @@
 """Pictures: what is in them, that all of it can be read, and that both ArviZ stacks give the same."""
 
-import itertools
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 from fits import ENGINES, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row
+from pictures import assert_finite, assert_readable, below_title, legend_texts, png
+from scipy import stats
 
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, EvidenceError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.human_labels import sample_for_labelling
 from agentic_bayes.evidence.judge_calibration import calibrate_judge
 from agentic_bayes.evidence.reference import ReferenceJudge
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import read_conversations
-from agentic_bayes.reports.plots import (
-    density,
-    plot_judge_calibration,
-    plot_pass_curves,
-    plot_plan,
-    plot_posterior,
-    plot_tools,
-    save_pictures,
-    save_plan_picture,
-)
+from agentic_bayes.reports.plots.planning import plot_plan
+from agentic_bayes.reports.plots.posterior import density, plot_pass_curves, plot_posterior, plot_prior
+from agentic_bayes.reports.plots.save import save_pictures, save_plan_picture
+from agentic_bayes.reports.plots.tools import plot_judge_calibration, plot_tools
 
 mpl.use("Agg")
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "support_agent"
@@ -43,48 +39,6 @@ def _close_figures():
 @pytest.fixture(params=ENGINES)
 def two(request):
     return fit_two(request.param)
-
-
-def texts(ax):
-    """All visible text of a picture: title, axis labels, tick labels, annotations and legend."""
-    ax.figure.canvas.draw()
-    found = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts, *ax.get_legend().get_texts()]
-    for axis in (ax.xaxis, ax.yaxis):
-        low, high = sorted(axis.get_view_interval())
-        found += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-    return [text for text in found if text.get_visible() and text.get_text()]
-
-
-def assert_readable(ax):
-    """No text is cut off by the edge of the figure, and none lies on another's."""
-    found = texts(ax)
-    renderer = ax.figure.canvas.get_renderer()
-    boxes = [(text, text.get_window_extent(renderer)) for text in found]
-    width, height = ax.figure.canvas.get_width_height()
-    for text, box in boxes:
-        assert box.x0 >= -1, f"{text.get_text()!r} is cut off"
-        assert box.y0 >= -1, f"{text.get_text()!r} is cut off"
-        assert box.x1 <= width + 1, f"{text.get_text()!r} is cut off"
-        assert box.y1 <= height + 1, f"{text.get_text()!r} is cut off"
-    for (one, first), (other, second) in itertools.combinations(boxes, 2):
-        if one.get_rotation() % 90 == 0 and other.get_rotation() % 90 == 0:
-            apart = first.x1 <= second.x0 + 1 or second.x1 <= first.x0 + 1
-            apart = apart or first.y1 <= second.y0 + 1 or second.y1 <= first.y0 + 1
-            assert apart, f"{one.get_text()!r} lies on {other.get_text()!r}"
-
-
-def assert_finite(ax):
-    """Every line has finite data inside the limits of the picture."""
-    assert len(ax.lines) > 0
-    for line in ax.lines:
-        assert np.isfinite(np.asarray(line.get_ydata(), dtype=float)).all()
-
-
-def png(ax, tmp_path):
-    """The picture as PNG bytes."""
-    path = tmp_path / "picture.png"
-    ax.figure.savefig(path, dpi=100)
-    return path.read_bytes()
 
 
 class TestDensity:
@@ -112,16 +66,19 @@ class TestPlotPosterior:
     def test_agents_bar_and_region(self, two, tmp_path):
         """Two agents, a bar to clear and a region: all in the legend with their numbers, and all readable."""
         ax = plot_posterior(two, k=3, ref_val=0.7, rope=(0.45, 0.55))
-        legend = [text.get_text() for text in ax.get_legend().get_texts()]
+        legend = legend_texts(ax)
         assert legend[0] == "region [0.45, 0.55]"
         assert legend[-1] == "reference 0.7"
         for agent, label in zip(("v1", "v2"), legend[1:3], strict=True):
-            draws = two.metric_draws(agent, metric="pass_pow_k", k=3)
+            question = {"metric": "pass_pow_k", "k": 3}
+            above, low, high = (two.prob_at_least(agent, value, **question) for value in (0.7, 0.45, 0.55))
             frame = two.summary(tasks=False).query("agent == @agent and estimand == 'population' and k == 3")
             row = frame[frame["metric"] == "pass_pow_k"].iloc[0]
             assert label.startswith(f"{agent}: {row['mean']:.3f} [{row['lower']:.3f}, {row['upper']:.3f}]")
-            assert f"P(> 0.7) = {np.mean(draws > 0.7):.3f}" in label or "P(> 0.7) = <0.001" in label
-        assert ax.get_title() == "Posterior of pass^3 (hierarchical, 95 % equal-tailed interval)"
+            assert f"P(≥ 0.7) = {above:.3f}" in label or (above < 0.0005 and "P(≥ 0.7) <0.001" in label)
+            assert f"P(region) = {low - high:.3f}" in label
+        assert ax.get_title() == "Posterior of pass^3"
+        assert below_title(ax) == "hierarchical, 95 % equal-tailed interval; unit conversation, indicator correct"
         assert ax.get_xlabel() == "pass^3: probability on a new task of this kind"
         assert len(ax.lines) == 2 * 3 + 1  # density, interval and mean per agent; the bar
         assert_finite(ax)
@@ -146,6 +103,32 @@ class TestPlotPosterior:
         est = estimate(counts(dict.fromkeys(names, UNEQUAL)), method="conjugate", pool_tasks=True)
         ax = plot_posterior(est, ref_val=0.5)
         assert len(ax.get_legend().get_texts()) == 8
+        assert_readable(ax)
+
+    def test_many_agents_stand_one_above_the_other(self):
+        """Thirty agents have a line each, with name, mean and interval; beyond forty the picture is refused."""
+        agents = {f"agent-{i:02d}": [(i % 5, 4), (3, 4), (1, 4)] for i in range(41)}
+        est = estimate(counts(agents), method="conjugate", pool_tasks=True)
+        shown = est.agents[:30]
+        ax = plot_posterior(est, agents=shown)
+        assert [label.get_text() for label in ax.get_yticklabels()] == list(shown)
+        means = [float(line.get_xdata()[0]) for line in ax.lines if line.get_marker() == "o"]
+        found = est.summary(tasks=False).query("estimand == 'population' and metric == 'pass_pow_k' and k == 1")
+        assert means == pytest.approx(list(found["mean"])[:30])
+        assert_readable(ax)
+        with pytest.raises(EstimateError, match="at most 40 densities can be told apart, got 41 agents"):
+            plot_posterior(est)
+
+    def test_a_region_alone(self):
+        """Without a bar the probability of the region stands on the line of the agent's numbers."""
+        (region, label) = legend_texts(plot_posterior(fit(ENGINES[0], UNEQUAL), rope=(0.0, 1.0)))
+        assert region == "region [0.00, 1.00]"
+        assert label.endswith("], P(region) >0.999")
+
+    def test_doubtful_numbers_say_so(self):
+        """What flags a number in the summary stands beside it in the legend."""
+        ax = plot_posterior(fit(ENGINES[0], UNEQUAL), k=9)
+        assert legend_texts(ax)[0].endswith("\n(extrapolated)")
         assert_readable(ax)
 
     def test_given_axes_are_used(self, two):
@@ -195,22 +178,78 @@ class TestPlotPosterior:
             plot_posterior(estimate(counts({"a": UNEQUAL}), method="frequentist"))
 
 
+class TestPlotPrior:
+    """What was assumed beside what was learned."""
+
+    @pytest.mark.parametrize(
+        "how",
+        [
+            {},
+            {"pool_agents": False},
+            {"method": "crossed"},
+            {"method": "conjugate", "pool_tasks": True},
+            {"inflate": True},
+            {"prior": Prior(rho=stats.beta(2, 5))},
+        ],
+        ids=["hierarchical", "unpooled", "crossed", "conjugate", "inflated", "prior given"],
+    )
+    def test_both_densities_and_their_numbers(self, how):
+        """The posterior has the numbers of the summary; the prior is wider and does not know the data."""
+        est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), k=3, **how)
+        ax = plot_prior(est, agent="v2", k=3)
+        before, after = legend_texts(ax)
+        found = row(est.summary(tasks=False), agent="v2", estimand="population", metric="pass_pow_k", k=3)
+        assert after == f"posterior: {found['mean']:.3f} [{found['lower']:.3f}, {found['upper']:.3f}]"
+        other = estimate(counts({"v1": STRONGER, "v2": WEAKER}), k=3, **how)
+        assert legend_texts(plot_prior(other, agent="v2", k=3))[0] == before
+        low, high = map(float, before.split("[")[1].rstrip("]").replace("<", "").replace(">", "").split(", "))
+        assert high - low > found["upper"] - found["lower"]
+        assert_readable(ax)
+
+    def test_the_default_prior_of_the_rate_is_uniform(self):
+        """For one agent and k = 1 the prior is Uniform(0, 1), whose density is 1 everywhere."""
+        line = plot_prior(fit(ENGINES[0], UNEQUAL)).lines[0]
+        x, y = line.get_xdata(), line.get_ydata()
+        assert y[(x > 0.02) & (x < 0.98)] == pytest.approx(1, abs=0.02)
+
+    def test_a_prior_that_is_a_function_is_not_in_a_file(self, tmp_path):
+        """A loaded estimate whose prior was a function cannot draw it, and says what to do."""
+        prior = Prior(rho=lambda rho: np.zeros(np.shape(rho)))
+        est = estimate(counts({"solo": UNEQUAL}), prior=prior)
+        assert len(plot_prior(est).lines) == 2
+        loaded = type(est).load(est.save(tmp_path / "fit.nc"))
+        with pytest.raises(EstimateError, match="the prior was a function, which no file keeps"):
+            plot_prior(loaded)
+
+    def test_no_prior_no_picture(self):
+        """Methods without a prior of a new task are refused as `metric_draws` refuses them."""
+        with pytest.raises(EstimateError, match="the frequentist method has no posterior"):
+            plot_prior(estimate(counts({"a": UNEQUAL}), method="frequentist"))
+        with pytest.raises(EstimateError, match="estimand 'population' is not defined by method 'conjugate'"):
+            plot_prior(estimate(counts({"a": UNEQUAL}), method="conjugate"))
+        with pytest.raises(InvalidArgument, match="unknown estimand 'tasks'"):
+            plot_prior(fit(ENGINES[0], UNEQUAL), estimand="tasks")
+
+
 class TestPlotPassCurves:
     """pass@k rising and pass^k falling over k."""
 
     def test_curves(self, two, tmp_path):
         """Both metrics with their intervals and the plug-in curves dashed, k = 1 to 5, all readable."""
         ax = plot_pass_curves(two, agent="v2")
-        labels = [text.get_text() for text in ax.get_legend().get_texts()]
-        assert labels == ["pass@k (hierarchical)", "pass@k plug-in", "pass^k (hierarchical)", "pass^k plug-in"]
-        at, at_plug_in, power, power_plug_in = ax.lines
+        labels = legend_texts(ax)
+        assert labels[:4] == ["pass@k (hierarchical)", "pass@k plug-in", "pass^k (hierarchical)", "pass^k plug-in"]
+        assert labels[4:] == ["extrapolated: k > 4 trials"]
+        at, at_plug_in, at_beyond, power, power_plug_in, power_beyond = ax.lines
+        assert list(at_beyond.get_xdata()) == list(power_beyond.get_xdata()) == [5]
         assert list(at.get_xdata()) == [1, 2, 3, 4, 5]
         assert (np.diff(at.get_ydata()) > 0).all()
         assert (np.diff(power.get_ydata()) < 0).all()
         assert at.get_ydata()[0] == pytest.approx(power.get_ydata()[0])
         assert at_plug_in.get_linestyle() == power_plug_in.get_linestyle() == "--"
         assert len(ax.collections) == 2
-        assert ax.get_title() == "v2: pass@k and pass^k, 95 % equal-tailed interval"
+        assert ax.get_title() == "v2: pass@k and pass^k"
+        assert "95 % equal-tailed interval" in below_title(ax)
         assert ax.get_ylabel() == "probability on a new task of this kind"
         assert ax.get_ylim() == (-0.02, 1.02)
         assert_finite(ax)
@@ -223,6 +262,23 @@ class TestPlotPassCurves:
         found = row(two.summary(tasks=False), agent="v1", estimand="tasks", metric="pass_pow_k", k=3)
         assert ax.lines[2].get_ydata() == pytest.approx([found["mean"]])
         assert ax.get_ylabel() == "probability averaged over the observed tasks"
+
+    def test_beyond_the_trials_the_ground_is_grey_and_marks_are_hollow(self):
+        """From the middle between the largest number of trials and the next k on, curves are marked as extrapolated."""
+        ax = plot_pass_curves(fit(ENGINES[0], UNEQUAL), k=range(1, 11))
+        (ground,) = (patch for patch in ax.patches if patch.get_width() > 1)
+        assert ground.get_x() == 6.5  # no task has more than 6 trials
+        hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+        assert [list(line.get_xdata()) for line in hollow] == [[7, 8, 9, 10]] * 2
+        assert legend_texts(ax)[-1] == "extrapolated: k > 6 trials"
+        assert len(legend_texts(plot_pass_curves(fit(ENGINES[0], UNEQUAL), k=range(1, 7)))) == 4
+
+    def test_an_agent_without_data_is_all_prior(self):
+        """Where nothing was scored the whole ground is grey, and the legend says why."""
+        est = estimate(counts({"a": [(0, 0, 2), NEVER], "b": [(1, 2), (2, 2)]}))
+        ax = plot_pass_curves(est, agent="a")
+        assert legend_texts(ax)[-1] == "nothing was scored"
+        assert_readable(ax)
 
     @pytest.mark.parametrize("k", [range(1, 11), 7, range(1, 41)])
     def test_any_k(self, k):
@@ -306,9 +362,7 @@ class TestPlotTools:
         expected = np.ones((4, 3))
         expected[1, 2] = (1 + 1 / 2 + 1) / 3
         np.testing.assert_allclose(heights, expected)
-        assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-            *("selection", "parameters", "sequence", "utilization")
-        ]
+        assert legend_texts(ax) == ["selection", "parameters", "sequence", "utilization"]
         assert [label.get_text() for label in ax.get_xticklabels()][2] == "agent_response_3\nagentic_eval_session3"
         assert_readable(ax)
         assert png(ax, tmp_path).startswith(b"\x89PNG")
@@ -341,10 +395,28 @@ class TestPlotTools:
         png(ax, tmp_path)
 
     def test_too_many_conversations_become_one_group_per_agent(self):
-        """With more than twenty conversations the bars are means per agent, and the title counts what they are of."""
+        """With more than twenty conversations the bars are means per agent, and what they are of is counted."""
         ax = plot_tools(evidence(*(conversation(f"v{1 + i % 2}", f"s{i}") for i in range(21))))
         assert len(ax.containers[0]) == 2
-        assert ax.get_title() == "Tool correctness by dimension, 21 conversations"
+        assert below_title(ax) == "21 conversations, 21 interactions with a tool verdict"
+        assert_readable(ax)
+
+    def test_of_many_agents_the_lowest_are_drawn(self):
+        """Of twenty-two agents the twenty with the lowest scores have bars, which is said."""
+        right = ({"tool_name": "f", "parameters": {"x": 1, "y": 2}},)
+        many = [conversation(f"v{i:02d}", "s") for i in range(20)]
+        ax = plot_tools(evidence(conversation("best", "s", made=right), conversation("good", "s", made=right), *many))
+        assert len(ax.containers[0]) == 20
+        assert not {"best", "good"} & {label.get_text() for label in ax.get_xticklabels()}
+        assert below_title(ax).endswith("; of 22 agents the 20 with the lowest scores")
+        assert_readable(ax)
+
+    def test_hostile_names_stay_names(self):
+        """Agents and sessions that look like formulas, or have no character of the font, are labels as they are."""
+        ax = plot_tools(evidence(conversation("$x_1$", "_s"), conversation("🚀", r"$\frac{1}{2}$")))
+        labels = ax.get_xticklabels()
+        assert [label.get_text() for label in labels] == ["$x_1$\n_s", "\\u1f680\n$\\frac{1}{2}$"]
+        assert not any(label.get_parse_math() for label in labels)
         assert_readable(ax)
 
     def test_nothing_to_draw(self):
@@ -372,15 +444,17 @@ def test_only_estimates_and_evidence_are_drawn(plot, wrong):
         plot(wrong)
 
 
-def test_save_pictures_writes_three_files(tmp_path):
-    """Posterior, curves and tool bars are written without pyplot, so that no figure stays open."""
+def test_save_pictures_writes_five_files(tmp_path):
+    """Posterior, curves, forest, shrinkage and tool bars are written without pyplot, so that no figure stays open."""
     import matplotlib.pyplot as plt
 
     judged = evidence(conversation("v1", "s1"), conversation("v2", "s2"))
     save_pictures(
         estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="conjugate", pool_tasks=True), judged, tmp_path
     )
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["curves.png", "posterior.png", "tools.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("curves.png", "forest.png", "posterior.png", "shrinkage.png", "tools.png")
+    ]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
     assert plt.get_fignums() == []
 
@@ -391,10 +465,13 @@ class TestPlan:
     @pytest.mark.parametrize(
         ("goal", "label"),
         [
-            ({"budget": 120}, "mean width of the 95 % interval"),
-            ({"width": 0.3}, "mean width of the 95 % interval"),
-            ({"at_least": 0.5}, "probability that the gate passes or fails"),
-            ({"difference": 0.3}, "probability that the agents are told apart"),
+            ({"budget": 120}, "mean width of the 95 % equal-tailed\ninterval of pass^1 (smaller is better)"),
+            ({"width": 0.3}, "mean width of the 95 % equal-tailed\ninterval of pass^1 (smaller is better)"),
+            ({"at_least": 0.5}, "probability that the gate\non pass^1 passes or fails"),
+            (
+                {"difference": 0.3},
+                "probability that the 95 % equal-tailed interval\nof the difference of pass^1 excludes 0",
+            ),
         ],
     )
     def test_one_line_per_number_of_trials(self, goal, label):
@@ -402,7 +479,7 @@ class TestPlan:
         made = plan(mu=0.65, rho=0.45, trials=[1, 3], simulations=12, **goal)
         ax = plot_plan(made)
         assert ax.get_ylabel() == label
-        said = [text.get_text() for text in ax.get_legend().get_texts()]
+        said = legend_texts(ax)
         assert said[:2] == ["1 trial per task", "3 trials per task"]
         for trials, line in zip((1, 3), ax.lines, strict=False):
             assert list(line.get_xdata()) == [one.cost for one in made.designs if one.trials == trials]
@@ -432,9 +509,10 @@ class TestJudgeCalibration:
         asked = sample_for_labelling(evidence, n=60)
         result = calibrate_judge(evidence, asked.assign(human=[i % 3 > 0 for i in range(60)]))
         ax = plot_judge_calibration(result)
-        shown = sorted(int(text.get_text()) for text in ax.texts)
+        shown = sorted(int(text.get_text()) for text in ax.texts[:-1])
+        assert below_title(ax).startswith("60 labels; sensitivity 0.")
         assert sum(shown) == 60
-        assert "threshold 0.7" in [text.get_text() for text in ax.get_legend().get_texts()]
+        assert "threshold 0.7" in legend_texts(ax)
         assert_readable(ax)
         with pytest.raises(InvalidArgument, match="result must be a JudgeCalibration"):
             plot_judge_calibration(evidence)

@@ -1,0 +1,112 @@
+"""The difference of two agents, or of one and a fixed value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentic_bayes.decisions.compare import Comparison
+from agentic_bayes.errors import check_type
+from agentic_bayes.formatting import format_number, format_share, metric_name
+from agentic_bayes.reports.plots.posterior import density
+from agentic_bayes.reports.plots.style import (
+    COLOURS,
+    GREY,
+    HATCHES,
+    WORDS,
+    Entry,
+    axes_for,
+    heading,
+    legible,
+    name_axes,
+    quiet,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_comparison"]
+
+
+def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
+    """Posterior of a difference, with both tails shaded: how probably one is better, and by how much.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        From `compare`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The share of the area above 0 is the probability of being better; the grey band is the region of practical
+        equivalence; mean and interval hang below.
+
+    Raises
+    ------
+    InvalidArgument
+        If `comparison` is something else.
+    """
+    check_type("comparison", comparison, Comparison, "compare() makes one")
+    one = comparison
+    x, y = density(one.draws, 600, within=_range(one))
+    top = float(y.max()) or 1.0
+    agent, better, worse = shortened(one.agent), "better", "worse"
+    if isinstance(one.baseline, str):
+        baseline = shortened(one.baseline)
+    else:
+        baseline = format_number(one.baseline)
+        better, worse = f"above {baseline}", f"below {baseline}"
+    ax = axes_for(ax, (8.0, 5.4))
+    entries: list[Entry] = []
+    tails = (
+        (x >= 0, COLOURS[0], HATCHES[0], f"{agent} {better}: {format_share(one.prob_better)}"),
+        (x <= 0, COLOURS[1], HATCHES[1], f"{agent} {worse}: {format_share(1 - one.prob_better)}"),
+    )
+    for where, colour, hatch, words in tails:
+        tail = ax.fill_between(
+            x, y, where=where, facecolor=colour, alpha=0.45, hatch=hatch, edgecolor="white", linewidth=0
+        )
+        entries.append((tail, words))
+    ax.plot(x, y, color="black", linewidth=1.5)
+    if one.rope > 0:
+        band = ax.axvspan(-one.rope, one.rope, color=GREY, alpha=0.22, linewidth=0, zorder=0)
+        entries.append((band, f"within ±{format_number(one.rope, 2)}: {format_share(one.prob_rope)}"))
+    ax.axvline(0, color=GREY, linestyle="--", linewidth=1.5)
+    height = -top * 0.07
+    ax.plot([one.lower, one.upper], [height, height], color="black", linewidth=4, solid_capstyle="butt")
+    (mark,) = ax.plot(one.mean, height, "o", color="black", markersize=8, markeredgecolor="white")
+    interval = f"{format_number(one.lower)} to {format_number(one.upper)}"
+    entries.append((mark, f"difference {format_number(one.mean)}, {interval}"))
+    quiet(ax, grid="")
+    ax.spines["left"].set_visible(False)
+    ax.set(yticks=[], ylim=(-top * 0.14, top * 1.08))
+    # 0 is what everything is compared with: it is always in sight
+    low, high = min(float(x[0]), -one.rope, 0.0), max(float(x[-1]), one.rope, 0.0)
+    ax.set_xlim(low - 0.04 * (high - low), high + 0.04 * (high - low))
+    name_axes(ax, x=f"difference of {metric_name(one.metric, one.k)}, {WORDS[one.estimand]}")
+    heading(
+        ax,
+        f"{metric_name(one.metric, one.k)}, {agent} − {baseline}: {one.verdict}",
+        below=_how(one),
+        entries=entries,
+        ncols=2,
+    )
+    return ax
+
+
+def _range(one: Comparison) -> tuple[float, float]:
+    """Where a difference can lie."""
+    return (-1.0, 1.0) if isinstance(one.baseline, str) else (-one.baseline, 1.0 - one.baseline)
+
+
+def _how(one: Comparison) -> str:
+    kind = "equal-tailed" if one.ci_kind == "eti" else "highest-density"
+    pairing = f", pairing {one.pairing}" if isinstance(one.baseline, str) else ""
+    flags = f" ({', '.join(one.flags)})" if one.flags else ""
+    return (
+        f"{one.method}{pairing}, {one.ci_prob * 100:.4g} % {kind} interval; "
+        f"unit {one.unit}, indicator {legible(one.indicator)}{flags}"
+    )

@@ -1,0 +1,220 @@
+"""Means and intervals, one line per agent or task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.errors import InvalidArgument, check_choice, check_type
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.estimation.settings import check_attempts
+from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name, plural
+from agentic_bayes.reports.plots.style import (
+    COLOURS,
+    GREY,
+    LITERAL,
+    TEXT,
+    WORDS,
+    Entry,
+    axes_for,
+    defined_estimand,
+    described,
+    distinct_names,
+    has_room,
+    heading,
+    name_axes,
+    quiet,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["forest_size", "plot_forest"]
+
+MOST_LINES = 200  # that anybody would read
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line: a name, its numbers, what they rest on, and what makes them doubtful."""
+
+    name: str
+    mean: float
+    lower: float
+    upper: float
+    data: str
+    flags: tuple[str, ...]
+    note: str
+
+
+def forest_size(lines: int) -> tuple[float, float]:
+    """Inches that `plot_forest` takes for so many lines."""
+    return 9.0, 2.4 + 0.3 * lines
+
+
+def plot_forest(
+    est: Estimate,
+    *,
+    of: Literal["agents", "tasks"] = "agents",
+    agent: str | None = None,
+    metric: Metric = "pass_pow_k",
+    k: int = 1,
+    estimand: Estimand = "population",
+    ref_val: float | None = None,
+    most: int = 40,
+    ax: Axes | None = None,
+) -> Axes:
+    """Mean and interval of every agent, or of every task of one agent, the most reliable first.
+
+    Parameters
+    ----------
+    est : Estimate
+        Any estimate.
+    of : {"agents", "tasks"}
+        What has a line.
+    agent : str, optional
+        Whose tasks; may be left out where there is only one agent.
+    metric : {"pass_pow_k", "pass_at_k"}
+        Which metric.
+    k : int
+        Attempts, ≥ 1.
+    estimand : {"population", "tasks"}
+        Of agents; "tasks" where the method defines no population. A task is always itself.
+    ref_val : float, optional
+        A bar to clear, in [0, 1].
+    most : int
+        Lines at most, 2 to 200. Of more, the most and the least reliable are drawn, and the gap says how many are left
+        out.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Hollow marks are numbers without data of their own, or for more attempts than there were trials. What is
+        undefined has a line without a mark, at the foot.
+
+    Raises
+    ------
+    UnknownName, InvalidArgument
+        If an argument is not valid.
+    """
+    check_type("est", est, Estimate, "estimate() makes one")
+    check_choice("of", of, ("agents", "tasks"))
+    check_choice("metric", metric, METRICS)
+    check_choice("estimand", estimand, ("population", "tasks"))
+    check_attempts(k)
+    if isinstance(most, bool) or not isinstance(most, int) or not 2 <= most <= MOST_LINES:
+        raise InvalidArgument(f"most must be an integer from 2 to {MOST_LINES}, got {most!r}")
+    if ref_val is not None:
+        ref_val = numerics.check_probability(ref_val, "ref_val")
+    if of == "agents" and agent is not None:
+        raise InvalidArgument(f"agent says whose tasks are drawn: leave it out with of='agents', got {agent!r}")
+    title = metric_name(metric, k)
+    if of == "agents":
+        shown: Estimand = defined_estimand(est, estimand)
+        lines = _agents(est, metric, k, shown)
+        title += " by agent"
+    else:
+        shown = "task"
+        index = est.agent_index(agent)
+        lines = _tasks(est, index, metric, k)
+        title += f" by task: {shortened(est.agents[index], 40)}"
+    lines.sort(key=lambda line: -np.inf if np.isnan(line.mean) else line.mean, reverse=True)
+    top, rest = _cut(lines, most)
+    places = [-float(i) for i in range(len(top))] + [-float(i) for i in range(len(top) + 1, len(top) + 1 + len(rest))]
+    ax = axes_for(ax, forest_size(-int(places[-1]) + 1))
+    entries = _draw(ax, [*top, *rest], places)
+    if rest:
+        left_out = len(lines) - len(top) - len(rest)
+        text = f"… {plural(left_out, of[:-1])} in between left out …"
+        place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "center", "va": "center"}
+        blank = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+        ax.text(0.5, -len(top), text, fontsize=TEXT - 1, bbox=blank, **place)
+    if ref_val is not None:
+        bar = ax.axvline(ref_val, color=GREY, linestyle="--", linewidth=1.5)
+        entries.append((bar, f"reference {ref_val:g}"))
+    if shown == "task":
+        entries += _mean_of_tasks(ax, est, index, metric, k)
+    ax.set(xlim=(-0.02, 1.02), ylim=(places[-1] - 0.7, 0.7))
+    name_axes(ax, x=f"{metric_name(metric, k)}: probability {WORDS[shown]}")
+    heading(ax, title, below=described(est), entries=entries, ncols=2)
+    return ax
+
+
+def _agents(est: Estimate, metric: Metric, k: int, estimand: Estimand) -> list[_Line]:
+    frame = est.with_k(k).summary(tasks=False)
+    frame = frame[(frame["metric"] == metric) & (frame["estimand"] == estimand)]
+    rows: Iterator[Any] = frame.itertuples()
+    return [
+        _line(row, name, plural(int(row.n_tasks), "task"))
+        for row, name in zip(rows, distinct_names(est.agents), strict=True)
+    ]
+
+
+def _tasks(est: Estimate, agent: int, metric: Metric, k: int) -> list[_Line]:
+    frame = est.with_k(k).summary()
+    frame = frame[(frame["agent"] == est.agents[agent]) & (frame["metric"] == metric) & (frame["estimand"] == "task")]
+    c, n, unscored = (part[agent] for part in (est.counts.successes, est.counts.trials, est.counts.unscored))
+    names = distinct_names(list(frame["task"]))
+    lines = []
+    for row, name, j in zip(frame.itertuples(), names, np.flatnonzero(est.counts.attempted[agent]), strict=True):
+        lines.append(_line(row, name, f"{c[j]}/{n[j]}" if n[j] else f"{unscored[j]} unscored"))
+    return lines
+
+
+def _line(row: Any, name: str, data: str) -> _Line:
+    return _Line(name, row.mean, row.lower, row.upper, data, tuple(filter(None, row.flags.split(", "))), row.note)
+
+
+def _cut(lines: list[_Line], most: int) -> tuple[list[_Line], list[_Line]]:
+    """All, or the first and the last of them."""
+    if len(lines) <= most:
+        return lines, []
+    half = most // 2
+    return lines[: most - half], lines[-half:]
+
+
+def _draw(ax: Axes, lines: list[_Line], places: list[float]) -> list[Entry]:
+    """Marks, intervals, names on the left and numbers on the right; what is drawn hollow is explained."""
+    entries: dict[str, Any] = {}
+    for line, place in zip(lines, places, strict=True):
+        why = "no data: the model's prediction" if "no_data" in line.flags else ""
+        if "extrapolated" in line.flags:
+            why = "extrapolated: k exceeds the trials"
+        if np.isnan(line.mean):
+            why = ""
+        style: dict[str, Any] = {"linestyle": ":" if why else "-", "linewidth": 2.2, "color": COLOURS[0]}
+        ax.plot([line.lower, line.upper], [place, place], **style, solid_capstyle="butt")
+        face = "white" if why else COLOURS[0]
+        (mark,) = ax.plot(line.mean, place, "o", color=COLOURS[0], markerfacecolor=face, markersize=7)
+        if why:
+            entries.setdefault(why, mark)
+        if np.isnan(line.mean):
+            text = f"undefined: {line.note}" if line.note else "undefined"
+            ax.text(0.5, place, text, ha="center", va="center", fontsize=TEXT - 2, color=GREY, **LITERAL)
+        if has_room(ax):
+            numbers = f"{format_number(line.mean, 2)} {format_interval(line.lower, line.upper, 2)}   {line.data}"
+            ax.text(1.02, place, numbers, transform=ax.get_yaxis_transform(), va="center", fontsize=TEXT - 1, **LITERAL)
+    if has_room(ax):
+        words: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
+        ax.annotate("mean, interval, data", (1.02, 0), xytext=(6, -8), fontsize=TEXT - 2, color=GREY, **words)
+    quiet(ax, grid="x")
+    ax.set_yticks(places, [line.name for line in lines], **LITERAL)
+    ax.tick_params(axis="y", length=0)
+    return [(mark, why) for why, mark in entries.items()]
+
+
+def _mean_of_tasks(ax: Axes, est: Estimate, agent: int, metric: Metric, k: int) -> list[Entry]:
+    """A line at the mean over the observed tasks, of which the single tasks are parts."""
+    mean = est.posterior.aggregate(agent, "tasks", metric, k).mean if est.counts.scored[agent].any() else np.nan
+    if np.isnan(mean):
+        return []
+    line = ax.axvline(mean, color=COLOURS[1], linestyle="-.", linewidth=1.3, zorder=1)
+    return [(line, f"mean over the observed tasks {format_number(mean, 2)}")]

@@ -1,0 +1,93 @@
+"""What more data would buy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentic_bayes.decisions.plan import Plan
+from agentic_bayes.errors import EstimateError, check_type
+from agentic_bayes.formatting import metric_name, plural
+from agentic_bayes.reports.plots.style import COLOURS, GREY, LINES, MARKERS, Entry, axes_for, heading, name_axes, quiet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["PLAN_SIZE", "plot_plan"]
+
+PLAN_SIZE = (8.0, 5.2)
+
+
+def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
+    """What money buys: mean width of the interval (or the probability that is wanted) against cost, by trials per task.
+
+    Parameters
+    ----------
+    plan : Plan
+        From `agentic_bayes.plan`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Every mark is a design that was simulated; the recommended one is ringed.
+
+    Raises
+    ------
+    InvalidArgument
+        If `plan` is something else.
+    EstimateError
+        If the budget buys no design, so that there is nothing to draw.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    check_type("plan", plan, Plan, "plan() makes one")
+    if not plan.designs:
+        raise EstimateError("the budget buys no design: there is nothing to draw")
+    ax = axes_for(ax, PLAN_SIZE)
+    entries: list[Entry] = []
+    for i, trials in enumerate(sorted({one.trials for one in plan.designs})):
+        own = [one for one in plan.designs if one.trials == trials]
+        (line,) = ax.plot(
+            [one.cost for one in own],
+            [getattr(one, plan.goal) for one in own],
+            color=COLOURS[i % len(COLOURS)],
+            linestyle=LINES[i % len(LINES)],
+            marker=MARKERS[i % len(MARKERS)],
+            linewidth=2,
+        )
+        entries.append((line, f"{plural(trials, 'trial')} per task"))
+    if plan.target is not None:
+        wanted = ax.axhline(plan.target, color=GREY, linestyle="--", linewidth=1.5)
+        entries.append((wanted, f"wanted: {plan.target:g}"))
+    if plan.budget is not None:
+        budget = ax.axvline(plan.budget, color=GREY, linestyle=":", linewidth=1.5)
+        entries.append((budget, f"budget: {plan.budget:,.6g}"))
+    if plan.best is not None:
+        place = plan.best.cost, getattr(plan.best, plan.goal)
+        (ring,) = ax.plot(*place, "o", markersize=16, markerfacecolor="none", markeredgecolor="black", linestyle="")
+        design = f"{plural(plan.best.tasks, 'task')} × {plural(plan.best.trials, 'trial')}"
+        entries.append((ring, f"recommended: {design}"))
+    quiet(ax)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:,.6g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_ylim(0, None if plan.goal == "width" else 1.03)
+    name_axes(ax, x="cost of the new data, in the currency of the prices (log scale)", y=_worth(plan))
+    below = f"simulated at μ {plan.mu:.2f}, ρ {plan.rho:.2f}, {plan.simulations:,} times per design"
+    title = f"{metric_name(plan.metric, plan.k)} on a new task: what more data buy"
+    heading(ax, title, below=below, entries=entries, ncols=3)
+    return ax
+
+
+def _worth(plan: Plan) -> str:
+    """What the y axis shows."""
+    name = metric_name(plan.metric, plan.k)
+    kind = "equal-tailed" if plan.ci_kind == "eti" else "highest-density"
+    interval = f"{plan.ci_prob * 100:.4g} % {kind} interval"
+    return {
+        "width": f"mean width of the {plan.ci_prob * 100:.4g} % {kind}\ninterval of {name} (smaller is better)",
+        "conclusive": f"probability that the gate\non {name} passes or fails",
+        "detected": f"probability that the {interval}\nof the difference of {name} excludes 0",
+    }[plan.goal]

@@ -1,0 +1,431 @@
+"""The posterior of one metric, beside its prior too, and both metrics over k."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.errors import EstimateError, check_choice, check_type
+from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.posterior import Estimand, Stats
+from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, format_share, metric_name, plural
+from agentic_bayes.reports.plots.style import (
+    COLOURS,
+    GREY,
+    LINES,
+    LITERAL,
+    MARKERS,
+    PALE,
+    TEXT,
+    WORDS,
+    Entry,
+    axes_for,
+    check_agents,
+    check_region,
+    defined_estimand,
+    described,
+    distinct_names,
+    has_room,
+    heading,
+    name_axes,
+    quiet,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "CURVES_SIZE",
+    "MOST_RIDGES",
+    "density",
+    "plot_pass_curves",
+    "plot_posterior",
+    "plot_prior",
+    "posterior_size",
+]
+
+CURVES_SIZE = (8.0, 5.2)  # inches, as all sizes
+MOST_OVERLAID = len(COLOURS)  # densities in one place; more stand one above the other
+MOST_RIDGES = 40
+FINE = 4000  # cells in which draws are counted before they are smoothed
+MOST_KS = 30  # on the axis of curves
+
+
+def density(draws: Any, points: int = 400, *, within: tuple[float, float] = (0.0, 1.0)) -> tuple[Any, Any]:
+    """Kernel density of draws in an interval, reflected at both ends so that no mass leaks out.
+
+    Parameters
+    ----------
+    draws : ndarray, shape (draws,)
+        Values in the interval.
+    points : int
+        Size of the grid.
+    within : tuple of float
+        The interval.
+
+    Returns
+    -------
+    x, y : ndarray, shape (points,)
+    """
+    from scipy.ndimage import gaussian_filter1d
+
+    draws = np.asarray(draws, dtype=np.float64)
+    spread = max(float(np.ptp(draws)), 1e-6)
+    low, high = max(within[0], draws.min() - 0.15 * spread), min(within[1], draws.max() + 0.15 * spread)
+    x = np.linspace(low, high, points)
+    deviation = float(np.std(draws))
+    if deviation < 1e-12:
+        return x, np.zeros(points)
+    mass, edges = np.histogram(draws, bins=FINE, range=(low, high))
+    step = edges[1] - edges[0]
+    width = deviation * draws.size**-0.2  # Scott's rule
+    fine = gaussian_filter1d(mass / (draws.size * step), width / step, mode="reflect")
+    return x, np.interp(x, (edges[:-1] + edges[1:]) / 2, fine)
+
+
+def _curve(est: Estimate, agent: str, metric: Metric, k: int, estimand: Estimand) -> tuple[Any, Any]:
+    """The density to draw: exact where the engine has it, else of the draws; the draws also check the question."""
+    draws = est.metric_draws(agent, metric=metric, k=k, estimand=estimand)
+    if estimand == "population" and isinstance(est.posterior, ExactPosterior) and not est.settings.inflate:
+        return est.posterior.density(est.agent_index(agent), metric, k)
+    return density(draws)
+
+
+def posterior_size(agents: int) -> tuple[float, float]:
+    """Inches that `plot_posterior` takes for so many agents."""
+    return (8.0, 4.6 + 0.3 * agents) if agents <= MOST_OVERLAID else (11.0, 2.4 + 0.42 * agents)
+
+
+def plot_posterior(
+    est: Estimate,
+    *,
+    metric: Metric = "pass_pow_k",
+    k: int = 1,
+    estimand: Estimand = "population",
+    agents: Sequence[str] | None = None,
+    ref_val: float | None = None,
+    rope: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Posterior density of one metric, one curve per agent, with mean and interval.
+
+    Parameters
+    ----------
+    est : Estimate
+        An estimate with a posterior.
+    metric : {"pass_pow_k", "pass_at_k"}
+        Which metric.
+    k : int
+        Attempts, ≥ 1.
+    estimand : {"population", "tasks"}
+        Of which population.
+    agents : sequence of str, optional
+        Whom to show; all by default, at most 40. Up to seven share one place; more stand one above the other.
+    ref_val : float, optional
+        A bar to clear, in [0, 1]; the probability of being at or above it is given, as `gate` gives it.
+    rope : tuple of float, optional
+        (lower, upper) of a region of the metric to shade; the probability of being inside is given.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    EstimateError, UnknownName, InvalidArgument
+        As `Estimate.metric_draws`, or if `ref_val` or `rope` is not valid, or there are more than 40 agents.
+    """
+    check_type("est", est, Estimate, "estimate() makes one")
+    if ref_val is not None:
+        ref_val = numerics.check_probability(ref_val, "ref_val")
+    if rope is not None:
+        rope = check_region(rope)
+    chosen = check_agents(est, agents)
+    if len(chosen) > MOST_RIDGES:
+        raise EstimateError(
+            f"at most {MOST_RIDGES} densities can be told apart, got {len(chosen)} agents: name some in agents=[…], "
+            "or see them in plot_forest"
+        )
+    curves = {agent: _curve(est, agent, metric, k, estimand) for agent in chosen}
+    # the numbers of `summary`
+    stats = {agent: est.posterior.aggregate(est.agent_index(agent), estimand, metric, k) for agent in chosen}
+    said = {agent: _said(est, agent, metric, k, estimand, stats[agent], ref_val, rope) for agent in chosen}
+    width, height = posterior_size(len(chosen))
+    further = sum(text.count("\n") for text in said.values()) if len(chosen) <= MOST_OVERLAID else 0
+    ax = axes_for(ax, (width, height + 0.25 * further))
+    entries: list[Entry] = []
+    if rope is not None:
+        band = ax.axvspan(*rope, color=GREY, alpha=0.15, linewidth=0)
+        entries.append((band, f"region {format_interval(*rope, digits=2)}"))
+    draw = _overlaid if len(chosen) <= MOST_OVERLAID else _ridges
+    entries += draw(ax, curves, stats, said)
+    if ref_val is not None:
+        line = ax.axvline(ref_val, color=GREY, linestyle=":", linewidth=2)
+        entries.append((line, f"reference {ref_val:g}"))
+    name_axes(ax, x=f"{metric_name(metric, k)}: probability {WORDS[estimand]}")
+    heading(ax, f"Posterior of {metric_name(metric, k)}", below=described(est), entries=entries)
+    return ax
+
+
+def _said(
+    est: Estimate,
+    agent: str,
+    metric: Metric,
+    k: int,
+    estimand: Estimand,
+    stats: Stats,
+    ref_val: float | None,
+    rope: tuple[float, float] | None,
+) -> str:
+    """Mean and interval, what is known of bar and region, and what makes the numbers doubtful."""
+    text = f"{format_number(stats.mean)} {format_interval(stats.lower, stats.upper)}"
+
+    def above(value: float) -> float:
+        return est.prob_at_least(agent, value, metric=metric, k=k, estimand=estimand)
+
+    if ref_val is not None:
+        text += f", P(≥ {ref_val:g}) {_equals(above(ref_val))}"
+    if rope is not None:
+        separator = ", " if ref_val is None else "\n"
+        inside = max(above(rope[0]) - above(rope[1]), 0.0)
+        text += f"{separator}P(region) {_equals(inside)}"
+    flags = ", ".join(est.flags(agent, estimand=estimand, k=k, metric=metric))
+    return f"{text}\n({flags})" if flags else text
+
+
+def _equals(probability: float) -> str:
+    """A probability after its name: "= 0.120", or "<0.001" where it is that small."""
+    text = format_share(probability)
+    return text if text[0] in "<>" else f"= {text}"
+
+
+def _overlaid(
+    ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats], said: dict[str, str]
+) -> list[Entry]:
+    """Densities in one place; intervals hang below them, one line each."""
+    top = max(float(y.max()) for _, y in curves.values()) or 1.0
+    entries: list[Entry] = []
+    for i, (agent, name) in enumerate(zip(curves, distinct_names(tuple(curves), 30), strict=True)):
+        colour, one = COLOURS[i], stats[agent]
+        x, y = curves[agent]
+        (line,) = ax.plot(x, y, color=colour, linewidth=2, linestyle=LINES[i])
+        ax.fill_between(x, y, color=colour, alpha=0.15, linewidth=0)
+        height = -top * 0.055 * (i + 1)
+        ax.plot([one.lower, one.upper], [height, height], color=colour, linewidth=4, solid_capstyle="butt")
+        ax.plot(one.mean, height, MARKERS[i], color=colour, markersize=8, markeredgecolor="white")
+        entries.append((line, f"{name}: {said[agent]}"))
+    quiet(ax, grid="")
+    ax.spines["left"].set_visible(False)
+    ax.set(yticks=[], ylim=(-top * 0.055 * (len(curves) + 1.2), top * 1.08))
+    return entries
+
+
+def _ridges(ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats], said: dict[str, str]) -> list[Entry]:
+    """One density per line, each as high as the line, with its name beside it."""
+    for i, (agent, (x, y)) in enumerate(curves.items()):
+        one = stats[agent]
+        foot = np.full(len(x), float(-i))
+        crest = foot + 0.85 * np.asarray(y) / (float(np.max(y)) or 1.0)
+        ax.fill_between(x, foot, crest, color=COLOURS[0], alpha=0.25, linewidth=0)
+        ax.plot(x, crest, color=COLOURS[0], linewidth=1.2)
+        ax.plot([one.lower, one.upper], [-i, -i], color=COLOURS[0], linewidth=4, solid_capstyle="butt")
+        ax.plot(one.mean, -i, "o", color=COLOURS[0], markersize=7, markeredgecolor="white")
+        if has_room(ax):
+            text = said[agent].replace("\n", ", ")
+            ax.text(1.02, -i, text, transform=ax.get_yaxis_transform(), va="center", fontsize=TEXT - 2, **LITERAL)
+    quiet(ax, grid="")
+    ax.set_yticks(range(0, -len(curves), -1), distinct_names(tuple(curves)), **LITERAL)
+    ax.set_ylim(-len(curves) + 0.4, 1.05)
+    ax.tick_params(axis="y", length=0)
+    return []
+
+
+def plot_prior(
+    est: Estimate,
+    *,
+    agent: str | None = None,
+    metric: Metric = "pass_pow_k",
+    k: int = 1,
+    estimand: Estimand = "population",
+    ax: Axes | None = None,
+) -> Axes:
+    """What was assumed beside what was learned: prior and posterior density of one metric of one agent.
+
+    Parameters
+    ----------
+    est : Estimate
+        An estimate with a posterior.
+    agent : str, optional
+        Whose; may be left out where there is only one agent.
+    metric : {"pass_pow_k", "pass_at_k"}
+        Which metric.
+    k : int
+        Attempts, ≥ 1.
+    estimand : {"population"}
+        A new task of this kind: the only one that a prior speaks of.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    EstimateError, UnknownName, InvalidArgument
+        As `Estimate.metric_draws`, or if the prior was a function and the estimate was loaded from a file.
+
+    Notes
+    -----
+    The prior is what the same method says of the same agents before anything is scored.
+    """
+    check_type("est", est, Estimate, "estimate() makes one")
+    check_choice("estimand", estimand, ("population",))
+    name = est.agents[est.agent_index(agent)]
+    est.metric_draws(name, metric=metric, k=k)  # refuses what is not defined before anything is fitted
+    before = _unseen(est, name)
+    ax = axes_for(ax, (8.0, 5.0))
+    entries: list[Entry] = []
+    drawn = {
+        word: (fit, *_curve(fit, name, metric, k, "population"))
+        for word, fit in (("prior", before), ("posterior", est))
+    }
+    for i, (word, (fit, x, y)) in enumerate(drawn.items()):
+        colour, line = ((GREY, "--"), (COLOURS[0], "-"))[i]
+        ax.fill_between(x, y, color=(PALE, colour)[i], alpha=(0.5, 0.2)[i], linewidth=0)
+        (artist,) = ax.plot(x, y, color=colour, linestyle=line, linewidth=2)
+        stats = fit.posterior.aggregate(fit.agent_index(name), "population", metric, k)
+        entries.append((artist, f"{word}: {format_number(stats.mean)} {format_interval(stats.lower, stats.upper)}"))
+    quiet(ax, grid="")
+    ax.spines["left"].set_visible(False)
+    # a prior may be infinite at an end: the posterior sets the scale
+    highest = max(float(drawn["posterior"][2].max()), float(np.quantile(drawn["prior"][2], 0.9)))
+    ax.set(yticks=[], xlim=(0, 1), ylim=(0, 1.12 * highest or 1.0))
+    name_axes(ax, x=f"{metric_name(metric, k)}: probability {WORDS['population']}", y="density")
+    heading(
+        ax,
+        f"Prior and posterior of {metric_name(metric, k)}: {shortened(name, 40)}",
+        below=described(est),
+        entries=entries,
+    )
+    return ax
+
+
+def _unseen(est: Estimate, agent: str) -> Estimate:
+    """The estimate before anything was scored."""
+    s = est.settings
+    if s.prior is None:
+        raise EstimateError("the prior was a function, which no file keeps: make the estimate again to draw it")
+    others = [name for name in est.agents if name != agent]
+    # one more agent keeps what is shared between agents; all further ones would change nothing
+    empty = est.outcomes.sel(agent=[agent, *others[:1]]).isel(task=slice(0, 1)).copy(deep=True)
+    for name in empty.data_vars:
+        empty[name] = empty[name] * 0
+    empty["unscored"] = empty["unscored"] + 1
+    return estimate(
+        empty,
+        method=s.method,
+        k=s.k,
+        ci_prob=s.ci_prob,
+        ci_kind=s.ci_kind,
+        prior=s.prior,
+        pool_agents=s.pool_agents,
+        pool_tasks=s.pool_tasks,
+        inflate=s.inflate,
+        random_seed=s.random_seed,
+    )
+
+
+def _curve_ks(asked: Sequence[int]) -> Sequence[int]:
+    """Every k up to the largest that was asked for, and at least 5; where that is far away, some on the way."""
+    last = max(5, *asked)
+    if last <= MOST_KS:
+        return range(1, last + 1)
+    return sorted({*asked, *np.geomspace(1, last, MOST_KS).round().astype(int).tolist()})
+
+
+def plot_pass_curves(
+    est: Estimate,
+    *,
+    k: Sequence[int] | None = None,
+    agent: str | None = None,
+    estimand: Estimand = "population",
+    ax: Axes | None = None,
+) -> Axes:
+    """pass@k (rising) and pass^k (falling) over k with their intervals, and the plug-in curves dashed.
+
+    Parameters
+    ----------
+    est : Estimate
+        Any estimate.
+    k : sequence of int, optional
+        Attempts; 1 to the estimate's largest k (at least 5) by default.
+    agent : str, optional
+        Whose curves; may be left out where there is only one agent.
+    estimand : {"population", "tasks"}
+        Of which population; "tasks" where the method defines no population.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where k exceeds the trials of every task the ground is grey and the markers are hollow: there a model
+        extrapolates.
+
+    Raises
+    ------
+    UnknownName, InvalidArgument
+        If an argument is not valid.
+    """
+    check_type("est", est, Estimate, "estimate() makes one")
+    check_choice("estimand", estimand, ("population", "tasks"))
+    estimand = defined_estimand(est, estimand)
+    index = est.agent_index(agent)
+    name = est.agents[index]
+    wide = est.with_k(_curve_ks(est.settings.k) if k is None else k)
+    ks = wide.settings.k
+    frame = wide.summary(tasks=False)
+    frame = frame[(frame["agent"] == name) & (frame["estimand"] == estimand)]
+    plain = wide.baseline()
+    plain = plain[(plain["agent"] == name) & (plain["estimand"] == estimand) & (plain["estimator"] == "plugin")]
+    most = int(est.counts.trials[index].max(initial=0))
+    ax = axes_for(ax, CURVES_SIZE)
+    entries: list[Entry] = []
+    for metric, colour, marker in zip(METRICS, COLOURS[:2], "os", strict=True):
+        rows, dashed = frame[frame["metric"] == metric], plain[plain["metric"] == metric]
+        ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colour, alpha=0.18, linewidth=0)
+        (solid,) = ax.plot(rows["k"], rows["mean"], color=colour, marker=marker, linewidth=2)
+        (line,) = ax.plot(dashed["k"], dashed["mean"], color=colour, linestyle="--", linewidth=1.3)
+        entries.append((solid, f"{metric_name(metric, 'k')} ({est.settings.method})"))
+        entries.append((line, f"{metric_name(metric, 'k')} plug-in"))
+        beyond = rows[rows["k"] > most]
+        if not beyond.empty:
+            ax.plot(beyond["k"], beyond["mean"], marker, color=colour, markerfacecolor="white", markeredgewidth=1.5)
+    quiet(ax)
+    entries += _beyond_the_data(ax, ks, most)
+    ax.set(ylim=(-0.02, 1.02), xticks=ks if len(ks) <= 15 else ks[:: len(ks) // 10])
+    name_axes(ax, x="k (attempts)", y=f"probability {WORDS[estimand]}")
+    title = f"{shortened(name, 40)}: pass@k and pass^k"
+    heading(ax, title, below=f"bands: {described(est)}", entries=entries, ncols=2)
+    return ax
+
+
+def _beyond_the_data(ax: Axes, ks: Sequence[int], most: int) -> list[Entry]:
+    """Grey ground where k exceeds the trials of every task."""
+    if max(ks) <= most:
+        return []
+    below = [k for k in ks if k <= most]
+    start = (max(below) + min(k for k in ks if k > most)) / 2 if below else min(ks) - 0.5
+    end = max(ks) + 0.5
+    ground = ax.axvspan(start, end, color=PALE, alpha=0.6, linewidth=0, zorder=0)
+    ax.set_xlim(min(ks) - 0.5, end)
+    words = f"extrapolated: k > {plural(most, 'trial')}" if most else "nothing was scored"
+    return [(ground, words)]

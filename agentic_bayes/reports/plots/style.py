@@ -1,0 +1,284 @@
+"""One quiet style for all pictures: colours, axes, headings, and names that are drawn as they are.
+
+Nothing here touches matplotlib's settings or pyplot's state, but that a picture without a given `ax` is a pyplot
+figure, as everywhere, so that notebooks show it.
+
+ArviZ draws none of them. Its two stacks would give two pictures: 0.x takes `ax` and draws with one set of arguments and
+colours, 1.x takes no `ax`, has other arguments and, for ranks, another kind of plot. What ArviZ computes (R-hat,
+effective sample sizes, LOO) is taken from it; `Estimate.to_arviz` leads to its own plots.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.formatting import plain_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "CELL_HATCH",
+    "COLOURS",
+    "GREY",
+    "HATCHES",
+    "LINES",
+    "LITERAL",
+    "MARKERS",
+    "PALE",
+    "TEXT",
+    "TITLE",
+    "WORDS",
+    "Entry",
+    "axes_for",
+    "check_agents",
+    "check_region",
+    "defined_estimand",
+    "described",
+    "distinct_names",
+    "has_room",
+    "heading",
+    "interval_words",
+    "legible",
+    "name_axes",
+    "quiet",
+    "set_margins",
+    "shortened",
+]
+
+# Okabe and Ito's colours, told apart by colour-blind readers too. Lines and markers change with them, for grey print.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 3)))
+MARKERS = "osD^vPX*"
+HATCHES = ("", "//", "..", "xx")
+CELL_HATCH = "////"
+GREY, PALE = "#595959", "#d9d9d9"  # of text (contrast 7:1 on white), of grounds
+TEXT, TITLE = 11, 13  # points, to be read when projected
+LONGEST_NAME = 28  # characters
+# a name that looks like a formula, or like TeX, is a name
+LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
+WORDS: dict[Estimand, str] = {
+    "population": "on a new task of this kind",
+    "tasks": "averaged over the observed tasks",
+    "task": "on one task",
+}
+Entry = tuple[Any, str]  # of a legend: what is drawn, and what is said of it
+
+
+def axes_for(ax: Axes | None, figsize: tuple[float, float]) -> Axes:
+    """The axes given, or those of a new figure of this size in inches."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    figure, made = plt.subplots(figsize=figsize, layout="constrained")
+    set_margins(figure)
+    return made
+
+
+def set_margins(figure: Figure) -> None:
+    """Some white around every picture of a figure with a constrained layout."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.set(w_pad=0.1, h_pad=0.1)  # type: ignore[call-arg]
+
+
+def quiet(ax: Axes, *, grid: str = "y") -> None:
+    """Two spines, a pale grid behind the data along one axis ("x", "y", or "" for none), readable ticks."""
+    ax.spines[["top", "right"]].set_visible(False)
+    if grid:
+        ax.grid(axis=grid, alpha=0.25, linewidth=0.8)  # type: ignore[arg-type]
+    ax.set_axisbelow(True)
+    ax.tick_params(labelsize=TEXT)
+
+
+def name_axes(ax: Axes, *, x: str = "", y: str = "") -> None:
+    """Labels of the axes."""
+    for text, set_label in ((x, ax.set_xlabel), (y, ax.set_ylabel)):
+        if text:
+            set_label(text, fontsize=TEXT + 1, **LITERAL)
+
+
+def has_room(ax: Axes) -> bool:
+    """Whether there is room outside the axes: where a layout engine makes it."""
+    return ax.figure.get_layout_engine() is not None
+
+
+def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[Entry] = (), ncols: int = 1) -> None:
+    """Title, a quieter line below it, and a legend that stands between these and the picture, where no data can be.
+
+    Without a layout engine there is no room to count on outside the axes: the legend goes where it hides least.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Of which picture.
+    title, below : str
+        What is drawn; and how, where that is to be said.
+    entries : sequence of (artist, text)
+        The legend.
+    ncols : int
+        Its columns.
+    """
+    width = ax.get_window_extent().width / ax.figure.dpi
+    title, below = _broken(title, width * 10.5), _broken(below, width * 14.0)
+    outside = has_room(ax)
+    # the legend may be a little wider than the axes, which give room to labels at their left
+    texts = _fitting([text for _, text in entries], width * 1.2 * 11.5, ncols)
+    columns = np.array_split(np.array([text.count("\n") + 1 for text in texts]), ncols)
+    pad = 6.0 + (TEXT * 1.55 * max(int(column.sum()) for column in columns) + 8 if outside and entries else 0.0)
+    if below:
+        ax.annotate(
+            below,
+            (0.5, 1.0),
+            xycoords="axes fraction",
+            xytext=(0, pad),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=TEXT - 1,
+            color=GREY,
+            annotation_clip=False,
+            **LITERAL,
+        )
+        pad += (TEXT - 1) * 1.3 * (below.count("\n") + 1) + 3
+    ax.set_title(title, fontsize=TITLE, pad=pad, **LITERAL)
+    if entries:
+        place: dict[str, Any] = {"loc": "best", "fontsize": TEXT - 2}
+        if outside:
+            place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False, "fontsize": TEXT}
+        # matplotlib leaves out what begins with "_": the texts are put in afterwards
+        legend = ax.legend([artist for artist, _ in entries], ["x"] * len(entries), ncols=ncols, **place)
+        for shown, text in zip(legend.get_texts(), texts, strict=True):
+            shown.set(text=text, **LITERAL)
+
+
+def _fitting(texts: list[str], room: float, ncols: int) -> list[str]:
+    """Texts of a legend, broken where columns of them would be wider than so many characters."""
+    columns = [texts[part[0] : part[-1] + 1] for part in np.array_split(np.arange(len(texts)), ncols) if part.size]
+    sample = 6  # characters that a sample and its gap take
+    widest = [max(len(line) for text in column for line in text.split("\n")) + sample for column in columns]
+    if sum(widest) <= room:
+        return texts
+    return [_broken(text, room / len(columns) - sample) for text in texts]
+
+
+def _broken(text: str, longest: float) -> str:
+    """Lines of at most so many characters, broken after a semicolon where there is one."""
+    lines = []
+    for line in text.split("\n"):
+        parts = [line] if len(line) <= longest else line.replace("; ", ";\n").split("\n")
+        lines += [fill(part, max(20, int(longest)), break_long_words=False) for part in parts]
+    return "\n".join(lines)
+
+
+def legible(name: str) -> str:
+    """A name that can be drawn: on one line, control characters and what the font lacks written out.
+
+    A name with letters that are read from right to left stands between marks of direction, so that the numbers beside
+    it keep their order.
+    """
+    text = plain_text(" ".join(name.split())) or "''"
+    if not text.isascii():
+        text = "".join(character if _in_font(character) else f"\\u{ord(character):04x}" for character in text)
+        if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text):
+            text = f"\u200e{text}\u200e"
+    return text
+
+
+@cache
+def _fonts(families: tuple[str, ...]) -> tuple[Any, ...]:
+    """The fonts that matplotlib finds for these families."""
+    from matplotlib import font_manager
+
+    found = []
+    for family in families:
+        try:
+            found.append(font_manager.get_font(font_manager.findfont(family, fallback_to_default=False)))
+        except (ValueError, RuntimeError, OSError):
+            continue
+    return tuple(found) or (font_manager.get_font(font_manager.findfont("DejaVu Sans")),)
+
+
+def _in_font(character: str) -> bool:
+    """Whether one of the fonts in use has the character; matplotlib would draw a box, and warn."""
+    import matplotlib as mpl
+
+    settings: dict[str, Any] = mpl.rcParams  # type: ignore[assignment]
+    families: list[str] = []
+    for family in settings["font.family"]:
+        families += settings.get(f"font.{family}", [family])
+    return character.isascii() or any(font.get_char_index(ord(character)) for font in _fonts(tuple(families)))
+
+
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    """A legible name of at most so many characters: its middle is left out, as names tend to differ at their ends."""
+    text = legible(name)
+    if len(text) <= longest:
+        return text
+    tail = longest // 2 - 1
+    return f"{text[: longest - tail - 1]}…{text[-tail:]}"
+
+
+def distinct_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
+    """Names as `shortened` gives them; those that became the same are numbered."""
+    short = [shortened(name, longest) for name in names]
+    seen: dict[str, int] = {}
+    found = []
+    for text in short:
+        seen[text] = seen.get(text, 0) + 1
+        found.append(f"{text} ({seen[text]})" if short.count(text) > 1 else text)
+    return found
+
+
+def interval_words(est: Estimate) -> str:
+    """Probability and kind of an estimate's intervals: "95 % equal-tailed interval"."""
+    if est.settings.method == "frequentist":
+        kind = "confidence"
+    else:
+        kind = "equal-tailed" if est.settings.ci_kind == "eti" else "highest-density"
+    return f"{est.settings.ci_prob * 100:.4g} % {kind} interval"
+
+
+def described(est: Estimate) -> str:
+    """How the numbers of a picture came about: method, interval, unit and indicator."""
+    attrs = est.outcomes.attrs
+    counted = f"unit {attrs.get('unit', '')}, indicator {legible(str(attrs.get('indicator', '')))}"
+    judged = ", judge's errors corrected" if est.settings.judge is not None else ""
+    return f"{est.settings.method}{judged}, {interval_words(est)}; {counted}"
+
+
+def defined_estimand(est: Estimate, estimand: Estimand) -> Estimand:
+    """The estimand asked for, or "tasks" where the method defines no population."""
+    return estimand if estimand in est.posterior.estimands else "tasks"
+
+
+def check_region(rope: Any) -> tuple[float, float]:
+    """A region of the metric: (lower, upper) inside [0, 1]."""
+    try:
+        lower, upper = (numerics.check_probability(bound, "rope") for bound in rope)
+    except (TypeError, ValueError):
+        lower = upper = 0.0
+    if not lower < upper:
+        raise InvalidArgument(f"rope must be (lower, upper) with 0 ≤ lower < upper ≤ 1, got {rope!r}")
+    return lower, upper
+
+
+def check_agents(est: Estimate, agents: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of agents that there are; all where None is given."""
+    if agents is None:
+        return est.agents
+    if isinstance(agents, str) or not agents:
+        raise InvalidArgument(f"agents must be a sequence of one or more names, got {agents!r}")
+    return tuple(est.agents[est.agent_index(agent)] for agent in agents)

@@ -1,0 +1,298 @@
+"""Tasks: what a model makes of their raw rates, and how hard they are for every agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice, check_type
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.posterior import Array
+from agentic_bayes.estimation.settings import check_attempts
+from agentic_bayes.formatting import METRICS, Metric, format_number, metric_name, plural
+from agentic_bayes.reports.plots.style import (
+    CELL_HATCH,
+    COLOURS,
+    GREY,
+    LITERAL,
+    MARKERS,
+    PALE,
+    TEXT,
+    Entry,
+    axes_for,
+    described,
+    distinct_names,
+    heading,
+    name_axes,
+    quiet,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_heatmap", "plot_shrinkage", "shrinkage_size"]
+
+MOST_AGENTS = 100  # columns of a heat map
+MOST_COUNTED = 10  # columns whose cells have room for counts
+MOST_NAMED = 60  # tasks of a heat map whose names can be read
+MOST_BARS = 60  # intervals of the shrinkage plot that can be told apart
+SLIGHTEST = 1e-9  # difference of two estimates that are one
+
+
+def _task_values(est: Estimate, agent: int, metric: Metric, k: int) -> Array:
+    """The estimate of every task of one agent; NaN where nothing was scored."""
+    return np.where(est.counts.scored[agent], est.posterior.per_task(agent, metric, k).mean, np.nan)
+
+
+def shrinkage_size() -> tuple[float, float]:
+    """Inches that `plot_shrinkage` takes."""
+    return 7.5, 7.0
+
+
+def plot_shrinkage(
+    est: Estimate,
+    *,
+    agent: str | None = None,
+    metric: Metric = "pass_pow_k",
+    k: int = 1,
+    ax: Axes | None = None,
+) -> Axes:
+    """What the model makes of each task's raw rate: posterior against raw, with intervals.
+
+    Parameters
+    ----------
+    est : Estimate
+        An estimate with a posterior.
+    agent : str, optional
+        Whose tasks; may be left out where there is only one agent.
+    metric : {"pass_pow_k", "pass_at_k"}
+        Which metric.
+    k : int
+        Attempts, ≥ 1.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One mark per distinct pair of raw and posterior; its area grows with the number of tasks that have it, which
+        is written beside it. Raw is the unbiased estimate of the task alone: c/n for k = 1.
+
+    Raises
+    ------
+    UnknownName, InvalidArgument
+        If an argument is not valid.
+    EstimateError
+        If there is no posterior, or no task with k scored trials.
+    """
+    check_type("est", est, Estimate, "estimate() makes one")
+    check_choice("metric", metric, METRICS)
+    check_attempts(k)
+    if est.settings.method == "frequentist":
+        raise EstimateError("the frequentist method has no posterior: raw rates are not shrunk")
+    index = est.agent_index(agent)
+    c, n = est.counts.successes[index], est.counts.trials[index]
+    enough = n >= max(k, 1)
+    if not enough.any():
+        raise EstimateError(f"no task of {est.agents[index]!r} has {plural(k, 'scored trial')}: there is no raw rate")
+    formula = numerics.pass_pow_k if metric == "pass_pow_k" else numerics.pass_at_k
+    raw = np.asarray(formula(n[enough], c[enough], k), dtype=float)
+    stats = est.posterior.per_task(index, metric, k)
+    table = np.stack([raw, n[enough], *(part[enough] for part in (stats.mean, stats.lower, stats.upper))])
+    _, first, size = np.unique(np.round(table / SLIGHTEST), axis=1, return_index=True, return_counts=True)
+    ax = axes_for(ax, shrinkage_size())
+    entries = _marks(ax, table[:, first], size)
+    (diagonal,) = ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, zorder=1)
+    entries.append((diagonal, "no shrinkage"))
+    if "population" in est.posterior.estimands:
+        mean = est.posterior.aggregate(index, "population", metric, k).mean
+        centre = ax.axhline(mean, color=GREY, linestyle="-.", linewidth=1.2, zorder=1)
+        entries.append((centre, f"mean of a new task {format_number(mean, 2)}"))
+    quiet(ax, grid="both")
+    ax.set(xlim=(-0.04, 1.06), ylim=(-0.04, 1.06), aspect="equal")
+    name = metric_name(metric, k)
+    name_axes(ax, x=f"{name} of the task alone (unbiased)", y=f"{name} of the task, posterior mean and interval")
+    left_out = int((est.counts.attempted[index] & ~enough).sum())
+    below = f"{plural(int(enough.sum()), 'task')}"
+    if left_out:
+        below += f", {left_out:,} with fewer than {plural(k, 'scored trial')} left out"
+    title = f"Shrinkage by task: {shortened(est.agents[index], 32)}"
+    heading(ax, title, below=f"{below}\n{described(est)}", entries=entries, ncols=2)
+    return ax
+
+
+def _marks(ax: Axes, table: Array, size: Array) -> list[Entry]:
+    """Marks by number of trials, in at most four groups that differ in colour and shape."""
+    raw, trials, mean, lower, upper = table
+    cuts = (
+        np.unique(np.quantile(trials, [0.25, 0.5, 0.75], method="lower"))
+        if np.unique(trials).size > 4
+        else np.unique(trials)[:-1]
+    )
+    group = np.searchsorted(cuts, trials)
+    entries: list[Entry] = []
+    few = size.size <= MOST_BARS
+    for i in np.unique(group).tolist():
+        here = group == i
+        if few:
+            # groups of trials stand a little apart, so that no interval hides another
+            places = raw[here] + 0.004 * (i - len(cuts) / 2)
+            ax.vlines(places, lower[here], upper[here], color=COLOURS[i], alpha=0.5, linewidth=1.8)
+        area = 40 * np.sqrt(size[here])
+        look: dict[str, Any] = {"marker": MARKERS[i], "color": COLOURS[i], "edgecolors": "white", "linewidths": 0.8}
+        mark = ax.scatter(raw[here], mean[here], area, alpha=1.0 if few else 0.7, zorder=3, **look)
+        low, high = int(trials[here].min()), int(trials[here].max())
+        entries.append((mark, plural(low, "trial") if low == high else f"{low:,} to {high:,} trials"))
+    if few:
+        _say_counts(ax, raw, mean, size)
+    return entries
+
+
+def _say_counts(ax: Axes, raw: Array, mean: Array, size: Array) -> None:
+    """How many tasks are in one place, where there are several; marks that lie on each other are counted together."""
+    places = np.stack([np.round(raw / 0.05), np.round(mean / 0.05)])
+    _, place = np.unique(places, axis=1, return_inverse=True)
+    for i in range(int(place.max()) + 1):
+        here = place.reshape(-1) == i
+        count = int(size[here].sum())
+        if count > 1:
+            top = np.argmax(np.where(here, mean, -1))
+            spot = float(raw[top]), float(mean[top])
+            look: dict[str, Any] = {"xytext": (8, 5), "textcoords": "offset points", "color": GREY}
+            ax.annotate(f"{count:,}", spot, fontsize=TEXT - 2, **look)
+
+
+def heatmap_width(agents: int) -> float:
+    """Inches that `plot_heatmap` takes for so many agents."""
+    return min(16.0, 5.5 + 0.75 * agents)
+
+
+def plot_heatmap(
+    est: Estimate,
+    *,
+    metric: Metric = "pass_pow_k",
+    k: int = 1,
+    ax: Axes | None = None,
+) -> Axes:
+    """Agents × tasks, the hardest task at the top: which tasks fail everywhere, and which only for some.
+
+    Parameters
+    ----------
+    est : Estimate
+        Any estimate.
+    metric : {"pass_pow_k", "pass_at_k"}
+        Which metric.
+    k : int
+        Attempts, ≥ 1.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Colour is the estimate of the cell; successes/trials stand in it where there is room. Tasks are ordered by the
+        mean over agents. Up to 60 of them are named; of more every line is a task without a name.
+
+    Raises
+    ------
+    UnknownName, InvalidArgument
+        If an argument is not valid, or there are more than 100 agents.
+    """
+    check_type("est", est, Estimate, "estimate() makes one")
+    check_choice("metric", metric, METRICS)
+    check_attempts(k)
+    if len(est.agents) > MOST_AGENTS:
+        raise InvalidArgument(f"at most {MOST_AGENTS} agents fit side by side, got {len(est.agents)}")
+    values = np.stack([_task_values(est, agent, metric, k) for agent in range(len(est.agents))], axis=1)
+    known = ~np.isnan(values)
+    difficulty = np.where(known, values, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    order = np.argsort(np.where(known.any(axis=1), difficulty, np.inf), kind="stable")
+    values = values[order]
+    named = len(order) <= MOST_NAMED
+    height = 2.6 + (0.27 * len(order) if named else 7.0)
+    ax = axes_for(ax, (heatmap_width(len(est.agents)), height))
+    image = ax.imshow(values, cmap="cividis", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    entries = _empty_cells(ax, est, order, values)
+    counts = named and len(est.agents) <= MOST_COUNTED
+    if counts:
+        _cell_counts(ax, est, order, values)
+    _name_cells(ax, est, order, named=named)
+    bar = ax.figure.colorbar(image, ax=ax, fraction=0.06, pad=0.02)
+    kind = "estimate" if est.settings.method == "frequentist" else "posterior mean"
+    bar.set_label(f"{metric_name(metric, k)} of the task, {kind}", fontsize=TEXT)
+    bar.ax.tick_params(labelsize=TEXT - 1)
+    bar.outline.set_visible(False)
+    _, _, counted = described(est).partition("; ")
+    below = f"{est.settings.method}; {counted}"
+    if counts:
+        below += "\nin the cells: passed/scored trials"
+    heading(ax, f"{metric_name(metric, k)} by task and agent", below=below, entries=entries, ncols=2)
+    return ax
+
+
+def _empty_cells(ax: Axes, est: Estimate, order: Array, values: Array) -> list[Entry]:
+    """Cells without a number, each kind with a pattern of its own: none of them is a zero."""
+    from matplotlib.collections import PolyCollection
+
+    attempted, scored = est.counts.attempted[:, order].T, est.counts.scored[:, order].T
+    kinds = (
+        ("never attempted", ~attempted, "", "white"),
+        ("nothing scored", attempted & ~scored, CELL_HATCH, "white"),
+        ("undefined: trials < k", scored & np.isnan(values), "....", PALE),
+    )
+    around = 0.5 * np.array([[-1, 1, 1, -1], [-1, -1, 1, 1]])  # of the middle of a cell
+    entries: list[Entry] = []
+    for words, where, hatch, face in kinds:
+        if not where.any():
+            continue
+        rows, columns = np.nonzero(where)
+        corners = np.stack([columns[:, None] + around[0], rows[:, None] + around[1]], axis=2)
+        ax.add_collection(
+            PolyCollection(list(corners), facecolor=face, hatch=hatch, edgecolor=GREY, linewidth=0), autolim=False
+        )
+        entries.append((cells_patch(face, hatch), words))
+    return entries
+
+
+def cells_patch(face: str, hatch: str) -> Any:
+    """A sample of cells, for a legend."""
+    from matplotlib.patches import Patch
+
+    return Patch(facecolor=face, hatch=hatch, edgecolor=GREY, linewidth=0.5)
+
+
+def _cell_counts(ax: Axes, est: Estimate, order: Array, values: Array) -> None:
+    """Passed/scored in each cell, in white on what is dark."""
+    for row, task in enumerate(order.tolist()):
+        for agent in range(len(est.agents)):
+            n = int(est.counts.trials[agent, task])
+            if n:
+                colour = "white" if values[row, agent] < 0.55 else "black"
+                text = f"{est.counts.successes[agent, task]}/{n}"
+                ax.text(agent, row, text, ha="center", va="center", fontsize=TEXT - 3, color=colour)
+
+
+def _name_cells(ax: Axes, est: Estimate, order: Array, *, named: bool) -> None:
+    """Agents below, tasks beside, or how many there are."""
+    agents = distinct_names(est.agents, 20)
+    room = (heatmap_width(len(agents)) - 3.2) / len(agents)  # inches of a column
+    flat = max(map(len, agents)) * 0.1 < room
+    ax.set_xticks(
+        range(len(agents)),
+        agents,
+        rotation=0 if flat else 40,
+        ha="center" if flat else "right",
+        rotation_mode="anchor",
+        **LITERAL,
+    )
+    if named:
+        ax.set_yticks(range(len(order)), distinct_names([est.counts.tasks[i] for i in order]), **LITERAL)
+    else:
+        ax.set_yticks([])
+    quiet(ax, grid="")
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    name_axes(ax, x="agent", y=f"{plural(len(order), 'task')}, the hardest at the top")

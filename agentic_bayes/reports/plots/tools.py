@@ -1,0 +1,196 @@
+"""Tools by dimension, and a judge beside people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agentic_bayes.errors import EvidenceError, check_choice, check_type
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.judge_calibration import JudgeCalibration
+from agentic_bayes.formatting import format_number, plural
+from agentic_bayes.reports.plots.style import (
+    COLOURS,
+    GREY,
+    HATCHES,
+    LITERAL,
+    TEXT,
+    Entry,
+    axes_for,
+    distinct_names,
+    heading,
+    name_axes,
+    quiet,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_judge_calibration", "plot_tools", "tools_size"]
+
+DIMENSIONS = ("selection", "parameters", "sequence", "utilization")
+MOST_GROUPS = 20  # of bars; more would be too narrow to tell apart
+JUDGE_SIZE = (8.0, 5.8)
+
+
+def tools_size(groups: int) -> tuple[float, float]:
+    """Inches that `plot_tools` takes for so many groups of bars."""
+    return min(16.0, max(8.0, 2.0 * groups + 1.5)), 5.0
+
+
+def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None = None) -> Axes:
+    """Four bars per conversation: mean selection, parameters, sequence and utilization of its tool calls.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Scored interactions.
+    agent : str, optional
+        Whose conversations; all by default.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With more than 20 conversations, one group of bars per agent instead; of more than 20 agents, the 20 with the
+        lowest scores. "n/a" is a dimension that was never scored.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such agent.
+    EvidenceError
+        If no interaction has a tool verdict.
+    """
+    check_type("evidence", evidence, Evidence, "assess() makes one")
+    frame = evidence.to_pandas()
+    if agent is not None:
+        check_choice("agent", agent, dict.fromkeys(frame["agent"]))
+        frame = frame[frame["agent"] == agent]
+    frame = frame[frame["tool_overall"].notna()]
+    if frame.empty:
+        raise EvidenceError("no interaction has a tool verdict: ground_truth_agentic was given nowhere")
+    groups = frame.groupby(["agent", "session_id"], sort=False)[list(DIMENSIONS)].mean()
+    below = f"{plural(len(groups), 'conversation')}, {plural(len(frame), 'interaction')} with a tool verdict"
+    if len(groups) <= MOST_GROUPS:
+        labels = distinct_names([session for _, session in groups.index])
+        if frame["agent"].nunique() > 1:
+            labels = [f"{shortened(name)}\n{label}" for (name, _), label in zip(groups.index, labels, strict=True)]
+    else:
+        groups = frame.groupby("agent", sort=False)[list(DIMENSIONS)].mean()
+        if len(groups) > MOST_GROUPS:
+            below += f"; of {len(groups):,} agents the {MOST_GROUPS} with the lowest scores"
+            worst = groups.mean(axis=1).sort_values(kind="stable").index[:MOST_GROUPS]
+            groups = groups[groups.index.isin(worst)]
+        labels = distinct_names(list(groups.index))
+    size = tools_size(len(groups))
+    ax = axes_for(ax, size)
+    entries = _bars(ax, groups)
+    quiet(ax)
+    line = max(len(part) for label in labels for part in label.split("\n"))
+    flat = line * 0.09 * len(groups) < size[0] - 1.5  # a character is about .09 inches wide
+    ax.set_xticks(range(len(groups)), labels, rotation=0 if flat else 45, ha="center" if flat else "right", **LITERAL)
+    ax.set(ylim=(0, 1.12), yticks=np.linspace(0, 1, 6))
+    name_axes(ax, y="mean score, 0 to 1")
+    of = "" if agent is None else f": {shortened(agent, 40)}"
+    heading(ax, f"Tool correctness by dimension{of}", below=below, entries=entries, ncols=4)
+    return ax
+
+
+def _bars(ax: Axes, groups: pd.DataFrame) -> list[Entry]:
+    """Four bars per row of `groups`; a dimension that was never scored is "n/a", not a bar of height 0."""
+    width = 0.2
+    entries: list[Entry] = []
+    for i, name in enumerate(DIMENSIONS):
+        places = np.arange(len(groups)) + (i - 1.5) * width
+        heights = groups[name].to_numpy(dtype=float)
+        bars = ax.bar(places, heights, width * 0.92, color=COLOURS[i], hatch=HATCHES[i], edgecolor="white")
+        entries.append((bars, name))
+        for place, height in zip(places, heights, strict=True):
+            text = "n/a" if np.isnan(height) else f"{height:.2f}"
+            small = len(groups) > 8
+            ax.text(
+                *(place, np.nan_to_num(height) + 0.01, text),
+                ha="center",
+                va="bottom",
+                fontsize=TEXT - 4 if small else TEXT - 2,
+                rotation=90 if small else 0,
+                color=GREY,
+            )
+    return entries
+
+
+def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) -> Axes:
+    """Share of answers that people passed against the judge's score, with Wilson intervals.
+
+    Parameters
+    ----------
+    result : JudgeCalibration
+        What `calibrate_judge` gave.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One point per tenth of the scores, with its number of labels; the threshold; and, dashed, where a score would be
+        the share of right answers, which a good judge need not reach.
+
+    Raises
+    ------
+    InvalidArgument
+        If `result` is something else.
+    EvidenceError
+        If no labelled answer has a score.
+    """
+    check_type("result", result, JudgeCalibration, "calibrate_judge() makes one")
+    table = result.reliability()
+    if table.empty:
+        raise EvidenceError("no labelled answer has a score at every turn: there is nothing to draw")
+    ax = axes_for(ax, JUDGE_SIZE)
+    share = table["human_pass"]
+    (diagonal,) = ax.plot([0, 1], [0, 1], linestyle="--", linewidth=1, color=GREY)
+    threshold = ax.axvline(result.threshold, linewidth=1.5, linestyle="-.", color=COLOURS[1])
+    points = ax.errorbar(
+        table["mean_score"],
+        share,
+        # rounding may leave an end on the wrong side by the last bit
+        yerr=np.clip([share - table["lower"], table["upper"] - share], 0, None),
+        fmt="o",
+        markersize=7,
+        color=COLOURS[0],
+        capsize=3,
+    )
+    for row in table.itertuples():
+        ax.annotate(
+            f"{row.labels:,}",
+            (row.mean_score, row.human_pass),
+            xytext=(6, -4),
+            textcoords="offset points",
+            fontsize=TEXT - 2,
+            color=GREY,
+        )
+    quiet(ax)
+    ax.set(xlim=(-0.03, 1.06), ylim=(-0.03, 1.06))
+    of_attempts = result.unit == "attempt"
+    name_axes(
+        ax,
+        x="score of the judge" + (", of an attempt's worst turn" if of_attempts else ""),
+        y="share that people passed (number of labels beside)",
+    )
+    sensitivity, specificity = (
+        f"{format_number(rate.value, 2)} ({rate.successes}/{rate.total})"
+        for rate in (result.sensitivity, result.specificity)
+    )
+    entries: list[Entry] = [
+        (points, f"people's labels, {100 * result.ci_prob:g} % Wilson intervals"),
+        (threshold, f"threshold {result.threshold:g}"),
+        (diagonal, "score = share"),
+    ]
+    below = f"{plural(result.labels, 'label')}; sensitivity {sensitivity}, specificity {specificity}"
+    heading(ax, f"Judge and people: {shortened(result.judge, 40)}", below=below, entries=entries, ncols=3)
+    return ax

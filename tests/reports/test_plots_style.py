@@ -1,0 +1,225 @@
+"""Every picture: no state of matplotlib is touched, names are drawn as they are, and both stacks draw the same."""
+
+import warnings
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from fits import STRONGER, WEAKER, counts, fit_two
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from agentic_bayes.decisions.compare import compare
+from agentic_bayes.decisions.plan import plan
+from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.reports.plots.comparison import plot_comparison
+from agentic_bayes.reports.plots.diagnostics import plot_diagnostics
+from agentic_bayes.reports.plots.forest import plot_forest
+from agentic_bayes.reports.plots.planning import plot_plan
+from agentic_bayes.reports.plots.posterior import plot_pass_curves, plot_posterior, plot_prior
+from agentic_bayes.reports.plots.style import COLOURS, distinct_names, legible, shortened
+from agentic_bayes.reports.plots.tasks import plot_heatmap, plot_shrinkage
+
+mpl.use("Agg")
+
+# every picture of an estimate, by name
+PICTURES = {
+    "posterior": lambda est, ax: plot_posterior(est, k=3, ref_val=0.5, rope=(0.2, 0.3), ax=ax),
+    "curves": lambda est, ax: plot_pass_curves(est, agent=est.agents[0], ax=ax),
+    "prior": lambda est, ax: plot_prior(est, agent=est.agents[0], k=3, ax=ax),
+    "forest of agents": lambda est, ax: plot_forest(est, k=3, ref_val=0.5, ax=ax),
+    "forest of tasks": lambda est, ax: plot_forest(est, of="tasks", agent=est.agents[0], ax=ax),
+    "shrinkage": lambda est, ax: plot_shrinkage(est, agent=est.agents[0], ax=ax),
+    "heat map": lambda est, ax: plot_heatmap(est, ax=ax),
+    "comparison": lambda est, ax: plot_comparison(
+        compare(est, est.agents[1], baseline=est.agents[0], pairing="none"), ax=ax
+    ),
+    "plan": lambda _, ax: plot_plan(plan(mu=0.6, rho=0.4, budget=60, trials=[1, 3], simulations=10), ax=ax),
+    "diagnostics": lambda est, ax: plot_diagnostics(est, ax=None if ax is None else ax.figure.subplots(2, 2))[0],
+}
+HOSTILE = {
+    "a formula": r"$\frac{1}{2}$",
+    "half a formula": "costs $5 and $",
+    "broken TeX": r"$\undefined{$ %",
+    "an underscore first": "_nolegend_",
+    "markup": "<script>alert(1)</script>",
+    "right to left": "سلام 12",
+    "an emoji": "rocket 🚀",
+    "a direction override": "gnp\u202eexe",
+    "nothing to see": "zero\u200bwidth",
+    "lines and tabs": "a\nb\tc",
+    "very long": "x" * 5000,
+    "no characters of the font": "名前",
+}
+
+
+def given_axes():
+    """Axes of a figure that pyplot does not know."""
+    return Figure(figsize=(9, 7), layout="constrained").subplots()
+
+
+def state():
+    """What belongs to the whole program."""
+    import matplotlib.pyplot as plt
+
+    random = np.random.get_state()[1].tolist()  # noqa: NPY002 - it is the global one that must not move
+    return dict(mpl.rcParams), mpl.get_backend(), plt.get_fignums(), random, list(warnings.filters)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", PICTURES)
+class TestEveryPicture:
+    """What holds for each of them."""
+
+    def test_no_state_is_touched(self, name):
+        """Settings, open figures, random state and warning filters are afterwards what they were."""
+        est = fit_two("quadrature")
+        before = state()
+        ax = PICTURES[name](est, given_axes())
+        ax.figure.savefig("/dev/null", format="png")
+        assert state() == before
+
+    def test_it_is_drawn_where_it_is_told_to_be(self, name):
+        """The axes that were given come back; without any there is one new figure, which notebooks show."""
+        import matplotlib.pyplot as plt
+
+        est, own = fit_two("quadrature"), given_axes()
+        drawn = PICTURES[name](est, own)
+        assert drawn.figure is own.figure
+        assert drawn is own or name == "diagnostics"
+        assert plt.get_fignums() == []
+        made = PICTURES[name](est, None)
+        assert [plt.figure(number) for number in plt.get_fignums()] == [made.figure]
+
+    def test_it_says_what_it_is(self, name):
+        """It has a title, and each axis with numbers on it has a label that says what they are."""
+        ax = PICTURES[name](fit_two("quadrature"), None)
+        for one in ax.figure.axes:
+            if one.axison and one.get_label() != "<colorbar>":
+                assert one.get_title()
+                assert one.get_xlabel()
+                assert one.get_ylabel() or not _has_numbers(one.yaxis), one.get_title()
+            elif one.axison:
+                assert one.get_ylabel()
+
+    def test_hostile_names_stay_names(self, name):
+        """Names are neither read as formulas nor lost nor able to turn the text around, and nothing warns."""
+        agents = dict(zip(list(HOSTILE.values())[:8], [WEAKER, STRONGER] * 4, strict=True))
+        outcomes = counts(agents).assign_coords(task=np.array(list(HOSTILE.values()), dtype=object))
+        ax = PICTURES[name](estimate(outcomes), None)
+        ax.figure.savefig("/dev/null", format="png", dpi=50)
+        found = [text for text in ax.figure.findobj(Text) if text.get_text()]
+        assert not any("$" in text.get_text() and text.get_parse_math() for text in found)
+        assert not any(set(text.get_text()) & {"\u202e", "\u200b", "🚀"} for text in found)
+        assert all(len(line) < 120 for text in found for line in text.get_text().split("\n"))
+
+
+def _has_numbers(axis):
+    labels = [label.get_text().replace("−", "-") for label in axis.get_ticklabels()]
+    return any(label.lstrip("-").replace(".", "", 1).isdigit() for label in labels)
+
+
+class TestNames:
+    """Names as they are drawn."""
+
+    @pytest.mark.parametrize(("why", "name"), HOSTILE.items(), ids=list(HOSTILE))
+    def test_a_name_is_one_legible_line(self, why, name):
+        """Every character is one that the font has; there is a line of at most 28 of them, and never none."""
+        text = shortened(name)
+        assert 0 < len(text) <= 30  # two of them may be marks of direction
+        assert "\n" not in text
+        assert "\t" not in text
+
+    def test_an_ordinary_name_is_left_alone(self):
+        """Letters of the font, also with accents, are drawn as they are."""
+        for name in ("support-v2", "größer_als", "βeta $x$", "_private"):
+            assert legible(name) == name
+
+    def test_characters_that_cannot_be_drawn_are_written_out(self):
+        """What the font lacks, and what would steer the text, becomes its number, so that names stay apart."""
+        assert legible("rocket 🚀") == r"rocket \u1f680"
+        assert legible("gnp\u202eexe") == r"gnp\u202eexe"
+        assert legible("") == "''"
+
+    def test_numbers_beside_a_name_keep_their_order(self):
+        """A name that is read from right to left is closed off by marks of direction on both sides."""
+        assert legible("سلام") == "\u200eسلام\u200e"
+
+    def test_a_long_name_loses_its_middle(self):
+        """Names tend to differ at their ends, so that both ends are kept."""
+        assert shortened("customer-support-agent-2026-07-01") == "customer-suppo…nt-2026-07-01"
+
+    def test_names_that_become_the_same_are_numbered(self):
+        """Names that differ only in the part that was left out are told apart."""
+        names = ["a" * 40 + middle + "b" * 40 for middle in "xy"]
+        first, second = distinct_names(names)
+        assert first != second
+        assert first.endswith("(1)")
+        assert second.endswith("(2)")
+        assert distinct_names(["v1", "v2"]) == ["v1", "v2"]
+
+    def test_fonts_that_the_user_has_are_used(self):
+        """A name is judged by the fonts in the user's settings: a family that does not exist changes nothing."""
+        with mpl.rc_context({"font.family": ["no such font", "DejaVu Sans"]}):
+            assert legible("größer") == "größer"
+            assert legible("🚀") == r"\u1f680"
+
+
+def luminance(colour):
+    """Relative luminance of a colour, as WCAG defines it."""
+    parts = np.array(mpl.colors.to_rgb(colour))
+    linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_the_two_main_colours_can_be_told_apart_without_red_and_green():
+    """Blue and orange, which most pictures need, differ in their blue part and in lightness."""
+    first, second = (np.array(mpl.colors.to_rgb(colour)) for colour in COLOURS[:2])
+    assert abs(first[2] - second[2]) > 0.5
+    contrast = sorted((luminance(colour) + 0.05 for colour in COLOURS[:2]), reverse=True)
+    assert contrast[0] / contrast[1] > 1.2
+
+
+# x of what is drawn for two agents of 12 tasks; one table for both stacks
+EXPECTED = {
+    "forest of agents": {"means": [0.5720, 0.1830], "intervals": [[0.3302, 0.8026], [0.0368, 0.4434]]},
+    "curves": {"pass_at_k": [0.4132, 0.5722, 0.6601], "pass_pow_k": [0.4132, 0.2541, 0.1830]},
+}
+
+
+class TestBothStacks:
+    """The same numbers in the same picture, whichever ArviZ is installed."""
+
+    def test_the_forest(self):
+        """Means and intervals of two agents."""
+        ax = PICTURES["forest of agents"](fit_two("quadrature"), None)
+        marks = [line for line in ax.lines if line.get_marker() == "o"]
+        bars = [line for line in ax.lines if line.get_marker() == "None" and len(line.get_xdata()) == 2][:2]
+        assert [float(mark.get_xdata()[0]) for mark in marks] == pytest.approx(
+            EXPECTED["forest of agents"]["means"], abs=2e-4
+        )
+        for bar, interval in zip(bars, EXPECTED["forest of agents"]["intervals"], strict=True):
+            assert list(bar.get_xdata()) == pytest.approx(interval, abs=2e-4)
+
+    def test_the_curves(self):
+        """pass@k and pass^k at k = 1, 2, 3."""
+        ax = plot_pass_curves(fit_two("quadrature"), agent="v1", k=(1, 2, 3))
+        for line, values in zip(ax.lines[::2], EXPECTED["curves"].values(), strict=True):
+            assert list(line.get_ydata()) == pytest.approx(values, abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    "plot", [plot_posterior, plot_pass_curves, plot_prior, plot_forest, plot_shrinkage, plot_heatmap, plot_diagnostics]
+)
+def test_what_is_no_estimate_is_refused(plot):
+    """A table of numbers is not an estimate, and the message says what makes one."""
+    with pytest.raises(InvalidArgument, match=r"est must be an Estimate \(estimate\(\) makes one\), got dict"):
+        plot({"mean": 0.5})
