@@ -21,6 +21,7 @@ __all__ = [
     "html_block",
     "indicator_words",
     "interval_words",
+    "is_number",
     "metric_name",
     "nan_to_none",
     "one_line",
@@ -34,7 +35,8 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 MOST_ROWS = 20  # of a table in a notebook
 MOST_OF_CELL, MOST_OF_NOTE = 120, 1000  # characters
 _PLAIN = "margin:0.4em 0;text-align:left;max-width:60em"
-_NUMERIC = re.compile(r"$|–|[<>]?-?[0-9.]+|\[")
+# "0.420*", "<0.001 [0.000, 0.010]", "4 of 20", "1 to 3", "22 ◄"; a name may begin with a digit, too
+_NUMBER = re.compile(r"|–|\[.*|[<>]?[-+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]+| \[.*| \(.*| ◄)?|nan|inf")
 
 
 def format_number(value: float | None, digits: int = 3) -> str:
@@ -221,7 +223,7 @@ def html_block(
     shown = listed[:MOST_ROWS]
     hidden = (len(listed) if total is None else total) - len(shown)
     more = [f"… and {hidden:,} more {noun if hidden == 1 else f'{noun}s'}"] if hidden > 0 else []
-    numeric = [bool(shown) and all(_NUMERIC.match(row[i]) for row in shown) for i in range(len(header))]
+    numeric = [bool(shown) and all(is_number(row[i]) for row in shown) for i in range(len(header))]
     align = [f' style="text-align:{"right" if right else "left"}"' for right in numeric]
 
     def line(tag: str, cells: Sequence[str]) -> str:
@@ -248,6 +250,11 @@ def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:
 def one_line(text: str) -> str:
     """`plain_text` without line breaks: they, too, are written out."""
     return plain_text(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def is_number(cell: str) -> bool:
+    """Whether the cell of a table is a number with what may follow it, so that it is aligned and never cut."""
+    return _NUMBER.fullmatch(cell) is not None
 
 
 def plain_text(text: str) -> str:
