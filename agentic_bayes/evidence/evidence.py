@@ -92,11 +92,11 @@ class Evidence:
     def _repr_html_(self) -> str:
         agents = {agent: list(rows) for agent, rows in itertools.groupby(self.rows, key=lambda row: row.agent)}
         reasons = Counter(row.unscored_reason for row in self.rows if row.unscored_reason)
-        judges = sorted({row.judge for row in self.rows if row.judge})
+        judges, more = sorted({row.judge for row in self.rows if row.judge}), len(reasons) - MOST_REASONS
         notes = [
             f"judge: {', '.join(judges) or 'none'}; score: mean of what has one; tools right: of what has a verdict",
             *(f"{count:,} × {reason}" for reason, count in reasons.most_common(MOST_REASONS)),
-            "further unscored: see unscored_reason in to_pandas()" if len(reasons) > MOST_REASONS else "",
+            f"… and {plural(more, 'more reason')}: unscored_reason in to_pandas()" if more > 0 else "",
         ]
         header = ["agent", "conversations", "turns", "scored", "unscored", "agent errors", "score", "tools right"]
         rows = (_account(agent, own) for agent, own in agents.items())
