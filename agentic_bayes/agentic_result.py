@@ -13,6 +13,15 @@ from agentic_bayes.agentic_modes import StatisticalMode
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.tool_rubric import ToolCorrectnessScore
+from agentic_bayes.formatting import (
+    METRICS,
+    MOST_ROWS,
+    format_interval,
+    format_number,
+    html_block,
+    indicator_words,
+    metric_name,
+)
 from agentic_bayes.outcomes import IndicatorRule, count_outcomes
 from agentic_bayes.records.model import Conversation
 
@@ -155,6 +164,28 @@ class AgenticResult(Sequence[AgenticMetric]):
         correct = sum(metric.is_fully_correct for metric in self.metrics)
         return f"AgenticResult: {correct} of {len(self)} conversations fully correct; {self.evidence!r}"
 
+    def _repr_html_(self) -> str:
+        settings = self._settings
+        rows = [
+            [
+                *(rows[0].agent, metric.session_id, rows[0].task, str(rows[0].trial)),
+                f"{metric.correct_interactions} of {metric.total_interactions}",
+                str(metric.unscored_interactions),
+                *_value_and_limits(metric.pass_at_k, metric.pass_at_k_ci_low, metric.pass_at_k_ci_high),
+                *_value_and_limits(metric.pass_pow_k, metric.pass_pow_k_ci_low, metric.pass_pow_k_ci_high),
+            ]
+            for metric, rows in zip(self.metrics[:MOST_ROWS], self._rows, strict=False)
+        ]
+        names = [cell for metric in METRICS for cell in (metric_name(metric, settings.k), "interval")]
+        cut = {"indicator": settings.indicator, "threshold": settings.threshold}
+        notes = [
+            "pass values are about the turns of one conversation (unit interaction, estimand task), indicator "
+            f"{indicator_words(cut | {'tool_threshold': settings.tool_threshold})}; {settings.mode}",
+            "of the agent as a whole: estimate()",
+        ]
+        header = ["agent", "session", "task", "trial", "turns right", "unscored", *names]
+        return html_block(repr(self), header, rows, notes=notes, total=len(self), noun="conversation")
+
     def summary(self) -> pd.DataFrame:
         """One row per conversation.
 
@@ -230,6 +261,10 @@ class AgenticResult(Sequence[AgenticMetric]):
 
 
 _COUNTING = ("unit", "indicator", "threshold", "tool_threshold", "agents", "errors")
+
+
+def _value_and_limits(value: float, low: float | None, high: float | None) -> list[str]:
+    return [format_number(value), format_interval(low, high)]
 
 
 def _mean(values: Iterable[float | None]) -> float:

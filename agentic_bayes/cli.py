@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import math
 import os
 import sys
 import warnings
 from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
+from shutil import get_terminal_size
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +24,7 @@ from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, Invalid
 
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
+    from agentic_bayes.evidence.agreement import Agreement
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.store import Store, Usage
     from agentic_bayes.evidence.tool_rubric import ToolRubric
@@ -108,7 +109,7 @@ def validate(files: Files, format: FormatName = "auto", agent: AgentName = None,
     from agentic_bayes.records.survey import survey
 
     if all(Path(file).suffix.lower() in (".yaml", ".yml") for file in files):
-        _validate_suites(files)
+        _validate_suites(files, as_json=as_json)
         return
     from agentic_bayes.reports.record_tables import survey_lines, survey_tables
 
@@ -122,19 +123,25 @@ def validate(files: Files, format: FormatName = "auto", agent: AgentName = None,
         raise RecordsError(found.problems, found.n_problems)
 
 
-def _validate_suites(files: list[str]) -> None:
+def _validate_suites(files: list[str], *, as_json: bool) -> None:
     from agentic_bayes.formatting import plural
     from agentic_bayes.suite.config import load_suite
     from agentic_bayes.suite.runner import check_suite
 
+    found = []
     for file in files:
         suite = load_suite(file)
         check_suite(suite, suite.tasks)
         trials = [suite.trials_of(task) for task in suite.tasks]
         auto = "auto" in trials
-        total = f"at most {suite.config.defaults.budget:,}" if auto else f"{sum(map(int, trials)):,}"
-        tasks = plural(len(suite.tasks), "task")
-        say(f"valid: suite {suite.config.name}, {tasks}, trials {total}, agent {suite.agent_name}")
+        total = suite.config.defaults.budget if auto else sum(map(int, trials))
+        found.append({"suite": suite.config.name, "agent": suite.agent_name, "tasks": len(suite.tasks)})
+        found[-1] |= {"trials": total, "adaptive": auto}
+        if not as_json:
+            tasks, most = plural(len(suite.tasks), "task"), "at most " if auto else ""
+            say(f"valid: suite {suite.config.name}, {tasks}, trials {most}{total:,}, agent {suite.agent_name}")
+    if as_json:
+        say_json(found)
 
 
 @app.command("run", epilog=EXIT_CODES)
@@ -179,6 +186,9 @@ def run_command(
     what = f"{plural(len(chosen), 'task')}, {plural(planned.total, 'trial')}, {len(planned.pending):,} to run"
     if planned.budget is not None:
         what += f", then more where they tell most, at most {planned.budget:,}"
+    if dry_run and as_json:
+        say_json({"run_id": planned.id, "continued": planned.continued, "tasks": len(chosen), "trials": planned.total})
+        return
     if dry_run:
         say(f"{'would go on with' if planned.continued else 'would start'} run {planned.id}: {what}")
         return
@@ -311,11 +321,17 @@ def list_runs(
 
 
 @app.command()
-def init(folder: Annotated[Path, typer.Argument(help="Where to put an example suite.")] = Path()) -> None:
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to put an example suite.")] = Path(), as_json: AsJson = False
+) -> None:
     """Write an example suite that runs offline, and the JSON schema that editors check it with."""
     from agentic_bayes.examples import write_suite
 
-    for path in write_suite(folder):
+    written = write_suite(folder)
+    if as_json:
+        say_json({"written": [str(path) for path in written]})
+        return
+    for path in written:
         say(f"wrote {path}")
     say(f"try: agentic-bayes run -c {folder / 'eval.yaml'}")
 
@@ -327,6 +343,7 @@ def convert(
     format: FormatName = "auto",
     agent: AgentName = None,
     expected_tools: ExpectedFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Read conversations in any format and write them in ours."""
     from agentic_bayes.formatting import plural
@@ -334,7 +351,10 @@ def convert(
 
     _check_file(output, "--output")
     written = write_conversations(_conversations(files, format, agent, expected_tools), output)
-    say(f"{plural(written, 'conversation')} written to {output}")
+    if as_json:
+        say_json({"conversations": written, "output": str(output)})
+    else:
+        say(f"{plural(written, 'conversation')} written to {output}")
 
 
 @app.command("show")
@@ -348,9 +368,13 @@ def show_conversation(
     agent: AgentName = None,
     expected_tools: ExpectedFile = None,
     tool_rubric: RubricFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Read one conversation with its calls and scores, or a run (its folder or id); without a choice, list them."""
+    from dataclasses import asdict
+
     from agentic_bayes.evidence.evidence import Evidence
+    from agentic_bayes.evidence.row import row_to_json
     from agentic_bayes.records.select import select
     from agentic_bayes.reports.record_tables import conversations_table
     from agentic_bayes.reports.transcript import transcript
@@ -359,19 +383,26 @@ def show_conversation(
     if len(files) == 1 and (run := find_run(files[0])) is not None:
         from agentic_bayes.suite.results import RunResults
 
-        _say_run(RunResults.of(run), (1, 3, 5), None, None, as_json=False)
+        _say_run(RunResults.of(run), (1, 3, 5), None, None, as_json=as_json)
         return
     rubric = _rubric(tool_rubric)
     scored = () if evidence is None else Evidence.read(evidence).rows
     conversations = _conversations(files, format, agent, expected_tools)
     found = select(conversations, session=session, task=task, trial=trial)
-    if len(found) > 1:
-        show(conversations_table(found))
-    for one in found if len(found) == 1 else ():
-        place = (one.agent, one.task, one.trial)
-        rows = [row for row in scored if (row.agent, row.task, row.trial) == place]
-        if one.conversation is not None:
-            say(transcript(one.conversation, rows, tool_rubric=rubric))
+    if len(found) != 1:
+        if as_json:
+            say_json([{**asdict(one), "conversation": None} for one in found])
+        elif found:
+            show(conversations_table(found))
+        return
+    place = (found[0].agent, found[0].task, found[0].trial)
+    rows = [row for row in scored if (row.agent, row.task, row.trial) == place]
+    whole = found[0].conversation
+    if as_json:
+        record = None if whole is None else whole.model_dump(mode="json", exclude_unset=True)
+        say_json({**asdict(found[0]), "conversation": record, "evidence": [row_to_json(row) for row in rows]})
+    elif whole is not None:
+        say(transcript(whole, rows, tool_rubric=rubric))
 
 
 @app.command()
@@ -410,6 +441,7 @@ def assess(
     expected_tools: ExpectedFile = None,
     format: FormatName = "auto",
     agent: AgentName = None,
+    as_json: AsJson = False,
 ) -> None:
     """Judge every answer against its reference and score the tool calls; write the evidence."""
     from agentic_bayes.formatting import plural
@@ -433,25 +465,32 @@ def assess(
     limits = _given(requests_per_second=requests_per_second, max_cost=max_cost)
     scored_before = [0]
     conversations = _counted(_conversations(files, format, agent, expected_tools), scored_before)
-    lines: list[str] = []
+    usage = None
     if asks_model:
-        evidence, lines = _assess_with_models(conversations, store, concurrency=concurrency, **graders, **limits)
+        evidence, usage = _assess_with_models(conversations, store, concurrency=concurrency, **graders, **limits)
     else:
         evidence = _assess(conversations, concurrency=concurrency, **graders)
     evidence.write(output)
-    show(
-        _tables().evidence_table(evidence),
-        *_tables().metrics_tables(evidence),
-        *_tables().tool_problems_tables(evidence),
-    )
-    if scored_before[0] and not judge:
-        known = plural(scored_before[0], "conversation")
-        say(f"{known} carry recorded scores, which were not used: --judge recorded counts them")
-    if len(judges) > 1:
-        _say_agreement(evidence, [judge.name for judge in judges[1:]])
-    if stats:
-        say("\n".join(lines))
-    say(f"evidence written to {output}")
+    agreed = _agreement(evidence, [judge.name for judge in judges[1:]])
+    if as_json:
+        told: dict[str, Any] = {"output": str(output), "stopped": evidence.stopped}
+        told["agents"] = evidence.summary().to_dict("records")
+        told["agreement"] = None if agreed is None else agreed.summary().to_dict("records")
+        say_json({**told, "usage": usage})
+    else:
+        show(
+            _tables().evidence_table(evidence),
+            *_tables().metrics_tables(evidence),
+            *_tables().tool_problems_tables(evidence),
+        )
+        if scored_before[0] and not judge:
+            known = plural(scored_before[0], "conversation")
+            say(f"{known} carry recorded scores, which were not used: --judge recorded counts them")
+        if agreed is not None:
+            say(f"agreement of the judges, a score of 0.7 or more being right:\n{agreed}")
+        if stats and usage is not None:
+            say("\n".join(_usage_lines(usage)))
+        say(f"evidence written to {output}")
     if evidence.stopped:
         raise typer.Exit(1)
 
@@ -514,21 +553,21 @@ def _further_metrics(text: str | None, model: str | None, judges: list[Any], pri
 
 def _assess_with_models(
     conversations: Iterator[Conversation], store: Path | None, **options: Any
-) -> tuple[Evidence, list[str]]:
+) -> tuple[Evidence, dict[str, Any]]:
     """Evidence for which models are asked, and what it took."""
     from agentic_bayes.evidence.store import Store
 
     with Store(store or ":memory:") as kept:
-        return _assess(conversations, store=kept, **options), _usage_lines(kept)
+        return _assess(conversations, store=kept, **options), _usage(kept)
 
 
-def _say_agreement(evidence: Evidence, others: list[str]) -> None:
-    """How far the judges agree, where they scored anything."""
+def _agreement(evidence: Evidence, others: list[str]) -> Agreement | None:
+    """How far the judges agree, where there are several and they scored anything."""
     from agentic_bayes.evidence.judge_agreement import judge_agreement
 
-    if any(row.answer_score is not None for row in evidence.rows):
-        found = judge_agreement(evidence, judges=["answer", *others])
-        say(f"agreement of the judges, a score of 0.7 or more being right:\n{found!r}")
+    if not others or all(row.answer_score is None for row in evidence.rows):
+        return None
+    return judge_agreement(evidence, judges=["answer", *others])
 
 
 def _price(text: str | None) -> tuple[float, float] | None:
@@ -541,16 +580,30 @@ def _price(text: str | None) -> tuple[float, float] | None:
     return given, taken
 
 
-def _usage_lines(store: Store) -> list[str]:
+def _usage_record(usage: Usage) -> dict[str, Any]:
+    """What judgements took; a cost that nobody knows is None."""
+    from dataclasses import asdict
+
+    return {**asdict(usage), "cost": usage.cost if usage.unpriced < usage.calls else None}
+
+
+def _usage(store: Store) -> dict[str, Any]:
     """Calls, tokens, cost and latency of this run."""
     usage, calls = store.session, store.to_pandas()
+    middle, slow = (calls["latency"].tail(usage.calls).quantile(q) if usage.calls else None for q in (0.5, 0.95))
+    return {**_usage_record(usage), "reused": store.reused, "latency_p50": middle, "latency_p95": slow}
+
+
+def _usage_lines(usage: dict[str, Any]) -> list[str]:
+    """The same in words."""
+    failed = f"{usage['judgements']:,} judgements by {usage['calls']:,} calls ({usage['failed']:,} failed)"
+    cost = "" if usage["cost"] is None else f", cost {usage['cost']:,.6g}"
     lines = [
-        f"{usage.judgements:,} judgements by {usage.calls:,} calls ({usage.failed:,} failed), {store.reused:,} reused",
-        f"tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out" + _cost_words(usage),
+        f"{failed}, {usage['reused']:,} reused",
+        f"tokens: {usage['input_tokens']:,} in, {usage['output_tokens']:,} out{cost}",
     ]
-    if usage.calls:
-        middle, slow = (calls["latency"].tail(usage.calls).quantile(q) for q in (0.5, 0.95))
-        lines.append(f"latency: median {middle:.2f} s, 95 % within {slow:.2f} s")
+    if usage["calls"]:
+        lines.append(f"latency: median {usage['latency_p50']:.2f} s, 95 % within {usage['latency_p95']:.2f} s")
     return lines
 
 
@@ -564,22 +617,29 @@ StoreFile = Annotated[Path, typer.Argument(help="The store, as given to assess -
 
 
 @cache.command("list")
-def cache_list(file: StoreFile) -> None:
+def cache_list(file: StoreFile, as_json: AsJson = False) -> None:
     """Judgements, tokens and cost by model."""
     from agentic_bayes.evidence.store import Store
     from agentic_bayes.formatting import plural
 
     _check_store(file)
     with Store(file) as store:
-        for model, usage in store.models().items():
-            tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
-            say(f"{model}: {plural(usage.judgements, 'judgement')}, {tokens}{_cost_words(usage)}")
-        say(f"{plural(len(store), 'judgement')} in {store.size:,} bytes")
+        models, judgements, size = store.models(), len(store), store.size
+    if as_json:
+        by_model = {model: _usage_record(usage) for model, usage in models.items()}
+        say_json({"models": by_model, "judgements": judgements, "bytes": size})
+        return
+    for model, usage in models.items():
+        tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+        say(f"{model}: {plural(usage.judgements, 'judgement')}, {tokens}{_cost_words(usage)}")
+    say(f"{plural(judgements, 'judgement')} in {size:,} bytes")
 
 
 @cache.command("clear")
 def cache_clear(
-    file: StoreFile, model: Annotated[str | None, typer.Option(help="Only judgements of this model.")] = None
+    file: StoreFile,
+    model: Annotated[str | None, typer.Option(help="Only judgements of this model.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Forget judgements; they will be paid for again."""
     from agentic_bayes.evidence.store import Store
@@ -589,7 +649,11 @@ def cache_clear(
     with Store(file) as store:
         if model is not None:
             check_choice("model", model, store.models())
-        say(f"{plural(store.clear(model), 'judgement')} cleared")
+        cleared = store.clear(model)
+    if as_json:
+        say_json({"cleared": cleared})
+    else:
+        say(f"{plural(cleared, 'judgement')} cleared")
 
 
 def _check_store(path: Path) -> None:
@@ -1220,13 +1284,19 @@ def write_results(est: Estimate, folder: Path) -> None:
     est.save(folder / "estimate.nc")
 
 
+WIDTH = 80  # columns of the screen that text takes
+NARROWEST = 40  # with less, lines would be words
+
+
 def say(text: str) -> None:
-    """Plain text, in lines that fit 80 columns."""
+    """Plain text, in lines that fit 80 columns, or a terminal that has fewer."""
     from agentic_bayes.formatting import plain_text
 
+    screen = get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    width = min(max(screen, NARROWEST), WIDTH)
     for line in plain_text(text).split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
-        print(fill(line, 80, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
+        print(fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
 
 
 def complain(text: str) -> None:
@@ -1243,49 +1313,17 @@ def say_json(value: Any) -> None:
     print(json.dumps(nan_to_none(value), indent=2, allow_nan=False))
 
 
-WIDEST_NAME = 24  # of a first column that is kept on one line
-NARROW_NAME = 12  # of any other column of names
-
-
 def show(*tables: Table) -> None:
-    """Print tables that fit 80 columns; plain text off a terminal."""
-    from rich import box
+    """Print tables that fit the terminal, or 80 columns of plain text off one."""
     from rich.console import Console
-    from rich.measure import Measurement
-    from rich.padding import Padding
-    from rich.table import Table as RichTable
-    from rich.text import Text
 
-    from agentic_bayes.formatting import plain_text
+    from agentic_bayes.reports.terminal import print_table
 
     asked = os.environ.get("COLUMNS", "")
-    width = None if sys.stdout.isatty() else int(asked) if asked.isdecimal() and int(asked) >= 40 else 80
+    width = None if sys.stdout.isatty() else int(asked) if asked.isdecimal() and int(asked) >= NARROWEST else WIDTH
     console = Console(highlight=False, width=width)
     for table in tables:
-        title = Text(plain_text(table.title), "bold")
-        rich = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        folded = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)  # as narrow as it can be
-        longest = []
-        for i, name in enumerate(table.header):
-            cells = [row[i] for row in table.rows]
-            number = i > 0 and all(any(c.isdigit() for c in cell) or len(cell) < 2 for cell in cells)
-            # a name may take two lines, a number is never cut
-            longest_kept = math.inf if table.whole and i == 0 else WIDEST_NAME if i == 0 else NARROW_NAME
-            short = number or max(map(len, cells), default=0) <= longest_kept
-            justify = "right" if number else "left"
-            rich.add_column(name, justify=justify, no_wrap=short, overflow="fold")  # type: ignore[arg-type]
-            folded.add_column(name, no_wrap=short)
-            longest.append(None if short else NARROW_NAME)
-        for row in table.rows:
-            rich.add_row(*(Text(plain_text(cell)) for cell in row))
-            folded.add_row(*(Text(plain_text(cell)[:end]) for cell, end in zip(row, longest, strict=True)))
-        wide = Console(width=1000)
-        least = Measurement.get(wide, wide.options, folded).minimum
-        # a table that needs more is wider than the screen; numbers that are cut would be other numbers
-        (console if least <= console.width else Console(highlight=False, width=least)).print(rich)
-        for note in table.notes:
-            console.print(Padding(Text(plain_text(note)), (0, 0, 0, 2)))
-        console.print()
+        print_table(console, table)
 
 
 def main() -> None:

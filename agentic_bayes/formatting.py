@@ -1,11 +1,12 @@
-"""The one number formatter, and the names of metrics as people write them."""
+"""The one number formatter, the names of metrics as people write them, and what a notebook shows of a result."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, Literal, assert_never, get_args
 
@@ -17,9 +18,13 @@ __all__ = [
     "format_interval",
     "format_number",
     "format_share",
-    "html_table",
+    "html_block",
+    "indicator_words",
+    "interval_words",
+    "is_number",
     "metric_name",
     "nan_to_none",
+    "one_line",
     "parse_metric",
     "plain_text",
     "plural",
@@ -27,6 +32,11 @@ __all__ = [
 
 Metric = Literal["pass_at_k", "pass_pow_k"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
+MOST_ROWS = 20  # of a table in a notebook
+MOST_OF_CELL, MOST_OF_NOTE = 120, 1000  # characters
+_PLAIN = "margin:0.4em 0;text-align:left;max-width:60em"
+# "0.420*", "<0.001 [0.000, 0.010]", "4 of 20", "1 to 3", "22 ◄"; a name may begin with a digit, too
+_NUMBER = re.compile(r"|–|\[.*|[<>]?[-+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]+| \[.*| \(.*| ◄)?|nan|inf")
 
 
 def format_number(value: float | None, digits: int = 3) -> str:
@@ -140,26 +150,111 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:
-    """A plain HTML table with every cell escaped.
+def indicator_words(attrs: Mapping[Any, Any]) -> str:
+    """The indicator of outcomes with what it was cut at: "answer ≥ 0.7 and tools ≥ 1".
 
     Parameters
     ----------
-    header : sequence of str
-        Column names.
-    rows : sequence of sequences of str
-        Cells.
-    caption : str
-        What the table shows.
+    attrs : mapping
+        Attributes of outcomes.
 
     Returns
     -------
     str
     """
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    name = str(attrs["indicator"])
+
+    def cut(what: str, threshold: str) -> str:
+        if threshold not in attrs:
+            return what
+        value = attrs[threshold]  # text where outcomes that differ in it were combined
+        return f"{what} ≥ {value if isinstance(value, str) else format(value, 'g')}"
+
+    if name == "tools":
+        return cut("tools", "tool_threshold")
+    if name == "joint" and "threshold" in attrs:
+        return f"{cut('answer', 'threshold')} and {cut('tools', 'tool_threshold')}"
+    return cut(name, "threshold")
+
+
+def interval_words(ci_prob: float, ci_kind: str) -> str:
+    """Probability and kind of an interval: "95 % equal-tailed interval"."""
+    kind = "equal-tailed" if ci_kind == "eti" else "highest-density"
+    return f"{ci_prob * 100:.4g} % {kind} interval"
+
+
+def html_block(
+    title: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    text: str = "",
+    notes: Sequence[str] = (),
+    total: int | None = None,
+    noun: str = "row",
+) -> str:
+    """What a notebook shows of a result: a title, a table of at most `MOST_ROWS` rows, and notes below it.
+
+    Everything is escaped, invisible characters are written out, and long cells are cut. There are no colours and no
+    style sheet, so that it reads on light and on dark pages, and where HTML is cleaned before it is shown.
+
+    Parameters
+    ----------
+    title : str
+        What it is, or the verdict.
+    header : sequence of str
+        Column names.
+    rows : iterable of sequences of str
+        Cells; only as many are taken as are shown. Columns of numbers are set to the right.
+    text : str
+        What follows the title in the same sentence.
+    notes : sequence of str
+        Paragraphs below the table; empty ones are left out.
+    total : int, optional
+        How many rows there are in all, where `rows` cannot tell without making them.
+    noun : str
+        What a row is, for "and 4,990 more tasks".
+
+    Returns
+    -------
+    str
+    """
+    listed = rows if isinstance(rows, Sequence) else list(itertools.islice(rows, MOST_ROWS))
+    shown = listed[:MOST_ROWS]
+    hidden = (len(listed) if total is None else total) - len(shown)
+    more = [f"… and {hidden:,} more {noun if hidden == 1 else f'{noun}s'}"] if hidden > 0 else []
+    numeric = [bool(shown) and all(is_number(row[i]) for row in shown) for i in range(len(header))]
+    align = [f' style="text-align:{"right" if right else "left"}"' for right in numeric]
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        return "".join(f"<{tag}{style}>{_safe(cell)}</{tag[:2]}>" for cell, style in zip(cells, align, strict=True))
+
+    names = line('th scope="col"', header)
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in shown)
+    below = "<br>".join(_safe(note, cut=MOST_OF_NOTE) for note in (*more, *notes) if note)
+    return (
+        f'<div class="agentic-bayes" style="{_PLAIN}"><p style="{_PLAIN}">'
+        f"<strong>{_safe(title, cut=MOST_OF_NOTE)}</strong>{_safe(text, cut=MOST_OF_NOTE)}</p>"
+        f'<table style="{_PLAIN}"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
+        + (f'<p style="{_PLAIN}"><small>{below}</small></p>' if below else "")
+        + "</div>"
+    )
+
+
+def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:
+    """The text as HTML: escaped, on one line, with nothing invisible, and no longer than may be."""
+    line = one_line(text)
+    return escape(line if len(line) <= cut else f"{line[: cut - 1]}…")
+
+
+def one_line(text: str) -> str:
+    """`plain_text` without line breaks: they, too, are written out."""
+    return plain_text(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def is_number(cell: str) -> bool:
+    """Whether the cell of a table is a number with what may follow it, so that it is aligned and never cut."""
+    return _NUMBER.fullmatch(cell) is not None
 
 
 def plain_text(text: str) -> str:

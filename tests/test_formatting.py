@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.formatting import format_interval, format_number, html_table, metric_name, parse_metric, plural
+from agentic_bayes.formatting import format_interval, format_number, html_block, metric_name, parse_metric, plural
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_one_and_many(count, text):
 
 
 def test_html_is_escaped():
-    """No text of a cell, header or caption becomes markup."""
-    page = html_table(["<b>"], [["<script>alert('x')</script>", '"&']], caption="a < b")
+    """No text of a title, cell, header or note becomes markup."""
+    page = html_block("a < b", ["<b>"], [["<script>alert('x')</script>"]], notes=["<i>"])
     assert "<script>" not in page
     assert "<b>" not in page
+    assert "<i>" not in page
     assert "&lt;script&gt;" in page
     assert "a &lt; b" in page
-    assert html_table(["x"], []).startswith("<table><thead>")

@@ -11,9 +11,20 @@ import numpy as np
 from agentic_bayes import numerics
 from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
 from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice, check_type
+from agentic_bayes.estimation.checks import flag_words
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.posterior import Array, CIKind, Estimand, apply_metric, interval_of_draws
-from agentic_bayes.formatting import Metric, format_number, format_share, html_table, metric_name, plural
+from agentic_bayes.formatting import (
+    Metric,
+    format_interval,
+    format_number,
+    format_share,
+    html_block,
+    interval_words,
+    metric_name,
+    one_line,
+    plural,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,48 +211,65 @@ class Comparison:
         return "; ".join(parts)
 
     def __str__(self) -> str:
-        name, baseline = metric_name(self.metric, self.k), _shown(self.baseline)
+        return f"{self._head()}: {self._account()}"
+
+    def __repr__(self) -> str:
+        return one_line(f"Comparison: {self}")
+
+    def _head(self) -> str:
+        baseline = _shown(self.baseline)
         match self.verdict:
             case "undecided":
-                head = "undecided"
+                return "undecided"
             case "equivalent":
-                head = f"{self.agent} and {baseline} are equivalent within ±{format_number(self.rope)}"
+                return f"{self.agent} and {baseline} are equivalent within ±{format_number(self.rope)}"
             case verdict:
-                head = f"{self.agent} is {verdict} than {baseline}"
-        kind = "equal-tailed" if self.ci_kind == "eti" else "highest-density"
+                return f"{self.agent} is {verdict} than {baseline}"
+
+    def _account(self) -> str:
+        name, baseline = metric_name(self.metric, self.k), _shown(self.baseline)
         if isinstance(self.baseline, str):
             what = f"that {self.agent} has a higher {name} ({self.estimand}) than {baseline}"
-            tasks = f"pairing {self.pairing}, {plural(self.n_shared_tasks, 'shared task')}"
         else:
             what = f"that {self.agent}'s {name} ({self.estimand}) is above {baseline}"
-            tasks = plural(self.n_tasks, "task")
         sentence = (
-            f"{head}: the probability {what} is {format_share(self.prob_better)}; "
-            f"difference {format_number(self.mean)}, "
-            f"{self.ci_prob * 100:.4g} % {kind} interval {format_number(self.lower)} to {format_number(self.upper)}; "
-            f"{self.method}, {tasks}; unit {self.unit}, indicator {self.indicator}"
+            f"the probability {what} is {format_share(self.prob_better)}; "
+            f"difference {format_number(self.mean)}, {interval_words(self.ci_prob, self.ci_kind)} "
+            f"{format_number(self.lower)} to {format_number(self.upper)}; {self._basis()}"
         )
         marks = f" [{', '.join(self.flags)}]" if self.flags else ""
         return sentence + marks + (f" ({self.note})" if self.note else "")
 
+    def _basis(self) -> str:
+        """From what it was estimated."""
+        tasks = plural(self.n_tasks, "task")
+        if isinstance(self.baseline, str):
+            tasks = f"pairing {self.pairing}, {plural(self.n_shared_tasks, 'shared task')}"
+        return f"{self.method}, {tasks}; unit {self.unit}, indicator {self.indicator}"
+
     def _repr_html_(self) -> str:
+        name, baseline = metric_name(self.metric, self.k), _shown(self.baseline)
         rows = [
-            ["probability better", format_share(self.prob_better), ""],
-            ["difference", format_number(self.mean), f"{format_number(self.lower)} to {format_number(self.upper)}"],
-            ["ratio", _wide(self.ratio.median), f"{_wide(self.ratio.lower)} to {_wide(self.ratio.upper)}"],
-            [
-                "odds ratio",
-                _wide(self.odds_ratio.median),
-                f"{_wide(self.odds_ratio.lower)} to {_wide(self.odds_ratio.upper)}",
-            ],
-            [f"probability within ±{format_number(self.rope)}", format_share(self.prob_rope), ""],
+            [f"P({self.agent} higher than {baseline})", format_share(self.prob_better), ""],
+            ["difference", format_number(self.mean), format_interval(self.lower, self.upper)],
+            [f"P(difference within ±{format_number(self.rope)})", format_share(self.prob_rope), ""],
+            *(
+                [what, _wide(one.median), f"[{_wide(one.lower)}, {_wide(one.upper)}]"]
+                for what, one in (("ratio", self.ratio), ("odds ratio", self.odds_ratio))
+            ),
             [f"expected loss of choosing {self.agent}", format_number(self.expected_loss), ""],
-            [f"expected loss of choosing {_shown(self.baseline)}", format_number(self.expected_loss_baseline), ""],
-            ["beside it", str(self.frequentist), ""],
-            ["tasks that drive it", self.drivers() or "none with a probability of .9", ""],
+            [f"expected loss of choosing {baseline}", format_number(self.expected_loss_baseline), ""],
         ]
-        interval = f"{self.ci_prob * 100:.4g} % {self.ci_kind}"
-        return html_table(["", "posterior", interval], rows, caption=str(self))
+        notes = [
+            f"{self.agent} − {baseline} in {name} ({self.estimand}); posterior mean (median of ratios) with "
+            f"{interval_words(self.ci_prob, self.ci_kind)}",
+            self._basis(),
+            self.drivers() and f"{self.drivers()} (posterior probabilities)",
+            f"beside it, {self.frequentist}",
+            self.note,
+            *flag_words(self.flags),
+        ]
+        return html_block(f"Comparison: {self._head()}", ["", "posterior", "interval"], rows, notes=notes)
 
 
 def _wide(value: float) -> str:

@@ -9,9 +9,20 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument, check_type
+from agentic_bayes.estimation.checks import flag_words
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import CIKind, Estimand
-from agentic_bayes.formatting import Metric, format_number, format_share, html_table, metric_name, plural
+from agentic_bayes.formatting import (
+    Metric,
+    format_interval,
+    format_number,
+    format_share,
+    html_block,
+    interval_words,
+    metric_name,
+    one_line,
+    plural,
+)
 
 __all__ = ["Gate", "GateVerdict", "Requirement", "check_required", "gate", "ruling", "shown_beside"]
 
@@ -150,15 +161,19 @@ class Gate:
         return "inconclusive" if "inconclusive" in verdicts else "pass"
 
     def __str__(self) -> str:
+        return f"{self.verdict}: {self._account()}"
+
+    def __repr__(self) -> str:
+        return one_line(f"Gate: {self}")
+
+    def _account(self) -> str:
         asked = "; ".join(
             f"the probability that {one.text} is {shown_beside(one.probability, self.required)}"
             for one in self.requirements
         )
-        kind = "equal-tailed" if self.ci_kind == "eti" else "highest-density"
         sentence = (
-            f"{self.verdict}: {asked} (required: {self.required:g}); "
-            f"{metric_name(self.metric, self.k)} {format_number(self.mean)}, {self.ci_prob * 100:.4g} % {kind} "
-            f"interval {format_number(self.lower)} to {format_number(self.upper)}; "
+            f"{asked} (required: {self.required:g}); {metric_name(self.metric, self.k)} {format_number(self.mean)}, "
+            f"{interval_words(self.ci_prob, self.ci_kind)} {format_number(self.lower)} to {format_number(self.upper)}; "
             f"{self.method}, {plural(self.n_tasks, 'task')}; unit {self.unit}, indicator {self.indicator}"
         )
         marks = f" [{', '.join(self.flags)}]" if self.flags else ""
@@ -166,9 +181,16 @@ class Gate:
 
     def _repr_html_(self) -> str:
         rows = [[one.text, shown_beside(one.probability, self.required), one.verdict] for one in self.requirements]
-        return html_table(
-            ["requirement", f"probability (required {self.required:g})", "verdict"], rows, caption=str(self)
-        )
+        header = ["requirement", f"probability (required {self.required:g})", "verdict"]
+        value = f"{format_number(self.mean)} {format_interval(self.lower, self.upper)}"
+        notes = [
+            f"{self.agent}'s {metric_name(self.metric, self.k)} ({self.estimand}): {value}, posterior mean with "
+            f"{interval_words(self.ci_prob, self.ci_kind)}",
+            f"{self.method}, {plural(self.n_tasks, 'task')}; unit {self.unit}, indicator {self.indicator}",
+            self.note,
+            *flag_words(self.flags),
+        ]
+        return html_block(f"Gate: {self.verdict}", header, rows, notes=notes)
 
 
 def gate(

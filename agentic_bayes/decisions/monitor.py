@@ -39,7 +39,18 @@ from agentic_bayes.errors import (
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Array, CIKind
 from agentic_bayes.estimation.settings import check_attempts, check_seed
-from agentic_bayes.formatting import METRICS, Metric, format_number, html_table, metric_name, nan_to_none, plural
+from agentic_bayes.formatting import (
+    METRICS,
+    Metric,
+    format_interval,
+    format_number,
+    html_block,
+    interval_words,
+    metric_name,
+    nan_to_none,
+    one_line,
+    plural,
+)
 
 __all__ = ["Characteristic", "Look", "StoppingRule", "monitor"]
 
@@ -130,6 +141,24 @@ class Look:
             f"{format_number(self.lower)} to {format_number(self.upper)}; unit {self.unit}, indicator {self.indicator}"
         )
         return text + (f" ({self.note})" if self.note else "")
+
+    def __repr__(self) -> str:
+        return one_line(f"Look: {self}")
+
+    def _repr_html_(self) -> str:
+        rule = self.rule
+        name = metric_name(rule.metric, rule.k)
+        rows = [[name, format_number(self.mean), format_interval(self.lower, self.upper)]]
+        if rule.at_least is not None:
+            bar = f"P({name} ≥ {rule.at_least:g}), required {format_number(rule.required, 4)}"
+            rows.append([bar, shown_beside(self.probability, rule.required), ""])
+        notes = [
+            f"{self.agent}: look {self.number} of {rule.looks}, {plural(self.tasks, 'task')}; on a new task of this "
+            f"kind (population), posterior mean with {interval_words(rule.ci_prob, rule.ci_kind)}; hierarchical; "
+            f"unit {self.unit}, indicator {self.indicator}",
+            self.note,
+        ]
+        return html_block(f"Look: {self.verdict}", ["", "posterior", "interval"], rows, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -369,10 +398,26 @@ class StoppingRule:
             lines.append(f"  truth {format_number(one.truth)}{place}: {ends}")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return f"StoppingRule: {str(self).partition(chr(10))[0].rstrip(':')}"
+
     def _repr_html_(self) -> str:
-        rows = [[format_number(value) for value in asdict(one).values()] for one in self.characteristics]
-        header = ["truth", "pass", "fail", "neither", "mean tasks"]
-        return html_table(header, rows, caption=str(self).partition("\n")[0])
+        rows = [
+            [
+                format_number(one.truth) + (" (the bar)" if one.truth == self.at_least else ""),
+                *(format_number(share) for share in (one.passes, one.fails, one.undecided)),
+                f"{one.tasks:.0f}",
+            ]
+            for one in self.characteristics
+        ]
+        name = metric_name(self.metric, self.k)
+        header = [f"true {name}", "P(pass)", "P(fail)", "P(neither)", "mean tasks"]
+        notes = [
+            f"{name} on a new task of this kind (population); {interval_words(self.ci_prob, self.ci_kind)}; "
+            f"shares of {self.sequences:,} simulated runs per truth, ρ {self.rho:g}"
+        ]
+        head = str(self).partition(". Simulated")[0]
+        return html_block("Stopping rule:", header, rows, text=f" {head}", notes=notes, noun="truth")
 
 
 def monitor(

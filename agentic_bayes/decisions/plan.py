@@ -29,7 +29,16 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Array, CIKind
 from agentic_bayes.estimation.settings import check_attempts, check_seed
-from agentic_bayes.formatting import METRICS, Metric, format_number, html_table, metric_name, plural
+from agentic_bayes.formatting import (
+    METRICS,
+    Metric,
+    format_number,
+    html_block,
+    interval_words,
+    metric_name,
+    one_line,
+    plural,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,12 +173,34 @@ class Plan:
         design = f"{plural(one.tasks, 'new task')} × {plural(one.trials, 'trial')}{each}, cost {one.cost:,.6g}"
         return f"{design}: {self.asked}; {worth}; {truth}" + (f" ({self.note})" if self.note else "")
 
+    def __repr__(self) -> str:
+        return one_line(f"Plan: {self}")
+
     def _repr_html_(self) -> str:
-        frame = self.table.dropna(axis=1, how="all")
+        asked = self.goal if self.goal != "width" else None
+        words = {"conclusive": "P(conclusive)", "detected": "P(told apart)"}
         rows = [
-            [str(v) if isinstance(v, int) else format_number(v) for v in row] for row in frame.itertuples(index=False)
+            [
+                f"{one.tasks:,}",
+                str(one.trials),
+                f"{one.cost:,.6g}",
+                format_number(one.width),
+                *([format_number(getattr(one, asked))] if asked else []),
+                format_number(one.rate_sd),
+                "recommended" if one == self.best else "",
+            ]
+            for one in self.frontier
         ]
-        return html_table([*frame.columns], rows, caption=str(self))
+        name = metric_name(self.metric, self.k)
+        header = ["new tasks", "trials each", "cost", f"width of {name}", *([words[asked]] if asked else [])]
+        notes = [
+            f"{name} on a new task of this kind (population); mean width of the "
+            f"{interval_words(self.ci_prob, self.ci_kind)}; sd of the rate from the new tasks alone, by formula",
+            f"one design per number of trials: the cheapest that does it, else the dearest that was tried; .table has "
+            f"all {len(self.designs):,}",
+        ]
+        text = f" {self}"
+        return html_block("Plan:", [*header, "sd of rate", ""], rows, text=text, notes=notes, noun="design")
 
 
 def plan(

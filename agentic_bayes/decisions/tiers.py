@@ -34,7 +34,7 @@ from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument, check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import format_number
+from agentic_bayes.formatting import format_number, html_block, indicator_words, one_line
 
 __all__ = ["TierProbabilities", "classify"]
 
@@ -57,10 +57,13 @@ class TierProbabilities(Mapping[str, float]):
         Whose table.
     probabilities : dict
         Tier → probability; they sum to 1.
+    about : str
+        Whose tier, by which metrics of which estimate; or the typed-in pair.
     """
 
     table: Table
     probabilities: dict[str, float]
+    about: str = ""
 
     @property
     def most_probable(self) -> str:
@@ -78,6 +81,15 @@ class TierProbabilities(Mapping[str, float]):
 
     def __str__(self) -> str:
         return ", ".join(f"{tier} {format_number(p)}" for tier, p in self.probabilities.items())
+
+    def __repr__(self) -> str:
+        about = f" ({self.about})" if self.about else ""
+        return one_line(f"TierProbabilities: {self}; {self.table} table{about}")
+
+    def _repr_html_(self) -> str:
+        rows = [[tier, format_number(p)] for tier, p in self.probabilities.items()]
+        notes = [f"by the {self.table} table", self.about]
+        return html_block(f"Tier: {self.most_probable}", ["tier", "probability"], rows, notes=notes)
 
 
 def classify(
@@ -140,6 +152,12 @@ def classify(
         at_k, pow_k = (1, 3) if table == "paper" else (k, k)
         at = est.metric_draws(agent, metric="pass_at_k", k=at_k, estimand=estimand)
         power = est.metric_draws(agent, metric="pass_pow_k", k=pow_k, estimand=estimand)
+        name, attrs = est.agents[est.agent_index(agent)], est.outcomes.attrs
+        flags = est.flags(name, estimand=estimand, k=max(at_k, pow_k))
+        about = (
+            f"{name}'s pass@{at_k} and pass^{pow_k} ({estimand}); {est.settings.method}; unit {attrs['unit']}, "
+            f"indicator {indicator_words(attrs)}" + (f" [{', '.join(flags)}]" if flags else "")
+        )
     else:
         if agent is not None:
             raise InvalidArgument(f"an agent needs an estimate, got agent {agent!r} without one")
@@ -153,8 +171,10 @@ def classify(
                 f"pass_at_1 {at[0]:g} and pass_pow_3 {power[0]:g} contradict each other: "
                 "from one set of trials pass^3 is at least 3·pass@1 - 2"
             )
+        about = f"typed in: {names[0]} {at[0]:g}, {names[1]} {power[0]:g}"
     index = _tier_index(at, power, table)
-    return TierProbabilities(table, {tier: float(np.mean(index == i)) for i, tier in enumerate(TIERS[table])})
+    shares = {tier: float(np.mean(index == i)) for i, tier in enumerate(TIERS[table])}
+    return TierProbabilities(table, shares, about)
 
 
 def _tier_index(at: Array, power: Array, table: Table) -> Array:

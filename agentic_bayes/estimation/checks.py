@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +14,24 @@ from agentic_bayes.estimation.posterior import Array, Counts, Estimand, Posterio
 from agentic_bayes.estimation.predictive import LEAST_TASKS, Check, Replicated, check_counts, disagreements, replicate
 from agentic_bayes.formatting import METRICS, Metric, format_interval
 
-__all__ = ["ModelChecks"]
+__all__ = ["FLAGS", "ModelChecks", "flag_words"]
 
 DRAWS = 1000  # of the posterior's, for the checks
+FLAGS = {
+    "not_converged": "the sampler did not converge: do not use these numbers",
+    "no_data": "nothing was scored: this is the prior's prediction",
+    "prior_driven": "no task was tried twice, so the spread between tasks is the prior's",
+    "extrapolated": "k exceeds every number of trials: the model extrapolates",
+    "misfit": "the histogram of successes does not look like the model's: consider inflate=True",
+    "chance_level_judge": "by its labels the judge may be no better than chance: its verdicts say next to nothing",
+    "disagrees": "the model is more than two standard errors from the unbiased estimate",
+}
+
+
+def flag_words(flags: Iterable[str]) -> list[str]:
+    """Each flag once, with what it means."""
+    found = set(flags)
+    return [f"{flag}: {meaning}" for flag, meaning in FLAGS.items() if flag in found]
 
 
 @dataclass(frozen=True)

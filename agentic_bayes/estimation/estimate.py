@@ -15,7 +15,7 @@ import numpy as np
 from agentic_bayes import numerics
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, check_choice, no_such_file
 from agentic_bayes.estimation import _arviz
-from agentic_bayes.estimation.checks import ModelChecks
+from agentic_bayes.estimation.checks import ModelChecks, flag_words
 from agentic_bayes.estimation.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.crossed import CrossedPosterior
 from agentic_bayes.estimation.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
@@ -41,7 +41,17 @@ from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.estimation.quadrature import GridFit, fit_agents
 from agentic_bayes.estimation.settings import Engine, Method, Settings, check_attempts, check_ks
 from agentic_bayes.estimation.storage import read_groups, write_groups
-from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, html_table, metric_name, plural
+from agentic_bayes.formatting import (
+    METRICS,
+    MOST_ROWS,
+    Metric,
+    format_interval,
+    format_number,
+    html_block,
+    indicator_words,
+    interval_words,
+    plural,
+)
 from agentic_bayes.outcomes import allowed_differences, check_outcomes, differing
 
 if TYPE_CHECKING:
@@ -733,21 +743,41 @@ class Estimate:
         )
 
     def _repr_html_(self) -> str:
-        rows = [
-            [
-                row["agent"],
-                row["estimand"],
-                metric_name(row["metric"], row["k"]),
-                format_number(row["mean"]),
-                format_interval(row["lower"], row["upper"]),
-                str(row["n_tasks"]),
-                "; ".join(filter(None, (row["flags"], row["note"]))),
-            ]
-            for row in self._rows(self.posterior, self.settings, tasks=False)
+        s, n, attrs = self.settings, self.counts, self.outcomes.attrs
+        estimands = [name for name in self.posterior.estimands if name != "task"]
+        asked = [(agent, estimand, k) for agent in self.agents for estimand in estimands for k in s.k]
+        flags, remarks = dict[str, None](), dict[str, None]()
+
+        def row(agent: str, estimand: Estimand, k: int) -> list[str]:
+            index, found = self.agent_index(agent), self.flags(agent, estimand=estimand, k=k)
+            both = [self.posterior.aggregate(index, estimand, metric, k) for metric in METRICS]
+            flags.update(dict.fromkeys(found))
+            remarks.update(dict.fromkeys([*(stats.note for stats in both), self._unscored_note(index)]))
+            cells = [cell for stats in both for cell in _value_cells(stats)]
+            return [agent, estimand, str(k), *cells, f"{both[0].n_tasks:,}", ", ".join(found)]
+
+        rows = [row(*one) for one in asked[:MOST_ROWS]]
+        unscored, errored = int(n.unscored.sum()), int(self.outcomes["errored"].sum())
+        notes = [
+            f"{plural(int(n.trials.sum()), 'scored trial')}, {int(n.successes.sum()):,} right; {unscored:,} unscored, "
+            f"of them {plural(errored, 'agent error')}; unit {attrs['unit']}, indicator {indicator_words(attrs)}",
+            f"{s.method}, {self._kind_of_interval()}; population is a new task of this kind, tasks the mean over "
+            "those tried",
+            *(self.note, self.judge_note, self.differences, *remarks),
+            *flag_words(flags),
         ]
-        interval = f"{self.settings.ci_prob * 100:.4g} % {self.settings.ci_kind}"
-        header = ["agent", "estimand", "metric", "mean", interval, "tasks", "notes"]
-        return html_table(header, rows, caption=repr(self))
+        header = ["agent", "estimand", "k", "pass@k", "interval", "pass^k", "interval", "tasks", "flags"]
+        return html_block(repr(self).partition("; ")[0], header, rows, notes=notes, total=len(asked))
+
+    def _kind_of_interval(self) -> str:
+        s = self.settings
+        if s.method == "frequentist":
+            return f"{s.estimator} estimate with {s.ci_prob * 100:.4g} % confidence interval"
+        return f"posterior mean with {interval_words(s.ci_prob, s.ci_kind)}"
+
+
+def _value_cells(stats: Stats) -> tuple[str, str]:
+    return format_number(float(stats.mean)), format_interval(float(stats.lower), float(stats.upper))
 
 
 COLUMNS = (

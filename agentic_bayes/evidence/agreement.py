@@ -27,7 +27,7 @@ from agentic_bayes.evidence.rating_patterns import (
     raw_agreement,
 )
 from agentic_bayes.evidence.table import labels, read_columns, refuse, require_columns
-from agentic_bayes.formatting import format_interval, format_number, plural
+from agentic_bayes.formatting import format_interval, format_number, html_block, one_line, plural
 from agentic_bayes.numerics import check_k, check_probability, wilson_interval
 from agentic_bayes.records.base import short
 
@@ -184,12 +184,29 @@ class Agreement:
         )
 
     def __repr__(self) -> str:
+        return one_line(f"Agreement: {self.measures[-1]}; {self._basis()}")
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.measures), self._basis()])
+
+    def _basis(self) -> str:
         what = plural(self.items, "item") if self.clusters is None else plural(self.clusters, "group") + " of items"
-        ending = (
+        return (
             f"{100 * self.ci_prob:g} % percentile bootstrap over {what}, {self.resamples:,} resamples, "
             f"seed {self.random_seed}; alpha {self.level}"
         )
-        return "\n".join([*map(str, self.measures), ending])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                *(m.measure, ", ".join(m.raters), format_number(m.value), format_interval(m.lower, m.upper)),
+                *(f"{m.items:,}", m.note),
+            ]
+            for m in self.measures
+        ]
+        header = ["measure", "raters", "value", "interval", "items", ""]
+        title = f"Agreement of {plural(len(self.raters), 'rater')}"
+        return html_block(title, header, rows, notes=[self._basis()], noun="measure")
 
 
 def agreement(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from agentic_bayes.evidence.row import (
     row_to_json,
 )
 from agentic_bayes.evidence.score import Score
-from agentic_bayes.formatting import plural
+from agentic_bayes.formatting import format_number, html_block, plural
 from agentic_bayes.numerics import check_probability
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Evidence", "EvidenceRow"]
 
 _SHOWN = 50
+MOST_REASONS = 3  # that a notebook shows
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,6 +88,19 @@ class Evidence:
         silent = sorted({name for name, _ in grades} - {name for name, grade in grades if isinstance(grade, Score)})
         lost = f"; nothing scored by {', '.join(silent)}" if silent else ""
         return f"Evidence: {turns} of {plural(conversations, 'conversation')}, {plural(agents, 'agent')}{lost}{ending}"
+
+    def _repr_html_(self) -> str:
+        agents = {agent: list(rows) for agent, rows in itertools.groupby(self.rows, key=lambda row: row.agent)}
+        reasons = Counter(row.unscored_reason for row in self.rows if row.unscored_reason)
+        judges, more = sorted({row.judge for row in self.rows if row.judge}), len(reasons) - MOST_REASONS
+        notes = [
+            f"judge: {', '.join(judges) or 'none'}; score: mean of what has one; tools right: of what has a verdict",
+            *(f"{count:,} × {reason}" for reason, count in reasons.most_common(MOST_REASONS)),
+            f"… and {plural(more, 'more reason')}: unscored_reason in to_pandas()" if more > 0 else "",
+        ]
+        header = ["agent", "conversations", "turns", "scored", "unscored", "agent errors", "score", "tools right"]
+        rows = (_account(agent, own) for agent, own in agents.items())
+        return html_block(repr(self), header, rows, notes=notes, total=len(agents), noun="agent")
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per interaction.
@@ -191,6 +206,22 @@ class Evidence:
         if not source.exists() or source.is_dir():
             raise EvidenceError(no_such_file(source))
         return cls(_read_rows(source))
+
+
+def _account(agent: str, rows: Sequence[EvidenceRow]) -> list[str]:
+    """One agent's line in a notebook."""
+    scores = [row.answer_score for row in rows if row.answer_score is not None]
+    verdicts = [row.tools_correct for row in rows if row.tools_correct is not None]
+    counts = (
+        len({(row.task, row.trial) for row in rows}),
+        len(rows),
+        len(scores),
+        len(rows) - len(scores),
+        sum(row.crashed for row in rows),
+    )
+    mean = sum(scores) / len(scores) if scores else None
+    right = f"{sum(verdicts):,} of {len(verdicts):,}" if verdicts else "–"
+    return [agent, *(f"{count:,}" for count in counts), format_number(mean), right]
 
 
 def _place(row: EvidenceRow) -> tuple[str, str, int, int]:

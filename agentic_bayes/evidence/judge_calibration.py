@@ -17,7 +17,7 @@ from agentic_bayes.evidence.error_rates import PRIOR, Share, labels_for_width
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.human_labels import HumanLabel, Said, judged, place_name, read_human_labels
 from agentic_bayes.evidence.roc import Roc, auc_interval, reliability, roc
-from agentic_bayes.formatting import format_interval, format_number, plural
+from agentic_bayes.formatting import format_interval, format_number, html_block, one_line, plural
 from agentic_bayes.numerics import check_probability, wilson_interval
 from agentic_bayes.records.base import short
 
@@ -192,6 +192,33 @@ class JudgeCalibration:
         return table.astype({"successes": "Int64", "total": "Int64"})
 
     def __repr__(self) -> str:
+        return one_line(
+            f"JudgeCalibration: {self.judge} at threshold {self.threshold:g}, {plural(self.labels, 'human label')} of "
+            f"{self.unit}s; sensitivity {self.sensitivity}, specificity {self.specificity}; "
+            f"{100 * self.ci_prob:g} % intervals"
+        )
+
+    def _repr_html_(self) -> str:
+        names = ("sensitivity", "specificity", "agreement", "precision")
+        shares: list[tuple[str, Share]] = [(name, getattr(self, name)) for name in names]
+        rows = [
+            [name, format_number(s.value), format_interval(s.lower, s.upper), f"{s.successes:,} of {s.total:,}"]
+            for name, s in shares
+        ]
+        kappa = format_interval(self.kappa.lower, self.kappa.upper)
+        rows.append(["kappa", format_number(self.kappa.value), kappa, ""])
+        rows.append(["AUC", format_number(self.auc), format_interval(self.auc_lower, self.auc_upper), ""])
+        notes = [
+            f"{100 * self.ci_prob:g} % equal-tailed intervals; of shares that of the Beta posterior; unlabelled "
+            f"{self.blank:,}, labelled but without a verdict {len(self.unjudged):,}, not in the evidence "
+            f"{len(self.unmatched):,}",
+            *self.notes,
+        ]
+        text = f" at threshold {self.threshold:g}, beside {plural(self.labels, 'human label')} of {self.unit}s"
+        header = ["measure", "value", "interval", "labels"]
+        return html_block(f"Judge {self.judge}", header, rows, text=text, notes=notes)
+
+    def __str__(self) -> str:
         auc = f"{format_number(self.auc)} {format_interval(self.auc_lower, self.auc_upper)}"
         kappa = f"{format_number(self.kappa.value)} {format_interval(self.kappa.lower, self.kappa.upper)}"
         best = f"{self.best_threshold:g}" if math.isfinite(self.best_threshold) else "–"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 __all__ = ["DetailedProgress", "ProgressBar", "ProgressState"]
+
+SHORTEST = 0.1  # seconds between two states that a notebook shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,11 @@ class ProgressBar:
     file : file, optional
         Where to; standard error by default.
 
+    Notes
+    -----
+    In a terminal the bar is gone when the work is done; in a notebook its last state stays. A notebook needs no
+    package for it.
+
     Examples
     --------
     >>> with ProgressBar() as bar:
@@ -62,27 +71,22 @@ class ProgressBar:
 
     def __init__(self, what: str = "judging", *, file: Any = None) -> None:
         self._what, self._file = what, file
-        self._bar: Any = None
-        self._task: Any = None
+        self._line: _Terminal | _Notebook | None = None
         self._started = time.monotonic()
 
     def __enter__(self) -> Self:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        console = Console(file=self._file or sys.stderr)
-        if console.is_terminal or console.is_jupyter:
-            columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[state]}")
-            self._bar = Progress(*columns, console=console, transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task(self._what, total=None, state="")
+        file = self._file or sys.stderr
+        if self._file is None and _in_notebook():
+            self._line = _Notebook(self._what)
+        elif file.isatty():
+            self._line = _Terminal(self._what, file)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._line is not None:
+            self._line.close()
 
     def __call__(self, done: int, total: int | None) -> None:
         """Show a number done.
@@ -101,9 +105,59 @@ class ProgressBar:
         ----------
         state : ProgressState
         """
-        if self._bar is not None:
-            seconds = time.monotonic() - self._started
-            self._bar.update(self._task, completed=state.done, total=state.total, state=progress_words(state, seconds))
+        if self._line is not None:
+            self._line.show(state, progress_words(state, time.monotonic() - self._started))
+
+
+class _Terminal:
+    """The bar of a terminal."""
+
+    def __init__(self, what: str, file: Any) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[state]}")
+        console = Console(file=file, force_jupyter=False)
+        self._bar = Progress(*columns, console=console, transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task(what, total=None, state="")
+
+    def show(self, state: ProgressState, words: str) -> None:
+        self._bar.update(self._task, completed=state.done, total=state.total, state=words)
+
+    def close(self) -> None:
+        self._bar.stop()
+
+
+class _Notebook:
+    """The bar of a notebook: one output that is replaced, at most ten times a second."""
+
+    def __init__(self, what: str) -> None:
+        from IPython.display import display
+
+        self._what, self._shown, self._last = what, -math.inf, f"{what}: begun"
+        self._handle = display({"text/plain": self._last}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+    def show(self, state: ProgressState, words: str) -> None:
+        self._last = f"{self._what}: {words}"
+        now = time.monotonic()
+        if now - self._shown >= SHORTEST:
+            self._shown = now
+            size = "" if state.total is None else f' value="{state.done}" max="{state.total}"'
+            self._replace(f"<progress{size}></progress> {escape(self._last)}")
+
+    def close(self) -> None:
+        self._replace(escape(self._last))
+
+    def _replace(self, html: str) -> None:
+        self._handle.update({"text/html": f"<small>{html}</small>", "text/plain": self._last}, raw=True)
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this, which shows more than text; IPython is not loaded to find out."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
 
 
 def progress_words(state: ProgressState, seconds: float) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from agentic_bayes.errors import EvidenceError, check_type
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import COUNTS
-from agentic_bayes.formatting import format_interval, format_number
+from agentic_bayes.formatting import format_interval, format_number, html_block, one_line, plural
 from agentic_bayes.numerics import check_probability, wilson_interval
 
 if TYPE_CHECKING:
@@ -91,13 +91,32 @@ class ToolDiagnostics:
         return found.sort_values(order, ascending=[False, False, True, True, True]).head(n).reset_index(drop=True)
 
     def __repr__(self) -> str:
+        worst = self.worst().to_dict("records")
+        first = "".join(f"; most: {row['agent']}, {row['tool']}: {row['what']}" for row in worst[:1])
+        return one_line(f"ToolDiagnostics: {plural(self.tools['tool'].nunique(), 'tool')}{first}")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                *(row["agent"], row["tool"], row["what"], f"{row['failed']:,} of {row['of']:,}"),
+                *(format_number(row["share"]), format_interval(row["lower"], row["upper"])),
+            ]
+            for row in self.worst().to_dict("records")
+        ]
+        header = ["agent", "tool", "what", "calls", "share", "interval"]
+        notes = ["" if rows else "nothing was wrong with any call", self._kind_of_interval()]
+        return html_block("What goes wrong with tools", header, rows, notes=notes)
+
+    def _kind_of_interval(self) -> str:
+        return f"{100 * self.ci_prob:g} % Wilson intervals at the effective number of calls (tasks as clusters)"
+
+    def __str__(self) -> str:
         rows = [
             f"{row['agent']}, {row['tool']}: {row['what']} {row['failed']:,} of {row['of']:,}, "
             f"{format_number(row['share'])} {format_interval(row['lower'], row['upper'])}"
             for row in self.worst().to_dict("records")
         ]
-        ending = f"{100 * self.ci_prob:g} % Wilson intervals at the effective number of calls (tasks as clusters)"
-        return "\n".join([*(rows or ["nothing was wrong with any call"]), ending])
+        return "\n".join([*(rows or ["nothing was wrong with any call"]), self._kind_of_interval()])
 
 
 def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagnostics:

@@ -89,10 +89,11 @@ def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
         (
             run["run_id"],
             run["agent"],
-            *(f"{run[name]:,}" for name in ("passed", "failed", "errored", "pending")),
+            f"{run['passed']:,} of {run['passed'] + run['failed']:,}",
             format_number(run["pass_rate"], 2),
+            *(f"{run[name]:,}" for name in ("errored", "pending")),
         )
         for run in runs
     )
     notes = (plural(len(rows), "run"),)
-    return Table("Runs", ("run", "agent", "passed", "failed", "errors", "pending", "rate"), rows, notes, whole=True)
+    return Table("Runs", ("run", "agent", "passed", "rate", "errors", "pending"), rows, notes, whole=True)

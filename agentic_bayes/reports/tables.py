@@ -9,11 +9,12 @@ from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.plan import Plan
+from agentic_bayes.estimation.checks import FLAGS
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.tool_diagnostics import tool_diagnostics
-from agentic_bayes.formatting import METRICS, format_interval, format_number, metric_name, plural
+from agentic_bayes.formatting import METRICS, format_interval, format_number, indicator_words, metric_name, plural
 from agentic_bayes.outcomes import metric_threshold
 
 __all__ = [
@@ -30,15 +31,6 @@ __all__ = [
 
 MOST_REASONS = 5
 ESTIMANDS = {"population": "on a new task of this kind", "tasks": "on these tasks"}
-FLAGS = {
-    "not_converged": "the sampler did not converge: do not use these numbers",
-    "no_data": "nothing was scored: this is the prior's prediction",
-    "prior_driven": "no task was tried twice, so the spread between tasks is the prior's",
-    "extrapolated": "k exceeds every number of trials: the model extrapolates",
-    "misfit": "the histogram of successes does not look like the model's: consider inflate=True",
-    "chance_level_judge": "by its labels the judge may be no better than chance: its verdicts say next to nothing",
-    "disagrees": "the model is more than two standard errors from the unbiased estimate",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +224,10 @@ def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: A
     trials, unscored = int(est.counts.trials[index].sum()), int(est.counts.unscored[index].sum())
     errored, left_out = int(est.outcomes["errored"][index].sum()), int(est.outcomes.attrs.get("left_out", 0))
     crashes = f" ({plural(errored, 'agent error')})" if errored else ""
+    attrs = est.outcomes.attrs
     notes = [
         f"{plural(int(est.counts.attempted[index].sum()), 'task')}, {plural(trials, 'scored trial')}, "
-        f"{unscored} unscored{crashes}; unit {est.outcomes.attrs['unit']}, indicator {_indicator(est)}; "
+        f"{unscored} unscored{crashes}; unit {attrs['unit']}, indicator {indicator_words(attrs)}; "
         f"{_interval_words(est)}"
     ]
     if judged is not None:
@@ -278,23 +271,6 @@ def _cell(frame: Any, metric: str, k: int) -> str:
     interval = format_interval(row["lower"], row["upper"])
     mean = format_number(row["mean"])
     return f"{mean}{mark}" if mean == interval else f"{mean}{mark} {interval}"  # one dash where there is neither
-
-
-def _indicator(est: Estimate) -> str:
-    attrs = est.outcomes.attrs
-    name = str(attrs["indicator"])
-
-    def cut(what: str, threshold: str) -> str:
-        if threshold not in attrs:
-            return what
-        value = attrs[threshold]  # text where outcomes that differ in it were combined
-        return f"{what} ≥ {value if isinstance(value, str) else format(value, 'g')}"
-
-    if name == "tools":
-        return cut("tools", "tool_threshold")
-    if name == "joint" and "threshold" in attrs:
-        return f"{cut('answer', 'threshold')} and {cut('tools', 'tool_threshold')}"
-    return cut(name, "threshold")
 
 
 def _footnotes(frames: Sequence[Any], ks: Sequence[int]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.formatting import nan_to_none
+from agentic_bayes.formatting import format_number, html_block, nan_to_none, one_line, plural
 from agentic_bayes.outcomes import dataset_from_counts
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
@@ -71,6 +71,26 @@ class RunResults:
             order = {task: place for place, task in enumerate(facts["planned"])}  # the suite's, not that of arrival
             trials = sorted(store.results(), key=lambda trial: (order.get(trial.task, len(order)), trial.trial))
             return cls(folder, facts, tuple(trials))
+
+    def __repr__(self) -> str:
+        c = self.counts()
+        return one_line(
+            f"RunResults: run {c['run_id']} of suite {c['suite']}, agent {c['agent']}: {plural(c['trials'], 'trial')}, "
+            f"{c['passed']:,} passed, {c['failed']:,} failed, {c['errored']:,} errored, {c['pending']:,} pending"
+        )
+
+    def _repr_html_(self) -> str:
+        tasks = self.tasks()
+        rows = [
+            [
+                *(one["task"], *(f"{one[name]:,}" for name in ("trials", "passed", "failed", "errored"))),
+                *(format_number(one["pass_rate"]), format_number(one["score"])),
+            ]
+            for one in tasks
+        ]
+        header = ["task", "trials", "passed", "failed", "errored", "pass rate", "score"]
+        notes = ["unit conversation, indicator all graders; pass rate of the trials with a verdict; estimate() goes on"]
+        return html_block(repr(self), header, rows, notes=notes, noun="task")
 
     def only(self, tasks: Iterable[str]) -> RunResults:
         """Of some tasks.

@@ -252,7 +252,7 @@ class TestSummary:
         html = estimate(counts({"<b>v1</b>": UNEQUAL}), method="conjugate")._repr_html_()
         assert "&lt;b&gt;v1&lt;/b&gt;" in html
         assert "<b>" not in html
-        assert "95 % eti" in html
+        assert "95 % equal-tailed" in html
 
     def test_results_are_frozen(self, conjugate):
         """An estimate cannot be changed after it was made, and is equal to nothing but itself."""

@@ -273,10 +273,10 @@ def test_the_table_and_the_text_hold_every_measure():
     table = found.summary()
     assert table["measure"].tolist() == ["raw agreement", "kappa"] * 6 + ["raw agreement", "alpha"]
     assert table["raters"].iloc[-1] == "A, B, C, D"
-    assert "alpha, 4 raters: 0.743" in repr(found)
-    assert "bootstrap over 12 items, 2,000 resamples, seed 0; alpha nominal" in repr(found)
+    assert "alpha, 4 raters: 0.743" in str(found)
+    assert "bootstrap over 12 items, 2,000 resamples, seed 0; alpha nominal" in str(found)
     grouped = agreement(frame(KRIPPENDORFF).assign(g=[0, 1, 2] * 4), raters=list("ABCD"), cluster="g")
-    assert "over 3 groups of items" in repr(grouped)
+    assert "over 3 groups of items" in str(grouped)
 
 
 @pytest.mark.parametrize(

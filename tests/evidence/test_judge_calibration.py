@@ -253,10 +253,10 @@ def test_order_and_form_change_nothing(tmp_path):
     labels = labelled(HUMAN, trial=0)
     path = tmp_path / "labels.csv"
     labels.to_csv(path, index=False)
-    expected = repr(calibrate_judge(scored(SCORES), labels))
-    assert repr(calibrate_judge(scored(SCORES), labels.iloc[::-1])) == expected
-    assert repr(calibrate_judge(scored(SCORES), path)) == expected
-    assert repr(calibrate_judge(scored(SCORES), labels.astype({"human": bool}))) == expected
+    expected = str(calibrate_judge(scored(SCORES), labels))
+    assert str(calibrate_judge(scored(SCORES), labels.iloc[::-1])) == expected
+    assert str(calibrate_judge(scored(SCORES), path)) == expected
+    assert str(calibrate_judge(scored(SCORES), labels.astype({"human": bool}))) == expected
 
 
 def test_labels_of_whole_tasks_are_said_to_be_alike():
@@ -459,7 +459,7 @@ def test_one_sided_labels_and_chance_are_said():
 def test_the_text_and_the_table_hold_the_numbers():
     """The text names judge, threshold, counts and rates; the table has a row per measure; nothing can be changed."""
     found = calibrate_judge(scored(SCORES), labelled(HUMAN))
-    text = repr(found)
+    text = str(found)
     for part in ("recorded-table/1 at threshold 0.7", "10 human labels", "sensitivity 0.800 [0.421, 0.963] (4 of 5)"):
         assert part in text
     table = found.summary().set_index("measure")

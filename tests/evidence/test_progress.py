@@ -1,6 +1,7 @@
 """How far a run has come, for people and for programs."""
 
 import io
+import sys
 
 import pytest
 from scripted import by_answer, conversation, turn, verdict
@@ -65,3 +66,54 @@ def test_a_bar_is_drawn_in_a_terminal_and_nowhere_else():
             bar(4, 10)
     assert "4 of 10" in terminal.getvalue()
     assert pipe.getvalue() == ""
+
+
+class Notebook:
+    """Stands for IPython in a kernel; keeps what is displayed."""
+
+    def __init__(self, kernel=True):
+        self.shell = type("Shell", (), {"kernel": None} if kernel else {})()
+        self.shown = []
+
+    def get_ipython(self):
+        """The shell."""
+        return self.shell
+
+    def display(self, data, *, raw, display_id):
+        """Keep it; what comes later comes to `update`."""
+        assert raw
+        assert display_id
+        self.shown.append(data)
+        return self
+
+    def update(self, data, *, raw):
+        """Keep it, too."""
+        assert raw
+        self.shown.append(data)
+
+
+def test_a_notebook_shows_one_line_that_is_replaced(monkeypatch, capsys):
+    """A kernel gets states of one output, not too many, and what is told last stays; nothing else is written."""
+    fake = Notebook()
+    monkeypatch.setitem(sys.modules, "IPython", fake)
+    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    with ProgressBar("<i>judging</i>") as bar:
+        for done in range(1, 501):
+            bar.report(ProgressState(done, 500, 1, 0.0))
+    assert fake.shown[0]["text/plain"] == "<i>judging</i>: begun"
+    assert '<progress value="1" max="500"></progress> &lt;i&gt;judging' in fake.shown[1]["text/html"]
+    assert fake.shown[-1]["text/plain"] == "<i>judging</i>: 500 of 500, 1 unscored"
+    assert "<progress" not in fake.shown[-1]["text/html"]
+    assert len(fake.shown) < 50
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_interactive_shell_is_no_notebook(monkeypatch):
+    """IPython in a terminal has no kernel that could show more than text."""
+    fake, terminal = Notebook(kernel=False), Terminal()
+    monkeypatch.setitem(sys.modules, "IPython", fake)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with ProgressBar() as bar:
+        bar(4, 10)
+    assert fake.shown == []
+    assert "4 of 10" in terminal.getvalue()

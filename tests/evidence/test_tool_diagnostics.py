@@ -122,8 +122,8 @@ def test_the_worst_come_first_and_print():
     assert len(worst) == 3
     assert list(worst["failed"]) == sorted(worst["failed"], reverse=True)
     assert "wrong arguments" not in set(found.worst(100)["what"])
-    assert "v1, f: argument b 1 of 4, 0.250" in repr(found)
-    assert "nothing was wrong" in repr(ab.tool_diagnostics(evidence([("v1", "t", 0, [F], [F])])))
+    assert "v1, f: argument b 1 of 4, 0.250" in str(found)
+    assert "nothing was wrong" in str(ab.tool_diagnostics(evidence([("v1", "t", 0, [F], [F])])))
 
 
 def test_scope_and_schema_are_counted_where_they_are_asked_for():
