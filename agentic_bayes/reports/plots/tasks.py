@@ -212,7 +212,7 @@ def plot_heatmap(
     order = np.argsort(np.where(known.any(axis=1), difficulty, np.inf), kind="stable")
     values = values[order]
     named = len(order) <= MOST_NAMED
-    height = 2.6 + (0.27 * len(order) if named else 7.0)
+    height = max(5.2, 2.6 + 0.27 * len(order)) if named else 9.6  # labels at the sides need some
     ax = axes_for(ax, (heatmap_width(len(est.agents)), height))
     image = ax.imshow(values, cmap="cividis", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     entries = _empty_cells(ax, est, order, values)
