@@ -98,7 +98,7 @@ _HOME = {
     "plot_forest": "reports.plots.forest",
     "plot_heatmap": "reports.plots.tasks",
     "plot_judge_calibration": "reports.plots.tools",
-    "plot_pass_curves": "reports.plots.posterior",
+    "plot_pass_curves": "reports.plots.curves",
     "plot_plan": "reports.plots.planning",
     "plot_posterior": "reports.plots.posterior",
     "plot_prior": "reports.plots.posterior",

@@ -19,8 +19,9 @@ from agentic_bayes.evidence.judge_calibration import calibrate_judge
 from agentic_bayes.evidence.reference import ReferenceJudge
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import read_conversations
+from agentic_bayes.reports.plots.curves import plot_pass_curves
 from agentic_bayes.reports.plots.planning import plot_plan
-from agentic_bayes.reports.plots.posterior import density, plot_pass_curves, plot_posterior, plot_prior
+from agentic_bayes.reports.plots.posterior import density, plot_posterior, plot_prior
 from agentic_bayes.reports.plots.save import save_pictures, save_plan_picture
 from agentic_bayes.reports.plots.tools import plot_judge_calibration, plot_tools
 

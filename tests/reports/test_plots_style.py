@@ -14,10 +14,11 @@ from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.reports.plots.comparison import plot_comparison
+from agentic_bayes.reports.plots.curves import plot_pass_curves
 from agentic_bayes.reports.plots.diagnostics import plot_diagnostics
 from agentic_bayes.reports.plots.forest import plot_forest
 from agentic_bayes.reports.plots.planning import plot_plan
-from agentic_bayes.reports.plots.posterior import plot_pass_curves, plot_posterior, plot_prior
+from agentic_bayes.reports.plots.posterior import plot_posterior, plot_prior
 from agentic_bayes.reports.plots.style import COLOURS, distinct_names, legible, shortened
 from agentic_bayes.reports.plots.tasks import plot_heatmap, plot_shrinkage
 

@@ -1,4 +1,4 @@
-"""The posterior of one metric, beside its prior too, and both metrics over k."""
+"""The posterior of one metric, beside its prior too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentic_bayes.errors import EstimateError, check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Estimand, Stats
-from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, format_share, metric_name, plural
+from agentic_bayes.formatting import Metric, format_interval, format_number, format_share, metric_name
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     GREY,
@@ -26,7 +26,6 @@ from agentic_bayes.reports.plots.style import (
     axes_for,
     check_agents,
     check_region,
-    defined_estimand,
     described,
     distinct_names,
     has_room,
@@ -40,20 +39,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "CURVES_SIZE",
     "MOST_RIDGES",
     "density",
-    "plot_pass_curves",
     "plot_posterior",
     "plot_prior",
     "posterior_size",
 ]
 
-CURVES_SIZE = (8.0, 5.2)  # inches, as all sizes
 MOST_OVERLAID = len(COLOURS)  # densities in one place; more stand one above the other
 MOST_RIDGES = 40
 FINE = 4000  # cells in which draws are counted before they are smoothed
-MOST_KS = 30  # on the axis of curves
 
 
 def density(draws: Any, points: int = 400, *, within: tuple[float, float] = (0.0, 1.0)) -> tuple[Any, Any]:
@@ -341,91 +336,3 @@ def _unseen(est: Estimate, agent: str) -> Estimate:
         inflate=s.inflate,
         random_seed=s.random_seed,
     )
-
-
-def _curve_ks(asked: Sequence[int]) -> Sequence[int]:
-    """Every k up to the largest that was asked for, and at least 5; where that is far away, some on the way."""
-    last = max(5, *asked)
-    if last <= MOST_KS:
-        return range(1, last + 1)
-    return sorted({*asked, *np.geomspace(1, last, MOST_KS).round().astype(int).tolist()})
-
-
-def plot_pass_curves(
-    est: Estimate,
-    *,
-    k: Sequence[int] | None = None,
-    agent: str | None = None,
-    estimand: Estimand = "population",
-    ax: Axes | None = None,
-) -> Axes:
-    """pass@k (rising) and pass^k (falling) over k with their intervals, and the plug-in curves dashed.
-
-    Parameters
-    ----------
-    est : Estimate
-        Any estimate.
-    k : sequence of int, optional
-        Attempts; 1 to the estimate's largest k (at least 5) by default.
-    agent : str, optional
-        Whose curves; may be left out where there is only one agent.
-    estimand : {"population", "tasks"}
-        Of which population; "tasks" where the method defines no population.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Where k exceeds the trials of every task the ground is grey and the markers are hollow: there a model
-        extrapolates.
-
-    Raises
-    ------
-    UnknownName, InvalidArgument
-        If an argument is not valid.
-    """
-    check_type("est", est, Estimate, "estimate() makes one")
-    check_choice("estimand", estimand, ("population", "tasks"))
-    estimand = defined_estimand(est, estimand)
-    index = est.agent_index(agent)
-    name = est.agents[index]
-    wide = est.with_k(_curve_ks(est.settings.k) if k is None else k)
-    ks = wide.settings.k
-    frame = wide.summary(tasks=False)
-    frame = frame[(frame["agent"] == name) & (frame["estimand"] == estimand)]
-    plain = wide.baseline()
-    plain = plain[(plain["agent"] == name) & (plain["estimand"] == estimand) & (plain["estimator"] == "plugin")]
-    most = int(est.counts.trials[index].max(initial=0))
-    ax = axes_for(ax, CURVES_SIZE)
-    entries: list[Entry] = []
-    for metric, colour, marker in zip(METRICS, COLOURS[:2], "os", strict=True):
-        rows, dashed = frame[frame["metric"] == metric], plain[plain["metric"] == metric]
-        ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colour, alpha=0.18, linewidth=0)
-        (solid,) = ax.plot(rows["k"], rows["mean"], color=colour, marker=marker, linewidth=2)
-        (line,) = ax.plot(dashed["k"], dashed["mean"], color=colour, linestyle="--", linewidth=1.3)
-        entries.append((solid, f"{metric_name(metric, 'k')} ({est.settings.method})"))
-        entries.append((line, f"{metric_name(metric, 'k')} plug-in"))
-        beyond = rows[rows["k"] > most]
-        if not beyond.empty:
-            ax.plot(beyond["k"], beyond["mean"], marker, color=colour, markerfacecolor="white", markeredgewidth=1.5)
-    quiet(ax)
-    entries += _beyond_the_data(ax, ks, most)
-    ax.set(ylim=(-0.02, 1.02), xticks=ks if len(ks) <= 15 else ks[:: len(ks) // 10])
-    name_axes(ax, x="k (attempts)", y=f"probability {WORDS[estimand]}")
-    title = f"{shortened(name, 40)}: pass@k and pass^k"
-    heading(ax, title, below=f"bands: {described(est)}", entries=entries, ncols=2)
-    return ax
-
-
-def _beyond_the_data(ax: Axes, ks: Sequence[int], most: int) -> list[Entry]:
-    """Grey ground where k exceeds the trials of every task."""
-    if max(ks) <= most:
-        return []
-    below = [k for k in ks if k <= most]
-    start = (max(below) + min(k for k in ks if k > most)) / 2 if below else min(ks) - 0.5
-    end = max(ks) + 0.5
-    ground = ax.axvspan(start, end, color=PALE, alpha=0.6, linewidth=0, zorder=0)
-    ax.set_xlim(min(ks) - 0.5, end)
-    words = f"extrapolated: k > {plural(most, 'trial')}" if most else "nothing was scored"
-    return [(ground, words)]

@@ -10,12 +10,11 @@ from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import plural
+from agentic_bayes.reports.plots.curves import CURVES_SIZE, plot_pass_curves
 from agentic_bayes.reports.plots.forest import forest_size, plot_forest
 from agentic_bayes.reports.plots.planning import PLAN_SIZE, plot_plan
 from agentic_bayes.reports.plots.posterior import (
-    CURVES_SIZE,
     MOST_RIDGES,
-    plot_pass_curves,
     plot_posterior,
     posterior_size,
 )
