@@ -34,7 +34,18 @@ UPSTREAM["cli"] = set(UPSTREAM)
 STAGE_OF = {name: name for name in UPSTREAM if name != "top"}
 STAGE_OF |= {"outcomes_table": "outcomes", "__main__": "cli"}
 STAGE_OF |= dict.fromkeys(
-    ("suite", "agentic", "agentic_modes", "agentic_result", "pytest_plugin", "inputs", "examples"), "top"
+    (
+        "suite",
+        "agentic",
+        "agentic_modes",
+        "agentic_result",
+        "pytest_plugin",
+        "pytest_trials",
+        "pytest_verdicts",
+        "inputs",
+        "examples",
+    ),
+    "top",
 )
 
 # package (and what begins with its name) → modules that may import it
@@ -337,8 +348,9 @@ def test_every_dependency_is_used():
     found = {name for source in SOURCES for name in used(source)}
     assert needed - found == set()
     imported = {name.split(".")[0] for source in SOURCES for name, _, _ in imports(source)}
-    # what comes with pydantic and PyMC
-    assert imported - needed - set(sys.stdlib_module_names) - {"agentic_bayes", "pydantic_core", "pytensor"} == set()
+    # what comes with pydantic and PyMC, and pytest, which loads its plugin itself
+    others = {"agentic_bayes", "pydantic_core", "pytensor", "pytest"}
+    assert imported - needed - set(sys.stdlib_module_names) - others == set()
 
 
 # Tests of the tests

@@ -92,6 +92,21 @@ class ConjugatePosterior:
         draws = self.draws(agent, estimand, metric, k)
         return stats_of_draws(draws, self.ci_prob, self.ci_kind, int(scored.sum()), mean=mean)
 
+    def at_least(self, agent: int, metric: Metric, k: int, value: float) -> float | None:
+        """P(f ≥ value) of the mean over the scored tasks, without draws; None where it takes several Betas."""
+        scored = self.counts.scored[agent]
+        if not self.pool_tasks and scored.sum() != 1:
+            return None
+        from scipy.special import betainc
+
+        first = 0 if self.pool_tasks else int(np.argmax(scored))
+        a, b = (float(parameter[agent, first]) for parameter in self._parameters)
+        # f is monotone: it reaches the value where p reaches its inverse; the smaller of p and 1 - p keeps its digits
+        if metric == "pass_pow_k":
+            return float(betainc(b, a, -np.expm1(np.log(value) / k))) if value > 0 else 1.0
+        failing = np.exp(np.log1p(-value) / k) if value < 1 else 0.0
+        return float(betainc(b, a, failing))
+
     def draws(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Array:
         """Posterior draws, shape (4,000,)."""
         if self.pool_tasks:

@@ -426,8 +426,9 @@ class Estimate:
         Returns
         -------
         float
-            Without Monte-Carlo error where the engine is exact and the estimand is ``population``; else the share of
-            4,000 draws.
+            Without Monte-Carlo error where the engine is exact and the estimand is ``population``, or where the
+            conjugate method has one Beta distribution (one scored task, or pooled tasks); else the share of 4,000
+            draws.
 
         Raises
         ------
@@ -438,6 +439,10 @@ class Estimate:
         index = self._check_question(agent, metric, k, estimand)
         if estimand == "population" and isinstance(self.posterior, ExactPosterior):
             return self.posterior.at_least(index, metric, k, bar)
+        if isinstance(self.posterior, ConjugatePosterior):
+            exact = self.posterior.at_least(index, metric, k, bar)
+            if exact is not None:
+                return exact
         return float(np.mean(self.posterior.draws(index, estimand, metric, k) >= bar))
 
     def flags(self, agent: str, *, estimand: Estimand, k: int, metric: Metric | None = None) -> tuple[str, ...]:

@@ -256,3 +256,17 @@ class TestJUnit:
         """Markup, control signs and lone surrogates in a name cannot break the document."""
         found = dataclasses.replace(gate(single_trials(9, 1), at_least=0.5), agent=name)
         assert self.parsed(found).find("testcase") is not None
+
+
+@pytest.mark.parametrize(("metric", "k"), [("pass_pow_k", 1), ("pass_pow_k", 4), ("pass_at_k", 4)])
+@pytest.mark.parametrize("bar", [0.0, 1e-9, 0.3, 0.8, 1 - 1e-12, 1.0])
+def test_a_gate_on_one_task_has_no_monte_carlo_error(metric, k, bar):
+    """With one task, or pooled tasks, the conjugate method's probability is that of one Beta distribution."""
+    one, both = stats.beta(1 + 7, 1 + 3), stats.beta(1 + 9, 1 + 4)
+    for cells, pool, posterior in (([(7, 10)], False, one), ([(7, 10), (2, 3)], True, both)):
+        est = estimate(counts({"v1": cells}), method="conjugate", k=k, pool_tasks=pool)
+        found = gate(est, at_least=bar, metric=metric, k=k, estimand="tasks").probability
+        reached = bar ** (1 / k) if metric == "pass_pow_k" else -np.expm1(np.log1p(-bar) / k) if bar < 1 else 1.0
+        assert found == pytest.approx(posterior.sf(reached), rel=1e-9, abs=1e-15)
+        share = np.mean(est.metric_draws(None, metric=metric, k=k, estimand="tasks") >= bar)
+        assert share == pytest.approx(found, abs=4 * np.sqrt(0.25 / 4000))

@@ -1,0 +1,130 @@
+"""For the pytest plugin: what a marker asks, and which test an item is a trial of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import pytest
+
+from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice
+from agentic_bayes.formatting import METRICS, Metric
+
+__all__ = ["PARAM", "Design", "Inconclusive", "PlannedTrial", "Trial", "TrialStatus", "planned_trial", "test_of"]
+
+Inconclusive = Literal["fail", "pass"]
+TrialStatus = Literal["passed", "failed", "errored", "unscored"]
+PARAM = "_agentic_trial"
+"""Name of the parameter that makes an item a trial."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """What a marker asks: so many trials, and a gate on them.
+
+    Attributes
+    ----------
+    trials : int
+        How often the test is run, ≥ 1.
+    at_least : float
+        The bar, strictly between 0 and 1.
+    k : int
+        Attempts in pass@k or pass^k, ≥ 1; beyond `trials` the verdict is flagged ``extrapolated``.
+    probability : float
+        Required, in (0.5, 1).
+    metric : {"pass_pow_k", "pass_at_k"}
+        What must reach the bar.
+
+    Raises
+    ------
+    InvalidArgument
+        If a value is outside what is allowed.
+    """
+
+    trials: int
+    at_least: float
+    k: int = 1
+    probability: float = 0.95
+    metric: Metric = "pass_pow_k"
+
+    def __post_init__(self) -> None:
+        # not before a test uses the marker: these load NumPy
+        from agentic_bayes.decisions.gate import check_required
+        from agentic_bayes.estimation.settings import check_attempts
+        from agentic_bayes.numerics import check_k, check_probability
+
+        check_k(self.trials, "trials")
+        check_probability(self.at_least, "at_least", open_ends=True)
+        check_attempts(self.k)
+        check_required(self.probability)
+        check_choice("metric", self.metric, METRICS)
+
+    @classmethod
+    def of_marks(cls, marks: list[pytest.Mark]) -> Design:
+        """What the markers of a test ask, the nearest first; an argument that it lacks is taken from the next."""
+        asked: dict[str, Any] = {}
+        names = [field.name for field in fields(cls)]
+        for mark in marks:
+            if mark.args:
+                raise InvalidArgument(
+                    f"arguments must be given by name ({', '.join(names)}), got {', '.join(map(repr, mark.args))}"
+                )
+            for name in mark.kwargs:
+                if name not in names:
+                    raise UnknownName("argument", name, names)
+            asked = {**mark.kwargs, **asked}
+        missing = [name for name in ("trials", "at_least") if name not in asked]
+        if missing:
+            raise InvalidArgument(f"{' and '.join(missing)} must be given, such as trials=20, at_least=0.7")
+        return cls(**asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One trial of a test, for tests that want to know; the fixture ``trial``.
+
+    Attributes
+    ----------
+    index : int
+        From 0.
+    seed : int
+        In [0, 2^31): its own, and the same in every run.
+    """
+
+    index: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTrial:
+    """A trial before it is run, as a parameter of its item.
+
+    Attributes
+    ----------
+    index : int
+        From 0.
+    design : Design
+        What its test asks.
+    """
+
+    index: int
+    design: Design
+
+
+def test_of(nodeid: str) -> tuple[str, int] | None:
+    """The test that a trial belongs to and the trial's number, from the trial's id; None for other ids."""
+    head, bracket, params = nodeid.rpartition("[")
+    others, dash, last = params.removesuffix("]").rpartition("-")
+    index = last.removeprefix("trial")
+    if not bracket or index == last or not (index.isascii() and index.isdigit()):
+        return None
+    return (f"{head}[{others}]" if dash else head), int(index)
+
+
+test_of.__test__ = False  # type: ignore[attr-defined]  # it is no test, wherever it is imported
+
+
+def planned_trial(item: pytest.Item) -> PlannedTrial | None:
+    """The trial that an item is, or None."""
+    planned = getattr(getattr(item, "callspec", None), "params", {}).get(PARAM)
+    return planned if isinstance(planned, PlannedTrial) else None
