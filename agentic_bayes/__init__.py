@@ -47,6 +47,7 @@ _HOME = {
     "Matcher": "records.matchers",
     "MissingPackage": "errors",
     "NotConverged": "errors",
+    "NotReproducible": "errors",
     "NothingScored": "errors",
     "OutcomesError": "errors",
     "Plan": "decisions.plan",
@@ -55,6 +56,7 @@ _HOME = {
     "RecordedJudge": "evidence.recorded",
     "RecordsError": "errors",
     "ReferenceJudge": "evidence.reference",
+    "Reproduction": "reports.reproduction",
     "Retriever": "records.retriever",
     "Score": "evidence.score",
     "StoppedEarly": "errors",
@@ -106,11 +108,13 @@ _HOME = {
     "plot_tools": "reports.plots.tools",
     "rank": "decisions.rank",
     "read_conversations": "records.read",
+    "reproduce": "reports.reproduction",
     "sample_for_labelling": "evidence.human_labels",
     "session_scores": "evidence.trace_metrics.session",
     "superiority": "decisions.rank",
     "tool_diagnostics": "evidence.tool_diagnostics",
     "write_conversations": "records.write",
+    "write_results": "reports.results_folder",
 }
 
 __all__ = [*sorted(_HOME)]

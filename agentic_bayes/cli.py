@@ -706,11 +706,7 @@ def estimate(
         **_labels(judge_labels),
     )
     if output is not None:
-        write_results(est, output)
-    if output is not None and pictures:
-        from agentic_bayes.reports.plots.save import save_pictures
-
-        save_pictures(est, None, output)
+        _write_results(est, output, file, counting, pictures=pictures)
     if as_json:
         say_json({"summary": est.summary().to_dict("records"), "baseline": est.baseline().to_dict("records")})
         return
@@ -1005,6 +1001,28 @@ def monitor(
         raise typer.Exit(EXIT["inconclusive" if undecided else looked.verdict])
 
 
+@app.command(epilog=EXIT_CODES)
+def reproduce(
+    folder: Annotated[Path, typer.Argument(help="Results, as estimate -o or demo -o writes them.")],
+    as_json: AsJson = False,
+) -> None:
+    """Make results again from the data, settings and seed in their folder: identical, or what differs.
+
+    Exits with 0 if they are identical or differ by no more than rounding or Monte-Carlo error, else with 1.
+    """
+    from dataclasses import asdict
+
+    from agentic_bayes.reports.reproduction import reproduce as make_again
+
+    found = make_again(folder)
+    if as_json:
+        say_json({"verdict": found.verdict, **asdict(found), "folder": str(found.folder)})
+    else:
+        say(str(found))
+    if not found.reproduced:
+        raise typer.Exit(1)
+
+
 @app.command()
 def demo(output: Out = None, random_seed: Seed = 0) -> None:
     """Two versions of an example agent, offline: judged, scored, estimated, compared."""
@@ -1014,6 +1032,7 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
     from agentic_bayes.examples import example_folder
     from agentic_bayes.outcomes import count_outcomes
     from agentic_bayes.reports.plots.save import save_pictures
+    from agentic_bayes.reports.results_folder import write_results
 
     _check_folder(output)
     folder = example_folder("support_agent")
@@ -1036,9 +1055,10 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
     for agent in est.agents:
         say(f"   {agent}: {classify(est, agent)}")
     if output is not None:
-        write_results(est, output)
-        evidence.write(output / "evidence.jsonl")
+        output.mkdir(parents=True, exist_ok=True)
         save_pictures(est, evidence, output)
+        pictures = sorted(path.name for path in output.glob("*.png"))
+        write_results(est, output, evidence=evidence, command=_command(), also=pictures)
         say(f"\nresults and pictures written to {output}")
 
 
@@ -1244,6 +1264,29 @@ def _one_agent(outcomes: Any, name: str | None, file: str) -> Any:
     return outcomes.isel(agent=[agents.index(name)])
 
 
+def _write_results(est: Estimate, output: Path, file: str, counting: dict[str, Any], *, pictures: bool) -> None:
+    """The folder of results, with the evidence that was counted where there is some."""
+    from agentic_bayes.evidence.evidence import Evidence
+    from agentic_bayes.inputs import open_input
+    from agentic_bayes.reports.results_folder import write_results
+    from agentic_bayes.suite.runner import find_run
+
+    opened = None if find_run(file) is not None else open_input(file)
+    evidence = opened if isinstance(opened, Evidence) else None
+    drawn: list[str] = []
+    if pictures:
+        from agentic_bayes.reports.plots.save import save_pictures
+
+        output.mkdir(parents=True, exist_ok=True)
+        save_pictures(est, None, output)
+        drawn = sorted(path.name for path in output.glob("*.png"))
+    write_results(est, output, evidence=evidence, counting=counting, command=_command(), also=drawn)
+
+
+def _command() -> list[str]:
+    return ["agentic-bayes", *sys.argv[1:]]
+
+
 def _check_folder(output: Path | None) -> None:
     """Refuse a place for results that cannot be a folder, before any work is done."""
     if output is None:
@@ -1274,14 +1317,6 @@ def _check_file(path: Path, option: str, source: str | None = None) -> None:
 def _check_writable(folder: Path, option: str = "--output") -> None:
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise InvalidArgument(f"{option} must be in a folder that can be written to, {folder} cannot")
-
-
-def write_results(est: Estimate, folder: Path) -> None:
-    """summary.csv, baseline.csv and estimate.nc."""
-    folder.mkdir(parents=True, exist_ok=True)
-    est.summary().to_csv(folder / "summary.csv", index=False)
-    est.baseline(tasks=True).to_csv(folder / "baseline.csv", index=False)
-    est.save(folder / "estimate.nc")
 
 
 WIDTH = 80  # columns of the screen that text takes

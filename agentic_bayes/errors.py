@@ -20,7 +20,8 @@
     ├── HookFailed                        a hook of a suite did not end as it should; the run went on
     ├── NothingScored                     conversations without a scored turn: their values are undefined or the prior's
     ├── StoppedEarly                      a run ended before everything was judged; the rest is Unscored
-    └── NotConverged                      a sampler's own diagnostics say that its numbers are not to be trusted
+    ├── NotConverged                      a sampler's own diagnostics say that its numbers are not to be trusted
+    └── NotReproducible                   results were written that cannot be made again from their files
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ __all__ = [
     "InvalidArgument",
     "MissingPackage",
     "NotConverged",
+    "NotReproducible",
     "NothingScored",
     "OutcomesError",
     "Problem",
@@ -282,3 +284,7 @@ class StoppedEarly(AgenticBayesWarning):
 
 class NotConverged(AgenticBayesWarning):
     """A sampler's own diagnostics say that its numbers are not to be trusted."""
+
+
+class NotReproducible(AgenticBayesWarning):
+    """Results were written that cannot be made again from their files alone, such as with a function as prior."""

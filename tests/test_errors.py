@@ -44,6 +44,7 @@ BUILTINS = {
     "NothingScored": UserWarning,
     "StoppedEarly": UserWarning,
     "NotConverged": UserWarning,
+    "NotReproducible": UserWarning,
 }
 
 

@@ -38,6 +38,7 @@ PUBLIC = [
     "Matcher",
     "MissingPackage",
     "NotConverged",
+    "NotReproducible",
     "NothingScored",
     "OutcomesError",
     "Plan",
@@ -46,6 +47,7 @@ PUBLIC = [
     "RecordedJudge",
     "RecordsError",
     "ReferenceJudge",
+    "Reproduction",
     "Retriever",
     "Score",
     "StoppedEarly",
@@ -97,11 +99,13 @@ PUBLIC = [
     "plot_tools",
     "rank",
     "read_conversations",
+    "reproduce",
     "sample_for_labelling",
     "session_scores",
     "superiority",
     "tool_diagnostics",
     "write_conversations",
+    "write_results",
 ]
 REQUIRED = inspect.Parameter.empty
 # function → its positional parameters, then its keyword-only ones with their defaults
@@ -198,6 +202,8 @@ SIGNATURES: dict[str, tuple[list[str], dict[str, Any]]] = {
     ),
     "read_conversations": (["paths"], {"format": "auto", "agent": None}),
     "write_conversations": (["conversations", "path"], {}),
+    "write_results": (["est", "folder"], {"evidence": None, "counting": None, "command": (), "also": ()}),
+    "reproduce": (["folder"], {}),
     "LLMJudge": (["model"], {"use_structured_output": True}),
     "ToolRubric": ([], {"weights": None, "threshold": 1.0}),
     "Agentic.run": (

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["Estimate", "estimate", "estimate_as", "installed_versions"]
 
 PACKAGES = ("agentic-bayes", "numpy", "scipy", "xarray", "pymc", "nutpie", "arviz")
 
@@ -165,11 +165,30 @@ def estimate(
         random_seed=random_seed,
         judge=judge,
     )
+    return estimate_as(checked, settings, note=note)
+
+
+def estimate_as(outcomes: xr.Dataset, settings: Settings, *, note: str = "") -> Estimate:
+    """Estimate with settings that are checked already, as those of another estimate are.
+
+    Parameters
+    ----------
+    outcomes : xarray.Dataset
+        Checked counts.
+    settings : Settings
+        How to estimate.
+    note : str
+        Why these settings were taken, where that was left to the program.
+
+    Returns
+    -------
+    Estimate
+    """
     if settings.method != "crossed" and settings.engine != "pymc":
-        return Estimate(checked, settings, note=note)
-    found = sample(checked, settings)
+        return Estimate(outcomes, settings, note=note)
+    found = sample(outcomes, settings)
     return Estimate(
-        checked,
+        outcomes,
         settings,
         draws=found.draws,
         sample_stats=found.sample_stats,

@@ -110,14 +110,28 @@ class Prior:
             return cls()
         if "callable" in record.values():
             return None
-        from scipy import stats
-
-        return cls(**{k: getattr(stats, v["name"])(*v["args"], **v["kwds"]) for k, v in record.items()})
+        return cls(**{k: _named(v["name"])(*v["args"], **v["kwds"]) for k, v in record.items()})
 
 
 def _described(value: Any) -> Any:
     if value is None:
         return None
-    if not hasattr(value, "dist"):
+    name = getattr(getattr(value, "dist", None), "name", None)
+    try:
+        of_scipy = isinstance(value.dist, type(_named(name)))
+    except (AttributeError, InvalidArgument):
+        of_scipy = False
+    if not of_scipy:  # a function, or a distribution of somebody's own
         return "callable"
-    return {"name": value.dist.name, "args": [float(a) for a in value.args], "kwds": dict(value.kwds)}
+    kwds = {key: float(number) for key, number in value.kwds.items()}
+    return {"name": name, "args": [float(a) for a in value.args], "kwds": kwds}
+
+
+def _named(name: object) -> Any:
+    """A continuous distribution of `scipy.stats`, and nothing else that has a name there."""
+    from scipy import stats
+
+    found = getattr(stats, name, None) if isinstance(name, str) else None
+    if not isinstance(found, stats.rv_continuous):
+        raise InvalidArgument(f"prior must be a continuous distribution of scipy.stats, got {name!r}")
+    return found

@@ -1,0 +1,388 @@
+"""Results made again from their folder: identical, or what differs and by how much."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from agentic_bayes.errors import AgenticBayesError, InvalidArgument
+from agentic_bayes.estimation.diagnostics import Diagnostics, ImportanceDiagnostics
+from agentic_bayes.estimation.estimate import Estimate, estimate_as, installed_versions
+from agentic_bayes.estimation.export import hyper_draws
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.formatting import format_number, metric_name, plural
+from agentic_bayes.outcomes import count_outcomes
+from agentic_bayes.reports.results_folder import (
+    BASELINE,
+    ESTIMATE,
+    EVIDENCE,
+    MANIFEST,
+    OUTCOMES,
+    SUMMARY,
+    FileRecord,
+    Manifest,
+    read_outcomes_file,
+    same_counts,
+    tables_of,
+    this_platform,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Difference", "Reproduction", "ReproductionVerdict", "reproduce"]
+
+ReproductionVerdict = Literal["identical", "agrees", "differs", "not made again"]
+ROUNDING = 1e-9  # what is computed without draws agrees to this, whoever computes it
+MC_ERRORS = 5.0  # standard errors of two sets of draws; of 1,000 numbers one in 2,000 runs is further off
+SHOWN = 5
+KEY = ("agent", "task", "estimand", "metric", "k", "estimator")
+NUMBERS = ("mean", "sd", "median", "lower", "upper")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A number that came out otherwise.
+
+    Attributes
+    ----------
+    what : str
+        File, row and column, in words.
+    stored, again : float
+        The number in the folder, and that of the new run.
+    allowed : float
+        What rounding or Monte-Carlo error explains.
+    """
+
+    what: str
+    stored: float
+    again: float
+    allowed: float
+
+    @property
+    def size(self) -> float:
+        """How far apart they are; infinite where one of them is undefined."""
+        apart = abs(self.stored - self.again)
+        return math.inf if math.isnan(apart) else apart
+
+    @property
+    def explained(self) -> bool:
+        """Whether rounding or Monte-Carlo error accounts for it."""
+        return self.size <= self.allowed
+
+    def __str__(self) -> str:
+        digits = min(max(3, 1 - math.floor(math.log10(self.size))), 17) if 0 < self.size < 1 else 3
+        stored, again = (format_number(value, digits) for value in (self.stored, self.again))
+        apart = "" if math.isinf(self.size) else f", {self.size:.2g} apart"
+        return f"{self.what}: {stored} stored, {again} made again{apart}"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What making results again came to.
+
+    Attributes
+    ----------
+    folder : Path
+        The results.
+    problems : tuple of str
+        Files that are not what they were, and what does not fit together.
+    environment : tuple of str
+        Versions and platform that are not those of the results.
+    compared : int
+        Numbers that were compared, draws included.
+    differences : tuple of Difference
+        Numbers that came out otherwise, those first that nothing explains, then the largest.
+    why_not : str
+        Why nothing was made again, or empty.
+    """
+
+    folder: Path
+    problems: tuple[str, ...]
+    environment: tuple[str, ...]
+    compared: int
+    differences: tuple[Difference, ...]
+    why_not: str = ""
+
+    @property
+    def verdict(self) -> ReproductionVerdict:
+        """``identical``: every file is as it was, and every number came out the same to the last bit. ``agrees``: no
+        number differs by more than rounding or Monte-Carlo error. ``differs``: one does, or a file is not what it
+        was. ``not made again``: the folder does not hold enough.
+        """
+        if self.why_not:
+            return "not made again"
+        if self.problems or not all(one.explained for one in self.differences):
+            return "differs"
+        return "agrees" if self.differences else "identical"
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether the verdict is ``identical`` or ``agrees``."""
+        return self.verdict in ("identical", "agrees")
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict}: {self._sentence()}"]
+        lines += [f"  {problem}" for problem in self.problems]
+        lines += [f"  {one}" for one in self.differences[:SHOWN]]
+        if len(self.differences) > SHOWN:
+            lines.append(f"  … and {plural(len(self.differences) - SHOWN, 'more number')}")
+        lines += [f"  made with {one}" for one in self.environment]
+        return "\n".join(lines)
+
+    def _sentence(self) -> str:
+        if self.why_not:
+            return self.why_not
+        total = plural(self.compared, "number")
+        if not self.differences:
+            same = f"{total} made again are the same to the last bit"
+            return f"{same}, but the folder is not what it was" if self.problems else same
+        worst = max(one.size for one in self.differences)
+        unexplained = sum(not one.explained for one in self.differences)
+        if unexplained:
+            return f"{unexplained:,} of {total} differ by more than rounding or Monte-Carlo error"
+        kind = "rounding" if worst <= ROUNDING else "Monte-Carlo error"
+        return f"{len(self.differences):,} of {total} differ by at most {worst:.2g}, which is {kind}"
+
+
+def reproduce(folder: str | Path) -> Reproduction:
+    """Make results again from the data, settings and seed in their folder, and compare; nothing is written.
+
+    Parameters
+    ----------
+    folder : path
+        What `write_results` or ``agentic-bayes estimate -o`` wrote; it may have been moved.
+
+    Returns
+    -------
+    Reproduction
+        Its ``str()`` says what differs.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is not such a folder, or its manifest is broken.
+
+    Notes
+    -----
+    Judgements are data: they are counted again and not asked for again. Hashes tell what was changed by accident; who
+    rewrites the manifest as well can only be found out by the numbers.
+    """
+    place = Path(folder)
+    manifest = Manifest.read(place)
+    settings = manifest.parsed_settings()
+    problems = _changed_files(place, manifest)
+    environment = tuple(_environment(manifest))
+    outcomes = _outcomes(place, manifest, problems)
+    why_not = manifest.cannot_rerun
+    if settings.prior is None and not why_not:
+        why_not = "the prior was a function, which no file keeps"
+    if outcomes is None and not why_not:
+        why_not = "there are no counts to make the estimate from"
+    if why_not or outcomes is None:
+        return Reproduction(place, tuple(problems), environment, 0, (), why_not)
+    again = estimate_as(outcomes, settings)
+    compared, differences = 0, []
+    for count, found in (_compare_tables(place, again, problems), _compare_draws(place, again, problems)):
+        compared += count
+        differences += found
+    differences.sort(key=lambda one: (one.explained, -one.size))
+    return Reproduction(place, tuple(problems), environment, compared, tuple(differences))
+
+
+def _changed_files(folder: Path, manifest: Manifest) -> list[str]:
+    """Files that are not there any more, or hold something else."""
+    problems = []
+    for name in (OUTCOMES, ESTIMATE, SUMMARY, BASELINE):
+        if name not in manifest.files:
+            problems.append(f"{MANIFEST} does not name {name}")
+    for name, record in manifest.files.items():
+        try:
+            if FileRecord.of(folder / name) != record:
+                problems.append(f"{name} was changed after it was written")
+        except FileNotFoundError:
+            problems.append(f"{name} is missing")
+        except (InvalidArgument, OSError) as error:
+            problems.append(str(error) if isinstance(error, InvalidArgument) else f"{name}: {error.strerror}")
+    return problems
+
+
+def _environment(manifest: Manifest) -> Iterator[str]:
+    here = installed_versions()
+    for name in dict.fromkeys([*manifest.versions, *here]):
+        before, now = str(manifest.versions.get(name, "unknown")), here.get(name, "none")
+        if before != now:
+            yield f"{name} {before}, here is {now}"
+    if manifest.platform != this_platform():
+        yield f"{manifest.platform}, here is {this_platform()}"
+
+
+def _readable(folder: Path, name: str, manifest: Manifest) -> bool:
+    """Whether a file of the manifest is there, and in the folder itself."""
+    path = folder / name
+    return name in manifest.files and path.is_file() and not path.is_symlink()
+
+
+def _outcomes(folder: Path, manifest: Manifest, problems: list[str]) -> xr.Dataset | None:
+    """The counts to start from, which those of the evidence and of the saved estimate must equal."""
+    found: dict[str, xr.Dataset] = {}
+    try:
+        if _readable(folder, OUTCOMES, manifest):
+            found[OUTCOMES] = read_outcomes_file(folder / OUTCOMES, manifest.attrs)
+    except AgenticBayesError as error:
+        problems.append(str(error))
+    try:
+        if manifest.counting is not None and _readable(folder, EVIDENCE, manifest):
+            found[EVIDENCE] = count_outcomes(Evidence.read(folder / EVIDENCE), **manifest.counting)
+    except (AgenticBayesError, TypeError) as error:
+        problems.append(f"{EVIDENCE} cannot be counted: {error}")
+    try:
+        if _readable(folder, ESTIMATE, manifest):
+            found[ESTIMATE] = Estimate.load(folder / ESTIMATE).outcomes
+    except AgenticBayesError as error:
+        problems.append(str(error))
+    if not found:
+        return None
+    first, *others = found
+    problems += [
+        f"{name} counts otherwise than {first}, from which the estimate was made again"
+        for name in others
+        if not same_counts(found[first], found[name])
+    ]
+    return found[first]
+
+
+# Comparing
+
+Cells = dict[tuple[str, ...], dict[str, str]]
+
+
+def _compare_tables(folder: Path, again: Estimate, problems: list[str]) -> tuple[int, list[Difference]]:
+    """Every number of the two tables; equal text is equal bits, since floats are written in full."""
+    compared, differences = 0, []
+    for name, text in tables_of(again).items():
+        path = folder / name
+        if not path.is_file() or path.is_symlink():
+            continue  # said already
+        try:
+            stored = _cells(path.read_text(encoding="utf-8", errors="surrogatepass"))
+        except (csv.Error, ValueError) as error:
+            problems.append(f"{name} cannot be read: {error}")
+            continue
+        mine = _cells(text)
+        lost, new = len(mine.keys() - stored.keys()), len(stored.keys() - mine.keys())
+        if lost or new:
+            problems.append(f"{name} lacks {plural(lost, 'row')} and has {new:,} that it should not have")
+        for key in mine.keys() & stored.keys():
+            for column in NUMBERS:
+                compared += 1
+                before, now = stored[key].get(column, ""), mine[key][column]
+                if before != now:
+                    what = f"{name}, {_words(key)}, {column}"
+                    allowed = _allowed(again, mine[key], column) if name == SUMMARY else ROUNDING
+                    differences.append(Difference(what, _number(before), _number(now), allowed))
+    return compared, differences
+
+
+def _cells(text: str) -> Cells:
+    rows = csv.DictReader(io.StringIO(text, newline=""), restval="")
+    return {tuple(row.get(name) or "" for name in KEY): row for row in rows}
+
+
+def _words(key: tuple[str, ...]) -> str:
+    agent, task, estimand, metric, k, estimator = key
+    shown = metric_name(metric, k) if metric in ("pass_at_k", "pass_pow_k") else metric  # type: ignore[arg-type]
+    who = f"{agent}, task {task}" if task else f"{agent} ({estimand})"
+    return f"{who}, {shown}" + ("" if estimator == "posterior" else f" {estimator}")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text) if text else math.nan
+    except ValueError:
+        return math.nan
+
+
+def _allowed(again: Estimate, row: dict[str, str], column: str) -> float:
+    """What rounding explains, or Monte-Carlo error where draws were made: as of normal draws with this sd."""
+    exact = again.draws is None and (row["estimand"] == "population" or column in ("mean", "sd"))
+    sd = _number(row["sd"])
+    if exact or math.isnan(sd):
+        return ROUNDING
+    tail = (1 - float(row["ci_prob"])) / 2
+    errors = {"mean": 1.0, "sd": math.sqrt(0.5), "median": _quantile_error(0.5)}
+    error = errors.get(column, _quantile_error(tail))
+    return max(ROUNDING, MC_ERRORS * error * sd * math.sqrt(2 / _effective_draws(again)))
+
+
+def _quantile_error(probability: float) -> float:
+    """Standard error of a quantile of one standard normal draw."""
+    from scipy.special import ndtri
+
+    z = float(ndtri(probability))
+    return math.sqrt(probability * (1 - probability) * 2 * math.pi) * math.exp(z * z / 2)
+
+
+def _effective_draws(est: Estimate) -> float:
+    most = float(CHAINS * DRAWS)
+    match est.diagnostics:
+        case Diagnostics() as found:
+            return max(1.0, min(found.ess_bulk, found.ess_tail, most))
+        case ImportanceDiagnostics() as found:
+            return max(1.0, min(found.ess, most))
+        case _:
+            return most
+
+
+def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[int, list[Difference]]:
+    """The draws of the saved estimate: bit by bit, and where that fails by their means."""
+    path = folder / ESTIMATE
+    if not path.is_file() or path.is_symlink():
+        return 0, []
+    from agentic_bayes.estimation.storage import read_groups
+
+    try:
+        record, groups = read_groups(path)
+        settings = record["settings"]
+    except (AgenticBayesError, LookupError, OSError, RuntimeError, TypeError, ValueError):
+        return 0, []  # said already
+    if settings != again.settings.record():
+        problems.append(f"{ESTIMATE} was made with other settings than {MANIFEST} says")
+    mine, stored = hyper_draws(again.posterior, again.counts, again.draws), groups.get("draws")
+    if mine is None or stored is None:
+        if (mine is None) != (stored is None):
+            problems.append(f"{ESTIMATE} {'lacks' if stored is None else 'holds'} draws, made again it does not")
+        return 0, []
+    compared, differences = 0, list[Difference]()
+    for name in map(str, mine.data_vars):
+        here = mine[name].transpose("chain", "draw", ...).values
+        compared += here.size
+        there = stored[name].transpose("chain", "draw", ...).values if name in stored else None
+        if there is None or there.shape != here.shape:
+            problems.append(f"{ESTIMATE} has other draws of {name}")
+        elif not np.array_equal(here, there, equal_nan=True):
+            differences += _draw_differences(name, there, here, again)
+    return compared, differences
+
+
+def _draw_differences(name: str, stored: Any, mine: Any, again: Estimate) -> Iterator[Difference]:
+    """One difference per agent: the largest of single draws where these are the same draws, else of the means."""
+    apart = np.abs(mine - stored)
+    if np.nanmax(apart) <= ROUNDING:
+        where = np.unravel_index(np.nanargmax(apart), apart.shape)
+        yield Difference(f"{ESTIMATE}, draws of {name}", float(stored[where]), float(mine[where]), ROUNDING)
+        return
+    before, now = (values.reshape(CHAINS * DRAWS, -1).T for values in (stored, mine))
+    for i in range(len(now)):
+        who = f" of {again.agents[i]}" if mine.ndim == 3 else ""
+        allowed = MC_ERRORS * float(np.std(now[i])) * math.sqrt(2 / _effective_draws(again))
+        what = f"{ESTIMATE}, mean of the draws of {name}{who}"
+        yield Difference(what, float(np.mean(before[i])), float(np.mean(now[i])), max(ROUNDING, allowed))

@@ -1,0 +1,390 @@
+"""A folder of results: the data, the fit, its numbers, and a manifest that says how to make them again.
+
+::
+
+    manifest.json    command, settings, versions, platform; name, size and SHA-256 of every other file
+    outcomes.csv     the counts that were estimated from
+    evidence.jsonl   the scores that were counted, where there are some
+    estimate.nc      the estimate with its draws, for `Estimate.load`
+    summary.csv      its numbers, and the baseline's
+    baseline.csv
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import inspect
+import io
+import json
+import os
+import platform
+import stat
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from agentic_bayes.errors import InvalidArgument, NotReproducible, OutcomesError, check_replaceable, check_type
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.settings import Settings
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.jsonl import unique_keys
+from agentic_bayes.outcomes import COUNTS, check_outcomes, count_outcomes, dataset_from_counts
+from agentic_bayes.records.write import replacing
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = [
+    "BASELINE",
+    "ESTIMATE",
+    "EVIDENCE",
+    "MANIFEST",
+    "OUTCOMES",
+    "SUMMARY",
+    "FileRecord",
+    "Manifest",
+    "read_outcomes_file",
+    "same_counts",
+    "tables_of",
+    "this_platform",
+    "write_results",
+]
+
+MANIFEST, OUTCOMES, EVIDENCE = "manifest.json", "outcomes.csv", "evidence.jsonl"
+ESTIMATE, SUMMARY, BASELINE = "estimate.nc", "summary.csv", "baseline.csv"
+FORMAT = "agentic-bayes-results/1"
+LARGEST_MANIFEST = 1 << 26  # bytes; human labels of 10^5 tasks take a tenth of it
+MOST_FILES = 1000
+
+
+def write_results(
+    est: Estimate,
+    folder: str | Path,
+    *,
+    evidence: Evidence | None = None,
+    counting: Mapping[str, Any] | None = None,
+    command: Sequence[str] = (),
+    also: Iterable[str] = (),
+) -> Path:
+    """Write an estimate with all that is needed to make it again; see `reproduce`.
+
+    Parameters
+    ----------
+    est : Estimate
+        What was estimated.
+    folder : path
+        Where to; made if need be. Files of these names are replaced, others stay.
+    evidence : Evidence, optional
+        What the outcomes were counted from.
+    counting : mapping, optional
+        How: arguments of `count_outcomes`, where they were not the default ones.
+    command : sequence of str
+        The command line that made it, for people.
+    also : iterable of str
+        Names of files that are in the folder already, such as pictures, whose content is to be kept track of.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder.
+
+    Raises
+    ------
+    InvalidArgument
+        If the evidence, so counted, gives other counts than the estimate has.
+
+    Warns
+    -----
+    NotReproducible
+        If the estimate cannot be made again from files, because its prior is a function.
+    """
+    check_type("est", est, Estimate, "estimate() makes one")
+    counted = None if evidence is None else _resolved(counting or {})
+    if evidence is not None and not same_counts(count_outcomes(evidence, **(counted or {})), est.outcomes):
+        raise InvalidArgument("evidence gives other counts than the estimate has: say in `counting` how it was counted")
+    why_not = _cannot_rerun(est)
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    (target / MANIFEST).unlink(missing_ok=True)  # a folder that is half written has none
+    texts = {OUTCOMES: _outcomes_text(est.outcomes), **tables_of(est)}
+    for name, text in texts.items():
+        with replacing(str(target / name)) as file:
+            file.write(text.encode("utf-8", "surrogatepass"))
+    est.save(target / ESTIMATE)
+    names = [*texts, ESTIMATE, *also]
+    if evidence is not None:
+        evidence.write(target / EVIDENCE)
+        names.append(EVIDENCE)
+    manifest = Manifest(
+        command=tuple(command),
+        settings=est.settings.record(),
+        note=est.note,
+        versions=dict(est.versions),
+        platform=this_platform(),
+        attrs={str(key): value for key, value in est.outcomes.attrs.items()},
+        counting=counted,
+        cannot_rerun=why_not,
+        files={name: FileRecord.of(target / name) for name in sorted(names)},
+    )
+    manifest.write(target)
+    if why_not:
+        warnings.warn(NotReproducible(f"{target}: {why_not}"), stacklevel=2)
+    return target
+
+
+def _cannot_rerun(est: Estimate) -> str:
+    """Why files do not hold all that made an estimate, or empty."""
+    prior = est.settings.prior
+    if prior is None or prior.is_function:
+        return "the estimate cannot be made again from these files: its prior is a function, which no file keeps"
+    return ""
+
+
+def _resolved(counting: Mapping[str, Any]) -> dict[str, Any]:
+    """Every argument of `count_outcomes`, since defaults may change."""
+    parameters = inspect.signature(count_outcomes).parameters.values()
+    defaults = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+    return defaults | dict(counting)
+
+
+def tables_of(est: Estimate) -> dict[str, str]:
+    """The numbers of an estimate as the texts of their files: equal numbers give equal texts.
+
+    Parameters
+    ----------
+    est : Estimate
+        The estimate.
+
+    Returns
+    -------
+    dict of str
+        File name → CSV.
+    """
+    tables = {SUMMARY: est.summary(), BASELINE: est.baseline(tasks=True)}
+    return {name: table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
+
+
+def this_platform() -> str:
+    """System and processor family, on which the last digits of numbers may depend."""
+    return f"{platform.system()} {platform.machine()}"
+
+
+def same_counts(one: xr.Dataset, other: xr.Dataset) -> bool:
+    """Whether two outcomes are of the same agents and tasks and count the same.
+
+    Parameters
+    ----------
+    one, other : xarray.Dataset
+        Outcomes.
+
+    Returns
+    -------
+    bool
+    """
+    first, second = check_outcomes(one), check_outcomes(other)
+    return all(first[name].equals(second[name]) for name in COUNTS)
+
+
+def _outcomes_text(outcomes: xr.Dataset) -> str:
+    """Counts per agent and task; a cell without any is left out unless the label would be lost."""
+    ds = check_outcomes(outcomes)
+    counts = {name: ds[name].values for name in COUNTS}
+    attempted = (counts["trials"] + counts["unscored"]) > 0
+    attempted[0, ~attempted.any(axis=0)] = True
+    attempted[~attempted.any(axis=1), 0] = True
+    agents, tasks = ds["agent"].values, ds["task"].values
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["agent", "task", *COUNTS])
+    for i, j in zip(*attempted.nonzero(), strict=True):
+        writer.writerow([agents[i], tasks[j], *(int(counts[name][i, j]) for name in COUNTS)])
+    return stream.getvalue()
+
+
+def read_outcomes_file(path: Path, attrs: Mapping[str, Any]) -> xr.Dataset:
+    """The counts of an ``outcomes.csv``.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    attrs : mapping
+        What was counted.
+
+    Returns
+    -------
+    xarray.Dataset
+
+    Raises
+    ------
+    OutcomesError
+        If it is no such file any more.
+    """
+    counts: dict[tuple[str, str], tuple[int, int, int, int]] = {}
+    try:
+        with path.open(encoding="utf-8", errors="surrogatepass", newline="") as stream:
+            header, *rows = csv.reader(stream)
+        if header != ["agent", "task", *COUNTS]:
+            raise OutcomesError(f"{path}: columns must be agent, task, {', '.join(COUNTS)}, got {', '.join(header)}")
+        for agent, task, *cells in rows:
+            c, n, unscored, errored = map(int, cells)
+            if (agent, task) in counts:
+                raise OutcomesError(f"{path}: agent {agent!r}, task {task!r} twice")
+            counts[agent, task] = c, n, unscored, errored
+        return check_outcomes(dataset_from_counts(counts, attrs))
+    except (ValueError, OverflowError, csv.Error) as error:
+        if isinstance(error, OutcomesError):
+            raise
+        raise OutcomesError(f"{path}: not the outcomes that were written ({error})") from None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What a file held when it was written.
+
+    Attributes
+    ----------
+    sha256 : str
+        Of its bytes, in hexadecimal digits.
+    size : int
+        In bytes.
+    """
+
+    sha256: str
+    size: int
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """The record of a regular file; a link is not followed.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read.
+        InvalidArgument
+            If it is something else than a file.
+        """
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise InvalidArgument(f"{path.name} must be a file, is a link, a folder, a pipe or a device")
+        with path.open("rb") as stream:
+            return cls(hashlib.file_digest(stream, "sha256").hexdigest(), os.fstat(stream.fileno()).st_size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a folder of results says of itself.
+
+    Attributes
+    ----------
+    command : tuple of str
+        The command line that made it, or empty.
+    settings : dict
+        How it was estimated, the seed included: `Settings.record`.
+    note : str
+        Why this method or engine was taken, where that was left to the program.
+    versions : dict of str
+        Of Python and of the packages that numbers depend on.
+    platform : str
+        System and processor family.
+    attrs : dict
+        What the outcomes count.
+    counting : dict or None
+        How they were counted from the evidence; None where there is none.
+    cannot_rerun : str
+        Why the estimate cannot be made again, or empty.
+    files : dict of FileRecord
+        Every other file, by name.
+    """
+
+    command: tuple[str, ...]
+    settings: dict[str, Any]
+    note: str
+    versions: dict[str, str]
+    platform: str
+    attrs: dict[str, Any]
+    counting: dict[str, Any] | None
+    cannot_rerun: str
+    files: dict[str, FileRecord]
+
+    def write(self, folder: Path) -> None:
+        """Write ``manifest.json``; the same content gives the same bytes."""
+        names = ("command", "settings", "note", "versions", "platform", "attrs", "counting", "cannot_rerun")
+        record: dict[str, Any] = {"format": FORMAT} | {name: getattr(self, name) for name in names}
+        record["files"] = {name: {"sha256": one.sha256, "size": one.size} for name, one in self.files.items()}
+        check_replaceable(folder / MANIFEST)
+        with replacing(str(folder / MANIFEST)) as file:
+            file.write(json.dumps(record, indent=2, allow_nan=False, default=str).encode() + b"\n")
+
+    def parsed_settings(self) -> Settings:
+        """The settings, checked.
+
+        Raises
+        ------
+        InvalidArgument
+            If they are no settings of an estimate.
+        """
+        try:
+            return Settings.from_record(self.settings)
+        except InvalidArgument:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InvalidArgument(f"{MANIFEST}: settings are not those of an estimate ({error!r})") from None
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read ``manifest.json``, which anybody may have written: nothing in it leads out of the folder.
+
+        Raises
+        ------
+        InvalidArgument
+            If there is none, or it is not one that `write_results` could have written.
+        """
+        path = folder / MANIFEST
+        try:
+            size = FileRecord.of(path).size
+            if size > LARGEST_MANIFEST:
+                raise InvalidArgument(f"{path} must have at most {LARGEST_MANIFEST:,} bytes, has {size:,}")
+            record = json.loads(path.read_bytes(), parse_constant=_refuse, object_pairs_hook=unique_keys)
+            return cls._of(record)
+        except (FileNotFoundError, NotADirectoryError):
+            raise InvalidArgument(f"{folder} is not a folder of results: it holds no {MANIFEST}") from None
+        except InvalidArgument:
+            raise
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise InvalidArgument(f"{path}: not a manifest of results ({error or 'nested too deeply'})") from None
+
+    @classmethod
+    def _of(cls, record: Any) -> Self:
+        kinds = {
+            "command": list,
+            "settings": dict,
+            "note": str,
+            "versions": dict,
+            "platform": str,
+            "attrs": dict,
+            "counting": (dict, type(None)),
+            "cannot_rerun": str,
+            "files": dict,
+        }
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            found = record.get("format") if isinstance(record, dict) else type(record).__name__
+            raise InvalidArgument(f"{MANIFEST}: format must be {FORMAT!r}, got {found!r}")
+        for name, kind in kinds.items():
+            if not isinstance(record[name], kind):  # type: ignore[arg-type]
+                raise InvalidArgument(f"{MANIFEST}: {name} must not be {type(record[name]).__name__}")
+        if len(record["files"]) > MOST_FILES:
+            raise InvalidArgument(f"{MANIFEST}: must name at most {MOST_FILES:,} files, names {len(record['files']):,}")
+        files = {}
+        for name, one in record["files"].items():
+            if name in ("", ".", "..", MANIFEST) or any(sign in name for sign in "/\\\0:"):
+                raise InvalidArgument(f"{MANIFEST}: files must be names of files in the folder, got {name!r}")
+            files[name] = FileRecord(str(one["sha256"]), int(one["size"]))
+        values = {name: record[name] for name in kinds}
+        return cls(**values | {"command": tuple(map(str, record["command"])), "files": files})
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
