@@ -26,6 +26,7 @@ from agentic_bayes.decisions.compare import compare
 from agentic_bayes.errors import StoppedEarly
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.examples import example_folder
 from agentic_bayes.outcomes import count_outcomes
 from agentic_bayes.outcomes_table import outcomes_from_table
 from agentic_bayes.records.write import write_conversations
@@ -134,7 +135,7 @@ def test_help_names_every_command_and_the_exit_codes(run):
     assert "Usage" in run().out + run().err
 
 
-COMMANDS = ["demo", "validate", "assess", "estimate", "compare", "rank", "gate", "plan", "monitor"]
+COMMANDS = ["demo", "validate", "assess", "estimate", "compare", "rank", "gate", "plan", "monitor", "reproduce"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -514,7 +515,8 @@ def test_estimate_from_a_table(run, table, tmp_path, method):
     assert "2 tasks, 3 scored trials, 1 unscored" in done.out
     assert "results written to out/deep" in done.out
     folder = tmp_path / "out" / "deep"
-    assert sorted(path.name for path in folder.iterdir()) == ["baseline.csv", "estimate.nc", "summary.csv"]
+    written = ["baseline.csv", "estimate.nc", "manifest.json", "outcomes.csv", "summary.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == written
     expected = estimate(outcomes_from_table(table), method=method, k=(1, 2))
     written = pd.read_csv(folder / "summary.csv", keep_default_na=False, na_values=[""])
     assert written["mean"].to_numpy() == pytest.approx(expected.summary()["mean"].to_numpy(), nan_ok=True)
@@ -1211,12 +1213,45 @@ def test_demo(run, tmp_path):
     assert max(map(len, done.out.splitlines())) <= 80
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
     pictures = ["curves.png", "forest.png", "posterior.png", "shrinkage.png", "tools.png"]
-    assert written == sorted(["baseline.csv", "estimate.nc", "evidence.jsonl", "summary.csv", *pictures])
+    results = ["baseline.csv", "estimate.nc", "evidence.jsonl", "manifest.json", "outcomes.csv", "summary.csv"]
+    assert written == sorted([*results, *pictures])
     for name in pictures:
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
         assert (tmp_path / "out" / name).stat().st_size > 10_000
     assert Estimate.load(tmp_path / "out" / "estimate.nc").diagnostics.passed
     assert_refused(run("demo", "-o", tmp_path / "out" / "summary.csv"), "--output must be a folder")
+
+
+def test_results_are_made_again(run, table, tmp_path):
+    """`reproduce` exits with 0 where results are identical, with 1 and the number where not, with 2 without any."""
+    run("estimate", table, *FAST, "--k", "1,2", "-o", "out")
+    done = run("reproduce", "out")
+    assert done.code == 0
+    assert done.out.startswith("identical: ")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["command"][:2] == ["agentic-bayes", "estimate"]
+    assert strict(run("reproduce", "out", "--json").out)["verdict"] == "identical"
+    summary = tmp_path / "out" / "summary.csv"
+    rows = summary.read_text().splitlines()
+    cells = rows[1].split(",")
+    cells[rows[0].split(",").index("mean")] = "0.123"
+    summary.write_text("\n".join([rows[0], ",".join(cells), *rows[2:], ""]))
+    done = run("reproduce", "out")
+    assert done.code == 1
+    assert "summary.csv was changed after it was written" in done.out
+    assert "mean: 0.123 stored" in " ".join(done.out.split())
+    found = strict(run("reproduce", "out", "--json").out)
+    assert (found["verdict"], len(found["differences"])) == ("differs", 1)
+    assert_refused(run("reproduce", tmp_path), "is not a folder of results: it holds no manifest.json")
+
+
+def test_results_from_evidence_hold_it(run, tmp_path):
+    """`estimate` keeps the evidence with the results, and how it was counted."""
+    run("assess", str(example_folder("support_agent") / "v1.jsonl"), "-o", "evidence.jsonl")
+    run("estimate", "evidence.jsonl", *FAST, "--indicator", "joint", "-o", "out")
+    assert (tmp_path / "out" / "evidence.jsonl").read_bytes() == (tmp_path / "evidence.jsonl").read_bytes()
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["counting"]["indicator"] == "joint"
+    assert run("reproduce", "out").code == 0
 
 
 def test_no_column_of_the_evidence_is_cut(tmp_path):

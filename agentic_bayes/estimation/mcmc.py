@@ -259,6 +259,7 @@ class Fit:
 def _compiled(n_agents: int, n_tasks: int, crossed: bool, pool_agents: bool, described_prior: str) -> Any:
     """The compiled model for data of this shape; the data are put in later."""
     import nutpie
+    from pytensor.configdefaults import config
 
     shape = (n_agents, n_tasks)
     labels = tuple(map(str, range(n_agents))), tuple(map(str, range(n_tasks)))
@@ -267,7 +268,9 @@ def _compiled(n_agents: int, n_tasks: int, crossed: bool, pool_agents: bool, des
     if prior is None:
         raise InvalidArgument("engine 'pymc' takes priors as scipy.stats distributions, not as functions")
     model = _model(*labels, *blank, crossed=crossed, pool_agents=pool_agents, prior=prior)
-    with warnings.catch_warnings():
+    # code that may reorder sums gives other last digits when it is compiled than when it comes from the cache
+    strict = config.change_flags(numba__fastmath=False)
+    with strict, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS", category=UserWarning)
         return nutpie.compile_pymc_model(model)
 

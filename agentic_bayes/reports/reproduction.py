@@ -272,12 +272,13 @@ def _compare_tables(folder: Path, again: Estimate, problems: list[str]) -> tuple
         path = folder / name
         if not path.is_file() or path.is_symlink():
             continue  # said already
+        mine = _cells(text)
         try:
-            stored = _cells(path.read_text(encoding="utf-8", errors="surrogatepass"))
+            with path.open(encoding="utf-8", errors="surrogatepass", newline="") as stream:
+                stored = _cells(stream.read())
         except (csv.Error, ValueError) as error:
             problems.append(f"{name} cannot be read: {error}")
             continue
-        mine = _cells(text)
         lost, new = len(mine.keys() - stored.keys()), len(stored.keys() - mine.keys())
         if lost or new:
             problems.append(f"{name} lacks {plural(lost, 'row')} and has {new:,} that it should not have")

@@ -197,7 +197,7 @@ def _outcomes_text(outcomes: xr.Dataset) -> str:
     attempted[~attempted.any(axis=1), 0] = True
     agents, tasks = ds["agent"].values, ds["task"].values
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
+    writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)  # a label may hold a line's end
     writer.writerow(["agent", "task", *COUNTS])
     for i, j in zip(*attempted.nonzero(), strict=True):
         writer.writerow([agents[i], tasks[j], *(int(counts[name][i, j]) for name in COUNTS)])

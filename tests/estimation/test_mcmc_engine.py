@@ -199,3 +199,14 @@ def test_a_sampler_that_cannot_begin_is_one_error(monkeypatch):
     monkeypatch.setattr("nutpie.sample", refuse)
     with pytest.raises(EstimateError, match=r"^NUTS cannot sample these outcomes: All initialization points failed$"):
         mcmc.fit(TWO, method="hierarchical")
+
+
+def test_the_model_is_compiled_in_strict_arithmetic(monkeypatch):
+    """No sum is reordered by the compiler: a model compiled anew and one from the cache give the same draws."""
+    import nutpie
+    from pytensor.configdefaults import config
+
+    seen = []
+    monkeypatch.setattr(nutpie, "compile_pymc_model", lambda model: seen.append(config.numba__fastmath))
+    mcmc._compiled.__wrapped__(2, 3, True, False, "null")
+    assert seen == [False]
