@@ -1003,7 +1003,7 @@ def monitor(
 
 @app.command(epilog=EXIT_CODES)
 def reproduce(
-    folder: Annotated[Path, typer.Argument(help="Results, as estimate -o or demo -o writes them.")],
+    folder: Annotated[str, typer.Argument(help="Results, as estimate -o or demo -o writes them, or a run of a suite.")],
     as_json: AsJson = False,
 ) -> None:
     """Make results again from the data, settings and seed in their folder: identical, or what differs.
@@ -1013,8 +1013,9 @@ def reproduce(
     from dataclasses import asdict
 
     from agentic_bayes.reports.reproduction import reproduce as make_again
+    from agentic_bayes.suite.runner import find_run
 
-    found = make_again(folder)
+    found = make_again(find_run(folder) or folder)
     if as_json:
         say_json({"verdict": found.verdict, **asdict(found), "folder": str(found.folder)})
     else:

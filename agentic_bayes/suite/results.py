@@ -17,6 +17,7 @@ from agentic_bayes.formatting import format_number, html_block, nan_to_none, one
 from agentic_bayes.outcomes import dataset_from_counts
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
+from agentic_bayes.reports.results_folder import write_results
 from agentic_bayes.suite.run_store import RunStore
 from agentic_bayes.suite.trial import TrialResult
 
@@ -216,6 +217,8 @@ class RunResults:
     def write(self, k: Sequence[int] = (1, 3, 5)) -> None:
         """``summary.json``, ``trials.jsonl`` and ``junit.xml`` in the run's folder.
 
+        Where a trial has a verdict, also the estimate as `write_results` writes it, so that it can be made again.
+
         Parameters
         ----------
         k : sequence of int
@@ -230,6 +233,8 @@ class RunResults:
         for name, text in files.items():
             with replacing(str(self.folder / name)) as file:
                 file.write(text.encode())
+        if any(trial.status != "error" for trial in self.trials):
+            write_results(self.estimate(k), self.folder, also=files)
 
 
 def junit_of_run(results: RunResults) -> str:

@@ -21,6 +21,7 @@ import pytest
 import agentic_bayes as ab
 from agentic_bayes.errors import HookFailed, InvalidArgument, SuiteError
 from agentic_bayes.examples import example_folder
+from agentic_bayes.reports.reproduction import reproduce
 from agentic_bayes.suite.config import load_suite
 from agentic_bayes.suite.results import RunResults, gate_of
 from agentic_bayes.suite.run_store import RunStore
@@ -293,6 +294,21 @@ def test_files_of_a_run_hold_everything(make):
 
     root = ElementTree.parse(results.folder / "junit.xml").getroot()
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("8", "3", "2")
+
+
+def test_a_runs_numbers_can_be_made_again(make, tmp_path):
+    """The run's folder is one of results; a trial that changes afterwards is found, and no verdict gives none."""
+    results = run(make(), Scripted(lambda a: "right" if a.task.id == "good" else RuntimeError("down")))
+    results.write((1, 3))
+    assert reproduce(results.folder).verdict == "identical"
+    trials = results.folder / "trials.jsonl"
+    trials.write_text(trials.read_text(encoding="utf-8").replace('"pass"', '"fail"', 1), encoding="utf-8")
+    assert reproduce(results.folder).problems == ("trials.jsonl was changed after it was written",)
+    (tmp_path / "none").mkdir()
+    errors = tuple(trial for trial in results.trials if trial.status == "error")
+    replace(results, folder=tmp_path / "none", trials=errors).write((1,))
+    with pytest.raises(InvalidArgument, match="is not a folder of results"):
+        reproduce(tmp_path / "none")
 
 
 def test_hooks_are_told_and_a_failing_one_stops_nothing(make, tmp_path):
