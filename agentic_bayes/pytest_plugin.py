@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 import pytest
 
 from agentic_bayes.errors import AgenticBayesError
-from agentic_bayes.pytest_trials import PARAM, Design, PlannedTrial, Trial, TrialStatus, planned_trial, test_of
+from agentic_bayes.pytest_trials import PARAM, Design, PlannedTrial, Trial, TrialStatus, planned_trial, trial_of
 from agentic_bayes.pytest_verdicts import Verdicts, check_report_path
 
 __all__: list[str] = []  # pytest takes what it needs: hooks and fixtures
@@ -85,7 +85,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(name=PARAM)
 def _agentic_trial(request: pytest.FixtureRequest) -> Trial:
     planned = getattr(request, "param", None)
-    found = test_of(request.node.nodeid)
+    found = trial_of(request.node.nodeid)
     if planned is None or found is None:
         pytest.fail("the fixture 'trial' is for tests marked @pytest.mark.agentic(trials=…, at_least=…)", pytrace=False)
     # as a suite's trials have them: from what the trial is
@@ -145,7 +145,7 @@ def pytest_runtest_makereport(
     if planned is not None:
         if report.when == "setup":
             item.stash[_course] = _Course()
-        course = item.stash[_course]
+        course = item.stash.setdefault(_course, _Course())
         went_wrong = _observe(course, report, call)
         if went_wrong or report.when == "call":
             report.agentic_status = course.status  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import pytest
 from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice
 from agentic_bayes.formatting import METRICS, Metric
 
-__all__ = ["PARAM", "Design", "Inconclusive", "PlannedTrial", "Trial", "TrialStatus", "planned_trial", "test_of"]
+__all__ = ["PARAM", "Design", "Inconclusive", "PlannedTrial", "Trial", "TrialStatus", "planned_trial", "trial_of"]
 
 Inconclusive = Literal["fail", "pass"]
 TrialStatus = Literal["passed", "failed", "errored", "unscored"]
@@ -53,11 +53,15 @@ class Design:
         from agentic_bayes.estimation.settings import check_attempts
         from agentic_bayes.numerics import check_k, check_probability
 
-        check_k(self.trials, "trials")
-        check_probability(self.at_least, "at_least", open_ends=True)
-        check_attempts(self.k)
-        check_required(self.probability)
         check_choice("metric", self.metric, METRICS)
+        checked = {
+            "trials": check_k(self.trials, "trials"),
+            "at_least": check_probability(self.at_least, "at_least", open_ends=True),
+            "k": check_attempts(self.k),
+            "probability": check_required(self.probability),
+        }
+        for name, value in checked.items():  # as Python's own numbers, which travel between processes
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of_marks(cls, marks: list[pytest.Mark]) -> Design:
@@ -111,7 +115,7 @@ class PlannedTrial:
     design: Design
 
 
-def test_of(nodeid: str) -> tuple[str, int] | None:
+def trial_of(nodeid: str) -> tuple[str, int] | None:
     """The test that a trial belongs to and the trial's number, from the trial's id; None for other ids."""
     head, bracket, params = nodeid.rpartition("[")
     others, dash, last = params.removesuffix("]").rpartition("-")
@@ -119,9 +123,6 @@ def test_of(nodeid: str) -> tuple[str, int] | None:
     if not bracket or index == last or not (index.isascii() and index.isdigit()):
         return None
     return (f"{head}[{others}]" if dash else head), int(index)
-
-
-test_of.__test__ = False  # type: ignore[attr-defined]  # it is no test, wherever it is imported
 
 
 def planned_trial(item: pytest.Item) -> PlannedTrial | None:

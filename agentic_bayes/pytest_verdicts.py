@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.formatting import plain_text, plural
-from agentic_bayes.pytest_trials import Design, Inconclusive, TrialStatus, planned_trial, test_of
+from agentic_bayes.pytest_trials import Design, Inconclusive, TrialStatus, planned_trial, trial_of
 
 if TYPE_CHECKING:
     from agentic_bayes.decisions.gate import Gate
@@ -157,7 +158,7 @@ class Verdicts:
 
     def _plan(self, ids: Iterable[str]) -> None:
         for nodeid in ids:
-            found = test_of(nodeid)
+            found = trial_of(nodeid)
             if found is not None and nodeid not in self.ids:
                 self.ids.add(nodeid)
                 self.tests.setdefault(found[0], _Test(found[0])).planned += 1
@@ -167,7 +168,7 @@ class Verdicts:
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
         """A trial that took its worker down has errored."""
-        found = test_of(crashitem)
+        found = trial_of(crashitem)
         if found is not None:
             reason = str(report.longrepr)
             report.outcome, report.wasxfail = "skipped", f"trial errored: {reason}"
@@ -182,7 +183,7 @@ class Verdicts:
         record = getattr(report, "agentic", None)
         if status is None and record is None:
             return
-        found = test_of(report.nodeid)
+        found = trial_of(report.nodeid)
         assert found is not None
         self._count_verdicts()
         test = self.tests.setdefault(found[0], _Test(found[0]))
@@ -196,7 +197,7 @@ class Verdicts:
         if record["design"] is not None:
             test.design = Design(**record["design"])
         path, line, domain = report.location
-        test.location = path, line, (test_of(domain) or (domain,))[0]
+        test.location = path, line, (trial_of(domain) or (domain,))[0]
         if test.complete:
             self._tell(test)
 
@@ -277,7 +278,11 @@ class Verdicts:
                     del last_failed[key]
                 last_failed.update(dict.fromkeys(test.keys if fails else (), True))
         if self.report is not None:
-            self.written = self._write(self.report, ran)
+            try:
+                self.written = self._write(self.report, ran)
+            except (AgenticBayesError, OSError) as error:
+                self.written = f"{self.report} was not written: {error}"
+                session.exitstatus = session.exitstatus or pytest.ExitCode.INTERNAL_ERROR
 
     def _write(self, path: Path, ran: Sequence[_Test]) -> str:
         """Write the HTML report on all tests that ran; what came of it."""
@@ -286,10 +291,11 @@ class Verdicts:
         from importlib import import_module
 
         write_report = import_module("agentic_bayes.reports.html").write_report
-        evidence = _evidence(ran)
-        designs = [test.design for test in ran if test.design is not None]
-        est = _estimate(evidence, sorted({design.k for design in designs}))
-        write_report(est, path, evidence=evidence)
+        with warnings.catch_warnings():  # a suite that makes warnings errors means its own
+            warnings.simplefilter("ignore")
+            evidence = _evidence(ran)
+            est = _estimate(evidence, sorted({test.design.k for test in ran if test.design is not None}))
+            write_report(est, path, evidence=evidence)
         return f"report written to {path}"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentic_bayes as ab
-from agentic_bayes.pytest_trials import Trial, test_of
+from agentic_bayes.pytest_trials import Trial, trial_of
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).resolve().parents[1]
@@ -357,6 +357,13 @@ def test_bad_arguments_are_refused_before_anything_runs(run, arguments):
     assert (done.code, counts(done)) == (pytest.ExitCode.INTERRUPTED, {"errors": 1})
 
 
+def test_numbers_of_numpy_are_numbers(run):
+    """Arguments may be NumPy's numbers, also where trials travel between processes."""
+    numbers = "trials=np.int64(5), at_least=np.float64(0.5)"
+    done = run(f"import numpy as np\n@agentic({numbers})\ndef test_it():\n    pass\n", "-n1")
+    assert counts(done) == {"passed": 1}
+
+
 def test_more_attempts_than_trials_are_flagged(run):
     """A k beyond the trials is allowed, and said."""
     done = run("@agentic(trials=2, k=5, at_least=0.5)\ndef test_it():\n    pass\n")
@@ -613,6 +620,20 @@ def test_no_report_is_written_about_nothing(run, written):
     assert written == []
 
 
+def test_a_report_that_fails_is_said(run, monkeypatch):
+    """A report that cannot be written in the end is told, and the run does not end well."""
+    module: Any = ModuleType("agentic_bayes.reports.html")
+
+    def write_report(*_: Any, **__: Any) -> None:
+        raise OSError("no space left")
+
+    module.write_report = write_report
+    monkeypatch.setitem(sys.modules, "agentic_bayes.reports.html", module)
+    done = run(ALWAYS, "--agentic-report", "report.html")
+    assert "report.html was not written: no space left" in done.section
+    assert done.code == pytest.ExitCode.INTERNAL_ERROR
+
+
 @pytest.mark.parametrize("path", ["no/such/report.html", "."])
 def test_a_report_that_cannot_be_written_is_refused_first(run, path):
     """The place of the report is checked before a trial is run."""
@@ -633,7 +654,7 @@ def test_a_trials_id_leads_to_its_test(name, params, index):
     """The id that pytest gives an item, with the trial as its last parameter, names the test without it."""
     test = name if params is None else f"{name}[{params}]"
     item = f"{name}[trial{index}]" if params is None else f"{name}[{params}-trial{index}]"
-    found = test_of(item)
+    found = trial_of(item)
     assert found is not None
     assert found[1] == index
     if params is None or "[" not in params:
@@ -645,7 +666,7 @@ def test_a_trials_id_leads_to_its_test(name, params, index):
 )
 def test_other_ids_are_no_trials(nodeid):
     """Ids of other tests are left alone."""
-    assert test_of(nodeid) is None
+    assert trial_of(nodeid) is None
 
 
 # The page
