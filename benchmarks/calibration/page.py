@@ -130,8 +130,8 @@ look by look with the exact engine. *said* is what the rule says of itself."""
 _JUDGED = """\
 50 tasks × 5 trials, μ = .7, ρ = .45, judged with sensitivity .95 and specificity .60; 60 of the attempts carry a
 human's label. *corrected* is `estimate(judge_labels=…)`, *uncorrected* takes the judge's verdicts as they are. In the
-last design every task has error rates of its own (Beta with precision 4). How much errors cluster is read off the
-labels of twelve tasks, which is little: where they show it less than it is, the intervals are a little too short."""
+last design every task has error rates of its own (Beta with precision 4); how much errors cluster is read off the
+labels of twelve tasks."""
 
 
 def _judged_table(found: pd.DataFrame) -> str:
