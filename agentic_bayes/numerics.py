@@ -358,8 +358,8 @@ def t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:
     Returns
     -------
     lower, upper : float
-        (NaN, NaN) for no value, (0, 1) for one. If all values are 0 or all are 1, Wilson's interval of T of T
-        tasks, so that the width is never zero.
+        (NaN, NaN) for no value, (0, 1) for one between 0 and 1. If all values are equal, Wilson's interval of their
+        sum of T tasks, so that the width is never zero: no distribution on [0, 1] varies more than 0 and 1 do.
     """
     from scipy.special import stdtrit
 
@@ -367,11 +367,11 @@ def t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:
     size = array.size
     if size == 0:
         return math.nan, math.nan
-    if np.all(array == 0) or np.all(array == 1):
+    if size == 1 and 0 < array[0] < 1:
+        return 0.0, 1.0
+    if np.all(array == array[0]):
         lower, upper = wilson_interval(float(array.sum()), size, ci_prob)
         return float(lower), float(upper)
-    if size == 1:
-        return 0.0, 1.0
     mean, error = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(size)
     half = -float(stdtrit(size - 1, (1 - ci_prob) / 2)) * error
     return max(0.0, mean - half), min(1.0, mean + half)

@@ -350,6 +350,16 @@ def test_t_interval_never_has_zero_width(size):
         assert numerics.t_interval([value] * size) == pytest.approx([float(limit) for limit in expected])
 
 
+@given(st.floats(0, 1), st.integers(2, 200))
+def test_equal_values_leave_the_mean_open(value, size):
+    """Values that are all equal, as in six tasks of 2 of 4 each, do not make the mean sure; the interval holds it."""
+    lower, upper = numerics.t_interval([value] * size)
+    assert lower - 1e-12 <= value <= upper + 1e-12
+    assert upper - lower > 0.5 / size
+    mirrored = numerics.t_interval([1 - value] * size)
+    assert mirrored == pytest.approx((1 - upper, 1 - lower), abs=1e-9)
+
+
 def test_t_interval_without_information():
     """One task that neither failed nor passed says nothing; no task at all is undefined."""
     assert numerics.t_interval([0.4]) == (0, 1)
