@@ -39,6 +39,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/judging.py
 	$(BIN)/python benchmarks/trace_metrics.py
 	$(BIN)/python benchmarks/suites.py
+	$(BIN)/python benchmarks/report.py
 
 # the pages as HTML, in build/site; a link or a name that leads nowhere is an error
 site: $(STAMP)

@@ -4,7 +4,7 @@
 
     records  →  evidence  →  OUTCOMES  →  estimation  →  decisions  →  reports
     what the     scores       counts       posterior       compare,      tables,
-    agent did    + reasons    (xarray)     of p, pass^k    gate, plan    plots
+    agent did    + reasons    (xarray)     of p, pass^k    gate, plan    plots, HTML
 
 Everything above the waist knows conversations and no statistics; everything below it knows counts and no
 conversations. Conversations enter with `read_conversations`, a table of 0/1 results with `outcomes_from_table`.
@@ -114,6 +114,7 @@ _HOME = {
     "superiority": "decisions.rank",
     "tool_diagnostics": "evidence.tool_diagnostics",
     "write_conversations": "records.write",
+    "write_report": "reports.html",
     "write_results": "reports.results_folder",
 }
 

@@ -204,6 +204,10 @@ def run_command(
         stopped = True
     whole = RunResults.of(planned.folder)
     whole.write(ks)
+    if suite.config.output.format in ("html", "all") and whole.decided:
+        from agentic_bayes.suite.report import write_run_report
+
+        write_run_report(whole, whole.folder / "report.html", k=ks)
     results = whole.only(task.id for task in chosen)  # what was asked for is what is decided on
     code = _say_run(results, ks, fail_under, asked, as_json=as_json)
     if stopped:
@@ -1025,6 +1029,85 @@ def reproduce(
 
 
 @app.command()
+def report(
+    file: Input,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")],
+    evidence: Annotated[
+        Path | None, typer.Option(help="Evidence behind the numbers (JSONL); not needed where FILE is evidence.")
+    ] = None,
+    conversations: Annotated[
+        list[str] | None, typer.Option(help="Conversations to be read in the report: files, folders or globs.")
+    ] = None,
+    store: Annotated[Path | None, typer.Option(help="Where judgements were kept: adds tokens and cost.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Whom the verdict is about.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="With whom, or with which value, it is compared.")] = None,
+    metric: MetricName = "pass^1",
+    at_least: Annotated[float | None, typer.Option(help="Also a gate at this bar; its verdict comes first.")] = None,
+    probability: Annotated[float, typer.Option(help="What that gate requires.")] = 0.95,
+    k: Annotated[str | None, typer.Option("--k", help="Numbers of attempts.", show_default="1,3,5")] = None,
+    estimand: Annotated[
+        str | None, typer.Option(help="population (new tasks) or tasks (these tasks).", show_default="population")
+    ] = None,
+    method: FitMethod = None,
+    ci_prob: FitCiProb = None,
+    ci_kind: FitCiKind = None,
+    random_seed: FitSeed = None,
+    judge_labels: LabelsFile = None,
+    columns: Columns = None,
+    unit: Unit = None,
+    indicator: Indicator = None,
+    threshold: Threshold = None,
+    tool_threshold: ToolThreshold = None,
+    agents: Agents = None,
+    errors: Errors = None,
+) -> None:
+    """Write everything into one HTML file: verdict, numbers, tasks, conversations, how to get the numbers again."""
+    from agentic_bayes.decisions.gate import gate as judge_agent
+    from agentic_bayes.evidence.evidence import Evidence
+    from agentic_bayes.evidence.store import Store
+    from agentic_bayes.inputs import open_input
+    from agentic_bayes.reports.html import write_report
+    from agentic_bayes.suite.runner import find_run
+
+    question = _question(metric, estimand or "population")
+    _check_file(output, "--output", file)
+    if store is not None:
+        _check_store(store)
+    counting = _counting(unit, indicator, threshold, tool_threshold, agents, errors)
+    settings = _given(method=method, ci_prob=ci_prob, ci_kind=ci_kind, random_seed=random_seed)
+    settings |= _given(k=None if k is None else _ks(k)) | _labels(judge_labels)
+    value = None if baseline is None else _value(baseline)
+    est = _fitted(file, columns, counting, settings, agent, baseline if value is None else None)
+    asked: dict[str, Any] = {**question, "estimand": estimand, "source": file}
+    asked |= {"agent": agent, "baseline": baseline if value is None or baseline in est.agents else value}
+    if at_least is not None:
+        judged = agent or (est.agents[-1] if len(est.agents) < 3 else None)
+        asked["gate"] = judge_agent(est, judged, at_least=at_least, probability=probability, **question)
+    if (run := find_run(file)) is not None:
+        if evidence or conversations or store:
+            raise InvalidArgument(f"{file} is a run of a suite, which has its own conversations, scores and cost")
+        _report_of_run(run, output, est, asked)
+    else:
+        opened = open_input(file)
+        scored = Evidence.read(evidence) if evidence is not None else opened if isinstance(opened, Evidence) else None
+        said = _conversations(conversations, "auto", None) if conversations else None
+        with Store(store) if store is not None else contextlib.nullcontext() as kept:
+            write_report(est, output, evidence=scored, conversations=said, store=kept, **asked)
+    say(f"report written to {output}")
+
+
+def _report_of_run(run: Path, output: Path, est: Estimate, asked: dict[str, Any]) -> None:
+    from agentic_bayes.suite.report import write_run_report
+    from agentic_bayes.suite.results import RunResults
+
+    if isinstance(asked["baseline"], str):
+        raise InvalidArgument("a run has one agent: --baseline must be a value, such as 0.7")
+    names = ("metric", "estimand", "baseline", "gate")
+    options = {name: asked[name] for name in names if name in asked}
+    write_run_report(RunResults.of(run), output, est=est, power=asked["k"], **options)
+
+
+@app.command()
 def demo(output: Out = None, random_seed: Seed = 0) -> None:
     """Two versions of an example agent, offline: judged, scored, estimated, compared."""
     from agentic_bayes.decisions.compare import compare as compare_agents
@@ -1032,13 +1115,15 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
     from agentic_bayes.estimation.estimate import estimate as fit
     from agentic_bayes.examples import example_folder
     from agentic_bayes.outcomes import count_outcomes
+    from agentic_bayes.reports.html import write_report
     from agentic_bayes.reports.plots.save import save_pictures
     from agentic_bayes.reports.results_folder import write_results
 
     _check_folder(output)
     folder = example_folder("support_agent")
     say(f"1. Conversations of two versions of a support agent, judged offline ({folder.name})")
-    evidence = _assess(_conversations([str(folder / "v1.jsonl"), str(folder / "v2.jsonl")], "auto", None))
+    files = [str(folder / "v1.jsonl"), str(folder / "v2.jsonl")]
+    evidence = _assess(_conversations(files, "auto", None))
     show(_tables().evidence_table(evidence))
     say("2. Reliability: PyMC hierarchical Beta-Binomial model (the first fit compiles for some seconds)")
     outcomes = count_outcomes(evidence)
@@ -1058,9 +1143,17 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         save_pictures(est, evidence, output)
+        write_report(
+            est,
+            output / "report.html",
+            evidence=evidence,
+            conversations=_conversations(files, "auto", None),
+            source=str(output / "evidence.jsonl"),
+        )
         pictures = sorted(path.name for path in output.glob("*.png"))
-        write_results(est, output, evidence=evidence, command=_command(), also=pictures)
+        write_results(est, output, evidence=evidence, command=_command(), also=[*pictures, "report.html"])
         say(f"\nresults and pictures written to {output}")
+        say(f"the report for a colleague: {output / 'report.html'}")
 
 
 def _tables() -> Any:

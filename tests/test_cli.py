@@ -128,14 +128,26 @@ def test_help_names_every_command_and_the_exit_codes(run):
     """--help lists the commands; without arguments it is shown too."""
     done = run("--help")
     assert done.code == 0
-    for name in ("demo", "validate", "assess", "estimate", "compare", "rank", "gate", "plan", "monitor"):
+    for name in ("demo", "validate", "assess", "estimate", "compare", "rank", "gate", "plan", "monitor", "report"):
         assert name in done.out
     said = " ".join(done.out.split())
     assert "Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early, 10 gate failed, 11 gate" in said
     assert "Usage" in run().out + run().err
 
 
-COMMANDS = ["demo", "validate", "assess", "estimate", "compare", "rank", "gate", "plan", "monitor", "reproduce"]
+COMMANDS = [
+    "demo",
+    "validate",
+    "assess",
+    "estimate",
+    "compare",
+    "rank",
+    "gate",
+    "plan",
+    "monitor",
+    "report",
+    "reproduce",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -1213,8 +1225,17 @@ def test_demo(run, tmp_path):
     assert max(map(len, done.out.splitlines())) <= 80
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
     pictures = ["curves.png", "forest.png", "posterior.png", "shrinkage.png", "tools.png"]
-    results = ["baseline.csv", "estimate.nc", "evidence.jsonl", "manifest.json", "outcomes.csv", "summary.csv"]
+    results = [
+        "baseline.csv",
+        "estimate.nc",
+        "evidence.jsonl",
+        "manifest.json",
+        "outcomes.csv",
+        "report.html",
+        "summary.csv",
+    ]
     assert written == sorted([*results, *pictures])
+    assert "support-v2 is better than support-v1</bdi></h1>" in (tmp_path / "out" / "report.html").read_text("utf-8")
     for name in pictures:
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
         assert (tmp_path / "out" / name).stat().st_size > 10_000

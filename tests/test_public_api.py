@@ -105,6 +105,7 @@ PUBLIC = [
     "superiority",
     "tool_diagnostics",
     "write_conversations",
+    "write_report",
     "write_results",
 ]
 REQUIRED = inspect.Parameter.empty
@@ -202,6 +203,21 @@ SIGNATURES: dict[str, tuple[list[str], dict[str, Any]]] = {
     ),
     "read_conversations": (["paths"], {"format": "auto", "agent": None}),
     "write_conversations": (["conversations", "path"], {}),
+    "write_report": (
+        ["est", "path"],
+        {
+            "evidence": None,
+            "conversations": None,
+            "agent": None,
+            "baseline": None,
+            "metric": "pass_pow_k",
+            "k": 1,
+            "estimand": None,
+            "gate": None,
+            "store": None,
+            "source": "FILE",
+        },
+    ),
     "write_results": (["est", "folder"], {"evidence": None, "counting": None, "command": (), "also": ()}),
     "reproduce": (["folder"], {}),
     "LLMJudge": (["model"], {"use_structured_output": True}),

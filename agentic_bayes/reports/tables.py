@@ -14,7 +14,15 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.tool_diagnostics import tool_diagnostics
-from agentic_bayes.formatting import METRICS, format_interval, format_number, indicator_words, metric_name, plural
+from agentic_bayes.formatting import (
+    METRICS,
+    format_interval,
+    format_number,
+    format_share,
+    indicator_words,
+    metric_name,
+    plural,
+)
 from agentic_bayes.outcomes import metric_threshold
 
 __all__ = [
@@ -324,7 +332,7 @@ def rank_table(ranks: Any) -> Table:
     rows = [
         (
             f"{row['agent']}{'*' if row['flags'] else ''}",
-            format_number(row["prob_best"]),
+            format_share(row["prob_best"]),
             format_number(row["expected_rank"], 2),
             f"{row['lower_rank']} to {row['upper_rank']}",
             f"{format_number(row['mean'])} {format_interval(row['lower'], row['upper'])}",
@@ -359,7 +367,7 @@ def superiority_table(matrix: Any) -> Table:
         Columns are numbered as the rows are, since names would not fit.
     """
     rows = [
-        (f"{i}. {agent}", *(format_number(value, 2) for value in values))
+        (f"{i}. {agent}", *(format_share(value, 2) for value in values))
         for i, (agent, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True), start=1)
     ]
     header = ("row better than column", *(f"{i}." for i in range(1, len(rows) + 1)))

@@ -116,6 +116,11 @@ class RunResults:
         done = {(trial.task, trial.trial) for trial in self.trials if trial.status != "error"}
         return sum((task, n) not in done for task, count in self.facts["planned"].items() for n in range(count))
 
+    @property
+    def decided(self) -> bool:
+        """Whether any trial has a verdict."""
+        return any(trial.status != "error" for trial in self.trials)
+
     @cached_property
     def outcomes(self) -> xr.Dataset:
         """Counts per task: passed and failed trials; errored ones are counted apart and are neither."""
@@ -159,6 +164,17 @@ class RunResults:
         """
         facts = {"run_id": self.folder.name, "suite": self.facts["suite"], "agent": self.facts["agent"]}
         return {**facts, **_counts(self.trials), "pending": self.pending}
+
+    def measures(self) -> dict[str, Any]:
+        """Mean score, latency, tokens and cost of the run.
+
+        Returns
+        -------
+        dict
+            ``score, latency_p50, latency_p90, latency_p99, input_tokens, output_tokens, cost``; None where there is
+            nothing.
+        """
+        return _measures(self.trials)
 
     def tasks(self) -> list[dict[str, Any]]:
         """One row per task: counts, mean score, latency, cost.
@@ -204,7 +220,7 @@ class RunResults:
             "pending_trials": self.pending,
             "digest": self.facts["digest"],
             "ended": self.facts.get("ended"),
-            **_measures(self.trials),
+            **self.measures(),
             "tasks": self.tasks(),
         }
         if counts["passed"] + counts["failed"]:

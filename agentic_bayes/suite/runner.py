@@ -506,6 +506,7 @@ def _note(store: RunStore, run: Run) -> None:
             "digest": suite.digest,
             "tasks": {task.id: suite.digest_of(task) for task in suite.tasks},
             "contents": {task.id: suite.content_of(task) for task in suite.tasks},
+            "messages": {task.id: list(as_task(task).messages) for task in suite.tasks},
             "planned": planned,
             "budget": run.budget,
             "began": facts.get("began", time.time()),

@@ -1,0 +1,242 @@
+"""The pictures of a page as geometry: curves over k, intervals in tables, a difference against zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_bayes.decisions.compare import Comparison
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name
+
+__all__ = ["Bar", "Curve", "Panel", "attempts", "curve_numbers", "curve_panels", "difference_bars", "interval_bar"]
+
+MOST_K = 10  # attempts up to which curves are drawn, unless more were asked for
+WIDE_RANGE = 20  # from here on the axis of k is logarithmic
+LEFT, RIGHT, TOP, BOTTOM = 40.0, 12.0, 12.0, 34.0
+WIDTH, HEIGHT = 460.0, 280.0
+DIGIT = 8.0  # width of a digit of a label
+BAR = 100.0  # width of an interval in a table
+MARKS = ("circle", "square", "diamond", "triangle")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """An interval and its middle, as positions between 0 and 100."""
+
+    lower: float
+    middle: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One agent in a panel: SVG paths, and where its points are."""
+
+    agent: int
+    line: str
+    band: str
+    plugin: str
+    mark: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One metric over k."""
+
+    metric: str
+    curves: tuple[Curve, ...]
+    x_ticks: tuple[tuple[float, str], ...]
+    """Where each k is, and its label; empty where there is no room for one."""
+    y_ticks: tuple[tuple[float, str], ...]
+    beyond: float | None
+    """Where k exceeds every number of trials, as a position; None where it never does."""
+    width: float = WIDTH
+    height: float = HEIGHT
+    left: float = LEFT
+    right: float = WIDTH - RIGHT
+    top: float = TOP
+    bottom: float = HEIGHT - BOTTOM
+
+
+def attempts(est: Estimate, k: int) -> tuple[int, ...]:
+    """The k of the curves: 1, 2, … and those that were asked for; before a large one also 10, 20, 50, 100, ….
+
+    Parameters
+    ----------
+    est : Estimate
+        Any estimate.
+    k : int
+        Of the verdict.
+
+    Returns
+    -------
+    tuple of int
+    """
+    most_trials = int(est.counts.trials.max(initial=1))
+    asked = {*est.settings.k, k}
+    end = max(5, min(MOST_K, most_trials), *(k for k in asked if k <= MOST_K))
+    between = {step * 10**power for power in range(1, 7) for step in (1, 2, 5)}
+    return tuple(sorted({*range(1, end + 1), *asked, *(k for k in between if end < k < max(asked))}))
+
+
+def interval_bar(mean: float, lower: float, upper: float) -> Bar | None:
+    """An interval of probabilities for a table; None where there is none."""
+    if math.isnan(lower) or math.isnan(upper) or math.isnan(mean):
+        return None
+    return Bar(*(round(BAR * min(max(value, 0.0), 1.0), 2) for value in (lower, mean, upper)))
+
+
+def difference_bars(found: Sequence[Comparison]) -> tuple[float, list[Bar]]:
+    """Intervals of differences on one axis that has 0 in its middle.
+
+    Parameters
+    ----------
+    found : sequence of Comparison
+        At least one.
+
+    Returns
+    -------
+    edge : float
+        The difference at the right end of the axis, a multiple of .1.
+    bars : list of Bar
+    """
+    furthest = max(max(abs(one.lower), abs(one.upper), one.rope) for one in found)
+    edge = math.ceil(furthest * 10 + 1e-9) / 10
+    return edge, [
+        Bar(*(round(BAR * (value + edge) / (2 * edge), 2) for value in (one.lower, one.mean, one.upper)))
+        for one in found
+    ]
+
+
+def curve_panels(est: Estimate, own: Any, plugin: Any) -> list[Panel]:
+    """pass@k and pass^k over k, agent by agent.
+
+    Parameters
+    ----------
+    est : Estimate
+        With the k of the curves.
+    own, plugin : pandas.DataFrame
+        Rows of one estimand, of the estimate and of the plug-in formula.
+
+    Returns
+    -------
+    list of Panel
+        pass@k, then pass^k.
+    """
+    ks = est.settings.k
+    most = int(est.counts.trials.max(initial=0))
+    place = _k_axis(ks)
+    beyond = None
+    if most < ks[-1]:
+        inside = [k for k in ks if k <= most]
+        beyond = LEFT if not inside else round((place(inside[-1]) + place(ks[len(inside)])) / 2, 1)
+    ticks = _labelled([round(place(k), 1) for k in ks], ks)
+    heights = tuple((round(_height(value), 1), f"{value:.1f}") for value in (0, 0.2, 0.4, 0.6, 0.8, 1))
+    panels = []
+    for metric in METRICS:
+        curves = tuple(
+            _curve(i, [place(k) for k in ks], *(_values(frame, agent, metric) for frame in (own, plugin)))
+            for i, agent in enumerate(est.agents)
+        )
+        panels.append(Panel(metric_name(metric, "k"), curves, ticks, heights, beyond))
+    return panels
+
+
+def curve_numbers(est: Estimate, own: Any, plugin: Any) -> list[dict[str, Any]]:
+    """What the slider says at every k, as text.
+
+    Parameters
+    ----------
+    est, own, plugin
+        As for `curve_panels`.
+
+    Returns
+    -------
+    list of dict
+        One per k: ``k``, and ``rows``: per agent and metric its name, the mean, the interval, the plug-in value, and
+        what makes it doubtful.
+    """
+    texts = {}
+    for metric in METRICS:
+        for agent in est.agents:
+            texts[agent, metric] = [
+                [
+                    metric_name(metric, row["k"]),
+                    format_number(row["mean"]),
+                    format_interval(row["lower"], row["upper"]),
+                    format_number(other["mean"]),
+                    row["flags"],
+                ]
+                for row, other in zip(_values(own, agent, metric), _values(plugin, agent, metric), strict=True)
+            ]
+    return [
+        {"k": k, "rows": [texts[agent, metric][i] for agent in est.agents for metric in METRICS]}
+        for i, k in enumerate(est.settings.k)
+    ]
+
+
+def _values(frame: Any, agent: str, metric: Metric) -> list[dict[str, Any]]:
+    """The rows of one curve, by k."""
+    rows = frame[(frame["agent"] == agent) & (frame["metric"] == metric)].sort_values("k")
+    found: list[dict[str, Any]] = rows[["k", "mean", "lower", "upper", "flags"]].to_dict("records")
+    return found
+
+
+def _k_axis(ks: Sequence[int]) -> Any:
+    """From k to its position."""
+    scale = math.log if ks[-1] > WIDE_RANGE else float
+    first, last = scale(ks[0]), scale(ks[-1])
+    # half a step of room, so that the first and the last mark lie inside
+    room = 14.0
+    length = WIDTH - LEFT - RIGHT - 2 * room
+    return lambda k: LEFT + room + length * ((scale(k) - first) / (last - first) if last > first else 0.5)
+
+
+def _labelled(places: Sequence[float], ks: Sequence[int]) -> tuple[tuple[float, str], ...]:
+    """Positions and labels, the last one always, others where they do not run into each other."""
+    room = [DIGIT * (len(str(k)) + 1) for k in ks]
+    found = [(places[-1], str(ks[-1]))]
+    free = places[-1] - room[-1]
+    end = -math.inf
+    for x, k, width in list(zip(places, ks, room, strict=True))[:-1]:
+        fits = x - width / 2 >= end and x + width / 2 <= free
+        found.insert(-1, (x, str(k) if fits else ""))
+        end = x + width / 2 if fits else end
+    return tuple(found)
+
+
+def _height(value: float) -> float:
+    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value)
+
+
+def _curve(
+    agent: int, places: Sequence[float], own: Sequence[dict[str, Any]], plugin: Sequence[dict[str, Any]]
+) -> Curve:
+    points = _points(places, own, "mean")
+    upper, lower = _points(places, own, "upper"), _points(places, own, "lower")
+    band = _path([*upper, *reversed(lower)]) + "Z" if len(upper) > 1 else ""
+    return Curve(
+        agent=agent,
+        line=_path(points),
+        band=band,
+        plugin=_path(_points(places, plugin, "mean")),
+        mark=MARKS[agent % len(MARKS)],
+        points=tuple(points),
+    )
+
+
+def _points(places: Sequence[float], rows: Sequence[dict[str, Any]], name: str) -> list[tuple[float, float]]:
+    """Positions of the values that are defined."""
+    return [
+        (round(x, 1), round(_height(row[name]), 1))
+        for x, row in zip(places, rows, strict=True)
+        if not math.isnan(row[name])
+    ]
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points) if points else ""

@@ -1,0 +1,94 @@
+"""Foreign text in a page: it stays text, what cannot be seen is shown, and no name breaks the layout."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["content_hash", "cut", "is_number_like", "json_block", "shown"]
+
+LONGEST_NAME = 160
+UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # controls, format characters (bidi, zero width), halves of pairs
+_ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_LONG_WORD = re.compile(r"\S{25}")
+_NUMBER = re.compile(r"[–<>=+-]?[\d.,]+( of [\d.,]+)?( \[[^\]]*\])?|\[[^\]]*\]|pass[@^]\d+|–")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def cut(text: str, longest: int = LONGEST_NAME) -> str:
+    """The text, or its beginning and how much more there is."""
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text) - longest:,} more characters)"
+
+
+def shown(value: object, longest: int = LONGEST_NAME) -> Markup:
+    """Text from anywhere as HTML: escaped, isolated from the direction of its surroundings, unseen characters marked.
+
+    Parameters
+    ----------
+    value : object
+        Anything; its text is taken.
+    longest : int
+        Characters that are shown.
+
+    Returns
+    -------
+    markupsafe.Markup
+    """
+    from markupsafe import Markup, escape
+
+    text = cut(str(value), longest)
+    name = _width(text)
+    kind = Markup(' class="{}"').format(name) if name else ""
+    if text.isascii() and text.isprintable():
+        return Markup("<bdi{}>{}</bdi>").format(kind, text)
+    parts = [
+        Markup('<span class="cp">U+{:04X}</span>').format(ord(sign)) if _is_unseen(sign) else escape(sign)
+        for sign in text
+    ]
+    return Markup('<bdi dir="auto"{}>{}</bdi>').format(kind, Markup("").join(parts))
+
+
+def _width(text: str) -> str:
+    """How a text may be broken over lines: anywhere, nowhere, or between words but not too narrowly."""
+    if _LONG_WORD.search(text):
+        return "long"
+    return "short" if len(text) < 25 else "text" if len(text) > 50 else ""
+
+
+def is_number_like(value: object) -> bool:
+    """Whether a cell is one number, with its interval or what it is counted of: it is never broken over lines."""
+    return _NUMBER.fullmatch(str(value)) is not None
+
+
+def _is_unseen(sign: str) -> bool:
+    return sign not in "\n\t" and unicodedata.category(sign) in UNSEEN
+
+
+def json_block(value: Any) -> Markup:
+    """A value as JSON that may stand in a ``<script type="application/json">``: nothing in it can end the element.
+
+    Parameters
+    ----------
+    value : object
+        Of dicts, lists and plain values, without NaN.
+
+    Returns
+    -------
+    markupsafe.Markup
+    """
+    from markupsafe import Markup
+
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(_SURROGATES.sub(lambda half: f"\\u{ord(half[0]):04x}", text.translate(_ESCAPED)))
+
+
+def content_hash(text: str) -> str:
+    """The hash by which a content security policy knows an inline script or style."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

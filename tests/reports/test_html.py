@@ -1,0 +1,627 @@
+"""The HTML report as text: the verdict first, the summary's numbers, and nothing foreign that is more than text."""
+
+import base64
+import hashlib
+import itertools
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fits import NEVER, STRONGER, UNEQUAL, WEAKER, counts
+from hostile_records import HOSTILE, conversations, hostile, judged, record
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted import in_turn, verdict
+
+from agentic_bayes import cli
+from agentic_bayes.decisions.compare import compare
+from agentic_bayes.decisions.gate import gate
+from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
+from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.evidence.assess import assess
+from agentic_bayes.evidence.judge import LLMJudge
+from agentic_bayes.evidence.reference import ReferenceJudge
+from agentic_bayes.evidence.store import Call, Store
+from agentic_bayes.formatting import format_interval, format_number, format_share, metric_name
+from agentic_bayes.outcomes import count_outcomes
+from agentic_bayes.reports import html_tasks
+from agentic_bayes.reports.html import write_report
+from agentic_bayes.reports.html_text import cut, json_block, shown
+
+ROOT = Path(__file__).resolve().parents[2]
+VOID = ("meta", "link", "input", "img", "br", "line", "rect", "path", "circle")
+
+
+@dataclass
+class Page(HTMLParser):
+    """What a browser sees of the structure: elements, tables by caption, text."""
+
+    text: str
+    tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+    tables: dict[str, list[list[str]]] = field(default_factory=dict)
+    scripts: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.said: list[tuple[str, str]] = []
+        self.rows: list[list[str]] = []
+        self.caption = ""
+        self.feed(self.text)
+
+    def handle_starttag(self, tag, attrs):
+        """Begin an element."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.rows, self.caption = [], ""
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+        elif tag == "script":
+            self.scripts.append((dict(attrs).get("type") or "", ""))
+
+    def handle_endtag(self, tag):
+        """End one."""
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+        if tag == "table":
+            self.tables[" ".join(self.caption.split())] = [[" ".join(c.split()) for c in row] for row in self.rows]
+
+    def handle_data(self, data):
+        """Take in text."""
+        if "script" in self.open:
+            kind, before = self.scripts[-1]
+            self.scripts[-1] = (kind, before + data)
+        elif "style" not in self.open:
+            self.said.append((self.open[-1] if self.open else "", data))
+            if "caption" in self.open:
+                self.caption += data
+            elif {"td", "th"} & set(self.open):
+                self.rows[-1][-1] += data
+
+    @property
+    def words(self) -> str:
+        """All text in one line."""
+        return " ".join("".join(text for _, text in self.said).split())
+
+    def verdict(self) -> str:
+        """The first heading."""
+        found = re.search(r"<h1[^>]*>(.*?)</h1>", self.text, re.DOTALL)
+        return " ".join(re.sub(r"<[^>]*>", "", found[1]).split())
+
+    def table(self, beginning: str) -> list[list[str]]:
+        """The table whose caption begins like this."""
+        return next(rows for caption, rows in self.tables.items() if caption.startswith(beginning))
+
+    def data(self, place: int):
+        """An embedded value."""
+
+        def refuse(constant):
+            raise AssertionError(f"{constant} is not JSON")
+
+        return json.loads(self.scripts[place][1], parse_constant=refuse)
+
+
+def written(est, folder, **more):
+    """The report of an estimate."""
+    return Page(write_report(est, folder / "report.html", **more).read_text(encoding="utf-8"))
+
+
+# any characters, halves of surrogate pairs included, and what looks like markup
+ANY_TEXT = (
+    st.text(st.characters(), max_size=60) | st.text("<>&/!-'\"=abs \u202e\0", max_size=60) | st.sampled_from(HOSTILE)
+)
+TWO = {"v1": WEAKER, "v2": STRONGER}
+
+
+@pytest.fixture(scope="module")
+def est():
+    """Two agents of which the second is better."""
+    return estimate(counts(TWO))
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """The same at one k, where two agents are compared once."""
+    return estimate(counts(TWO), k=1)
+
+
+@pytest.fixture(scope="module")
+def page(est, tmp_path_factory):
+    """Its report."""
+    return written(est, tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="module")
+def judged_page(tmp_path_factory):
+    """A report with evidence and conversations."""
+    found = conversations()
+    evidence = judged(found)
+    est = estimate(count_outcomes(evidence, indicator="joint"), k=1)
+    return written(est, tmp_path_factory.mktemp("judged"), evidence=evidence, conversations=found)
+
+
+class TestVerdict:
+    """What comes first."""
+
+    @pytest.mark.parametrize(
+        ("agents", "head"),
+        [
+            ({"v1": WEAKER, "v2": STRONGER}, "v2 is better than v1"),
+            ({"v1": STRONGER, "v2": WEAKER}, "v2 is worse than v1"),
+            ({"v1": UNEQUAL[:4], "v2": UNEQUAL[:4]}, "Undecided between v1 and v2"),
+            ({"v1": [(500, 500)] * 60, "v2": [(500, 500)] * 60}, "v2 and v1 are equivalent within ±0.020"),
+        ],
+        ids=["better", "worse", "undecided", "equivalent"],
+    )
+    def test_it_is_compares_own(self, agents, head, tmp_path):
+        """The first heading says what `compare` found, its sentence stands below, and nothing else calls one better."""
+        est = estimate(counts(agents), k=1)
+        page = written(est, tmp_path)
+        found = compare(est, "v2", baseline="v1")
+        wanted = head if found.verdict != "undecided" else "Undecided between v2 and v1"
+        assert page.verdict() == wanted
+        assert str(found) in page.words
+        if found.verdict != "better":
+            assert "is better than" not in page.words.replace("Which version is better", "")
+
+    def test_one_agent_is_an_estimate_in_a_sentence(self, tmp_path):
+        """Where nothing is compared, the heading is the number with its interval."""
+        est = estimate(counts({"solo": UNEQUAL}), k=(1, 3))
+        row = est.summary(tasks=False).iloc[0]
+        head = f"solo: pass^1 is {format_number(row['mean'])}, 95 % equal-tailed interval"
+        assert written(est, tmp_path).verdict().startswith(head)
+
+    @pytest.mark.parametrize(
+        ("bar", "head"), [(0.05, "v2 passes the gate"), (0.99, "v2 fails the gate"), (0.75, "The gate is inconclusive")]
+    )
+    def test_a_gates_verdict_comes_first(self, quick, bar, head, tmp_path):
+        """With a gate the heading is its verdict; the probabilities stand below."""
+        found = gate(quick, "v2", at_least=bar)
+        page = written(quick, tmp_path, gate=found)
+        assert page.verdict().startswith(head)
+        assert found.requirements[0].text in page.words
+
+    def test_agent_baseline_and_metric_are_as_asked(self, quick, tmp_path):
+        """The reverse question has the reverse answer; a value may be the baseline."""
+        assert written(quick, tmp_path, agent="v1").verdict() == "v1 is worse than v2"
+        assert written(quick, tmp_path, agent="v2", baseline=0.1).verdict() == "v2 is better than the value 0.100"
+        page = written(quick, tmp_path, metric="pass_at_k", k=2, estimand="tasks")
+        assert str(compare(quick, "v2", baseline="v1", metric="pass_at_k", k=2, estimand="tasks")) in page.words
+
+    def test_of_several_agents_the_best_is_compared_with_the_next(self, tmp_path):
+        """With three agents the ranks are shown, and the first of them is compared with the second."""
+        est = estimate(counts({"a": STRONGER, "b": WEAKER, "c": UNEQUAL}), k=1)
+        page = written(est, tmp_path)
+        assert page.table("Ranked by pass^1")[1][0].startswith("a")
+        assert page.verdict() in ("a is better than c", "Undecided between a and c")
+
+    def test_without_a_posterior_nothing_is_compared(self, tmp_path):
+        """Numbers, and why agents are not compared; asked for, it is an error."""
+        apart = {"v1": [(1, 2), (2, 2), NEVER, NEVER], "v2": [NEVER, NEVER, (2, 2), (1, 2)]}
+        est = estimate(counts(apart), method="frequentist", k=1)
+        page = written(est, tmp_path)
+        assert "The agents are not compared: " in page.words
+        assert page.verdict().startswith("v2: pass^1 is ")
+        with pytest.raises(EstimateError, match="posterior"):
+            written(est, tmp_path, agent="v2", baseline="v1")
+
+    def test_the_verdicts_at_other_k_are_told(self, est, page):
+        """Whoever reads the first lines alone learns where the verdict is another one at more attempts."""
+        other = [compare(est, "v2", baseline="v1", k=k) for k in (3, 5)]
+        told = ", ".join(f"pass^{one.k} {one.verdict} ({format_share(one.prob_better)})" for one in other)
+        assert f"Judged by other numbers of attempts: {told}." in page.words
+
+    def test_five_questions_are_answered(self, page):
+        """Which, how sure, on what data, what failed most, what next; the last with a command."""
+        asked = [text for tag, text in page.said if tag == "dt"][:5]
+        assert asked == [
+            "Which version is better?",
+            "How sure is that?",
+            "On what data?",
+            "What failed most?",
+            "What next?",
+        ]
+        assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least BAR" in page.words
+
+
+class TestNumbers:
+    """All numbers are those of the estimate."""
+
+    @pytest.mark.parametrize("method", ["hierarchical", "crossed", "conjugate", "frequentist"])
+    @pytest.mark.parametrize("estimand", ["population", "tasks"])
+    def test_the_estimates_are_the_summarys(self, method, estimand, tmp_path):
+        """Every mean and interval of the tables, for every method and estimand that it defines."""
+        est = estimate(counts(TWO), method=method, k=(1, 3))
+        page = written(est, tmp_path)
+        frame = est.summary(tasks=False)
+        captions = [caption for caption in page.tables if f"(estimand {estimand})" in caption]
+        assert len(captions) == (estimand in set(frame["estimand"]))
+        for caption in captions:
+            assert all(word in caption for word in (method, "95 %", "unit conversation, indicator correct"))
+            shown = {(row[0], row[1]): row[2:4] for row in page.tables[caption][1:]}
+            found = frame[frame["estimand"] == estimand].to_dict("records")
+            if method == "frequentist":
+                found = [r for r in found if r["estimator"] == "unbiased"]
+            assert shown == {
+                (metric_name(r["metric"], r["k"]), r["agent"]): [
+                    format_number(r["mean"]),
+                    format_interval(r["lower"], r["upper"]),
+                ]
+                for r in found
+            }
+
+    def test_the_baselines_stand_beside(self, est, page):
+        """Unbiased and plug-in, with their intervals."""
+        frame = est.baseline()
+        frame = frame[(frame["estimand"] == "population") & (frame["k"] == 3) & (frame["metric"] == "pass_pow_k")]
+        rows = {row[1]: row[5:7] for row in page.table("On a new task") if row[0] == "pass^3"}
+        for r in frame.to_dict("records"):
+            text = f"{format_number(r['mean'])} {format_interval(r['lower'], r['upper'])}"
+            assert rows[r["agent"]][r["estimator"] == "plugin"] == text
+
+    def test_every_k_of_the_slider_is_the_estimates(self, est, page):
+        """The embedded numbers at every k are those of `with_k`."""
+        embedded = page.data(0)
+        frame = est.with_k([k for k, _ in embedded]).summary(tasks=False)
+        frame = frame[frame["estimand"] == "population"]
+        assert [k for k, _ in embedded] == [1, 2, 3, 4, 5]
+        for k, rows in embedded:
+            own = frame[frame["k"] == k].to_dict("records")
+            assert [row[:3] for row in rows] == [
+                [metric_name(r["metric"], k), format_number(r["mean"]), format_interval(r["lower"], r["upper"])]
+                for r in own
+            ]
+            assert [row[4] for row in rows] == [r["flags"] for r in own]
+
+    def test_every_table_of_numbers_says_what_they_are(self, est, page):
+        """Method, estimand or place, and the kind and probability of the intervals stand above or below."""
+        kind = "95 % equal-tailed interval"
+        for beginning in ("At k = 1", "Means, intervals and plug-in values over k", "On a new task", "On these tasks"):
+            caption = next(caption for caption in page.tables if caption.startswith(beginning))
+            assert "hierarchical" in caption
+            assert kind in caption
+        assert f"bands: {kind}s; dashed" in page.words
+        assert f"the success probability of this task (pass^1, hierarchical) with its {kind}." in page.words
+        assert f"Difference: v2 minus v1, posterior mean with {kind}; crossed, estimand population" in page.words
+        assert not re.search(r"<(?!\d|\.)|Undefined|None", page.words)
+
+    def test_a_missing_unbiased_estimate_has_its_reason(self, est, page):
+        """Where no task was tried so often, the dash beside the posterior is explained in the same row."""
+        plain = est.baseline()
+        plain = plain[(plain["k"] == 5) & (plain["metric"] == "pass_pow_k") & (plain["estimator"] == "unbiased")]
+        notes = plain[plain["estimand"] == "population"].set_index("agent")["note"]
+        rows = [row for row in page.table("On a new task") if row[0] == "pass^5"]
+        assert [row[5] for row in rows] == ["–", "–"]
+        assert all(notes[row[1]] and f"unbiased: {notes[row[1]]}" in row[7] for row in rows)
+
+    def test_denominators(self, page):
+        """Per agent: tasks, scored, passed, failed, unscored, agent errors, trials per task."""
+        assert page.table("Trials by agent")[1:] == [
+            ["v1", "11", "39", "14", "25", "3", "0", "3 to 4"],
+            ["v2", "12", "48", "39", "9", "0", "0", "4"],
+        ]
+
+    def test_the_tasks_are_the_counts(self, est, page):
+        """The embedded columns hold every count, and the posterior of every task."""
+        tasks = page.data(1)
+        assert tasks["names"] == list(est.counts.tasks)
+        for index, column in enumerate(tasks["agents"]):
+            assert column["passed"] == est.counts.successes[index].tolist()
+            assert column["scored"] == est.counts.trials[index].tolist()
+            assert column["unscored"] == est.counts.unscored[index].tolist()
+        frame = est.summary()
+        frame = frame[(frame["estimand"] == "task") & (frame["metric"] == "pass_pow_k") & (frame["k"] == 1)]
+        for r in frame[frame["agent"] == "v2"].to_dict("records"):
+            text = tasks["agents"][1]["text"][tasks["names"].index(r["task"])]
+            assert text == f"{format_number(r['mean'])} {format_interval(r['lower'], r['upper'])}"
+
+    def test_the_tasks_that_drive_it_are_compares(self, est, page):
+        """Lost and won tasks, with both counts."""
+        found = compare(est, "v2", baseline="v1")
+        rows = page.table("Tasks on which the two differ most")[1:]
+        assert [row[:2] for row in rows] == [[one.task, "lost"] for one in found.lost] + [
+            [one.task, "won"] for one in found.won
+        ]
+        first = found.won[0]
+        assert rows[len(found.lost)][2:4] == [
+            f"{first.successes} of {first.trials}",
+            f"{first.baseline_successes} of {first.baseline_trials}",
+        ]
+
+    def test_what_is_undefined_is_a_dash_with_its_reason(self, tmp_path):
+        """An agent of which nothing was scored has dashes and the reason; the data hold null."""
+        est = estimate(counts({"v1": [(0, 0, 2), (0, 0, 1)], "v2": [(1, 2), (2, 2)]}), k=(1, 3))
+        page = written(est, tmp_path)
+        row = next(row for row in page.table("On these tasks") if row[:2] == ["pass@1", "v1"])
+        assert (row[2:4], "nothing was scored" in row[-1]) == (["–", "–"], True)
+        assert "NaN" not in page.text
+        assert "nan" not in page.words.lower().split()
+
+    def test_flags_say_what_they_mean_and_where(self, page):
+        """A flag of any number is explained, with agents and k."""
+        assert "extrapolated: k exceeds every number of trials" in page.words
+        assert "(v1, v2; population, tasks; k = 5)." in page.words
+
+    def test_only_k_that_were_asked_for_are_in_the_table(self, tmp_path):
+        """The slider knows more k than the tables, a large one too."""
+        page = written(estimate(counts({"a": UNEQUAL}), k=(2, 100)), tmp_path)
+        assert {row[0] for row in page.table("On a new task")[1:]} == {"pass@2", "pass@100", "pass^2", "pass^100"}
+        assert [k for k, _ in page.data(0)] == [1, 2, 3, 4, 5, 6, 10, 20, 50, 100]
+
+
+class TestEvidence:
+    """Scores, reasons, tools, judges, cost."""
+
+    def test_what_failed_most(self, judged_page):
+        """Worst tasks, and the commonest reasons with their counts."""
+        assert judged_page.table("Tasks that failed most")[1][2] == "1 of 3"
+        reasons = judged_page.table("Why trials failed")
+        assert sum("Missing from the answer: 12 eur." in row[0] for row in reasons) == 1
+
+    def test_judge_rubric_and_tools(self, judged_page):
+        """Who judged is named with its version; tool use is counted."""
+        rows = judged_page.table("Who judged")
+        assert ["judge", "reference-judge/1"] in rows
+        assert any(row[0] == "tokens and cost" and "not known" in row[1] for row in rows)
+        assert judged_page.table("What was judged")[1][0] == "v1"
+
+    def test_attempts_have_their_verdicts(self, judged_page):
+        """Each attempt is embedded once, with the verdict by which it was counted."""
+        attempts = judged_page.data(2)["trials"]
+        assert len(attempts) == 72
+        tasks = judged_page.data(1)
+        for agent, column in enumerate(tasks["agents"]):
+            for task, passed in enumerate(column["passed"]):
+                own = [one for one in attempts if one[0] == agent and one[1] == [task]]
+                assert sum(one[4] == "pass" for one in own) == passed
+                assert sum(one[4] == "fail" for one in own) == column["scored"][task] - passed
+
+    @pytest.mark.parametrize(("unit", "first"), [("interaction", "v1 task 1 0"), ("question", "task 1-1")])
+    def test_attempts_are_found_from_any_unit(self, unit, first, tmp_path):
+        """Where a row is a session or a question, its conversations are opened from there."""
+        found = conversations(tasks=2)
+        evidence = judged(found)
+        page = written(estimate(count_outcomes(evidence, unit=unit), k=1), tmp_path, evidence=evidence)
+        tasks, attempts = page.data(1)["names"], page.data(2)["trials"]
+        assert len(attempts) == 12
+        assert [one for one in attempts if tasks.index(first) in one[1]]
+
+    def test_all_agents_together(self, tmp_path):
+        """Agents counted as one keep their names on their attempts."""
+        found = conversations(tasks=2)
+        evidence = judged(found)
+        page = written(estimate(count_outcomes(evidence, agents="together"), k=1), tmp_path, evidence=evidence)
+        assert {one[5] for one in page.data(2)["trials"]} == {"v1", "v2"}
+
+    def test_what_a_store_knows_is_shown(self, quick, tmp_path):
+        """Judgements, tokens and cost, by model."""
+        with Store(":memory:") as store:
+            store.add("key", "gpt", [Call(0.0, 1.0, 1200, 34, 0.5)], None)
+            rows = written(quick, tmp_path, store=store).table("Who judged")
+        words = "0 judgements by 1 call (0 failed), 1,200 tokens in, 34 out, cost 0.5"
+        assert ["asked: gpt", words] in rows
+
+    def test_several_judges_agree_or_not(self, tmp_path):
+        """With a second judge among the metrics, agreement is shown with its interval."""
+        second = LLMJudge(in_turn(verdict(1.0)), name="second")
+        evidence = assess(conversations(tasks=4), judge=ReferenceJudge(), metrics=[second])
+        page = written(estimate(count_outcomes(evidence), k=1), tmp_path, evidence=evidence)
+        assert {row[0] for row in page.table("Agreement of the judges")[1:]} == {"raw agreement", "kappa", "alpha"}
+        assert any("prompt=" in row[1] for row in page.table("Who judged"))
+
+    def test_judge_errors_that_were_corrected(self, tmp_path):
+        """With judge labels, the rates stand in a table and the correction is named."""
+        rates = {"sensitivity": 0.9, "specificity": 0.8}
+        page = written(estimate(counts({"a": UNEQUAL}), k=1, judge_labels=rates), tmp_path)
+        assert page.table("The judge's error rates")[1][:2] == ["sensitivity", "0.900"]
+
+    def test_beyond_the_limit_passed_attempts_are_left_out_first(self, monkeypatch, tmp_path):
+        """A page holds so many bytes of conversations; it keeps failures, and says how many are left out."""
+        found = conversations()
+        evidence = judged(found)
+        failed = 72 - int(count_outcomes(evidence)["successes"].sum())
+        monkeypatch.setattr(html_tasks, "MOST_BYTES", 400 * (failed + 5))
+        est = estimate(count_outcomes(evidence), k=1)
+        page = written(est, tmp_path, evidence=evidence, conversations=found)
+        kept = [one[4] for one in page.data(2)["trials"]]
+        assert failed == kept.count("fail")
+        assert 0 < kept.count("pass") < 72 - failed
+        assert f"{72 - len(kept)} attempts beyond" in page.words
+
+
+class TestFile:
+    """The file itself."""
+
+    def test_it_needs_nothing_else(self, page):
+        """No address but those within the page; the policy admits its own script and style alone."""
+        links = [value for _, attrs in page.tags for name, value in attrs.items() if name in ("href", "src")]
+        assert all(value.startswith("#") or value == "data:," for value in links)
+        assert not re.search(r"https?://|//[a-z]|@import|url\(", page.text.replace("http-equiv", ""))
+        (policy,) = [attrs["content"] for tag, attrs in page.tags if "http-equiv" in attrs]
+        style = re.search(r"<style>(.*?)</style>", page.text, re.DOTALL)[1]
+        (script,) = [text for kind, text in page.scripts if not kind]
+        for name, text in (("style", style), ("script", script)):
+            digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+            assert f"{name}-src 'sha256-{digest}'" in policy
+        assert policy.startswith("default-src 'none'")
+        assert not any(name.startswith("on") or name == "style" for _, attrs in page.tags for name in attrs)
+
+    def test_headings_are_in_order_and_tables_have_captions(self, page):
+        """One h1, no level skipped; every table has a caption and header cells with a scope; ids are unique."""
+        levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+        assert levels.count(1) == 1
+        assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+        names = [tag for tag, _ in page.tags]
+        assert names.count("caption") == names.count("table")
+        assert all(attrs.get("scope") in ("col", "row") for tag, attrs in page.tags if tag == "th")
+        ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+        assert len(ids) == len(set(ids))
+        targets = [attrs["href"][1:] for tag, attrs in page.tags if tag == "a"]
+        assert set(targets) <= set(ids)
+
+    def test_same_arguments_same_bytes(self, tmp_path):
+        """Neither time nor place nor the order of conversations is in the file."""
+        found = conversations(tasks=3)
+        evidence = judged(found)
+        est = estimate(count_outcomes(evidence), k=1)
+        one = write_report(est, tmp_path / "a.html", evidence=evidence, conversations=found)
+        other = write_report(est, tmp_path / "b.html", evidence=evidence, conversations=iter(found[::-1]))
+        assert one.read_bytes() == other.read_bytes()
+
+    def test_settings_versions_seed_and_commands(self, est, page):
+        """What gives the numbers again: settings, versions, and commands with the names quoted."""
+        rows = dict(row[:2] for row in page.table("Settings and versions")[1:])
+        assert (rows["method"], rows["random_seed"], rows["k"]) == ("hierarchical", "0", "1, 3, 5")
+        assert rows["version of numpy"] == np.__version__
+        assert "agentic-bayes estimate FILE --method hierarchical --ci-prob 0.95 --ci-kind eti" in page.words
+        assert "agentic-bayes compare results/estimate.nc --agent v2 --baseline v1 --metric pass^1" in page.words
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"agent": "v3"}, "v3"),
+            ({"agent": "v1", "baseline": "v1"}, "must differ"),
+            ({"k": 0}, "k must be an integer ≥ 1"),
+            ({"metric": "pass"}, "metric"),
+            ({"estimand": "task"}, "estimand"),
+            ({"evidence": "evidence.jsonl"}, "evidence"),
+            ({"gate": "pass"}, "gate"),
+            ({"store": "kept.sqlite"}, "store"),
+        ],
+        ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+    )
+    def test_what_is_wrong_is_said_and_nothing_written(self, quick, arguments, message, tmp_path):
+        """A wrong argument is an error before anything is written."""
+        with pytest.raises((InvalidArgument, UnknownName), match=message):
+            write_report(quick, tmp_path / "report.html", **arguments)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_place_that_cannot_be_written(self, est, tmp_path):
+        """A folder, or a file in a folder that is not there, is refused."""
+        for path in (tmp_path, tmp_path / "no" / "report.html"):
+            with pytest.raises(InvalidArgument, match="path must be a file in a folder that exists"):
+                write_report(est, path)
+
+    def test_evidence_of_other_agents_is_refused(self, est, tmp_path):
+        """Evidence must be of an agent of the estimate."""
+        other = judged([record("somebody", "t", 0, passed=True)])
+        with pytest.raises(InvalidArgument, match="evidence must be of the estimate's agents"):
+            write_report(est, tmp_path / "report.html", evidence=other)
+
+
+class TestHostileText:
+    """Names and words that would like to be more than text."""
+
+    def test_no_element_comes_from_it(self, tmp_path):
+        """Every tag of a hostile page is one of a harmless page, and each script is ours."""
+        found = hostile()
+        evidence = judged(found)
+        est = estimate(count_outcomes(evidence, indicator="joint"), k=1)
+        page = written(est, tmp_path, evidence=evidence, conversations=found, source=HOSTILE[1])
+        assert [kind for kind, _ in page.scripts] == ["application/json"] * 3 + [""]
+        assert not {"img", "iframe", "object", "b"} & {
+            tag for tag, attrs in page.tags if attrs.get("id") != "k-caption"
+        }
+        assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
+        assert page.text.count("<!--") == 0
+        names = page.data(1)["names"]
+        assert all(any(text[:200] in name for name in names) for text in HOSTILE)
+
+    @given(ANY_TEXT)
+    def test_embedded_text_comes_back(self, text):
+        """Any text, halves of surrogate pairs included, is read from the page as it was."""
+        block = str(json_block({"text": text}))
+        assert json.loads(block.encode("utf-8").decode("utf-8")) == {"text": text}
+        assert not set(block) & set("<>&\u2028\u2029")
+
+    @given(ANY_TEXT)
+    def test_shown_text_is_one_element_of_text(self, text):
+        """Any text becomes an isolated element that holds nothing but text and marks, and can be encoded."""
+        made = str(shown(text))
+        page = Page(made.encode("utf-8").decode("utf-8"))
+        assert page.tags[0][0] == "bdi"
+        assert {tag for tag, _ in page.tags[1:]} <= {"span"}
+        assert all(set(attrs) <= {"class", "dir"} for _, attrs in page.tags)
+
+    def test_long_text_is_cut_and_says_so(self):
+        """The beginning, and how much more there is."""
+        assert cut("x" * 12, 10) == "x" * 10 + "… (2 more characters)"
+        assert cut("x" * 10, 10) == "x" * 10
+
+
+class TestCommands:
+    """`agentic-bayes report`, and who else writes reports."""
+
+    @pytest.fixture
+    def run(self, monkeypatch, capsys, tmp_path):
+        """Runs a command inside an empty folder; its exit code and what it printed."""
+        monkeypatch.chdir(tmp_path)
+
+        def run_command(*arguments: str | Path) -> tuple[int, str]:
+            monkeypatch.setattr(sys, "argv", ["agentic-bayes", *map(str, arguments)])
+            try:
+                cli.main()
+                code = 0
+            except SystemExit as end:
+                code = end.code or 0  # type: ignore[assignment]
+            captured = capsys.readouterr()
+            return code, captured.out + captured.err
+
+        return run_command
+
+    def test_of_evidence_with_conversations_and_a_gate(self, run, tmp_path):
+        """Evidence, conversations and a bar give a page with all of it."""
+        folder = ROOT / "examples" / "support_agent"
+        assert run("assess", folder / "v1.jsonl", folder / "v2.jsonl", "-o", "e.jsonl")[0] == 0
+        code, said = run(
+            *("report", "e.jsonl", "-o", "r.html", "--conversations", folder / "v1.jsonl", "--k", "1,2"),
+            *("--agent", "support-v2", "--baseline", "support-v1", "--at-least", "0.5"),
+        )
+        assert (code, said.strip()) == (0, "report written to r.html")
+        page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+        assert page.verdict() in ("support-v2 passes the gate", "The gate is inconclusive for support-v2")
+        assert {row[0] for row in page.table("On a new task")[1:]} == {"pass@1", "pass@2", "pass^1", "pass^2"}
+        said_by = {one[0] for one in page.data(2)["trials"] if one[6][0][1]}
+        assert said_by == {0}  # only the first version's conversations were given
+        assert "agentic-bayes estimate e.jsonl --unit conversation --indicator answer" in page.words
+
+    def test_of_a_table_and_a_value(self, run, tmp_path):
+        """A table and a value to compare with need neither evidence nor conversations."""
+        (tmp_path / "t.csv").write_text("task,successes,trials\na,3,4\nb,4,4\nc,1,4\n", encoding="utf-8")
+        assert run("report", "t.csv", "-o", "r.html", "--baseline", "0.01")[0] == 0
+        page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+        assert page.verdict() == "agent is better than the value 0.010"
+
+    def test_of_a_run_of_a_suite(self, run, tmp_path):
+        """`output.format: html` writes the page into the run; the command gives the same attempts and messages."""
+        assert run("init", "suite")[0] == 0
+        suite = tmp_path / "suite" / "eval.yaml"
+        suite.write_text(suite.read_text(encoding="utf-8") + "\noutput: {format: html}\n", encoding="utf-8")
+        assert run("run", "-c", suite)[0] == 0
+        (folder,) = (tmp_path / "suite" / "results").iterdir()
+        assert run("report", folder, "-o", "again.html")[0] == 0
+        pages = [Page(path.read_text("utf-8")) for path in (folder / "report.html", tmp_path / "again.html")]
+        assert pages[0].data(2) == pages[1].data(2)
+        attempts = pages[0].data(2)["trials"]
+        assert len(attempts) == 15
+        assert attempts[0][6][0][1][0] == [0, "What is 2 + 3?"]
+        assert ["graders", "contains, regex"] in pages[0].table("Who judged")
+        code, said = run("report", folder, "-o", "r.html", "--evidence", folder / "trials.jsonl")
+        assert (code, "has its own conversations" in said) == (2, True)
+
+    def test_a_wrong_place_is_refused_before_any_work(self, run, tmp_path):
+        """The output must not be the input, nor lie where there is no folder."""
+        (tmp_path / "t.csv").write_text("task,successes,trials\na,3,4\n", encoding="utf-8")
+        for place in ("t.csv", "no/r.html"):
+            assert run("report", "t.csv", "-o", place)[0] == 2
+        assert (tmp_path / "t.csv").read_text(encoding="utf-8").startswith("task,")
