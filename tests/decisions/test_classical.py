@@ -66,6 +66,14 @@ def test_agents_without_shared_tasks_get_welchs_t():
     assert (found.lower, found.upper) == pytest.approx((low, min(high, 1)))  # a difference cannot exceed 1
 
 
+def test_an_agent_whose_tasks_are_all_alike_is_tested_without_a_warning():
+    """Its variance is 0 and that is no loss of precision: the t of the other one's tasks against its rate."""
+    v1, v2 = [(2, 4)] * 8 + [NEVER] * 3, [NEVER] * 8 + [(3, 4), (4, 4), (1, 4)]
+    found = against_agent(of(v1=v1, v2=v2), 1, 0, "pass_pow_k", 1, 0.95)
+    expected = stats.ttest_1samp(values(v2[8:], 1), 0.5)
+    assert found.p_value == pytest.approx(expected.pvalue)
+
+
 def test_a_fixed_value_gives_a_one_sample_t():
     """SciPy's one-sample test of the tasks' values."""
     found = against_value(of(v1=STRONGER), 0, 0.6, "pass_pow_k", 1, 0.95)
