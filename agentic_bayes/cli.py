@@ -1062,7 +1062,6 @@ def report(
     errors: Errors = None,
 ) -> None:
     """Write everything into one HTML file: verdict, numbers, tasks, conversations, how to get the numbers again."""
-    from agentic_bayes.decisions.gate import gate as judge_agent
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.store import Store
     from agentic_bayes.inputs import open_input
@@ -1080,9 +1079,7 @@ def report(
     est = _fitted(file, columns, counting, settings, agent, baseline if value is None else None)
     asked: dict[str, Any] = {**question, "estimand": estimand, "source": file}
     asked |= {"agent": agent, "baseline": baseline if value is None or baseline in est.agents else value}
-    if at_least is not None:
-        judged = agent or (est.agents[-1] if len(est.agents) < 3 else None)
-        asked["gate"] = judge_agent(est, judged, at_least=at_least, probability=probability, **question)
+    asked |= {"at_least": at_least, "probability": probability}
     if (run := find_run(file)) is not None:
         if evidence or conversations or store:
             raise InvalidArgument(f"{file} is a run of a suite, which has its own conversations, scores and cost")
@@ -1102,9 +1099,8 @@ def _report_of_run(run: Path, output: Path, est: Estimate, asked: dict[str, Any]
 
     if isinstance(asked["baseline"], str):
         raise InvalidArgument("a run has one agent: --baseline must be a value, such as 0.7")
-    names = ("metric", "estimand", "baseline", "gate")
-    options = {name: asked[name] for name in names if name in asked}
-    write_run_report(RunResults.of(run), output, est=est, power=asked["k"], **options)
+    options = {name: asked[name] for name in ("metric", "estimand", "baseline", "at_least", "probability")}
+    write_run_report(RunResults.of(run), output, est=est, verdict_k=asked["k"], **options)
 
 
 @app.command()
@@ -1142,7 +1138,7 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
         say(f"   {agent}: {classify(est, agent)}")
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
-        save_pictures(est, evidence, output)
+        pictures = save_pictures(est, evidence, output)
         write_report(
             est,
             output / "report.html",
@@ -1150,7 +1146,6 @@ def demo(output: Out = None, random_seed: Seed = 0) -> None:
             conversations=_conversations(files, "auto", None),
             source=str(output / "evidence.jsonl"),
         )
-        pictures = sorted(path.name for path in output.glob("*.png"))
         write_results(est, output, evidence=evidence, command=_command(), also=[*pictures, "report.html"])
         say(f"\nresults and pictures written to {output}")
         say(f"the report for a colleague: {output / 'report.html'}")
@@ -1372,8 +1367,7 @@ def _write_results(est: Estimate, output: Path, file: str, counting: dict[str, A
         from agentic_bayes.reports.plots.save import save_pictures
 
         output.mkdir(parents=True, exist_ok=True)
-        save_pictures(est, None, output)
-        drawn = sorted(path.name for path in output.glob("*.png"))
+        drawn = save_pictures(est, None, output)
     write_results(est, output, evidence=evidence, counting=counting, command=_command(), also=drawn)
 
 

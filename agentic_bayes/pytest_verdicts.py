@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -288,14 +288,23 @@ class Verdicts:
         """Write the HTML report on all tests that ran; what came of it."""
         if not any(done.status in ("passed", "failed") for test in ran for done in test.trials.values()):
             return f"no trial was scored: {path} was not written"
-        from importlib import import_module
+        from agentic_bayes.reports.html import write_page
+        from agentic_bayes.reports.html_question import Lead, ask
+        from agentic_bayes.reports.html_trials import find_trials
 
-        write_report = import_module("agentic_bayes.reports.html").write_report
+        counts = Counter(test.category or "not judged" for test in ran)
+        kind: Literal["good", "bad", "open"] = (
+            "bad" if counts["failed"] else "open" if counts.keys() - {"passed"} else "good"
+        )
+        title = f"{plural(len(ran), 'test')}: {', '.join(f'{n:,} {category}' for category, n in counts.items())}"
+        lines = tuple(f"{test.name}: {test.sentence or f'not judged: {test.count()}'}" for test in ran)
         with warnings.catch_warnings():  # a suite that makes warnings errors means its own
             warnings.simplefilter("ignore")
             evidence = _evidence(ran)
             est = _estimate(evidence, sorted({test.design.k for test in ran if test.design is not None}))
-            write_report(est, path, evidence=evidence)
+            asked = replace(ask(est, None, None, "pass_pow_k", 1, "tasks"), lead=Lead(title, kind, lines))
+            trials = find_trials(est, evidence, None)
+            write_page(est, path, asked=asked, trials=trials, facts={}, source="", evidence=evidence)
         return f"report written to {path}"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,5 +1,6 @@
 """Tests marked `agentic`: trials as items, one verdict per test, whoever runs the trials."""
 
+import html
 import os
 import re
 import subprocess
@@ -571,63 +572,40 @@ def test_a_trial_that_takes_its_worker_down_errored(run):
 # The report
 
 
-@pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """What `write_report` was called with."""
-    calls: list[tuple[Any, Any, dict[str, Any]]] = []
-    module: Any = ModuleType("agentic_bayes.reports.html")
-
-    def write_report(est: Any, path: Any, *, evidence: Any = None, conversations: Any = None) -> None:
-        calls.append((est, path, {"evidence": evidence, "conversations": conversations}))
-
-    module.write_report = write_report
-    monkeypatch.setitem(sys.modules, "agentic_bayes.reports.html", module)
-    return calls
-
-
-def test_the_report_holds_all_tests_and_trials(run, installed, written):
-    """The report is on one estimate, whose tasks are the tests, with the reason of every trial as evidence."""
+def test_the_report_begins_with_the_verdicts_of_all_tests(run, installed):
+    """The page is on one estimate whose tasks are the tests, with the reason of every trial; no command is shown."""
     done = run(MIXED, "--agentic-report", "report.html")
-    ((est, path, rest),) = written
-    assert path == installed.path / "report.html"
+    path = installed.path / "report.html"
     assert f"report written to {path}" in done.section
-    assert [str(task).split("::")[1] for task in est.outcomes["task"].values] == [
-        "test_bad",
-        "test_errors",
-        "test_good",
-        "test_unclear",
-    ]
-    for name, values in {
-        "successes": [3, 5, 19, 3],
-        "trials": [10, 6, 20, 3],
-        "unscored": [0, 2, 0, 0],
-        "errored": [0, 1, 0, 0],
-    }.items():
-        assert est.outcomes[name].values.tolist() == [values]
-    assert est.settings.method == "conjugate"
-    rows = {(row.task, row.trial): row for row in rest["evidence"].rows}
-    said = rows["test_agent.py::test_good", 7].answer_reason
-    assert said.startswith("AssertionError: the agent said no\nassert 7 != 7")
-    assert rows["test_agent.py::test_errors", 2].unscored_reason == "agent error: ConnectionError: no route"
+    words = " ".join(re.sub(r"<[^>]+>", " ", html.unescape(path.read_text(encoding="utf-8"))).split())
+    heading = re.search(r"Dark mode (4 tests: [^.]*?) What are the verdicts\?", words)
+    assert heading is not None, words[:500]
+    assert set(heading[1].removeprefix("4 tests: ").split(", ")) == {"2 passed", "1 failed", "1 inconclusive"}
+    for name, sentence in (("test_good", "19 of 20 trials passed"), ("test_unclear", "3 of 3 trials passed")):
+        assert f"test_agent.py::{name}: {sentence}" in words
+    assert "AssertionError: the agent said no" in words
+    assert "ConnectionError: no route" in words
+    assert "conjugate" in words
+    assert "agentic-bayes estimate" not in words
 
 
-def test_no_report_is_written_about_nothing(run, written):
+def test_no_report_is_written_about_nothing(run, installed):
     """Where no trial was scored, or no test is marked, there is no report."""
     assert (
         "no trial was scored" in run(NEVER.replace("assert", "raise OSError #"), "--agentic-report", "r.html").section
     )
     run(PLAIN, "--agentic-report", "r.html")
-    assert written == []
+    assert not (installed.path / "r.html").exists()
 
 
 def test_a_report_that_fails_is_said(run, monkeypatch):
     """A report that cannot be written in the end is told, and the run does not end well."""
-    module: Any = ModuleType("agentic_bayes.reports.html")
 
-    def write_report(*_: Any, **__: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    module.write_report = write_report
+    module: Any = ModuleType("agentic_bayes.reports.html")
+    module.write_page = full
     monkeypatch.setitem(sys.modules, "agentic_bayes.reports.html", module)
     done = run(ALWAYS, "--agentic-report", "report.html")
     assert "report.html was not written: no space left" in done.section

@@ -169,8 +169,10 @@ class Comparison:
     @property
     def verdict(self) -> Verdict:
         """The answer: "better" or "worse" when the interval of the difference excludes 0; "equivalent" when the
-        probability inside the ROPE is at least .95; else "undecided".
+        probability inside the ROPE is at least .95; else "undecided", as always where the estimate did not converge.
         """
+        if "not_converged" in self.flags:
+            return "undecided"
         if self.lower > 0:
             return "better"
         if self.upper < 0:
@@ -220,7 +222,8 @@ class Comparison:
         baseline = _shown(self.baseline)
         match self.verdict:
             case "undecided":
-                return "undecided"
+                failed = "not_converged" in self.flags
+                return "undecided, since the estimate did not converge" if failed else "undecided"
             case "equivalent":
                 return f"{self.agent} and {baseline} are equivalent within ±{format_number(self.rope)}"
             case verdict:

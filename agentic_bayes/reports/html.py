@@ -9,7 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.decisions.gate import Gate
 from agentic_bayes.errors import InvalidArgument, check_type
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
@@ -63,9 +62,9 @@ def write_report(
     metric: Metric = "pass_pow_k",
     k: int = 1,
     estimand: Estimand | None = None,
-    gate: Gate | None = None,
+    at_least: float | None = None,
+    probability: float = 0.95,
     store: Store | None = None,
-    facts: Mapping[str, str] | None = None,
     source: str = "FILE",
 ) -> Path:
     """Write everything about an estimate into one HTML file that people can read and pass on.
@@ -90,12 +89,12 @@ def write_report(
         Attempts, ≥ 1, of the verdict.
     estimand : {"population", "tasks"}, optional
         Of the verdict; ``population`` where the method defines it.
-    gate : Gate, optional
-        From `agentic_bayes.gate`: its verdict comes first.
+    at_least : float, optional
+        The bar of a gate on the verdict's agent, metric, k and estimand: then its verdict comes first.
+    probability : float
+        What the gate requires, in (0.5, 1).
     store : Store, optional
         Where judgements were kept: adds tokens and cost.
-    facts : mapping, optional
-        What else is known of the run, such as its latency: name → text.
     source : str
         How the file of the data is called in the commands that the report shows.
 
@@ -121,20 +120,17 @@ def write_report(
     check_type("est", est, Estimate, "estimate() makes one")
     if evidence is not None:
         check_type("evidence", evidence, Evidence, "from assess or Evidence.read")
-    if gate is not None:
-        check_type("gate", gate, Gate, "from agentic_bayes.gate")
     if store is not None:
         check_type("store", store, Store, "from agentic_bayes.Store")
     check_agents(est, evidence)
     return write_page(
         est,
         _target(path),
-        asked=ask(est, agent, baseline, metric, k, estimand),
+        asked=ask(est, agent, baseline, metric, k, estimand, at_least, probability),
         trials=find_trials(est, evidence, conversations),
         evidence=evidence,
-        gate=gate,
         store=store,
-        facts=facts or {},
+        facts={},
         source=source,
     )
 
@@ -157,7 +153,6 @@ def write_page(
     facts: Mapping[str, str],
     source: str,
     evidence: Evidence | None = None,
-    gate: Gate | None = None,
     store: Store | None = None,
 ) -> Path:
     """Write the page of a question that is settled and of attempts that are found.
@@ -172,14 +167,16 @@ def write_page(
         From `agentic_bayes.reports.html_question.ask`.
     trials : sequence of Trial
         From `agentic_bayes.reports.html_trials.find_trials`, or made of a run of a suite.
-    facts, source, evidence, gate, store
-        As for `write_report`.
+    facts : mapping
+        What else is known, such as the latency of a run: name → text.
+    source, evidence, store
+        As for `write_report`; without a source there are no commands.
 
     Returns
     -------
     pathlib.Path
     """
-    text = _page(est, asked, trials, facts=facts, source=source, evidence=evidence, gate=gate, store=store)
+    text = _page(est, asked, trials, facts=facts, source=source, evidence=evidence, store=store)
     with replacing(str(path)) as file:
         file.write(text.encode())
     return path
@@ -193,7 +190,6 @@ def _page(
     facts: Mapping[str, str],
     source: str,
     evidence: Evidence | None,
-    gate: Gate | None,
     store: Store | None,
 ) -> str:
     """The text of the page."""
@@ -204,7 +200,7 @@ def _page(
     )
     failures = reasons_tables(est, trials)
     tools = tool_problems_tables(evidence) if evidence is not None else []
-    verdict, kind = headline(est, asked, gate)
+    verdict, kind = headline(est, asked)
     page = _environment().get_template("report.html")
     return str(
         page.render(
@@ -214,7 +210,7 @@ def _page(
             title=plain_text(verdict),
             verdict=verdict,
             kind=kind,
-            answers=answers(est, asked, gate, _failed_most(failures, tools), source),
+            answers=answers(est, asked, _failed_most(failures, tools), source),
             agents=est.agents,
             data=data_table(est),
             **_numbers(est, asked),
@@ -228,7 +224,7 @@ def _page(
             settings=est.settings,
             interval=interval_kind(est.settings.method, est.settings.ci_prob, est.settings.ci_kind),
             setup=settings_table(est),
-            commands=commands(est, asked, gate, est.settings.k, source),
+            commands=commands(est, asked, est.settings.k, source) if source else [],
         )
     )
 

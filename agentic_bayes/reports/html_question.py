@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 from agentic_bayes.decisions.compare import Comparison, compare
+from agentic_bayes.decisions.gate import Gate, gate
 from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, check_choice
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import METRICS, Metric, interval_words, metric_name
 
-__all__ = ["Question", "ask", "interval_kind"]
+__all__ = ["Lead", "Question", "ask", "interval_kind"]
 
 MOST_COMPARED = 3  # numbers of attempts at which two agents are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Verdicts that were given elsewhere, and that the page begins with instead of its own.
+
+    Attributes
+    ----------
+    title : str
+        In a few words.
+    kind : {"good", "bad", "open"}
+        For the colour.
+    lines : tuple of str
+        One sentence each.
+    """
+
+    title: str
+    kind: Literal["good", "bad", "open"]
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -31,6 +51,10 @@ class Question:
         The verdict's own first, then others at further k; empty where nothing is compared.
     ranks : pandas.DataFrame or None
         With three agents or more.
+    gate : Gate or None
+        Where a bar was given.
+    lead : Lead or None
+        Verdicts that come first.
     note : str
         Why nothing is compared, although there are several agents; or empty.
     """
@@ -41,6 +65,8 @@ class Question:
     agent: str
     comparisons: tuple[Comparison, ...] = ()
     ranks: Any = None
+    gate: Gate | None = None
+    lead: Lead | None = None
     note: str = ""
 
     @property
@@ -55,9 +81,16 @@ class Question:
 
 
 def ask(
-    est: Estimate, agent: str | None, baseline: str | float | None, metric: Metric, k: int, estimand: Estimand | None
+    est: Estimate,
+    agent: str | None,
+    baseline: str | float | None,
+    metric: Metric,
+    k: int,
+    estimand: Estimand | None,
+    at_least: float | None = None,
+    probability: float = 0.95,
 ) -> Question:
-    """Settle who is compared with whom, and compare them.
+    """Settle whom the page is about and who is compared with whom; compare them, and hold the one against its bar.
 
     Parameters
     ----------
@@ -69,6 +102,10 @@ def ask(
         By default the earlier one of two agents, the next one in rank of several.
     metric, k, estimand
         Of the verdict; the estimand is by default ``population`` where the method defines it.
+    at_least : float, optional
+        The bar of a gate.
+    probability : float
+        What the gate requires.
 
     Returns
     -------
@@ -100,20 +137,23 @@ def ask(
     other = baseline
     if other is None and len(order) > 1:
         other = next(name for name in order if name != agent)
-    plain = Question(metric, k, estimand, agent, ranks=ranks, note=note)
+    held = None
+    if at_least is not None:
+        held = gate(est, agent, at_least=at_least, probability=probability, **asked)  # type: ignore[arg-type]
+    question = Question(metric, k, estimand, agent, ranks=ranks, gate=held, note=note)
     if other is None:
-        return plain
-    further = [power for power in est.settings.k if power != k] if metric == "pass_pow_k" else []
+        return question
+    further = [n for n in est.settings.k if n != k] if metric == "pass_pow_k" else []
     try:
         found = tuple(
-            compare(est, agent, baseline=other, **{**asked, "k": power})  # type: ignore[arg-type]
-            for power in (k, *further[: MOST_COMPARED - 1])
+            compare(est, agent, baseline=other, **{**asked, "k": n})  # type: ignore[arg-type]
+            for n in (k, *further[: MOST_COMPARED - 1])
         )
     except EstimateError as error:
         if baseline is not None:
             raise
-        return Question(metric, k, estimand, agent, ranks=ranks, note=str(error))
-    return Question(metric, k, estimand, agent, found, ranks)
+        return replace(question, note=str(error))
+    return replace(question, comparisons=found)
 
 
 def interval_kind(method: str, ci_prob: float, ci_kind: str) -> str:

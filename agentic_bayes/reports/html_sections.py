@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison, TaskDifference
-from agentic_bayes.decisions.gate import Gate
 from agentic_bayes.estimation.checks import FLAGS
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
@@ -338,7 +337,7 @@ def _setting(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def commands(est: Estimate, asked: Question, gate: Gate | None, ks: Sequence[int], source: str) -> list[str]:
+def commands(est: Estimate, asked: Question, ks: Sequence[int], source: str) -> list[str]:
     """Commands that give these numbers again."""
     s, attrs = est.settings, est.outcomes.attrs
     file = shlex.quote(source)
@@ -361,7 +360,7 @@ def commands(est: Estimate, asked: Question, gate: Gate | None, ks: Sequence[int
             f"agentic-bayes compare {saved} --agent {shlex.quote(one.agent)} --baseline {shlex.quote(baseline)} "
             f"{asked.command}"
         )
-    if gate is not None:
+    if (gate := asked.gate) is not None:
         found.append(
             f"agentic-bayes gate {saved} --agent {shlex.quote(gate.agent)} --metric {metric_name(gate.metric, gate.k)} "
             f"--estimand {gate.estimand} --at-least {gate.at_least:g} --probability {gate.required:g}"

@@ -44,7 +44,7 @@ class Answer:
     command: str = ""
 
 
-def headline(est: Estimate, asked: Question, gate: Gate | None) -> tuple[str, str]:
+def headline(est: Estimate, asked: Question) -> tuple[str, str]:
     """The verdict in a few words, and its kind for the colour.
 
     Returns
@@ -52,7 +52,9 @@ def headline(est: Estimate, asked: Question, gate: Gate | None) -> tuple[str, st
     text, kind : str
         The kind is "good", "bad" or "open".
     """
-    if gate is not None:
+    if asked.lead is not None:
+        return asked.lead.title, asked.lead.kind
+    if (gate := asked.gate) is not None:
         kind = {"pass": "good", "fail": "bad", "inconclusive": "open"}[gate.verdict]
         text = {
             "pass": f"{cut(gate.agent)} passes the gate",
@@ -102,7 +104,7 @@ def _number(row: dict[str, Any], est: Estimate) -> str:
     return f"{format_number(row['mean'])}, {_interval(row['lower'], row['upper'], est)}"
 
 
-def answers(est: Estimate, asked: Question, gate: Gate | None, failed_most: Sequence[str], source: str) -> list[Answer]:
+def answers(est: Estimate, asked: Question, failed_most: Sequence[str], source: str) -> list[Answer]:
     """Which is better, how sure is that, on what data, what failed most, what next.
 
     Parameters
@@ -110,9 +112,7 @@ def answers(est: Estimate, asked: Question, gate: Gate | None, failed_most: Sequ
     est : Estimate
         The estimate.
     asked : Question
-        What was asked, with its comparisons.
-    gate : Gate, optional
-        A gate's verdict.
+        What was asked, with its comparisons and its gate.
     failed_most : sequence of str
         What failed most beside the worst tasks.
     source : str
@@ -123,7 +123,9 @@ def answers(est: Estimate, asked: Question, gate: Gate | None, failed_most: Sequ
     list of Answer
     """
     found = []
-    if gate is not None:
+    if asked.lead is not None:
+        found.append(Answer("What are the verdicts?", asked.lead.lines))
+    if (gate := asked.gate) is not None:
         texts = [
             f"The probability that {one.text} is {shown_beside(one.probability, gate.required)}"
             for one in gate.requirements
@@ -144,7 +146,7 @@ def answers(est: Estimate, asked: Question, gate: Gate | None, failed_most: Sequ
             lines.append(f"The agents are not compared: {asked.note}.")
         found.append(Answer("How reliable is it, and how sure is that?", tuple(lines)))
     found.append(_on_what_data(est, asked))
-    doubts = _doubts(est, asked, gate)
+    doubts = _doubts(est, asked)
     if doubts:
         found.append(Answer("What makes it doubtful?", tuple(doubts)))
     bad = worst_tasks(est)
@@ -154,7 +156,8 @@ def answers(est: Estimate, asked: Question, gate: Gate | None, failed_most: Sequ
         if bad[name]
     ]
     found.append(Answer("What failed most?", (*worst, *failed_most) or ("Nothing failed.",)))
-    found.append(_what_next(est, asked, gate, source))
+    if asked.lead is None:
+        found.append(_what_next(est, asked, source))
     return found
 
 
@@ -200,7 +203,7 @@ def _on_what_data(est: Estimate, asked: Question) -> Answer:
     return Answer("On what data?", tuple(lines))
 
 
-def _doubts(est: Estimate, asked: Question, gate: Gate | None) -> list[str]:
+def _doubts(est: Estimate, asked: Question) -> list[str]:
     names = [asked.agent]
     flags: Counter[str] = Counter()
     for one in asked.comparisons[:1]:
@@ -208,8 +211,8 @@ def _doubts(est: Estimate, asked: Question, gate: Gate | None) -> list[str]:
         names += [one.baseline] if isinstance(one.baseline, str) else []
     for name in names:
         flags.update(est.flags(name, estimand=asked.estimand, metric=asked.metric, k=asked.k))
-    if gate is not None:
-        flags.update(gate.flags)
+    if asked.gate is not None:
+        flags.update(asked.gate.flags)
     return [f"{flag}: {FLAGS[flag]}." for flag in FLAGS if flag in flags]
 
 
@@ -238,7 +241,7 @@ def worst_tasks(est: Estimate, most: int = 5) -> dict[str, list[tuple[str, int, 
     return found
 
 
-def _what_next(est: Estimate, asked: Question, gate: Gate | None, source: str) -> Answer:
+def _what_next(est: Estimate, asked: Question, source: str) -> Answer:
     who = f"agentic-bayes {{}} {shlex.quote(source)} --agent {shlex.quote(asked.agent)} {asked.command}"
     plan = who.replace(f" {asked.command}", f" --metric {asked.name}").format("plan")
     lines = []
@@ -248,9 +251,16 @@ def _what_next(est: Estimate, asked: Question, gate: Gate | None, source: str) -
     unscored, trials = int(est.counts.unscored.sum()), int(est.counts.trials.sum())
     if unscored > MANY_UNSCORED * (unscored + trials):
         lines.append(f"First mend what left {plural(unscored, 'trial')} unscored: they could change the verdict.")
-    if gate is not None and gate.verdict == "inconclusive":
-        lines.append("Add new tasks rather than more trials of the same ones; this says how many the gate needs.")
-        return Answer("What next?", tuple(lines), f"{plan} --at-least {gate.at_least:g}")
+    match asked.gate:
+        case Gate(verdict="inconclusive") as gate:
+            lines.append("Add new tasks rather than more trials of the same ones; this says how many the gate needs.")
+            return Answer("What next?", tuple(lines), f"{plan} --at-least {gate.at_least:g}")
+        case Gate(verdict="pass"):
+            lines.append("By this bar it may be shipped. Read the tasks that failed most all the same.")
+            return Answer("What next?", tuple(lines))
+        case Gate(verdict="fail"):
+            lines.append("Read the tasks that failed most: below the bar more data will not help, a better agent will.")
+            return Answer("What next?", tuple(lines))
     if not asked.comparisons:
         row = _row(est, asked, asked.agent)
         width = row["upper"] - row["lower"]

@@ -370,7 +370,7 @@ def superiority_table(matrix: Any) -> Table:
         (f"{i}. {agent}", *(format_share(value, 2) for value in values))
         for i, (agent, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True), start=1)
     ]
-    header = ("row better than column", *(f"{i}." for i in range(1, len(rows) + 1)))
+    header = ("P(row higher)", *(f"{i}." for i in range(1, len(rows) + 1)))
     return Table("Probability of superiority", header, tuple(rows))
 
 

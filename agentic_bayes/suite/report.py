@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.decisions.gate import Gate
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
@@ -30,9 +29,10 @@ def write_run_report(
     k: Sequence[int] = (1, 3, 5),
     baseline: float | None = None,
     metric: Metric = "pass_pow_k",
-    power: int = 1,
+    verdict_k: int = 1,
     estimand: Estimand | None = None,
-    gate: Gate | None = None,
+    at_least: float | None = None,
+    probability: float = 0.95,
 ) -> Path:
     """Write everything about a run into one HTML file.
 
@@ -48,10 +48,10 @@ def write_run_report(
         Numbers of attempts, where it is made.
     baseline : float, optional
         A value with which the agent is compared.
-    metric, power, estimand
-        Of the verdict; `power` is its k.
-    gate : Gate, optional
-        Its verdict comes first.
+    metric, verdict_k, estimand
+        Of the verdict.
+    at_least, probability
+        Of a gate, if there is one: its verdict comes first.
 
     Returns
     -------
@@ -68,11 +68,10 @@ def write_run_report(
     return write_page(
         fitted,
         path,
-        asked=ask(fitted, None, baseline, metric, power, estimand),
+        asked=ask(fitted, None, baseline, metric, verdict_k, estimand, at_least, probability),
         trials=[_trial(results.facts, one) for one in results.trials],
         facts=dict(_facts(results)),
         source=str(results.folder),
-        gate=gate,
     )
 
 
@@ -94,8 +93,7 @@ def _facts(results: RunResults) -> Iterator[tuple[str, str]]:
 
 
 def _trial(facts: Mapping[str, Any], one: TrialResult) -> Trial:
-    # runs of earlier versions did not keep what the user said
-    asked: list[str] = facts.get("messages", {}).get(one.task, [])
+    asked: list[str] = facts["messages"].get(one.task, [])
     turns = max(len(asked), len(one.answers), 1)
     scores = [
         (name, grade.get("score"), str(grade.get("reason") or grade.get("unscored") or ""))

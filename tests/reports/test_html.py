@@ -187,8 +187,15 @@ class TestVerdict:
     def test_a_gates_verdict_comes_first(self, quick, bar, head, tmp_path):
         """With a gate the heading is its verdict; the probabilities stand below."""
         found = gate(quick, "v2", at_least=bar)
-        page = written(quick, tmp_path, gate=found)
+        page = written(quick, tmp_path, at_least=bar)
         assert page.verdict().startswith(head)
+        assert found.requirements[0].text in page.words
+
+    def test_a_gate_is_on_what_the_page_asks(self, quick, tmp_path):
+        """Agent, metric, k and estimand of the gate are the verdict's own, whoever they are."""
+        found = gate(quick, "v1", at_least=0.5, k=3, estimand="tasks", probability=0.8)
+        page = written(quick, tmp_path, baseline="v2", at_least=0.5, k=3, estimand="tasks", probability=0.8)
+        assert "v1" in page.verdict()
         assert found.requirements[0].text in page.words
 
     def test_agent_baseline_and_metric_are_as_asked(self, quick, tmp_path):
@@ -495,7 +502,7 @@ class TestFile:
             ({"metric": "pass"}, "metric"),
             ({"estimand": "task"}, "estimand"),
             ({"evidence": "evidence.jsonl"}, "evidence"),
-            ({"gate": "pass"}, "gate"),
+            ({"at_least": 7}, "at_least"),
             ({"store": "kept.sqlite"}, "store"),
         ],
         ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,

@@ -203,7 +203,7 @@ class TestDecisions:
     def test_superiority(self):
         """Rows are numbered as columns are."""
         table = superiority_table(superiority(fit_two(ENGINES[0])))
-        assert table.header == ("row better than column", "1.", "2.")
+        assert table.header == ("P(row higher)", "1.", "2.")
         assert table.rows[0][:2] == ("1. v2", "–")
 
     def test_a_plan(self):

@@ -53,17 +53,17 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     one = comparison
     x, y = density(one.draws, 600, within=_range(one))
     top = float(y.max()) or 1.0
-    agent, better, worse = shortened(one.agent), "better", "worse"
+    agent, higher, lower = shortened(one.agent), "higher", "lower"
     if isinstance(one.baseline, str):
         baseline = shortened(one.baseline)
     else:
         baseline = format_number(one.baseline)
-        better, worse = f"above {baseline}", f"below {baseline}"
+        higher, lower = f"above {baseline}", f"below {baseline}"
     ax = axes_for(ax, (8.0, 5.4))
     entries: list[Entry] = []
     tails = (
-        (x >= 0, COLOURS[0], HATCHES[0], f"{agent} {better}: {format_share(one.prob_better)}"),
-        (x <= 0, COLOURS[1], HATCHES[1], f"{agent} {worse}: {format_share(1 - one.prob_better)}"),
+        (x >= 0, COLOURS[0], HATCHES[0], f"P({agent} {higher}): {format_share(one.prob_better)}"),
+        (x <= 0, COLOURS[1], HATCHES[1], f"P({agent} {lower}): {format_share(1 - one.prob_better)}"),
     )
     for where, colour, hatch, words in tails:
         tail = ax.fill_between(

@@ -33,7 +33,7 @@ K = 3  # of the posteriors and the forest: large enough to show what one success
 DPI = 150
 
 
-def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> None:
+def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> list[str]:
     """Posteriors, curves, forest, shrinkage and tool bars as PNG.
 
     Parameters
@@ -45,7 +45,13 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> Non
     folder : Path
         An existing folder; gets ``curves.png`` (a panel per agent, of the first 12), ``forest.png``, where there is a
         posterior ``posterior.png`` and ``shrinkage.png`` (as ``curves.png``), and with evidence ``tools.png``.
+
+    Returns
+    -------
+    list of str
+        Names of the files, in order.
     """
+    written = ["curves.png", "forest.png"]
     scored = [agent for i, agent in enumerate(est.agents) if est.counts.scored[i].any()]
     if est.settings.method != "frequentist":
         estimand = defined_estimand(est, "population")
@@ -54,11 +60,13 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> Non
             figure, ax = _single()
             plot_posterior(est, k=K, estimand=estimand, agents=shown, ax=ax)
             _save(figure, posterior_size(len(shown)), folder / "posterior.png")
+            written.append("posterior.png")
         if scored:
             figure, panels = _per_agent(scored, shrinkage_size())
             for agent, ax in panels.items():
                 plot_shrinkage(est, agent=agent, ax=ax)
             figure.savefig(folder / "shrinkage.png", dpi=DPI)
+            written.append("shrinkage.png")
     figure, ax = _single()
     lines = plot_forest(est, k=K, ax=ax)
     _save(figure, forest_size(len(lines.get_yticks())), folder / "forest.png")
@@ -70,6 +78,8 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> Non
         figure, ax = _single()
         bars = plot_tools(evidence, ax=ax)
         _save(figure, tools_size(len(bars.get_xticks())), folder / "tools.png")
+        written.append("tools.png")
+    return written
 
 
 def save_plan_picture(plan: Plan, path: Path) -> None:

@@ -256,7 +256,9 @@ def described(est: Estimate) -> str:
     attrs = est.outcomes.attrs
     counted = f"unit {attrs.get('unit', '')}, indicator {legible(str(attrs.get('indicator', '')))}"
     judged = ", judge's errors corrected" if est.settings.judge is not None else ""
-    return f"{est.settings.method}{judged}, {interval_words(est)}; {counted}"
+    sound = est.diagnostics is None or est.diagnostics.passed
+    failed = "" if sound else "; did not converge: do not use these numbers"
+    return f"{est.settings.method}{judged}, {interval_words(est)}; {counted}{failed}"
 
 
 def defined_estimand(est: Estimate, estimand: Estimand) -> Estimand:
