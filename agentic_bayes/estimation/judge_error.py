@@ -577,5 +577,5 @@ def describe(posterior: JudgedPosterior | None, labels: JudgeLabels) -> str:
     ]
     text = f"judge error estimated from {plural(labels.n_labels, 'label')}: {', '.join(sure)}"
     if labels.clustering:
-        text += f"; errors cluster by task, intraclass correlation {format_number(labels.clustering)}"
+        text += f"; errors cluster by task, most likely with an intraclass correlation of {labels.clustering:g}"
     return text + (CHANCE_WORDS if posterior.at_chance else "")

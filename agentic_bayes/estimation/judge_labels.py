@@ -5,8 +5,8 @@ rates than as many labels on single attempts:
 
     hits among right attempts of a task ~ BetaBinomial(right, s₁ φ, (1 - s₁) φ),     φ = 1/ρ_J - 1,
 
-rejections among wrong ones likewise, with the intraclass correlation ρ_J that makes the labels most likely. Where they
-give no sign of it, or no task is labelled whole, ρ_J is 0: a Binomial.
+rejections among wrong ones likewise, with the intraclass correlation ρ_J and the rates that make the labels of whole
+tasks most likely. Where they give no sign of it, or no task is labelled whole, ρ_J is 0: a Binomial.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice
-from agentic_bayes.estimation.axes import legendre_nodes, logsumexp
 from agentic_bayes.estimation.posterior import Array, Counts
 from agentic_bayes.formatting import plural
 
@@ -33,6 +32,7 @@ Located = tuple[tuple[str, str, int, int, int, int], ...]
 LOCATION = ("agent", "task", "trial")
 ALLOWED = ("judge", "human", *LOCATION)
 CORRELATIONS = tuple(i / 40 for i in range(33))  # among which the likeliest is looked for
+RATES = np.arange(1, 400) / 400  # likewise
 
 
 @dataclass(frozen=True)
@@ -243,24 +243,18 @@ def _log_likelihood(good: int, bad: int, by_task: Array, rate: Array, clustering
 
 
 def _clustering(located: Located, counts: Counts) -> float:
-    """The correlation that makes the labels of whole tasks most likely, both rates integrated over their prior."""
+    """The likeliest correlation of errors within whole labelled tasks; of equally likely ones the smallest."""
     trials = dict(zip(counts.tasks, counts.trials.T.tolist(), strict=True))
     agents = {name: i for i, name in enumerate(counts.agents)}
     whole = tuple(one for one in located if one[2] == trials[one[1]][agents[one[0]]] > 1)
-    if not whole:
-        return 0.0
-    nodes, weights = legendre_nodes(40)
-    rate = (nodes + 1) / 2
-    log_prior = np.log(weights) + np.log(rate)
+    # a judge that was never wrong, or never right, has not shown how its errors come together
+    tables = [(*own.sum(axis=0).tolist(), own) for own in _by_task(whole) if own.sum(axis=0).all()]
 
-    def log_evidence(correlation: float) -> float:
-        logs = [
-            _log_likelihood(int(own[:, 0].sum()), int(own[:, 1].sum()), own, rate, correlation)
-            for own in _by_task(whole)
-        ]
-        return float(sum(logsumexp(log_prior + one) for one in logs))
+    def log_likelihood(correlation: float) -> float:
+        likeliest = (_log_likelihood(good, bad, own, RATES, correlation).max() for good, bad, own in tables)
+        return float(sum(likeliest))
 
-    return max(CORRELATIONS, key=log_evidence)
+    return max(CORRELATIONS, key=log_likelihood)
 
 
 def _is_missing(value: Any) -> bool:

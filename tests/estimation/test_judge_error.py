@@ -373,23 +373,30 @@ class TestReadingLabels:
         )
         data = Counts.of(counts({"solo": [(said[t].count("1"), 4) for t in said]}))
         found = read_labels(table.replace({"task": {f"t{i}": f"task {i}" for i in range(1, 7)}}), data)
-        x, w = np.polynomial.legendre.leggauss(60)
-        rate, weight = (x + 1) / 2, w / 2
+        rate = np.linspace(0.001, 0.999, 999)
 
-        def log_evidence(correlation):
+        def log_likelihood(correlation):
             total, phi = 0.0, 1 / correlation - 1
             for truth in "10":
                 right = [[j == truth for j, h in zip(said[t], human[t], strict=True) if h == truth] for t in said]
-                pmf = [stats.betabinom.pmf(sum(r), len(r), rate * phi, (1 - rate) * phi) for r in right if r]
-                total += np.log((weight * 2 * rate * np.prod(pmf, axis=0)).sum())
+                logs = [stats.betabinom.logpmf(sum(r), len(r), rate * phi, (1 - rate) * phi) for r in right if r]
+                total += np.sum(logs, axis=0).max()
             return total
 
-        best = max(np.arange(1, 33) / 40, key=log_evidence)
-        assert found.clustering == pytest.approx(best)
+        best = max(np.arange(1, 160) / 200, key=log_likelihood)
+        assert found.clustering == pytest.approx(best, abs=1 / 40)
         assert found.clustering > 0.1
         likelihood = found.log_likelihood(rate, rate)[0]
         single = replace(found, clustering=0.0).log_likelihood(rate, rate)[0]
         assert np.ptp(likelihood) < np.ptp(single)  # labels that come together say less
+
+    @pytest.mark.parametrize("wrong", [0, 1])
+    def test_a_judge_that_hardly_errs_shows_no_pattern(self, wrong):
+        """Twelve whole tasks without an error, or with a single one: every label counts alone."""
+        rows = [(int(not (t == 0 and i < wrong)), 1, f"task {t + 1}") for t in range(12) for i in range(5)]
+        table = pd.DataFrame(rows, columns=["judge", "human", "task"])
+        data = Counts.of(counts({"solo": [(5 - wrong, 5), *[(5, 5)] * 11]}))
+        assert read_labels(table, data).clustering == 0
 
     def test_errors_without_a_pattern(self):
         """Labels elsewhere, on single attempts, or that err as often in every task: every label counts alone."""
