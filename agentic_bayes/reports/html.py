@@ -212,7 +212,7 @@ def _page(
             kind=kind,
             answers=answers(est, asked, _failed_most(failures, tools), source),
             agents=est.agents,
-            data=data_table(est),
+            data=data_table(est, evidence),
             **_numbers(est, asked),
             **_comparison(est, asked),
             failures=failures,

@@ -47,8 +47,8 @@ MOST_DRIVERS = 10
 MOST_REASONS = 8
 
 
-def data_table(est: Estimate) -> Table:
-    """The denominators, agent by agent."""
+def data_table(est: Estimate, evidence: Evidence | None) -> Table:
+    """The denominators, agent by agent; and a warning where the evidence is not what was counted."""
     counts, errored = est.counts, est.outcomes["errored"].values
     rows = []
     for index, agent in enumerate(est.agents):
@@ -68,6 +68,14 @@ def data_table(est: Estimate) -> Table:
         notes.append(f"{plural(left_out, 'conversation')} without any tool verdict left out.")
     if est.differences:
         notes.append(est.differences)
+    if evidence is not None and attrs["unit"] == "conversation":
+        judged = len({(row.agent, row.task, row.trial) for row in evidence.rows})
+        counted = int(counts.trials.sum() + counts.unscored.sum()) + int(attrs.get("left_out", 0))
+        if judged != counted:
+            notes.append(
+                f"The evidence is of {plural(judged, 'conversation')}, the counts are of {counted:,}: "
+                "scores and reasons on this page are not those that were counted."
+            )
     header = ("agent", "tasks", "scored", "passed", "failed", "unscored", "agent errors", "trials per task")
     return Table("Trials by agent", header, tuple(rows), tuple(notes))
 

@@ -24,6 +24,7 @@ from agentic_bayes.decisions.gate import gate
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.assess import assess
+from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.judge import LLMJudge
 from agentic_bayes.evidence.reference import ReferenceJudge
 from agentic_bayes.evidence.store import Call, Store
@@ -310,6 +311,15 @@ class TestNumbers:
         rows = [row for row in page.table("On a new task") if row[0] == "pass^5"]
         assert [row[5] for row in rows] == ["–", "–"]
         assert all(notes[row[1]] and f"unbiased: {notes[row[1]]}" in row[7] for row in rows)
+
+    def test_evidence_of_other_conversations_is_said(self, tmp_path):
+        """Where the evidence is not what was counted, the page says so beside the counts, and not where it is."""
+        evidence = judged(conversations(4))
+        est = estimate(count_outcomes(evidence), k=1)
+        part = Evidence(tuple(row for row in evidence.rows if row.trial == 0))
+        assert "The evidence is of" not in written(est, tmp_path, evidence=evidence).words
+        page = written(est, tmp_path, evidence=part)
+        assert "The evidence is of 8 conversations, the counts are of 24" in page.words
 
     def test_denominators(self, page):
         """Per agent: tasks, scored, passed, failed, unscored, agent errors, trials per task."""
