@@ -1,6 +1,6 @@
 """The command line: arguments → calls → files.
 
-Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early, 10 gate failed, 11 gate inconclusive.
+Exit codes: 0 ok, 2 usage or bad input, 1 crash, stopped early or not reproduced, 10 gate failed, 11 gate inconclusive.
 """
 
 from __future__ import annotations
@@ -204,12 +204,15 @@ def run_command(
         stopped = True
     whole = RunResults.of(planned.folder)
     whole.write(ks)
+    written = None
     if suite.config.output.format in ("html", "all") and whole.decided:
         from agentic_bayes.suite.report import write_run_report
 
-        write_run_report(whole, whole.folder / "report.html", k=ks)
+        written = write_run_report(whole, whole.folder / "report.html", k=ks)
     results = whole.only(task.id for task in chosen)  # what was asked for is what is decided on
     code = _say_run(results, ks, fail_under, asked, as_json=as_json)
+    if written is not None and not as_json:
+        say(f"report: {written}")
     if stopped:
         complain(f"stopped: {plural(results.pending, 'trial')} left; the same command goes on")
         code = 1
@@ -322,6 +325,8 @@ def list_runs(
         say_json([one.counts() for one in found])
     else:
         show(runs_table([one.counts() for one in found]))
+        if found and folder.resolve() != Path("results").resolve():
+            say(f"other commands take the folder of a run, such as {found[0].folder}")
 
 
 @app.command()

@@ -143,7 +143,8 @@ def ask(
     question = Question(metric, k, estimand, agent, ranks=ranks, gate=held, note=note)
     if other is None:
         return question
-    further = [n for n in est.settings.k if n != k] if metric == "pass_pow_k" else []
+    # a value is meant for the k that was asked, and for no other
+    further = [n for n in est.settings.k if n != k] if metric == "pass_pow_k" and isinstance(other, str) else []
     try:
         found = tuple(
             compare(est, agent, baseline=other, **{**asked, "k": n})  # type: ignore[arg-type]

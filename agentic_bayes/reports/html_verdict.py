@@ -191,14 +191,20 @@ def _on_what_data(est: Estimate, asked: Question) -> Answer:
     scored, unscored = int(counts.trials.sum()), int(counts.unscored.sum())
     errored = int(est.outcomes["errored"].sum())
     crashes = f", of these {plural(errored, 'agent error')}" if errored else ""
-    shared = ""
-    if asked.comparisons and isinstance(asked.comparisons[0].baseline, str):
+    shared, chosen = "", []
+    if asked.comparisons and isinstance(other := asked.comparisons[0].baseline, str):
         both = asked.comparisons[0].n_shared_tasks
-        shared = f" {'all' if both == len(counts.tasks) else f'{both:,} of them'} tried by both versions;"
+        which = "both" if len(est.agents) == 2 else f"{cut(asked.agent)} and {cut(other)}"
+        shared = f" {'all' if both == len(counts.tasks) else f'{both:,} of them'} tried by {which};"
+        if len(est.agents) > 2 and asked.ranks is not None:
+            chosen = [
+                f"Of {len(est.agents):,} agents, who is best is the table “Ranked”; these numbers are of all of them."
+            ]
     lines = [
         f"{plural(len(counts.tasks), 'task')},{shared} {plural(scored + unscored, 'trial')}: {scored:,} scored, "
         f"{unscored:,} unscored{crashes}.",
         f"A trial is one {est.outcomes.attrs['unit']}; what counts as passed: {indicator_words(est.outcomes.attrs)}.",
+        *chosen,
     ]
     return Answer("On what data?", tuple(lines))
 
@@ -272,8 +278,10 @@ def _what_next(est: Estimate, asked: Question, source: str) -> Answer:
         case "better":
             lost = ", ".join(cut(task.task, 60) for task in one.lost[:MOST_NAMED])
             which = f"it lost ({lost}), and those that" if lost else "that"
-            lines.append(f"Read the tasks {which} failed most; then check it against the bar for a release.")
-            return Answer("What next?", tuple(lines), f"{who.format('gate')} --at-least BAR")
+            lines.append(
+                f"Read the tasks {which} failed most; then check it against what a release needs, in place of this 0.7."
+            )
+            return Answer("What next?", tuple(lines), f"{who.format('gate')} --at-least 0.7")
         case "worse":
             named = ", ".join(cut(task.task, 60) for task in one.lost[:MOST_NAMED])
             lines.append(f"Read what went wrong on the tasks that it lost{f' ({named})' if named else ''}.")

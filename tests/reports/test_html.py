@@ -239,7 +239,7 @@ class TestVerdict:
             "What failed most?",
             "What next?",
         ]
-        assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least BAR" in page.words
+        assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least 0.7" in page.words
 
 
 class TestNumbers:
