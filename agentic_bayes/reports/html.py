@@ -31,6 +31,7 @@ from agentic_bayes.reports.html_sections import (
     judge_tables,
     reasons_tables,
     settings_table,
+    untold,
 )
 from agentic_bayes.reports.html_tasks import MOST_BYTES, task_columns, trial_records
 from agentic_bayes.reports.html_text import content_hash, cut, is_number_like, json_block, shown
@@ -118,14 +119,17 @@ def write_report(
     Beyond 10 MB of conversations those that passed are left out first, and the page says how many.
     """
     check_type("est", est, Estimate, "estimate() makes one")
+    target = _target(path)
     if evidence is not None:
         check_type("evidence", evidence, Evidence, "from assess or Evidence.read")
     if store is not None:
         check_type("store", store, Store, "from agentic_bayes.Store")
+    if not isinstance(source, str):
+        raise InvalidArgument(f"source must be text, got {short(source)}")
     check_agents(est, evidence)
     return write_page(
         est,
-        _target(path),
+        target,
         asked=ask(est, agent, baseline, metric, k, estimand, at_least, probability),
         trials=find_trials(est, evidence, conversations),
         evidence=evidence,
@@ -138,9 +142,14 @@ def write_report(
 def _target(path: Path_) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidArgument(f"path must be a file name, got {short(path)}")
-    target = Path(path)
-    if not target.parent.is_dir() or target.is_dir():
-        raise InvalidArgument(f"path must be a file in a folder that exists, got {str(path)!r}")
+    try:
+        target = Path(os.path.realpath(path))
+        free = target.parent.is_dir() and os.access(target.parent, os.W_OK) and not target.is_dir()
+        free = free and (not target.exists() or target.is_file())
+    except (OSError, ValueError):  # a name that no file can have
+        free = False
+    if not free:
+        raise InvalidArgument(f"path must be a file in a folder that can be written to, got {str(path)!r}")
     return target
 
 
@@ -225,6 +234,7 @@ def _page(
             interval=interval_kind(est.settings.method, est.settings.ci_prob, est.settings.ci_kind),
             setup=settings_table(est),
             commands=commands(est, asked, est.settings.k, source) if source else [],
+            untold=", ".join(untold(est)),
         )
     )
 

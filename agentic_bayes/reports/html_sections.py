@@ -329,6 +329,19 @@ def diagnostics_table(est: Estimate) -> Table:
     return Table("Diagnostics", ("check", "result"), tuple(rows or [("sampler", "none is used")]), notes)
 
 
+def untold(est: Estimate) -> list[str]:
+    """Settings that change numbers and that the command line has no option for."""
+    s = est.settings
+    found = {
+        "estimator": s.estimator != "unbiased",
+        "pool_agents": s.pool_agents != (s.method == "hierarchical" and s.judge is None),
+        "pool_tasks": s.pool_tasks,
+        "prior": s.prior is not None and not s.prior_is_default,
+        "fixed judge_labels": s.judge is not None and s.judge.calibration == "fixed",
+    }
+    return [name for name, changed in found.items() if changed]
+
+
 def settings_table(est: Estimate) -> Table:
     """Settings, seed and versions."""
     record = est.settings.record()
@@ -349,7 +362,7 @@ def commands(est: Estimate, asked: Question, ks: Sequence[int], source: str) -> 
     """Commands that give these numbers again."""
     s, attrs = est.settings, est.outcomes.attrs
     file = shlex.quote(source)
-    fit = f"--method {s.method} --ci-prob {s.ci_prob:g} --ci-kind {s.ci_kind} --random-seed {s.random_seed}"
+    fit = f"--method {s.method} --ci-prob {s.ci_prob!r} --ci-kind {s.ci_kind} --random-seed {s.random_seed}"
     counting = ""
     if attrs.get("source") == "evidence":
         counting = f" --unit {attrs['unit']} --indicator {shlex.quote(str(attrs['indicator']))}"
@@ -357,13 +370,17 @@ def commands(est: Estimate, asked: Question, ks: Sequence[int], source: str) -> 
             counting += f" --threshold {attrs['threshold']} --tool-threshold {attrs['tool_threshold']}"
         if attrs.get("errors", "unscored") != "unscored":
             counting += f" --errors {attrs['errors']}"
+        if est.agents == ("all",):
+            counting += " --agents together"
     engine = "" if s.engine == "auto" else f" --engine {s.engine}"
     engine += " --inflate" if s.inflate else ""
+    if s.judge is not None and s.judge.calibration == "estimated":
+        engine += " --judge-labels LABELS.csv"
     k = ",".join(map(str, ks))
     found = [f"agentic-bayes estimate {file}{counting} {fit}{engine} --k {k} -o results"]
     saved = "results/estimate.nc"
     for one in asked.comparisons[:1]:
-        baseline = one.baseline if isinstance(one.baseline, str) else f"{one.baseline:g}"
+        baseline = one.baseline if isinstance(one.baseline, str) else repr(one.baseline)
         found.append(
             f"agentic-bayes compare {saved} --agent {shlex.quote(one.agent)} --baseline {shlex.quote(baseline)} "
             f"{asked.command}"
@@ -371,6 +388,6 @@ def commands(est: Estimate, asked: Question, ks: Sequence[int], source: str) -> 
     if (gate := asked.gate) is not None:
         found.append(
             f"agentic-bayes gate {saved} --agent {shlex.quote(gate.agent)} --metric {metric_name(gate.metric, gate.k)} "
-            f"--estimand {gate.estimand} --at-least {gate.at_least:g} --probability {gate.required:g}"
+            f"--estimand {gate.estimand} --at-least {gate.at_least!r} --probability {gate.required!r}"
         )
     return found

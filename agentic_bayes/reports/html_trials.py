@@ -13,6 +13,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.outcomes import INDICATORS, IndicatorRule, metric_threshold
+from agentic_bayes.records.base import short
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 
@@ -60,6 +61,23 @@ class Trial:
     reasons: list[str] = field(default_factory=list)
 
 
+def _checked(conversations: Iterable[Conversation] | None) -> list[Conversation]:
+    """The conversations as a list.
+
+    Raises
+    ------
+    InvalidArgument
+        If something else is among them.
+    """
+    if conversations is None:
+        return []
+    found: list[Any] = list(conversations) if isinstance(conversations, Iterable) else [conversations]
+    for one in found:
+        if not isinstance(one, Conversation):
+            raise InvalidArgument(f"conversations must be Conversation objects, got {short(one)}")
+    return found
+
+
 def find_trials(est: Estimate, evidence: Evidence | None, conversations: Iterable[Conversation] | None) -> list[Trial]:
     """Every attempt of the estimate's agents that something is known of.
 
@@ -96,7 +114,7 @@ def find_trials(est: Estimate, evidence: Evidence | None, conversations: Iterabl
             found[key] = Trial(*key, own[0].session_id, questions, scores=scores)
             if rule is not None:
                 _judge(found[key], own, rule)
-    for one, task, number in _placed(list(conversations or ())):
+    for one, task, number in _placed(_checked(conversations)):
         if known is None or one.assistant_id in known:
             key = (one.assistant_id, task, number)
             trial = found.setdefault(key, Trial(*key, one.session_id, {}))

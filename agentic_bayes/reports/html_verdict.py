@@ -260,7 +260,7 @@ def _what_next(est: Estimate, asked: Question, source: str) -> Answer:
     match asked.gate:
         case Gate(verdict="inconclusive") as gate:
             lines.append("Add new tasks rather than more trials of the same ones; this says how many the gate needs.")
-            return Answer("What next?", tuple(lines), f"{plan} --at-least {gate.at_least:g}")
+            return Answer("What next?", tuple(lines), f"{plan} --at-least {gate.at_least!r}")
         case Gate(verdict="pass"):
             lines.append("By this bar it may be shipped. Read the tasks that failed most all the same.")
             return Answer("What next?", tuple(lines))
@@ -292,5 +292,5 @@ def _what_next(est: Estimate, asked: Question, source: str) -> Answer:
         case _:
             lines.append("Add new tasks rather than more trials of the same ones; this says how many could settle it.")
             gap = f"--difference {max(round(abs(one.mean), 2), one.rope):g}"
-            goal = gap if isinstance(one.baseline, str) else f"--at-least {one.baseline:g}"
+            goal = gap if isinstance(one.baseline, str) else f"--at-least {one.baseline!r}"
             return Answer("What next?", tuple(lines), f"{plan} {goal}")

@@ -514,6 +514,9 @@ class TestFile:
             ({"evidence": "evidence.jsonl"}, "evidence"),
             ({"at_least": 7}, "at_least"),
             ({"store": "kept.sqlite"}, "store"),
+            ({"source": Path("x.csv")}, "source"),
+            ({"conversations": "abc"}, "conversations"),
+            ({"conversations": 3}, "conversations"),
         ],
         ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
     )
@@ -524,10 +527,18 @@ class TestFile:
         assert list(tmp_path.iterdir()) == []
 
     def test_a_place_that_cannot_be_written(self, est, tmp_path):
-        """A folder, or a file in a folder that is not there, is refused."""
-        for path in (tmp_path, tmp_path / "no" / "report.html"):
-            with pytest.raises(InvalidArgument, match="path must be a file in a folder that exists"):
+        """A folder, a file in a folder that is not there, and a name that no file can have, are refused first."""
+        for path in (tmp_path, tmp_path / "no" / "report.html", "a\0.html", tmp_path / f"{'x' * 300}.html"):
+            with pytest.raises(InvalidArgument, match="path must be a file in a folder that can be written to"):
                 write_report(est, path)
+
+    def test_commands_say_what_the_terminal_cannot(self, tmp_path):
+        """Numbers in commands are whole; settings without an option are named instead of left out."""
+        cells = counts({"v1": WEAKER, "v2": STRONGER})
+        page = written(estimate(cells, k=1, pool_agents=False), tmp_path, at_least=0.1234567)
+        assert "--at-least 0.1234567 " in page.words
+        assert "to be given in Python: pool_agents." in page.words
+        assert "to be given in Python" not in written(estimate(cells, k=1), tmp_path).words
 
     def test_evidence_of_other_agents_is_refused(self, est, tmp_path):
         """Evidence must be of an agent of the estimate."""

@@ -80,7 +80,7 @@
     }
     return trials;
   };
-  const canOpen = $("data-trials").textContent.length > 200;
+  const canOpen = $("data-trials").dataset.some === "yes";
 
   const counts = (agent, i) => {
     const asked = agent.scored[i] + agent.unscored[i];
