@@ -1,6 +1,7 @@
 # Thin: every target calls a command that works without make. PYTHON= selects an interpreter, VENV= where it lives.
 PYTHON ?= python3
 VENV   ?= .venv
+TESTS  ?= not slow
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
@@ -22,7 +23,7 @@ demo: $(STAMP)
 	$(BIN)/agentic-bayes demo -o demo-results
 
 test: lint
-	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile
+	$(BIN)/python -m pytest -m "$(TESTS)" -n auto --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

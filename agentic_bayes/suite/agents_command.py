@@ -153,15 +153,16 @@ async def run_command(
     OSError
         If it cannot be started.
     """
-    process = await anyio.open_process(
-        command if isinstance(command, str) else list(command),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL if limit is None else subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env=environment,
-        start_new_session=True,
-    )
+    with anyio.CancelScope(shield=True):  # stopped while it begins, it would run on, and be waited for
+        process = await anyio.open_process(
+            command if isinstance(command, str) else list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL if limit is None else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
     written, errors = bytearray(), bytearray()
 
     async def feed() -> None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -193,9 +193,9 @@ class Command:
         environment = {**os.environ, **settings.env}
         options: dict[str, Any] = {**pipes, "cwd": self.place.folder, "env": environment, "start_new_session": True}
         if isinstance(settings.command, str):
-            process = await asyncio.create_subprocess_shell(settings.command, **options)
+            process = await _begun(asyncio.create_subprocess_shell(settings.command, **options))
         else:
-            process = await asyncio.create_subprocess_exec(*settings.command, **options)
+            process = await _begun(asyncio.create_subprocess_exec(*settings.command, **options))
         try:
             return await self._watched(process, told)
         except BaseException:
@@ -247,6 +247,18 @@ class Command:
                 await asyncio.gather(*tasks, return_exceptions=True)
         code = -signal.SIGKILL if process.returncode is None else process.returncode
         return _Ended(code, bytes(output), errors.decode("utf-8", "replace"), problem)
+
+
+async def _begun(begin: Coroutine[Any, Any, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
+    """A process, once it is there; one that is stopped while it begins would run on, and be waited for."""
+    beginning = asyncio.ensure_future(begin)
+    try:
+        return await asyncio.shield(beginning)
+    except asyncio.CancelledError:
+        process = await beginning
+        _kill(process.pid)
+        await process.wait()
+        raise
 
 
 async def _feed(stream: asyncio.StreamWriter, told: bytes) -> None:

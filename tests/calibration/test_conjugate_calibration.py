@@ -14,6 +14,8 @@ from scipy import stats
 
 from agentic_bayes.estimation.estimate import estimate
 
+pytestmark = pytest.mark.once
+
 K = 3
 
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
+pytestmark = pytest.mark.once
+
 WANTED = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3))
 MIRRORED = (("pass_pow_k", 1, "pass_at_k"), ("pass_pow_k", 3, "pass_at_k"), ("pass_at_k", 3, "pass_pow_k"))
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from calibration.simulate import counts_of, exact_posterior
 
+pytestmark = pytest.mark.once
+
 WANTED = (("pass_pow_k", 1), ("pass_pow_k", 5), ("pass_at_k", 5))
 RNG = np.random.default_rng(0)
 RATES = RNG.beta(1, 1, 10**5)

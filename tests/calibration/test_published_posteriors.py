@@ -11,6 +11,8 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.outcomes_table import outcomes_from_table
 
+pytestmark = pytest.mark.once
+
 PASS1 = (("pass_pow_k", 1),)
 PARETO = Prior(kappa=stats.pareto(1.5))
 

@@ -14,6 +14,8 @@ from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def rule():

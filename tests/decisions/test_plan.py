@@ -12,6 +12,8 @@ from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.reports.tables import plan_table
 
+pytestmark = pytest.mark.once
+
 GUESS = {"mu": 0.65, "rho": 0.45}
 
 

@@ -596,7 +596,7 @@ def test_a_stopped_run_leaves_no_command_behind(tmp_path):
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
             await asyncio.sleep(0.01)
         running.cancel()
-        await asyncio.wait([running])
+        await asyncio.wait([running], timeout=30)  # and not when the command has come to its own end
         assert running.cancelled()
 
     asyncio.run(stopped())
