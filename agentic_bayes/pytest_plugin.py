@@ -14,20 +14,31 @@ from dataclasses import asdict, dataclass, fields
 import pytest
 
 from agentic_bayes.errors import AgenticBayesError
-from agentic_bayes.pytest_trials import PARAM, Design, PlannedTrial, Trial, TrialStatus, planned_trial, trial_of
+from agentic_bayes.pytest_trials import (
+    PARAM,
+    Design,
+    PlannedTrial,
+    Trial,
+    TrialStatus,
+    planned_trial,
+    trial_id,
+    trial_of,
+)
 from agentic_bayes.pytest_verdicts import Verdicts, check_report_path
 
 __all__: list[str] = []  # pytest takes what it needs: hooks and fixtures
 
 LETTERS: dict[str, str] = {"passed": "+", "failed": "-", "errored": "!", "unscored": "o"}
 LONGEST_REASON = 2000  # characters; an agent's answer may be a book
+NO_VERDICT = ("Timeout (>", "async def functions are not natively supported")
+"""How `pytest.fail` begins where pytest-timeout ended a test, or pytest could not run a coroutine."""
 
 
 @dataclass(slots=True)
 class _Course:
     """What is known of a trial while it runs; the first thing that goes wrong in its body is its status."""
 
-    status: TrialStatus = "passed"
+    status: TrialStatus | None = None  # until its body ran, which --setup-only and --setup-plan leave out
     reason: str = ""
     xfail: str | None = None
     strict: bool = False
@@ -79,7 +90,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         raise pytest.Collector.CollectError(f"@pytest.mark.agentic of {metafunc.definition.nodeid}: {error}") from None
     metafunc.fixturenames.append(PARAM)
     planned = [PlannedTrial(index, design) for index in range(design.trials)]
-    metafunc.parametrize(PARAM, planned, indirect=True, ids=[f"trial{index}" for index in range(design.trials)])
+    metafunc.parametrize(PARAM, planned, indirect=True, ids=[trial_id(each) for each in planned])
 
 
 @pytest.fixture(name=PARAM)
@@ -149,7 +160,7 @@ def pytest_runtest_makereport(
         went_wrong = _observe(course, report, call)
         if went_wrong or report.when == "call":
             report.agentic_status = course.status  # type: ignore[attr-defined]
-        if report.when == "teardown":
+        if report.when == "teardown" and course.status is not None:
             record = {"trial": planned.index, "design": asdict(planned.design), **asdict(course)}
             report.agentic = record  # type: ignore[attr-defined]
     return report
@@ -166,6 +177,8 @@ def _observe(course: _Course, report: pytest.TestReport, call: pytest.CallInfo[N
             vars(report).pop("wasxfail", None)
         if report.when == "call" and course.status == "failed":  # by a subtest, which reported itself
             _excuse(report, course)
+        if report.when == "call" and course.status is None:
+            course.status = "passed"
         return False
     error = call.excinfo.value
     if course.status == "failed":
@@ -192,7 +205,7 @@ def _says_failed(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):  # of tasks that ran at once
         return all(map(_says_failed, error.exceptions))
     if isinstance(error, pytest.fail.Exception):
-        return not str(error.msg).startswith("Timeout (>")  # pytest-timeout ends a test so
+        return not str(error.msg).startswith(NO_VERDICT)
     return isinstance(error, (AssertionError, pytest.xfail.Exception))
 
 
@@ -207,3 +220,15 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     """A trial is shown and not counted: the summary counts verdicts."""
     status = getattr(report, "agentic_status", None)
     return None if status is None else ("", LETTERS[status], f"trial {status}")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest's own, which ends with the short summary
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+    """Take inconclusive tests, once the short summary has listed them, out of the failed ones again."""
+    try:
+        return (yield)
+    finally:
+        failed = terminalreporter.stats.pop("failed", [])
+        failed = [report for report in failed if getattr(report, "agentic_verdict", None) != "inconclusive"]
+        if failed:
+            terminalreporter.stats["failed"] = failed

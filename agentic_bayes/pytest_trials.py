@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -10,12 +11,29 @@ import pytest
 from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice
 from agentic_bayes.formatting import METRICS, Metric
 
-__all__ = ["PARAM", "Design", "Inconclusive", "PlannedTrial", "Trial", "TrialStatus", "planned_trial", "trial_of"]
+__all__ = [
+    "PARAM",
+    "Design",
+    "Inconclusive",
+    "PlannedTrial",
+    "Trial",
+    "TrialStatus",
+    "planned_trial",
+    "trial_id",
+    "trial_of",
+]
 
 Inconclusive = Literal["fail", "pass"]
 TrialStatus = Literal["passed", "failed", "errored", "unscored"]
 PARAM = "_agentic_trial"
 """Name of the parameter that makes an item a trial."""
+MOST_TRIALS = 10_000
+"""Of one test; each is an item that pytest keeps."""
+_TRIAL = re.compile(
+    r"(?P<head>.*)\[(?:(?P<others>.*)-)?trial(?P<index>\d{1,9})/(?P<trials>\d{1,9})\]"
+    r"(?:@.*)?",  # with --dist loadgroup pytest-xdist may append a group's name
+    re.ASCII | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +43,7 @@ class Design:
     Attributes
     ----------
     trials : int
-        How often the test is run, ≥ 1.
+        How often the test is run, in [1, 10,000].
     at_least : float
         The bar, strictly between 0 and 1.
     k : int
@@ -60,6 +78,8 @@ class Design:
             "k": check_attempts(self.k),
             "probability": check_required(self.probability),
         }
+        if checked["trials"] > MOST_TRIALS:
+            raise InvalidArgument(f"trials must be at most {MOST_TRIALS:,}, got {checked['trials']:,}")
         for name, value in checked.items():  # as Python's own numbers, which travel between processes
             object.__setattr__(self, name, value)
 
@@ -115,14 +135,18 @@ class PlannedTrial:
     design: Design
 
 
+def trial_id(planned: PlannedTrial) -> str:
+    """How a trial's id ends, such as ``trial0/20``; with the total, so that nobody's own parameters look like it."""
+    return f"trial{planned.index}/{planned.design.trials}"
+
+
 def trial_of(nodeid: str) -> tuple[str, int] | None:
     """The test that a trial belongs to and the trial's number, from the trial's id; None for other ids."""
-    head, bracket, params = nodeid.rpartition("[")
-    others, dash, last = params.removesuffix("]").rpartition("-")
-    index = last.removeprefix("trial")
-    if not bracket or index == last or not (index.isascii() and index.isdigit()):
+    found = _TRIAL.fullmatch(nodeid)
+    if found is None or int(found["index"]) >= int(found["trials"]):
         return None
-    return (f"{head}[{others}]" if dash else head), int(index)
+    head, others = found["head"], found["others"]
+    return (head if others is None else f"{head}[{others}]"), int(found["index"])
 
 
 def planned_trial(item: pytest.Item) -> PlannedTrial | None:

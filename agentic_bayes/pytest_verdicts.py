@@ -307,8 +307,9 @@ class Verdicts:
             write_page(est, path, asked=asked, trials=trials, facts={}, source="", evidence=evidence)
         return f"report written to {path}"
 
+    @pytest.hookimpl(trylast=True)  # no other plugin sees the short summary's list
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """One sentence per test, and why its trials did not pass."""
+        """One sentence per test, and why its trials did not pass; inconclusive ones go to the short summary."""
         ran = [test for test in self.tests.values() if test.trials]
         if not ran:
             return
@@ -323,6 +324,9 @@ class Verdicts:
             terminalreporter.write_line("inconclusive fails the run: agentic_inconclusive = pass lets it pass")
         if self.written:
             terminalreporter.write_line(self.written)
+        fails = [report for report in terminalreporter.stats.get("inconclusive", []) if report.failed]
+        if fails:  # pytest lists what is among the failed; the plugin takes them out again
+            terminalreporter.stats.setdefault("failed", []).extend(fails)
 
 
 def _evidence(tests: Iterable[_Test]) -> Evidence:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentic_bayes as ab
-from agentic_bayes.pytest_trials import Trial, trial_of
+from agentic_bayes.pytest_trials import Design, PlannedTrial, Trial, trial_id, trial_of
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).resolve().parents[1]
@@ -165,7 +165,7 @@ def test_the_traceback_of_the_first_failed_trial_is_shown(run):
     done = run(text)
     assert "FAILED test_agent.py::test_never - 0 of 5 trials passed, 5 failed; fail: the probability" in done.output
     failures = done.output.partition("= FAILURES =")[2].partition("= agentic =")[0]
-    assert "the first of them, test_agent.py::test_never[trial0]:" in failures
+    assert "the first of them, test_agent.py::test_never[trial0/5]:" in failures
     assert "E       AssertionError: the agent said no" in failures
     assert failures.count("what the agent printed") == 2  # in the code, and captured
 
@@ -226,6 +226,14 @@ def test_nothing_scored_is_no_pass(run):
     assert "test_down: 0 of 3 trials passed, 3 errored; nothing was scored, so nothing can be said" in done.section
     assert "    unscored, 3 trials (0, 1, 2): " in done.section
     assert done.code == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_coroutine_that_nobody_runs_errored(run):
+    """An `async def` without a plugin for it says nothing about the agent: pytest's complaint is no verdict."""
+    done = run("@agentic(trials=5, at_least=0.5)\nasync def test_it():\n    pass\n", "-p", "no:anyio")
+    assert "test_it: 0 of 5 trials passed, 5 errored; nothing was scored, so nothing can be said" in done.section
+    assert "errored, 5 trials (0, 1, 2, 3, 4): Failed: async def functions are not natively supported" in done.section
+    assert (done.code, counts(done)) == (pytest.ExitCode.TESTS_FAILED, {"failed": 1})
 
 
 XFAIL = """
@@ -339,6 +347,7 @@ BAD = {
     "trials=5": "at_least must be given",
     "5, at_least=0.5": "arguments must be given by name (trials, at_least, k, probability, metric), got 5",
     "trials=0, at_least=0.5": "trials must be an integer ≥ 1, got 0",
+    "trials=10**7, at_least=0.5": "trials must be at most 10,000, got 10,000,000",
     "trials=2.5, at_least=0.5": "trials must be an integer ≥ 1, got 2.5",
     "trials=True, at_least=0.5": "trials must be an integer ≥ 1, got True",
     "trials=5, at_least=1": "at_least must be a number strictly between 0 and 1, got 1",
@@ -492,10 +501,47 @@ def test_a_collection_lists_trials_and_judges_nothing(run):
     """`--collect-only` shows the items."""
     done = run(ALWAYS, "--collect-only", "-q")
     assert [line for line in done.output.splitlines() if "::" in line] == [
-        f"test_agent.py::test_always[trial{index}]" for index in range(5)
+        f"test_agent.py::test_always[trial{index}/5]" for index in range(5)
     ]
     assert "agentic =" not in done.output
     assert done.code == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=" ".join)
+def test_without_a_body_that_ran_there_is_no_verdict(run, option, workers):
+    """Where only fixtures are set up no trial is recorded, so that nothing is said to have passed."""
+    done = run(ALWAYS + NEVER, option, *workers)
+    assert "agentic =" not in done.output
+    assert counts(done) == {}
+    assert done.code == pytest.ExitCode.OK
+
+
+def test_fixtures_that_break_on_their_own_are_still_told(run):
+    """With `--setup-only` a trial whose fixture raised has errored."""
+    fixture = "@pytest.fixture\ndef room():\n    raise OSError('gone')\n"
+    done = run(f"{fixture}@agentic(trials=5, at_least=0.5)\ndef test_it(room):\n    pass\n", "--setup-only")
+    assert "test_it: 0 of 5 trials passed, 5 errored; nothing was scored" in done.section
+    assert counts(done) == {"failed": 1}
+
+
+@pytest.mark.parametrize("arguments", [(), ("-n2",), ("-ra",)], ids=" ".join)
+def test_the_short_summary_lists_what_is_inconclusive(run, arguments):
+    """An inconclusive test that fails the run is listed with its sentence as failed ones are, and counted apart."""
+    done = run(FEW + NEVER, *arguments)
+    short = done.output.partition("= short test summary info =")[2].splitlines()
+    assert sum(line.startswith("FAILED test_agent.py::test_never - 0 of 5 trials passed") for line in short) == 1
+    listed = "INCONCLUSIVE test_agent.py::test_few - 2 of 2 trials passed; inconclusive: "
+    assert sum(line.startswith(listed) for line in short) == 1
+    assert counts(done) == {"failed": 1, "inconclusive": 1}
+
+
+@pytest.mark.parametrize("arguments", [("--agentic-inconclusive", "pass"), ("-rN",)], ids=" ".join)
+def test_the_short_summary_lists_only_what_was_asked(run, arguments):
+    """What does not fail the run is not listed, and nothing is where nothing was asked for."""
+    done = run(FEW, *arguments)
+    assert "INCONCLUSIVE test_agent.py" not in done.output
+    assert counts(done) == {"inconclusive": 1}
 
 
 def test_an_installed_plugin_is_found(run, monkeypatch):
@@ -553,7 +599,8 @@ def test_junit_xml_tells_trials_from_verdicts(run, installed):
     assert [child.tag for child in cases["test_never"]] == ["failure"]
     assert "0 of 5 trials passed" in str(cases["test_never"][0].get("message"))
     assert (
-        cases["test_never[trial2]"][0].get("message") == "trial failed: AssertionError: the agent said no\nassert False"
+        cases["test_never[trial2/5]"][0].get("message")
+        == "trial failed: AssertionError: the agent said no\nassert False"
     )
     assert "2 of 2 trials passed; inconclusive: " in str(cases["test_few"][0].get("message"))
     assert not list(cases["test_always"])
@@ -567,6 +614,15 @@ def test_a_trial_that_takes_its_worker_down_errored(run):
     assert re.search(r"errored, trial 3: worker 'gw\d' crashed while running", done.section)
     assert counts(done) == {"passed": 1}
     assert done.code == pytest.ExitCode.OK
+
+
+def test_a_case_that_only_looks_like_a_trial_may_crash(run):
+    """Parameters of an unmarked test may be called like trials: a crash of theirs is a failed test."""
+    crash = '@pytest.mark.parametrize("x", [1, 2], ids=["trial0", "trial1"])\ndef test_it(x):\n'
+    done = run(f"{crash}    import os\n    if x == 1:\n        os._exit(3)\n", "-n2")
+    assert "FAILED test_agent.py::test_it[trial0]" in done.output
+    assert counts(done) == {"passed": 1, "failed": 1}
+    assert done.code == pytest.ExitCode.TESTS_FAILED
 
 
 # The report
@@ -626,13 +682,15 @@ def test_a_report_that_cannot_be_written_is_refused_first(run, path):
 @given(
     st.text("abc[]-:/. ", min_size=1),
     st.none() | st.text("abc[-trial0", min_size=1).filter(lambda s: not s.endswith("]")),
-    st.integers(0, 10**6),
+    st.integers(0, 9_999),
+    st.sampled_from(["", "@group", "@a[b]"]),
 )
-def test_a_trials_id_leads_to_its_test(name, params, index):
+def test_a_trials_id_leads_to_its_test(name, params, index, group):
     """The id that pytest gives an item, with the trial as its last parameter, names the test without it."""
+    last = trial_id(PlannedTrial(index, Design(trials=10_000, at_least=0.5)))
     test = name if params is None else f"{name}[{params}]"
-    item = f"{name}[trial{index}]" if params is None else f"{name}[{params}-trial{index}]"
-    found = trial_of(item)
+    item = f"{name}[{last}]" if params is None else f"{name}[{params}-{last}]"
+    found = trial_of(item + group)
     assert found is not None
     assert found[1] == index
     if params is None or "[" not in params:
@@ -640,7 +698,8 @@ def test_a_trials_id_leads_to_its_test(name, params, index):
 
 
 @pytest.mark.parametrize(
-    "nodeid", ["a.py::test_x", "a.py::test_x[1]", "a.py::test_x[trial]", "a.py::test_x[trial-1]", ""]
+    "nodeid",
+    ["", *(f"a.py::test_x{end}" for end in ("", "[1]", "[trial]", "[trial-1]", "[trial1]", "[trial1/]", "[trial2/2]"))],
 )
 def test_other_ids_are_no_trials(nodeid):
     """Ids of other tests are left alone."""
