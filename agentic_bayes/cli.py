@@ -1024,7 +1024,11 @@ def reproduce(
     from agentic_bayes.reports.reproduction import reproduce as make_again
     from agentic_bayes.suite.runner import find_run
 
-    found = make_again(find_run(folder) or folder)
+    place = find_run(folder) or Path(folder)
+    if not place.exists():
+        known = "and results holds no run of this id: a run that is elsewhere is given by its folder"
+        raise InvalidArgument(f"{place}: no such folder, {known}")
+    found = make_again(place)
     if as_json:
         say_json({"verdict": found.verdict, **asdict(found), "folder": str(found.folder)})
     else:

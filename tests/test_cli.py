@@ -1264,6 +1264,12 @@ def test_results_are_made_again(run, table, tmp_path):
     found = strict(run("reproduce", "out", "--json").out)
     assert (found["verdict"], len(found["differences"])) == ("differs", 1)
     assert_refused(run("reproduce", tmp_path), "is not a folder of results: it holds no manifest.json")
+    refused = run("reproduce", "nothere")
+    assert refused.code == 2
+    said = (
+        "nothere: no such folder, and results holds no run of this id: a run that is elsewhere is given by its folder"
+    )
+    assert said in " ".join(refused.err.split())
 
 
 def test_results_from_evidence_hold_it(run, tmp_path):

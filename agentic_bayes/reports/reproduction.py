@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +20,7 @@ from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import format_number, metric_name, plural
 from agentic_bayes.outcomes import count_outcomes
+from agentic_bayes.records.base import short
 from agentic_bayes.reports.results_folder import (
     BASELINE,
     ESTIMATE,
@@ -29,6 +30,7 @@ from agentic_bayes.reports.results_folder import (
     SUMMARY,
     FileRecord,
     Manifest,
+    folder_path,
     read_outcomes_file,
     same_counts,
     tables_of,
@@ -169,14 +171,14 @@ def reproduce(folder: str | Path) -> Reproduction:
     Raises
     ------
     InvalidArgument
-        If it is not such a folder, or its manifest is broken.
+        If there is no such folder, it is not one of results, or its manifest is broken.
 
     Notes
     -----
     Judgements are data: they are counted again and not asked for again. Hashes tell what was changed by accident; who
     rewrites the manifest as well can only be found out by the numbers.
     """
-    place = Path(folder)
+    place = folder_path(folder)
     manifest = Manifest.read(place)
     settings = manifest.parsed_settings()
     problems = _changed_files(place, manifest)
@@ -247,6 +249,7 @@ def _outcomes(folder: Path, manifest: Manifest, problems: list[str]) -> xr.Datas
     try:
         if _readable(folder, ESTIMATE, manifest):
             found[ESTIMATE] = Estimate.load(folder / ESTIMATE).outcomes
+            problems += _other_attrs(manifest.attrs, found[ESTIMATE].attrs)
     except AgenticBayesError as error:
         problems.append(str(error))
     if not found:
@@ -258,6 +261,21 @@ def _outcomes(folder: Path, manifest: Manifest, problems: list[str]) -> xr.Datas
         if not same_counts(found[first], found[name])
     ]
     return found[first]
+
+
+def _other_attrs(said: Mapping[str, Any], saved: Mapping[str, Any]) -> Iterator[str]:
+    """What the manifest says was counted, where the saved estimate says otherwise."""
+    for name in sorted(said.keys() | saved.keys()):
+        one, other = (_texts(attrs[name]) if name in attrs else None for attrs in (said, saved))
+        if one != other:
+            stated, true = ("nothing" if found is None else short(", ".join(found)) for found in (one, other))
+            yield f"{MANIFEST} says of {name} {stated}, {ESTIMATE} says {true}"
+
+
+def _texts(value: Any) -> list[str]:
+    """An attribute as JSON and netCDF agree on it: netCDF has arrays for lists, and for a list of one a number."""
+    found = np.ravel(np.asarray(value, dtype=object)).tolist()
+    return [str(one.item() if isinstance(one, np.generic) else one) for one in found]
 
 
 # Comparing
@@ -272,8 +290,8 @@ def _compare_tables(folder: Path, again: Estimate, problems: list[str]) -> tuple
         path = folder / name
         if not path.is_file() or path.is_symlink():
             continue  # said already
-        mine = _cells(text)
         try:
+            mine = _cells(text)
             with path.open(encoding="utf-8", errors="surrogatepass", newline="") as stream:
                 stored = _cells(stream.read())
         except (csv.Error, ValueError) as error:

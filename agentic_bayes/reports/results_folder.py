@@ -19,6 +19,7 @@ import io
 import json
 import os
 import platform
+import re
 import stat
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,12 +27,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from agentic_bayes.errors import InvalidArgument, NotReproducible, OutcomesError, check_replaceable, check_type
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.outcomes import COUNTS, check_outcomes, count_outcomes, dataset_from_counts
+from agentic_bayes.records.base import short
 from agentic_bayes.records.write import replacing
 
 if TYPE_CHECKING:
@@ -46,6 +50,7 @@ __all__ = [
     "SUMMARY",
     "FileRecord",
     "Manifest",
+    "folder_path",
     "read_outcomes_file",
     "same_counts",
     "tables_of",
@@ -58,6 +63,8 @@ ESTIMATE, SUMMARY, BASELINE = "estimate.nc", "summary.csv", "baseline.csv"
 FORMAT = "agentic-bayes-results/1"
 LARGEST_MANIFEST = 1 << 26  # bytes; human labels of 10^5 tasks take a tenth of it
 MOST_FILES = 1000
+HALF = re.compile("[\ud800-\udfff]")  # of a character; JSON may hold it, UTF-8 and so neither tables nor file systems
+LONGEST_LABEL = 1 << 17  # characters; the csv module reads no longer cell
 
 
 def write_results(
@@ -94,7 +101,7 @@ def write_results(
     Raises
     ------
     InvalidArgument
-        If the evidence, so counted, gives other counts than the estimate has.
+        If the evidence, so counted, gives other counts than the estimate has, or a label is too long for a table.
 
     Warns
     -----
@@ -106,7 +113,10 @@ def write_results(
     if evidence is not None and not same_counts(count_outcomes(evidence, **(counted or {})), est.outcomes):
         raise InvalidArgument("evidence gives other counts than the estimate has: say in `counting` how it was counted")
     why_not = _cannot_rerun(est)
-    target = Path(folder)
+    target = folder_path(folder)
+    for kind, labels in (("agent", est.agents), ("task", est.counts.tasks)):
+        if (longest := max(map(len, labels))) > LONGEST_LABEL:
+            raise InvalidArgument(f"{kind} labels must have at most {LONGEST_LABEL:,} characters, one has {longest:,}")
     target.mkdir(parents=True, exist_ok=True)
     (target / MANIFEST).unlink(missing_ok=True)  # a folder that is half written has none
     texts = {OUTCOMES: _outcomes_text(est.outcomes), **tables_of(est)}
@@ -133,6 +143,28 @@ def write_results(
     if why_not:
         warnings.warn(NotReproducible(f"{target}: {why_not}"), stacklevel=2)
     return target
+
+
+def folder_path(folder: str | os.PathLike[str]) -> Path:
+    """The folder of an argument.
+
+    Parameters
+    ----------
+    folder : path
+        As it was given.
+
+    Returns
+    -------
+    pathlib.Path
+
+    Raises
+    ------
+    InvalidArgument
+        If it is no path.
+    """
+    if not isinstance(folder, (str, os.PathLike)):
+        raise InvalidArgument(f"folder must be a path, got {type(folder).__name__}")
+    return Path(folder)
 
 
 def _cannot_rerun(est: Estimate) -> str:
@@ -272,6 +304,24 @@ class FileRecord:
         with path.open("rb") as stream:
             return cls(hashlib.file_digest(stream, "sha256").hexdigest(), os.fstat(stream.fileno()).st_size)
 
+    @classmethod
+    def parsed(cls, record: Any, place: str) -> Self:
+        """The record that a manifest has.
+
+        Raises
+        ------
+        InvalidArgument
+            If it is none; `place` is where it stands.
+        """
+        if not isinstance(record, dict):
+            raise InvalidArgument(f"{place} must hold sha256 and size, got {short(record)}")
+        digits, size = record.get("sha256"), record.get("size")
+        if not isinstance(digits, str) or not re.fullmatch("[0-9a-fA-F]{64}", digits):
+            raise InvalidArgument(f"{place}: sha256 must be 64 hexadecimal digits, got {short(digits)}")
+        if type(size) is not int or size < 0:  # True is no size
+            raise InvalidArgument(f"{place}: size must be an integer ≥ 0, got {short(size)}")
+        return cls(digits.lower(), size)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
@@ -316,7 +366,7 @@ class Manifest:
         record["files"] = {name: {"sha256": one.sha256, "size": one.size} for name, one in self.files.items()}
         check_replaceable(folder / MANIFEST)
         with replacing(str(folder / MANIFEST)) as file:
-            file.write(json.dumps(record, indent=2, allow_nan=False, default=str).encode() + b"\n")
+            file.write(json.dumps(record, indent=2, allow_nan=False, default=_plain).encode() + b"\n")
 
     def parsed_settings(self) -> Settings:
         """The settings, checked.
@@ -330,7 +380,7 @@ class Manifest:
             return Settings.from_record(self.settings)
         except InvalidArgument:
             raise
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
             raise InvalidArgument(f"{MANIFEST}: settings are not those of an estimate ({error!r})") from None
 
     @classmethod
@@ -350,7 +400,10 @@ class Manifest:
             record = json.loads(path.read_bytes(), parse_constant=_refuse, object_pairs_hook=unique_keys)
             return cls._of(record)
         except (FileNotFoundError, NotADirectoryError):
-            raise InvalidArgument(f"{folder} is not a folder of results: it holds no {MANIFEST}") from None
+            if not folder.exists():
+                raise InvalidArgument(f"{folder}: no such folder") from None
+            why = f"it holds no {MANIFEST}" if folder.is_dir() else "it is a file"
+            raise InvalidArgument(f"{folder} is not a folder of results: {why}") from None
         except InvalidArgument:
             raise
         except (LookupError, TypeError, ValueError, RecursionError) as error:
@@ -377,13 +430,19 @@ class Manifest:
                 raise InvalidArgument(f"{MANIFEST}: {name} must not be {type(record[name]).__name__}")
         if len(record["files"]) > MOST_FILES:
             raise InvalidArgument(f"{MANIFEST}: must name at most {MOST_FILES:,} files, names {len(record['files']):,}")
+        if HALF.search(json.dumps(record["attrs"], ensure_ascii=False)):
+            raise InvalidArgument(f"{MANIFEST}: attrs must be text that UTF-8 can hold")
         files = {}
         for name, one in record["files"].items():
-            if name in ("", ".", "..", MANIFEST) or any(sign in name for sign in "/\\\0:"):
+            if name in ("", ".", "..", MANIFEST) or any(sign in name for sign in "/\\\0:") or HALF.search(name):
                 raise InvalidArgument(f"{MANIFEST}: files must be names of files in the folder, got {name!r}")
-            files[name] = FileRecord(str(one["sha256"]), int(one["size"]))
+            files[name] = FileRecord.parsed(one, f"{MANIFEST}: files, {name!r}")
         values = {name: record[name] for name in kinds}
         return cls(**values | {"command": tuple(map(str, record["command"])), "files": files})
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
 
 
 def _refuse(constant: str) -> None:

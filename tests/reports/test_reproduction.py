@@ -247,7 +247,7 @@ def test_a_distribution_of_ones_own_counts_as_a_function(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["../outside.csv", "/etc/passwd", "..", "a/b", "a\\b", "C:x", "", "manifest.json", "a\0"]
+    "name", ["../outside.csv", "/etc/passwd", "..", "a/b", "a\\b", "C:x", "", "manifest.json", "a\0", "a\udcff"]
 )
 def test_names_in_a_manifest_do_not_lead_outside(folder, name):
     """A name that is not that of a file in the folder is refused before anything is read."""
@@ -284,6 +284,7 @@ def test_a_broken_manifest_is_refused(folder, text, message):
         {"settings": "hierarchical"},
         {"files": []},
         {"files": {"summary.csv": {}}},
+        {"attrs": {"unit": "\udcff"}},
         {"files": {str(i): {"sha256": "", "size": 0} for i in range(1001)}},
         {"versions": None},
     ],
@@ -293,6 +294,73 @@ def test_a_manifest_with_other_content_is_refused(folder, changes):
     change_manifest(folder, **changes)
     with pytest.raises(InvalidArgument, match=next(iter(changes)) if "files" not in changes else "manifest"):
         reproduce(folder)
+
+
+RECORD = '{"sha256": "%s", "size": 1}' % ("0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (RECORD, "3", "must hold sha256 and size, got 3"),
+        (": 1}", ": 1e999}", "size must be an integer ≥ 0, got inf"),
+        (": 1}", ": 3.5}", r"size must be an integer ≥ 0, got 3\.5"),
+        (": 1}", ": true}", "size must be an integer ≥ 0, got True"),
+        (": 1}", ": -1}", "size must be an integer ≥ 0, got -1"),
+        (": 1}", ': "1"}', "size must be an integer ≥ 0, got '1'"),
+        ("00000000", "0000000", "sha256 must be 64 hexadecimal digits, got '000"),
+        ("00000000", "0000000x", "sha256 must be 64 hexadecimal digits, got '000"),
+        ('"sha256"', '"md5"', "sha256 must be 64 hexadecimal digits, got null"),
+    ],
+    ids=["number", "infinite", "fraction", "bool", "negative", "text", "short", "letter", "none"],
+)
+def test_a_manifest_with_another_record_of_a_file_is_refused(folder, before, after, message):
+    """A size that is no whole number, or a hash that is none, is refused with its place and never rounded."""
+    change_manifest(folder, files={"summary.csv": "RECORD"})
+    edit(folder / "manifest.json", '"RECORD"', RECORD.replace(before, after, 1))
+    with pytest.raises(InvalidArgument, match=rf"manifest\.json: files, 'summary\.csv':? {message}"):
+        reproduce(folder)
+
+
+def test_hashes_may_be_in_capitals(folder):
+    """A hash is a number: upper and lower case are the same."""
+    files = json.loads((folder / "manifest.json").read_text())["files"]
+    change_manifest(folder, files={name: one | {"sha256": one["sha256"].upper()} for name, one in files.items()})
+    assert reproduce(folder).verdict == "identical"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"unit": "x"}, "manifest.json says of unit 'x', estimate.nc says 'conversation'"),
+        ({"indicator": ["tools"]}, "manifest.json says of indicator 'tools', estimate.nc says 'correct'"),
+        ({"source": "y"}, "manifest.json says of source 'y', estimate.nc says nothing"),
+        ({"unit": 2}, "manifest.json says of unit '2', estimate.nc says 'conversation'"),
+    ],
+    ids=["unit", "indicator", "more", "kind"],
+)
+def test_what_was_counted_must_be_what_the_estimate_says(folder, changes, problem):
+    """Who edits the manifest's unit or indicator is told what the saved estimate says."""
+    change_manifest(folder, attrs=Manifest.read(folder).attrs | changes)
+    found = reproduce(folder)
+    assert (found.verdict, found.problems) == ("differs", (problem,))
+
+
+def test_a_manifest_that_says_nothing_of_what_was_counted_differs(folder):
+    """Attributes that were taken out are named one by one."""
+    change_manifest(folder, attrs={})
+    found = reproduce(folder)
+    assert found.verdict == "differs"
+    assert "manifest.json says of indicator nothing, estimate.nc says 'correct'" in found.problems
+    assert len(found.problems) == len(Estimate.load(folder / "estimate.nc").outcomes.attrs)
+
+
+def test_attributes_of_every_kind_survive(tmp_path):
+    """Numbers, texts and lists come back from JSON and from netCDF as the same."""
+    kinds = {"whole": 3, "part": 0.1, "single": np.float32(0.3), "big": np.int64(2**60), "empty": "", "text": "é –"}
+    kinds |= {"list": [1, 2], "one": [1], "array": np.array([1.5, 2]), "texts": ["a", "b"], "a text": ["a"]}
+    outcomes = counts(TWO).assign_attrs(kinds)
+    assert reproduce(write_results(estimate(outcomes, method="conjugate", k=1), tmp_path / "r")).problems == ()
 
 
 @pytest.mark.parametrize("prior", [{"name": "kstest"}, {"name": "__loader__"}, {"name": "poisson"}, {"name": 3}])
@@ -326,12 +394,55 @@ def test_a_pipe_among_the_files_is_not_waited_for(folder):
     assert "summary.csv must be a file, is a link, a folder, a pipe or a device" in reproduce(folder).problems
 
 
-@pytest.mark.parametrize("place", ["nowhere", "summary.csv", "."])
-def test_other_places_are_no_results(folder, place, tmp_path):
-    """A folder without a manifest, a file or nothing at all is refused."""
-    where = {"nowhere": tmp_path / "nowhere", "summary.csv": folder / "summary.csv", ".": tmp_path}[place]
-    with pytest.raises(InvalidArgument, match=r"is not a folder of results: it holds no manifest\.json"):
-        reproduce(where)
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("nowhere", "nowhere: no such folder"),
+        ("results/summary.csv", r"summary\.csv is not a folder of results: it is a file"),
+        (".", r"is not a folder of results: it holds no manifest\.json"),
+    ],
+)
+def test_other_places_are_no_results(folder, place, message, tmp_path):
+    """A folder without a manifest, a file or nothing at all is refused, each with its reason."""
+    with pytest.raises(InvalidArgument, match=message):
+        reproduce(tmp_path / place)
+
+
+def test_a_folder_must_be_a_path(folder):
+    """What is no path is told, not what Python makes of it."""
+    with pytest.raises(InvalidArgument, match="folder must be a path, got NoneType"):
+        reproduce(None)
+    with pytest.raises(InvalidArgument, match="folder must be a path, got int"):
+        write_results(Estimate.load(folder / "estimate.nc"), 3)
+
+
+@pytest.mark.parametrize("kind", ["agent", "task"])
+def test_labels_are_no_longer_than_a_table_can_hold(kind, tmp_path):
+    """The longest label that comes back is kept; one more character is refused before anything is written."""
+    for length in (1 << 17, (1 << 17) + 1):
+        agent, task = {"agent": ("é" * length, "t"), "task": ("v", '"' * length)}[kind]
+        outcomes = dataset_from_counts({(agent, task): (1, 2, 0, 0), (agent, "u"): (2, 2, 0, 0)}, {})
+        est = estimate(outcomes, method="conjugate", k=1)
+        if length == 1 << 17:
+            assert reproduce(write_results(est, tmp_path / "kept")).verdict == "identical"
+        else:
+            with pytest.raises(
+                InvalidArgument, match=f"{kind} labels must have at most 131,072 characters, one has 131,073"
+            ):
+                write_results(est, tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
+
+
+def test_a_label_in_the_estimate_that_no_table_holds_is_a_problem(folder):
+    """Where somebody else's estimate has such a label, the tables cannot be read, and that is said."""
+    agent = "v" * 200_000
+    est = estimate(dataset_from_counts({(agent, "t"): (1, 2, 0, 0)}, {}), method="conjugate", k=1)
+    est.save(folder / "estimate.nc")
+    (folder / "outcomes.csv").unlink()
+    change_manifest(folder, settings=est.settings.record())
+    found = reproduce(folder)
+    assert found.verdict == "differs"
+    assert "summary.csv cannot be read: field larger than field limit (131072)" in found.problems
 
 
 def test_draws_that_were_changed_are_found(folder):
