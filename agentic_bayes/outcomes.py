@@ -116,11 +116,16 @@ class IndicatorRule:
         return "pass" if score >= self.tool_threshold - ROUNDING else "fail"
 
 
+WORST_FIRST: tuple[Verdict, ...] = ("fail", "errored", "unscored", "pass")
+
+
 def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
     """The verdict on a whole from the verdicts on its parts: failed, else errored, else unscored, else passed."""
     given = set(verdicts)
-    order: tuple[Verdict, ...] = ("fail", "errored", "unscored", "pass")
-    return next((verdict for verdict in order if verdict in given), None)
+    for verdict in WORST_FIRST:
+        if verdict in given:
+            return verdict
+    return None
 
 
 def count_outcomes(

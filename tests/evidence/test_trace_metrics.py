@@ -9,6 +9,8 @@ import agentic_bayes as ab
 from agentic_bayes.evidence.trace_metrics.registry import make_metric, metric_names
 from agentic_bayes.evidence.trace_metrics.trace import available_tools, trace_record
 
+pytestmark = pytest.mark.once
+
 WITH_MODEL = (
     "argument_correctness",
     "confidence",
