@@ -203,12 +203,12 @@ def run_command(
     except KeyboardInterrupt:
         stopped = True
     whole = RunResults.of(planned.folder)
-    whole.write(ks)
+    est = whole.write(ks)
     written = None
-    if suite.config.output.format in ("html", "all") and whole.decided:
+    if suite.config.output.format in ("html", "all") and est is not None:
         from agentic_bayes.suite.report import write_run_report
 
-        written = write_run_report(whole, whole.folder / "report.html", k=ks)
+        written = write_run_report(whole, whole.folder / "report.html", est=est)
     results = whole.only(task.id for task in chosen)  # what was asked for is what is decided on
     code = _say_run(results, ks, fail_under, asked, as_json=as_json)
     if written is not None and not as_json:

@@ -20,6 +20,7 @@ __all__ = [
     "format_share",
     "html_block",
     "indicator_words",
+    "interval_kind",
     "interval_words",
     "is_number",
     "metric_name",
@@ -181,6 +182,11 @@ def interval_words(ci_prob: float, ci_kind: str) -> str:
     """Probability and kind of an interval: "95 % equal-tailed interval"."""
     kind = "equal-tailed" if ci_kind == "eti" else "highest-density"
     return f"{ci_prob * 100:.4g} % {kind} interval"
+
+
+def interval_kind(method: str, ci_prob: float, ci_kind: str) -> str:
+    """An interval's probability and kind in words, also of a method without a posterior."""
+    return f"{ci_prob * 100:.4g} % confidence interval" if method == "frequentist" else interval_words(ci_prob, ci_kind)
 
 
 def html_block(

@@ -14,12 +14,12 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.store import Store
-from agentic_bayes.formatting import Metric, plain_text, plural
+from agentic_bayes.formatting import Metric, interval_kind, plain_text, plural
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html_figures import attempts, curve_numbers, curve_panels, difference_bars
-from agentic_bayes.reports.html_question import Question, ask, interval_kind
+from agentic_bayes.reports.html_question import Question, ask
 from agentic_bayes.reports.html_sections import (
     commands,
     comparison_table,

@@ -11,9 +11,9 @@ from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, check_choice
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import METRICS, Metric, interval_words, metric_name
+from agentic_bayes.formatting import METRICS, Metric, metric_name
 
-__all__ = ["Lead", "Question", "ask", "interval_kind"]
+__all__ = ["Lead", "Question", "ask"]
 
 MOST_COMPARED = 3  # numbers of attempts at which two agents are compared
 
@@ -155,8 +155,3 @@ def ask(
             raise
         return replace(question, note=str(error))
     return replace(question, comparisons=found)
-
-
-def interval_kind(method: str, ci_prob: float, ci_kind: str) -> str:
-    """An interval's probability and kind in words, also of a method without a posterior."""
-    return f"{ci_prob * 100:.4g} % confidence interval" if method == "frequentist" else interval_words(ci_prob, ci_kind)

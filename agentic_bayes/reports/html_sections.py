@@ -21,11 +21,12 @@ from agentic_bayes.formatting import (
     format_number,
     format_share,
     indicator_words,
+    interval_kind,
     metric_name,
     plural,
 )
 from agentic_bayes.reports.html_figures import interval_bar
-from agentic_bayes.reports.html_question import Question, interval_kind
+from agentic_bayes.reports.html_question import Question
 from agentic_bayes.reports.html_trials import Trial
 from agentic_bayes.reports.html_verdict import worst_tasks
 from agentic_bayes.reports.tables import ESTIMANDS, Table

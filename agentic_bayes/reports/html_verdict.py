@@ -14,8 +14,8 @@ from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.gate import Gate, shown_beside
 from agentic_bayes.estimation.checks import FLAGS
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import format_number, format_share, indicator_words, metric_name, plural
-from agentic_bayes.reports.html_question import Question, interval_kind
+from agentic_bayes.formatting import format_number, format_share, indicator_words, interval_kind, metric_name, plural
+from agentic_bayes.reports.html_question import Question
 from agentic_bayes.reports.html_text import cut
 from agentic_bayes.reports.tables import ESTIMANDS
 

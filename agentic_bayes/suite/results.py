@@ -206,6 +206,10 @@ class RunResults:
             overall_pass_rate`` (of the trials with a verdict; None without any); then the run, latency, tokens and
             cost, pass@k and pass^k with intervals and the unbiased estimates beside them, and the tasks.
         """
+        return self._summary(self.estimate(k, **settings) if self.decided else None)
+
+    def _summary(self, est: Estimate | None) -> dict[str, Any]:
+        """The summary with an estimate of the run; without one where no trial has a verdict."""
         counts = _counts(self.trials)
         found: dict[str, Any] = {
             "total_tasks": len(self.facts["planned"]),
@@ -223,14 +227,13 @@ class RunResults:
             **self.measures(),
             "tasks": self.tasks(),
         }
-        if counts["passed"] + counts["failed"]:
-            est = self.estimate(k, **settings)
+        if est is not None:
             found["estimates"] = est.summary(tasks=False).to_dict("records")
             found["baseline"] = est.baseline().to_dict("records")
         told: dict[str, Any] = nan_to_none(found)
         return told
 
-    def write(self, k: Sequence[int] = (1, 3, 5)) -> None:
+    def write(self, k: Sequence[int] = (1, 3, 5)) -> Estimate | None:
         """``summary.json``, ``trials.jsonl`` and ``junit.xml`` in the run's folder.
 
         Where a trial has a verdict, also the estimate as `write_results` writes it, so that it can be made again.
@@ -239,18 +242,25 @@ class RunResults:
         ----------
         k : sequence of int
             Numbers of attempts.
+
+        Returns
+        -------
+        Estimate or None
+            What was written.
         """
+        est = self.estimate(k) if self.decided else None
         lines = (json.dumps(asdict(trial), allow_nan=False) for trial in self.trials)
         files = {
-            "summary.json": json.dumps(self.summary(k), indent=2, allow_nan=False) + "\n",
+            "summary.json": json.dumps(self._summary(est), indent=2, allow_nan=False) + "\n",
             "trials.jsonl": "".join(f"{line}\n" for line in lines),
             "junit.xml": junit_of_run(self),
         }
         for name, text in files.items():
             with replacing(str(self.folder / name)) as file:
                 file.write(text.encode())
-        if any(trial.status != "error" for trial in self.trials):
-            write_results(self.estimate(k), self.folder, also=files)
+        if est is not None:
+            write_results(est, self.folder, also=files)
+        return est
 
 
 def junit_of_run(results: RunResults) -> str:

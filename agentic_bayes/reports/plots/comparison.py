@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.errors import check_type
-from agentic_bayes.formatting import format_number, format_share, metric_name
+from agentic_bayes.formatting import format_number, format_share, interval_words, metric_name
 from agentic_bayes.reports.plots.posterior import density
 from agentic_bayes.reports.plots.style import (
     COLOURS,
@@ -103,10 +103,9 @@ def _range(one: Comparison) -> tuple[float, float]:
 
 
 def _how(one: Comparison) -> str:
-    kind = "equal-tailed" if one.ci_kind == "eti" else "highest-density"
     pairing = f", pairing {one.pairing}" if isinstance(one.baseline, str) else ""
     flags = f" ({', '.join(one.flags)})" if one.flags else ""
     return (
-        f"{one.method}{pairing}, {one.ci_prob * 100:.4g} % {kind} interval; "
+        f"{one.method}{pairing}, {interval_words(one.ci_prob, one.ci_kind)}; "
         f"unit {one.unit}, indicator {legible(one.indicator)}{flags}"
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.errors import EstimateError, check_type
-from agentic_bayes.formatting import metric_name, plural
+from agentic_bayes.formatting import interval_words, metric_name, plural
 from agentic_bayes.reports.plots.style import COLOURS, GREY, LINES, MARKERS, Entry, axes_for, heading, name_axes, quiet
 
 if TYPE_CHECKING:
@@ -84,10 +84,9 @@ def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
 def _worth(plan: Plan) -> str:
     """What the y axis shows."""
     name = metric_name(plan.metric, plan.k)
-    kind = "equal-tailed" if plan.ci_kind == "eti" else "highest-density"
-    interval = f"{plan.ci_prob * 100:.4g} % {kind} interval"
+    interval = interval_words(plan.ci_prob, plan.ci_kind)
     return {
-        "width": f"mean width of the {plan.ci_prob * 100:.4g} % {kind}\ninterval of {name} (smaller is better)",
+        "width": f"mean width of the {interval.replace(' interval', '')}\ninterval of {name} (smaller is better)",
         "conclusive": f"probability that the gate\non {name} passes or fails",
         "detected": f"probability that the {interval}\nof the difference of {name} excludes 0",
     }[plan.goal]

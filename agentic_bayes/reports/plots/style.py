@@ -22,7 +22,7 @@ from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import plain_text
+from agentic_bayes.formatting import interval_kind, plain_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -244,11 +244,7 @@ def distinct_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[st
 
 def interval_words(est: Estimate) -> str:
     """Probability and kind of an estimate's intervals: "95 % equal-tailed interval"."""
-    if est.settings.method == "frequentist":
-        kind = "confidence"
-    else:
-        kind = "equal-tailed" if est.settings.ci_kind == "eti" else "highest-density"
-    return f"{est.settings.ci_prob * 100:.4g} % {kind} interval"
+    return interval_kind(est.settings.method, est.settings.ci_prob, est.settings.ci_kind)
 
 
 def described(est: Estimate) -> str:
