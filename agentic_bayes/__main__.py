@@ -1,5 +1,5 @@
 """`python -m agentic_bayes`: the command line."""
 
-from agentic_bayes.cli import main
+from agentic_bayes.cli.app import main
 
 main()

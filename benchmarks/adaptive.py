@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import agentic_bayes as ab
-from agentic_bayes.suite.adaptive import allocate, end_of, first_plan, round_size
+from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
 
 TASKS, BUDGET, CONCURRENCY, TARGET, K = 30, 900, 4, "pass^3", 3
 WIDTH = 0.12

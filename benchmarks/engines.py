@@ -19,12 +19,12 @@ import numpy as np
 import xarray as xr
 
 from agentic_bayes.errors import NotConverged
-from agentic_bayes.estimation import mcmc
-from agentic_bayes.estimation.exact import ExactPosterior
-from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
+from agentic_bayes.estimation.engines import nuts as mcmc
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
+from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.posterior import Counts
 from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.estimation.quadrature import fit_agents
 from agentic_bayes.formatting import Metric
 
 # agents, tasks, trials

@@ -23,8 +23,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 import agentic_bayes as ab
-from agentic_bayes.evidence.prompt import Prompt
-from agentic_bayes.evidence.reply import REPLY_SCHEMA
+from agentic_bayes.evidence.llm.prompt import Prompt
+from agentic_bayes.evidence.llm.reply import REPLY_SCHEMA
 
 INTERACTIONS, ROUNDS = 10_000, 5
 VERDICT = {"reasoning": "The answer states the sum that the reference states.", "correctness_score": 0.9}

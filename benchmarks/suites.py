@@ -17,9 +17,9 @@ import tracemalloc
 from contextlib import closing, suppress
 from pathlib import Path
 
-from agentic_bayes.suite.config import load_suite
-from agentic_bayes.suite.results import RunResults
-from agentic_bayes.suite.runner import plan_run, run_suite
+from agentic_bayes.suites.config import load_suite
+from agentic_bayes.suites.results import RunResults
+from agentic_bayes.suites.runner import plan_run, run_suite
 
 TRIALS, REQUESTS, AT_ONCE, SECONDS = 2_000, 500, 25, 0.5
 SUITE = """

@@ -11,9 +11,9 @@ import sys
 import time
 
 import agentic_bayes as ab
-from agentic_bayes.evidence.trace_metrics.coherence import Coherence
-from agentic_bayes.evidence.trace_metrics.embeddings import offline_embeddings
-from agentic_bayes.evidence.trace_metrics.loop_detection import LoopDetection
+from agentic_bayes.evidence.metrics.coherence import Coherence
+from agentic_bayes.evidence.metrics.embeddings import offline_embeddings
+from agentic_bayes.evidence.metrics.loop_detection import LoopDetection
 
 INTERACTIONS = 10_000
 WORDS = [

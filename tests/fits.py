@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from agentic_bayes.estimation.estimate import Engine, Estimate, estimate
-from agentic_bayes.outcomes_table import outcomes_from_table
+from agentic_bayes.outcomes.table import outcomes_from_table
 
 ENGINES = tuple(engine for engine in ("quadrature", "pymc") if engine in get_args(Engine))
 KS = (1, 2, 3, 5)

@@ -241,7 +241,7 @@ def subcommands() -> dict[str, set[str]]:
     """The commands of the command line, each with its options."""
     from typer.main import get_command
 
-    from agentic_bayes.cli import app
+    from agentic_bayes.cli.app import app
 
     found = {}
     for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentic_bayes.evidence.reference import ReferenceJudge
+from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Score
-from agentic_bayes.evidence.tool_rubric import ToolCorrectnessScore, ToolRubric
+from agentic_bayes.evidence.tools.rubric import ToolCorrectnessScore, ToolRubric
 from agentic_bayes.records.model import Conversation
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "support_agent"

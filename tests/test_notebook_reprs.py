@@ -11,11 +11,11 @@ import pytest
 from scripted import in_turn, turn, verdict
 
 import agentic_bayes as ab
-from agentic_bayes.estimation import quadrature
+from agentic_bayes.estimation.engines.grid import quadrature
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.formatting import MOST_ROWS, html_block, indicator_words
-from agentic_bayes.suite.results import RunResults
-from agentic_bayes.suite.trial import TrialResult
+from agentic_bayes.suites.results import RunResults
+from agentic_bayes.suites.trial import TrialResult
 
 HOSTILE = "</td><script>alert('x')</script>\u202e\u200b&amp;"
 OTHER = '<img src="x" onerror="alert(1)">'

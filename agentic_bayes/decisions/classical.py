@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agentic_bayes.estimation.frequentist import unbiased
+from agentic_bayes.estimation.methods.frequentist import unbiased
 from agentic_bayes.estimation.posterior import Array, Counts
 from agentic_bayes.formatting import Metric, format_interval, format_number, metric_name, plural
 

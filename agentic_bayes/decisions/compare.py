@@ -11,8 +11,8 @@ import numpy as np
 from agentic_bayes import numerics
 from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
 from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice, check_type
-from agentic_bayes.estimation.checks import flag_words
 from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Array, CIKind, Estimand, apply_metric, interval_of_draws
 from agentic_bayes.formatting import (
     Metric,

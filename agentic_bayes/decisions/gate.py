@@ -9,8 +9,8 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument, check_type
-from agentic_bayes.estimation.checks import flag_words
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import CIKind, Estimand
 from agentic_bayes.formatting import (
     Metric,

@@ -25,8 +25,8 @@ from agentic_bayes.decisions.simulate import (
     simulate_successes,
 )
 from agentic_bayes.errors import InvalidArgument, check_choice, check_type
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Array, CIKind
 from agentic_bayes.estimation.settings import check_attempts, check_seed
 from agentic_bayes.formatting import (

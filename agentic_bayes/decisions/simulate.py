@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agentic_bayes.estimation.axes import Concentration, log_logistic, softplus
-from agentic_bayes.estimation.betabinomial import log_likelihood_table, mean_power
-from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.axes import Concentration, log_logistic, softplus
+from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table, mean_power
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
 from agentic_bayes.estimation.posterior import Array, CIKind, Counts
 from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.estimation.quadrature import fit_agents
 from agentic_bayes.formatting import Metric
 
 __all__ = ["NO_DATA", "Cells", "ManyGates", "exact_posterior", "metric_of", "mu_with_metric", "simulate_successes"]

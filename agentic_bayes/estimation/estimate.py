@@ -14,19 +14,21 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, check_choice, no_such_file
-from agentic_bayes.estimation import _arviz
-from agentic_bayes.estimation.checks import ModelChecks, flag_words
-from agentic_bayes.estimation.conjugate import ConjugatePosterior
-from agentic_bayes.estimation.crossed import CrossedPosterior
-from agentic_bayes.estimation.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
-from agentic_bayes.estimation.exact import ExactPosterior
-from agentic_bayes.estimation.export import draw_groups, hyper_draws
-from agentic_bayes.estimation.fitting import choose_method, sample
-from agentic_bayes.estimation.frequentist import Estimator, FrequentistEstimate
-from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.inflated import InflatedPosterior
-from agentic_bayes.estimation.judge_error import JudgedPosterior, describe
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
+from agentic_bayes.estimation.engines.fitting import choose_method, sample
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.quadrature import GridFit, fit_agents
+from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.io.groups import draw_groups, hyper_draws
+from agentic_bayes.estimation.io.netcdf import read_groups, write_groups
 from agentic_bayes.estimation.judge_labels import read_labels
+from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
+from agentic_bayes.estimation.methods.crossed import CrossedPosterior
+from agentic_bayes.estimation.methods.frequentist import Estimator, FrequentistEstimate
+from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
+from agentic_bayes.estimation.methods.inflated import InflatedPosterior
+from agentic_bayes.estimation.methods.judged import JudgedPosterior, describe
+from agentic_bayes.estimation.model_checks import ModelChecks, flag_words
 from agentic_bayes.estimation.posterior import (
     STATISTICS,
     Array,
@@ -38,9 +40,7 @@ from agentic_bayes.estimation.posterior import (
 )
 from agentic_bayes.estimation.predictive import Statistic
 from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.estimation.quadrature import GridFit, fit_agents
 from agentic_bayes.estimation.settings import Engine, Method, Settings, check_attempts, check_ks
-from agentic_bayes.estimation.storage import read_groups, write_groups
 from agentic_bayes.formatting import (
     METRICS,
     MOST_ROWS,
@@ -52,7 +52,7 @@ from agentic_bayes.formatting import (
     interval_words,
     plural,
 )
-from agentic_bayes.outcomes import allowed_differences, check_outcomes, differing
+from agentic_bayes.outcomes.dataset import allowed_differences, check_outcomes, differing
 
 if TYPE_CHECKING:
     import pandas as pd

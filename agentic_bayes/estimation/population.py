@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from agentic_bayes.estimation.betabinomial import LONGEST_PRODUCT, log_rising
-from agentic_bayes.estimation.crossed import DELTA, LOG_WEIGHT, CrossedPosterior, expit_pair
-from agentic_bayes.estimation.exact import ExactPosterior
-from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.inflated import InflatedPosterior
-from agentic_bayes.estimation.judge_error import JudgedPosterior
+from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, log_rising
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.methods.crossed import DELTA, LOG_WEIGHT, CrossedPosterior, expit_pair
+from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
+from agentic_bayes.estimation.methods.inflated import InflatedPosterior
+from agentic_bayes.estimation.methods.judged import JudgedPosterior
 from agentic_bayes.estimation.posterior import Array
 
 __all__ = ["Population", "log_binomial", "population_of"]

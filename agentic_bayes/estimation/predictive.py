@@ -10,12 +10,12 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.betabinomial import mean_power
+from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.posterior import Array
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.formatting import Metric
-from agentic_bayes.outcomes import check_outcomes
+from agentic_bayes.outcomes.dataset import check_outcomes
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -10,8 +10,8 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument, check_choice
-from agentic_bayes.estimation.frequentist import Estimator
 from agentic_bayes.estimation.judge_labels import JudgeLabels
+from agentic_bayes.estimation.methods.frequentist import Estimator
 from agentic_bayes.estimation.posterior import CIKind
 from agentic_bayes.estimation.prior import Prior
 

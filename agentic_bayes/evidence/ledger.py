@@ -12,7 +12,7 @@ from typing import Any
 from agentic_bayes.errors import RecordsError
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.evidence.tool_rubric import ToolVerdict
+from agentic_bayes.evidence.tools.rubric import ToolVerdict
 from agentic_bayes.records.identity import Identity, TaskIndex, task_label
 from agentic_bayes.records.model import Conversation
 

@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError, check_choice
 from agentic_bayes.records.base import problems_of
-from agentic_bayes.records.formats.detect import FORMATS, Format, format_of, native_only, reader_of
-from agentic_bayes.records.formats.json_text import NO_VALUE, Parsed
+from agentic_bayes.records.detect import FORMATS, Format, format_of, native_only, reader_of
 from agentic_bayes.records.formats.native import parse
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed
 
 __all__ = ["Doubts", "Format", "Record", "check_reading", "format_in", "read_conversations", "records_of"]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from agentic_bayes.errors import InvalidArgument, Problem, RecordsError, did_you_mean
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats import tau2
-from agentic_bayes.records.formats.detect import format_of
-from agentic_bayes.records.formats.layout import Origin
+from agentic_bayes.records.detect import format_of
+from agentic_bayes.records.formats.evals import tau2
+from agentic_bayes.records.wire.layout import Origin
 
 __all__ = ["LOOKED_FOR", "SUFFIXES", "PathLike", "Problems", "Source", "find_sources"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agentic_bayes.errors import InvalidArgument, Problem
-from agentic_bayes.records.formats.detect import Format
+from agentic_bayes.records.detect import Format
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import Doubts, check_reading, format_in, records_of

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from agentic_bayes.errors import InvalidArgument, check_type
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.numerics import check_k, check_probability
-from agentic_bayes.outcomes import IndicatorRule, check_indicator, metric_threshold
+from agentic_bayes.outcomes.count import IndicatorRule, check_indicator, metric_threshold
 from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:

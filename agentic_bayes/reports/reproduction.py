@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from agentic_bayes.errors import AgenticBayesError, InvalidArgument
-from agentic_bayes.estimation.diagnostics import Diagnostics, ImportanceDiagnostics
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate_as, installed_versions
-from agentic_bayes.estimation.export import hyper_draws
+from agentic_bayes.estimation.io.groups import hyper_draws
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import format_number, metric_name, plural
-from agentic_bayes.outcomes import count_outcomes
+from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.records.base import short
 from agentic_bayes.reports.results_folder import (
     BASELINE,
@@ -366,7 +366,7 @@ def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[
     path = folder / ESTIMATE
     if not path.is_file() or path.is_symlink():
         return 0, []
-    from agentic_bayes.estimation.storage import read_groups
+    from agentic_bayes.estimation.io.netcdf import read_groups
 
     try:
         record, groups = read_groups(path)

@@ -34,7 +34,8 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.jsonl import unique_keys
-from agentic_bayes.outcomes import COUNTS, check_outcomes, count_outcomes, dataset_from_counts
+from agentic_bayes.outcomes.count import count_outcomes
+from agentic_bayes.outcomes.dataset import COUNTS, check_outcomes, dataset_from_counts
 from agentic_bayes.records.base import short
 from agentic_bayes.records.write import replacing
 

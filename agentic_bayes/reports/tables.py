@@ -9,11 +9,11 @@ from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.plan import Plan
-from agentic_bayes.estimation.checks import FLAGS
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.evidence.tool_diagnostics import tool_diagnostics
+from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics
 from agentic_bayes.formatting import (
     METRICS,
     format_interval,
@@ -23,7 +23,7 @@ from agentic_bayes.formatting import (
     metric_name,
     plural,
 )
-from agentic_bayes.outcomes import metric_threshold
+from agentic_bayes.outcomes.count import metric_threshold
 
 __all__ = [
     "Table",

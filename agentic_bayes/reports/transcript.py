@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
-from agentic_bayes.evidence.tool_rubric import ToolRubric, ToolVerdict
+from agentic_bayes.evidence.tools.rubric import ToolRubric, ToolVerdict
 from agentic_bayes.formatting import format_number, plain_text, plural
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 

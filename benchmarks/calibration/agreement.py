@@ -12,9 +12,10 @@ import xarray as xr
 from scipy import stats
 
 from agentic_bayes.errors import NotConverged
-from agentic_bayes.estimation import _arviz, mcmc
-from agentic_bayes.estimation.exact import ExactPosterior
-from agentic_bayes.estimation.hierarchical import HierarchicalPosterior
+from agentic_bayes.estimation.engines import nuts as mcmc
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Array
 from agentic_bayes.formatting import Metric, metric_name
 from calibration.simulate import Wanted, counts_of, exact_posterior, population_cdf, rho_cdf, success_probabilities

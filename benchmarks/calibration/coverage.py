@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from agentic_bayes import numerics
-from agentic_bayes.estimation.conjugate import ConjugatePosterior
-from agentic_bayes.estimation.exact import ExactPosterior
-from agentic_bayes.estimation.frequentist import FrequentistEstimate, unbiased
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
+from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate, unbiased
 from agentic_bayes.estimation.posterior import Array, Stats, apply_metric, mean_of_metric
 from agentic_bayes.formatting import Metric
 from calibration.simulate import counts_of, exact_posterior, spread, success_probabilities

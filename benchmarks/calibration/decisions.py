@@ -20,7 +20,7 @@ from agentic_bayes.decisions.monitor import StoppingRule, monitor
 from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.posterior import Array
-from agentic_bayes.outcomes import dataset_from_counts
+from agentic_bayes.outcomes.dataset import dataset_from_counts
 from calibration.simulate import spread
 
 __all__ = ["BETTER", "KS", "Decisions", "paired_summary", "study", "truth"]

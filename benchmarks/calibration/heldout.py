@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from agentic_bayes.estimation.betabinomial import mean_power
-from agentic_bayes.estimation.conjugate import ConjugatePosterior
-from agentic_bayes.estimation.exact import ExactPosterior
-from agentic_bayes.estimation.frequentist import unbiased
+from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
+from agentic_bayes.estimation.methods.frequentist import unbiased
 from agentic_bayes.estimation.posterior import Array
 from agentic_bayes.numerics import plugin_pass_pow_k
 from calibration.simulate import counts_of, exact_posterior, spread, success_probabilities

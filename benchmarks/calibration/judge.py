@@ -10,7 +10,7 @@ import pandas as pd
 
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.posterior import Array
-from agentic_bayes.outcomes import dataset_from_counts
+from agentic_bayes.outcomes.dataset import dataset_from_counts
 from calibration.simulate import spread, success_probabilities
 
 __all__ = ["DESIGNS", "JudgeDesign", "judge_coverage"]

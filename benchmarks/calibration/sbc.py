@@ -14,8 +14,8 @@ from functools import cache, partial
 import numpy as np
 from scipy import stats
 
-from agentic_bayes.estimation.betabinomial import mean_power
-from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Array, apply_metric
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.formatting import Metric, metric_name

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from agentic_bayes.estimation.agent_grid import AgentGrid
-from agentic_bayes.estimation.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
 from agentic_bayes.estimation.posterior import Array, CIKind, Counts
 from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.estimation.quadrature import fit_agents
 from agentic_bayes.formatting import Metric
 
 __all__ = [

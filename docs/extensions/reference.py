@@ -72,7 +72,7 @@ class Commands(SphinxDirective):
         """One section for each."""
         from typer.main import get_command
 
-        from agentic_bayes.cli import app
+        from agentic_bayes.cli.app import app
 
         return [self._section(name, command) for name, command in sorted(vars(get_command(app))["commands"].items())]
 

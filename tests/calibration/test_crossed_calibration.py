@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from agentic_bayes.estimation import mcmc
-from agentic_bayes.estimation.betabinomial import mean_power
-from agentic_bayes.estimation.crossed import DELTA, LOG_WEIGHT, CrossedPosterior, expit_pair
-from agentic_bayes.estimation.importance import fit_crossed
+from agentic_bayes.estimation.engines import nuts as mcmc
+from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
+from agentic_bayes.estimation.engines.importance import fit_crossed
+from agentic_bayes.estimation.methods.crossed import DELTA, LOG_WEIGHT, CrossedPosterior, expit_pair
 from agentic_bayes.estimation.posterior import Counts
-from agentic_bayes.outcomes import dataset_from_counts
+from agentic_bayes.outcomes.dataset import dataset_from_counts
 
 
 def counts_of(successes, trials) -> Counts:

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.outcomes_table import outcomes_from_table
+from agentic_bayes.outcomes.table import outcomes_from_table
 
 pytestmark = pytest.mark.once
 

@@ -15,7 +15,7 @@ from agentic_bayes.decisions.classical import ClassicalTest
 from agentic_bayes.decisions.compare import Comparison, Ratio, compare
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.outcomes_table import outcomes_from_table
+from agentic_bayes.outcomes.table import outcomes_from_table
 
 unpaired = partial(compare, pairing="none")
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from agentic_bayes.decisions.gate import gate, ruling, shown_beside
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
-from agentic_bayes.estimation.diagnostics import Diagnostics
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.reports.junit import junit_xml
 

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from agentic_bayes.decisions.rank import rank, superiority
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.outcomes import combine_outcomes
+from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.reports.tables import rank_table
 
 COLUMNS = ["agent", "prob_best", "expected_rank", "lower_rank", "upper_rank"]

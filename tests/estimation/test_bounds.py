@@ -12,7 +12,8 @@ from scipy import stats
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation import bounds, checks
+from agentic_bayes.estimation import bounds
+from agentic_bayes.estimation import model_checks as checks
 from agentic_bayes.estimation.bounds import pass_bounds
 from agentic_bayes.estimation.estimate import estimate
 

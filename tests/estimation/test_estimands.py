@@ -12,9 +12,9 @@ from scipy import stats
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import EstimateError
-from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation import posterior as posterior_module
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.io import stacks as _arviz
 
 UNTRIED = ((0, 0, 2),) * 3 + (NEVER,) * 9
 

@@ -12,7 +12,7 @@ from fits import ENGINES, KS, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, r
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError, UnknownName
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.settings import Engine
-from agentic_bayes.outcomes_table import outcomes_from_table
+from agentic_bayes.outcomes.table import outcomes_from_table
 
 COLUMNS = [
     *("agent", "task", "estimand", "metric", "k", "mean", "sd", "median", "lower", "upper", "ci_kind", "ci_prob"),

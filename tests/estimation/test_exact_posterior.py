@@ -13,8 +13,8 @@ import pytest
 from fits import ENGINES, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
 from scipy import stats
 
-from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.io import stacks as _arviz
 
 ALL_PASS = ((4, 4),) * 12
 ALL_FAIL = ((0, 4),) * 12

@@ -9,8 +9,9 @@ from fits import NEVER, STRONGER, WEAKER, counts
 from scipy import stats
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation import importance, mcmc
-from agentic_bayes.estimation.diagnostics import Diagnostics, ImportanceDiagnostics
+from agentic_bayes.estimation.engines import importance
+from agentic_bayes.estimation.engines import nuts as mcmc
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.prior import Prior
 

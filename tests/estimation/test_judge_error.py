@@ -15,8 +15,8 @@ from agentic_bayes.decisions.monitor import monitor
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.judge_error import JudgedPosterior, fit_judged
 from agentic_bayes.estimation.judge_labels import JudgeLabels, read_labels
+from agentic_bayes.estimation.methods.judged import JudgedPosterior, fit_judged
 from agentic_bayes.estimation.posterior import Counts
 from agentic_bayes.estimation.prior import Prior
 

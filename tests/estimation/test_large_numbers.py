@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.tiers import classify
 from agentic_bayes.errors import InvalidArgument, UnknownName
-from agentic_bayes.estimation import betabinomial
-from agentic_bayes.estimation.betabinomial import mean_power
+from agentic_bayes.estimation.engines.grid import betabinomial
+from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.outcomes import count_outcomes
+from agentic_bayes.outcomes.count import count_outcomes
 
 MANY = 10**6
 CASES = {

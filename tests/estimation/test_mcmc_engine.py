@@ -13,9 +13,10 @@ from scipy import stats
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.tiers import classify
 from agentic_bayes.errors import EstimateError, NotConverged, OutcomesError
-from agentic_bayes.estimation import _arviz, mcmc
-from agentic_bayes.estimation.diagnostics import Diagnostics
+from agentic_bayes.estimation.engines import nuts as mcmc
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.reports.tables import estimate_tables
 
 TWO = counts({"v1": WEAKER, "v2": STRONGER})

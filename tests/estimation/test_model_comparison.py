@@ -9,10 +9,10 @@ from fits import STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two
 from scipy import stats
 from scipy.special import logsumexp
 
-from agentic_bayes.estimation import _arviz
-from agentic_bayes.estimation.crossed import CrossedLikelihood
+from agentic_bayes.estimation.engines.nuts import build_model
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.mcmc import build_model
+from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.methods.crossed import CrossedLikelihood
 from agentic_bayes.estimation.posterior import Counts
 from agentic_bayes.estimation.prior import Prior
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.population import Population, population_of
 from agentic_bayes.estimation.posterior import Counts
 from agentic_bayes.estimation.predictive import Check, check_counts, disagreements, prior_predictive
 from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.estimation.quadrature import fit_agents
 from agentic_bayes.reports.tables import estimate_tables
 
 TAU_CELLS = tuple((c, 4) for c, size in enumerate((14, 12, 10, 4, 10)) for _ in range(size))

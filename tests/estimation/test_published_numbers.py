@@ -26,7 +26,7 @@ class TestTauBenchAirline:
 
     def test_the_intra_class_correlation_is_far_from_zero(self, tau_bench):
         """ρ of the 50 airline tasks is about .40 [.25, .56]: its tasks differ, and the plug-in formula is wrong."""
-        from agentic_bayes.estimation import _arviz
+        from agentic_bayes.estimation.io import stacks as _arviz
 
         rho = _arviz.group(tau_bench.to_arviz(tasks=False), "posterior")["rho"].values.ravel()
         assert rho.mean() == pytest.approx(0.40, abs=0.01)

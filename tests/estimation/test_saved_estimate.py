@@ -13,8 +13,8 @@ import xarray as xr
 from fits import ENGINES, KS, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
 
 from agentic_bayes.errors import EstimateError
-from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.estimation.io import stacks as _arviz
 
 
 @pytest.fixture(params=ENGINES)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from strategies import json_values
 
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.arguments import ArgumentRule
-from agentic_bayes.evidence.call_rule import CallRule
-from agentic_bayes.evidence.tool_rubric import ToolRubric
+from agentic_bayes.evidence.tools.arguments import ArgumentRule
+from agentic_bayes.evidence.tools.call_rule import CallRule
+from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.records.matchers import Matcher, as_date
 from agentic_bayes.records.model import ExpectedCall, ExpectedTools, Interaction, ToolCall
 

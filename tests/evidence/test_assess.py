@@ -18,9 +18,9 @@ from scripted import by_answer, conversation, in_turn, turn, verdict
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument, RecordsError, StoppedEarly
 from agentic_bayes.evidence.assess import assess, assess_async
-from agentic_bayes.evidence.judge import LLMJudge
+from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.evidence.tool_rubric import ToolRubric
+from agentic_bayes.evidence.tools.rubric import ToolRubric
 
 EXPECTED = {"expected_tools": [{"tool_name": "calculator", "parameters": {"a": 5}}]}
 CALLED = {"tools_used": [{"tool_name": "calculator", "parameters": {"a": 5}}], "final_answer_uses_tools": True}

@@ -7,9 +7,9 @@ from itertools import chain, permutations, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_bayes.evidence.arguments import ArgumentRule
-from agentic_bayes.evidence.call_rule import CallRule
-from agentic_bayes.evidence.matching import longest_in_order, match_calls
+from agentic_bayes.evidence.tools.arguments import ArgumentRule
+from agentic_bayes.evidence.tools.call_rule import CallRule
+from agentic_bayes.evidence.tools.matching import longest_in_order, match_calls
 from agentic_bayes.records.model import ToolCall
 
 arguments = st.dictionaries(st.sampled_from("xyz"), st.integers(0, 1), max_size=3)

@@ -13,7 +13,7 @@ from scripted import ScriptedChatModel, conversation, in_turn, turn, verdict
 from test_reply import READABLE, UNREADABLE
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.evidence.judge import LLMJudge
+from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.score import Grader, Score, Unscored
 
 GOOD = verdict(0.9, "right")
@@ -380,7 +380,7 @@ def test_the_model_must_be_a_chat_model(model):
 def test_langchain_is_loaded_with_the_first_judge_only():
     """Importing the module is cheap; `ChatModel` is LangChain's type."""
     code = (
-        "import sys, agentic_bayes.evidence.judge as judge\n"
+        "import sys, agentic_bayes.evidence.llm.judge as judge\n"
         "assert not any(name.startswith('langchain') for name in sys.modules), 'loaded'\n"
         "from langchain_core.language_models import BaseChatModel\n"
         "assert judge.ChatModel is BaseChatModel"

@@ -9,11 +9,11 @@ from langchain_core.messages import AIMessage
 from scripted import ScriptedChatModel, conversation, in_turn, turn, verdict
 
 from agentic_bayes.errors import InvalidArgument, MissingPackage, StoppedEarly, UnknownName
-from agentic_bayes.evidence import models
 from agentic_bayes.evidence.assess import assess
-from agentic_bayes.evidence.judge import LLMJudge
+from agentic_bayes.evidence.llm import models
+from agentic_bayes.evidence.llm.judge import LLMJudge
+from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.evidence.store import Store
 
 GOOD = verdict(0.9, "right")
 
@@ -158,7 +158,7 @@ def test_a_name_is_resolved_on_first_use_only(monkeypatch):
         made.append((name, arguments))
         return in_turn(GOOD)
 
-    monkeypatch.setattr("agentic_bayes.evidence.asking.resolve", resolve)
+    monkeypatch.setattr("agentic_bayes.evidence.llm.asking.resolve", resolve)
     judge = LLMJudge("ollama:llama3:8b", model_arguments={"seed": 7})
     assert made == []
     assert judge.identity == judge.identity

@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage
 from scripted import ScriptedChatModel, conversation, turn, verdict
 
 from agentic_bayes.evidence.assess import assess
-from agentic_bayes.evidence.judge import LLMJudge
-from agentic_bayes.evidence.prompt import Prompt
-from agentic_bayes.evidence.store import Store
+from agentic_bayes.evidence.llm.judge import LLMJudge
+from agentic_bayes.evidence.llm.prompt import Prompt
+from agentic_bayes.evidence.llm.store import Store
 
 pytestmark = pytest.mark.once
 

@@ -12,7 +12,7 @@ import pytest
 from openai_server import ChatServer, Reply
 from scripted import verdict
 
-from agentic_bayes.evidence.store import Store
+from agentic_bayes.evidence.llm.store import Store
 
 pytest.importorskip("langchain_openai", reason="the OpenAI client is an extra")
 

@@ -7,7 +7,7 @@ import pytest
 from scripted import by_answer, conversation, turn, verdict
 
 from agentic_bayes.evidence.assess import assess
-from agentic_bayes.evidence.judge import LLMJudge
+from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.progress import ProgressBar, ProgressState, progress_words
 
 

@@ -12,9 +12,9 @@ from scripted import conversation, turn, verdict
 
 from agentic_bayes.errors import StoppedEarly
 from agentic_bayes.evidence.assess import assess, assess_async
-from agentic_bayes.evidence.judge import LLMJudge
+from agentic_bayes.evidence.llm.judge import LLMJudge
+from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.evidence.store import Store
 
 openai = pytest.importorskip("langchain_openai", reason="the OpenAI client is an extra")
 

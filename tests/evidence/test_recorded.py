@@ -17,7 +17,7 @@ from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.recorded import RecordedJudge, evidence_from_table
 from agentic_bayes.evidence.score import Grader, Score, Unscored
-from agentic_bayes.outcomes import count_outcomes
+from agentic_bayes.outcomes.count import count_outcomes
 
 TABLE = pd.DataFrame(
     {

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_bayes.evidence.reference import ReferenceJudge
+from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Grader, Score, Unscored
 from agentic_bayes.records.model import Conversation
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_bayes.errors import ReplyError
-from agentic_bayes.evidence.reply import REPLY_SCHEMA, message_text, read_objects, read_text
+from agentic_bayes.evidence.llm.reply import REPLY_SCHEMA, message_text, read_objects, read_text
 from agentic_bayes.evidence.score import Score
 
 GOOD = '{"reasoning": "right", "correctness_score": 0.9}'

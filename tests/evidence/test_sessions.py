@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentic_bayes as ab
-from agentic_bayes.evidence.trace_metrics import agent_consistency, agent_reliability
-from agentic_bayes.evidence.trace_metrics.coherence import Coherence
-from agentic_bayes.evidence.trace_metrics.embeddings import Embedder, offline_embeddings
-from agentic_bayes.evidence.trace_metrics.loop_detection import LoopDetection
-from agentic_bayes.evidence.trace_metrics.words import jaccard, words
+from agentic_bayes.evidence.metrics import agent_consistency, agent_reliability
+from agentic_bayes.evidence.metrics.coherence import Coherence
+from agentic_bayes.evidence.metrics.embeddings import Embedder, offline_embeddings
+from agentic_bayes.evidence.metrics.loop_detection import LoopDetection
+from agentic_bayes.evidence.metrics.words import jaccard, words
 
 GOOD = {"confidence": 0.9, "loop_detection": 1.0, "tool_correctness": 0.9, "coherence": 0.8}
 BAD = {"confidence": 0.2, "loop_detection": 0.3, "tool_correctness": 0.1, "coherence": 0.5}

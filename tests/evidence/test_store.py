@@ -13,9 +13,9 @@ from scripted import ScriptedChatModel, by_answer, conversation, in_turn, turn, 
 
 from agentic_bayes.errors import InvalidArgument, StoppedEarly, UnknownName
 from agentic_bayes.evidence.assess import assess
-from agentic_bayes.evidence.judge import LLMJudge
+from agentic_bayes.evidence.llm.judge import LLMJudge
+from agentic_bayes.evidence.llm.store import Call, Store, Usage
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.evidence.store import Call, Store, Usage
 
 GOOD = verdict(0.9, "right")
 CALL = Call(started=1.0, latency=0.5, input_tokens=100, output_tokens=10, cost=0.02)

@@ -103,7 +103,7 @@ def test_clustered_intervals_cover():
 
     With true coverage .95 the share of 400 is outside .91 to .98 less than once in 1,000.
     """
-    from agentic_bayes.evidence.tool_diagnostics import _share
+    from agentic_bayes.evidence.tools.diagnostics import _share
 
     rng = np.random.default_rng(1)
     held = 0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
-from agentic_bayes.evidence.tool_rubric import ToolRubric, ToolVerdict
+from agentic_bayes.evidence.tools.rubric import ToolRubric, ToolVerdict
 from agentic_bayes.records.model import Interaction
 
 MODES = ("default", "strict", "in_order", "unordered", "subset", "superset")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.score import Unscored
-from agentic_bayes.evidence.tool_rubric import ToolCorrectnessScore, ToolRubric
+from agentic_bayes.evidence.tools.rubric import ToolCorrectnessScore, ToolRubric
 from agentic_bayes.records.model import Conversation, Interaction
 
 WEIGHT_NAMES = ("selection", "parameters", "sequence", "utilization")

@@ -6,8 +6,8 @@ import pytest
 from scripted import ScriptedChatModel
 
 import agentic_bayes as ab
-from agentic_bayes.evidence.trace_metrics.registry import make_metric, metric_names
-from agentic_bayes.evidence.trace_metrics.trace import available_tools, trace_record
+from agentic_bayes.evidence.metrics.registry import make_metric, metric_names
+from agentic_bayes.evidence.metrics.trace import available_tools, trace_record
 
 pytestmark = pytest.mark.once
 
@@ -306,7 +306,7 @@ def test_metrics_of_other_packages_are_known_by_name(monkeypatch):
         "brevity": EntryPoint("brevity", f"{__name__}:Lengths", "agentic_bayes.metrics"),
         "nothing": EntryPoint("nothing", "builtins:dict", "agentic_bayes.metrics"),
     }
-    monkeypatch.setattr("agentic_bayes.evidence.trace_metrics.registry._registered", lambda: points)
+    monkeypatch.setattr("agentic_bayes.evidence.metrics.registry._registered", lambda: points)
     monkeypatch.setattr(EntryPoint, "load", lambda self: Lengths if self.name == "brevity" else object)
     assert "brevity" in metric_names()
     evidence = ab.assess([conversation()], judge=ab.RecordedJudge(), metrics=[make_metric("brevity")])
@@ -374,7 +374,7 @@ def test_no_result_makes_the_record_overflow(result):
 
 def test_failures_are_told_by_what_a_result_says():
     """An object by its `error`, a text by its words at either end; "no error" is none."""
-    from agentic_bayes.evidence.trace_metrics.trace import _is_error
+    from agentic_bayes.evidence.metrics.trace import _is_error
     from agentic_bayes.records.model import ToolCall
 
     failed = [
@@ -484,7 +484,7 @@ def test_nearly_right_replies_are_read():
 
 def test_a_reply_may_have_any_keys():
     """The schema of a reply keeps properties called title or minimum, and is strict at every depth."""
-    from agentic_bayes.evidence.trace_metrics.staged import Reply, _schema
+    from agentic_bayes.evidence.metrics.staged import Reply, _schema
 
     class Inner(Reply):
         minimum: float
@@ -532,7 +532,7 @@ def test_a_threshold_that_is_none_is_refused(threshold):
 def test_a_model_given_by_name_is_made_when_it_is_needed(monkeypatch):
     """Making the metric makes no client."""
     made = []
-    monkeypatch.setattr("agentic_bayes.evidence.asking.resolve", lambda *given: made.append(given) or replies())
+    monkeypatch.setattr("agentic_bayes.evidence.llm.asking.resolve", lambda *given: made.append(given) or replies())
     metric = make_metric("confidence", model="openai:gpt-4o-mini")
     assert made == []
     assert "model=scripted" in metric.identity

@@ -22,7 +22,7 @@ from langchain_core.messages import (
 from strategies import json_objects, json_values, text
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
-from agentic_bayes.records.formats.langchain import conversation_from_langchain, to_langchain
+from agentic_bayes.records.formats.messages.langchain import conversation_from_langchain, to_langchain
 from agentic_bayes.records.read import read_conversations
 
 fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -9,8 +9,8 @@ import tracemalloc
 import pytest
 
 from agentic_bayes.errors import InvalidArgument, RecordsError, UnknownName
-from agentic_bayes.records.formats.json_text import JsonText
 from agentic_bayes.records.read import read_conversations
+from agentic_bayes.records.wire.json_text import JsonText
 
 
 def record(session="s1", **fields):

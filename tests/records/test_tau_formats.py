@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import agentic_bayes as ab
-from agentic_bayes.records.formats import tau2
+from agentic_bayes.records.formats.evals import tau2
 
 pytestmark = pytest.mark.once
 

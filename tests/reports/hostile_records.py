@@ -6,7 +6,7 @@ from typing import Any
 
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.reference import ReferenceJudge
+from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.records.model import Conversation
 
 HOSTILE = [

@@ -18,21 +18,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import in_turn, verdict
 
-from agentic_bayes import cli
+from agentic_bayes.cli.app import app as cli
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.judge import LLMJudge
-from agentic_bayes.evidence.reference import ReferenceJudge
-from agentic_bayes.evidence.store import Call, Store
+from agentic_bayes.evidence.llm.judge import LLMJudge
+from agentic_bayes.evidence.llm.store import Call, Store
+from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.formatting import format_interval, format_number, format_share, metric_name
-from agentic_bayes.outcomes import count_outcomes
-from agentic_bayes.reports import html_tasks
-from agentic_bayes.reports.html import write_report
-from agentic_bayes.reports.html_text import cut, json_block, shown
+from agentic_bayes.outcomes.count import count_outcomes
+from agentic_bayes.reports.html.page import tasks as html_tasks
+from agentic_bayes.reports.html.page import write_report
+from agentic_bayes.reports.html.text import cut, json_block, shown
 
 ROOT = Path(__file__).resolve().parents[2]
 VOID = ("meta", "link", "input", "img", "br", "line", "rect", "path", "circle")

@@ -11,8 +11,8 @@ from hostile_records import conversations, hostile, judged
 
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.formatting import format_interval, format_number, metric_name
-from agentic_bayes.outcomes import count_outcomes
-from agentic_bayes.reports.html import write_report
+from agentic_bayes.outcomes.count import count_outcomes
+from agentic_bayes.reports.html.page import write_report
 
 pytestmark = pytest.mark.once
 

@@ -14,9 +14,9 @@ from agentic_bayes.errors import EstimateError, EvidenceError, InvalidArgument, 
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.evidence.assess import assess
-from agentic_bayes.evidence.human_labels import sample_for_labelling
-from agentic_bayes.evidence.judge_calibration import calibrate_judge
-from agentic_bayes.evidence.reference import ReferenceJudge
+from agentic_bayes.evidence.reference.judge import ReferenceJudge
+from agentic_bayes.judges.calibration import calibrate_judge
+from agentic_bayes.judges.labels import sample_for_labelling
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import read_conversations
 from agentic_bayes.reports.plots.curves import plot_pass_curves

@@ -9,8 +9,8 @@ from fits import STRONGER, UNEQUAL, WEAKER, counts, fit_two
 from pictures import assert_readable, below_title, legend_texts
 
 from agentic_bayes.errors import EstimateError, InvalidArgument
-from agentic_bayes.estimation import _arviz
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.reports.plots.diagnostics import plot_diagnostics
 
 mpl.use("Agg")

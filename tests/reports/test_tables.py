@@ -10,7 +10,7 @@ from agentic_bayes.decisions.rank import rank, superiority
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
-from agentic_bayes.outcomes import combine_outcomes
+from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.reports.tables import (
     comparison_lines,
     estimate_tables,

@@ -11,7 +11,7 @@ from io import BufferedReader
 from itertools import count
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.json_text import Broken, JsonText, Parsed, broken, one_record
+from agentic_bayes.records.wire.json_text import Broken, JsonText, Parsed, broken, one_record
 
 __all__ = ["parse"]
 

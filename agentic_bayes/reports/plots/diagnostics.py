@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, check_type
-from agentic_bayes.estimation import _arviz
-from agentic_bayes.estimation.diagnostics import (
+from agentic_bayes.estimation.engines.diagnostics import (
     MAX_PARETO_K,
     MAX_RHAT,
     MIN_ESS,
@@ -18,6 +17,7 @@ from agentic_bayes.estimation.diagnostics import (
     ImportanceDiagnostics,
 )
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.estimation.posterior import Array
 from agentic_bayes.estimation.predictive import Replicated
 from agentic_bayes.formatting import format_number, plural

@@ -9,8 +9,8 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import EstimateError, check_choice, check_type
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.exact import ExactPosterior
 from agentic_bayes.estimation.posterior import Estimand, Stats
 from agentic_bayes.formatting import Metric, format_interval, format_number, format_share, metric_name
 from agentic_bayes.reports.plots.style import (

@@ -8,8 +8,8 @@ import numpy as np
 
 from agentic_bayes.errors import EvidenceError, check_choice, check_type
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.judge_calibration import JudgeCalibration
 from agentic_bayes.formatting import format_number, plural
+from agentic_bayes.judges.calibration import JudgeCalibration
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     GREY,

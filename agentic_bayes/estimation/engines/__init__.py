@@ -1,0 +1,1 @@
+"""How posteriors are computed."""

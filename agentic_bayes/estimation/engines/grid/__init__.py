@@ -1,0 +1,1 @@
+"""Exact posteriors by quadrature on grids."""

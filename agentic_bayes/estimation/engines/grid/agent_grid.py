@@ -1,0 +1,250 @@
+"""The posterior of one agent on a grid of θ = logit μ times ρ: its likelihood, and where its grid must lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from agentic_bayes.estimation.engines.grid.axes import (
+    FARTHEST,
+    Axis,
+    Concentration,
+    RhoAxis,
+    kept_range,
+    legendre_nodes,
+    logsumexp,
+    softplus,
+    widened_range,
+)
+from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table
+from agentic_bayes.estimation.posterior import Array, Counts
+from agentic_bayes.estimation.prior import LogDensity, Prior
+
+__all__ = ["STEP", "AgentGrid", "AgentLikelihood", "InflatedAxis", "InflatedLikelihood", "agent_grid"]
+
+RHO_NODES = 32
+STEP = 0.11  # of x in θ = centre + scale·sinh(x)
+
+
+@dataclass(frozen=True)
+class AgentGrid:
+    """Likelihood of one agent on a grid and, once known, its posterior weights.
+
+    Attributes
+    ----------
+    axis : Axis
+        Nodes of θ.
+    rho : RhoAxis
+        Nodes of ρ.
+    loglik : ndarray, shape (θ nodes, ρ nodes)
+        Log likelihood.
+    log_prior : ndarray, shape (θ nodes,)
+        Log of the density that multiplies the likelihood of θ: the prior, or what the other agents say of it.
+    """
+
+    axis: Axis
+    rho: RhoAxis
+    loglik: Array
+    log_prior: Array
+
+    @cached_property
+    def log_weights(self) -> Array:
+        """Log posterior mass of every node, normalised."""
+        mass = self.loglik + self.rho.log_weight + (self.log_prior + np.log(self.axis.spacing))[:, None]
+        return np.asarray(mass - logsumexp(mass))
+
+    @cached_property
+    def weights(self) -> Array:
+        """Posterior mass of every node, shape (θ nodes, ρ nodes); sums to 1."""
+        return np.exp(self.log_weights)
+
+    @cached_property
+    def log_marginal(self) -> Array:
+        """Log L(θ): the likelihood with ρ integrated out, shape (θ nodes,)."""
+        return logsumexp(self.loglik + self.rho.log_weight, axis=1)
+
+    @cached_property
+    def mu(self) -> Array:
+        """Nodes of μ, as a column."""
+        return np.exp(-softplus(-self.axis.theta))[:, None]
+
+    @cached_property
+    def one_minus_mu(self) -> Array:
+        """1 - μ at the nodes, as a column."""
+        return np.exp(-softplus(self.axis.theta))[:, None]
+
+
+class AgentLikelihood:
+    """The likelihood table of one agent at any nodes."""
+
+    def __init__(self, counts: Counts, agent: int, prior: Prior) -> None:
+        self.c, self.n, self.size = counts.groups(agent)
+        self.concentration = Concentration(int(self.n.max(initial=1)), prior)
+
+    def __call__(self, theta: Array, rho: RhoAxis) -> Array:
+        """Log likelihood at these nodes, shape (θ nodes, ρ nodes)."""
+        log_mu, log_nu = -softplus(-theta), -softplus(theta)
+        return log_likelihood_table(self.c, self.n, self.size, log_mu, log_nu, rho.rho, rho.one_minus_rho)
+
+    def place(self, log_prior: LogDensity, fine: float) -> tuple[float, float, RhoAxis]:
+        """The range of θ and the nodes of ρ that hold all but a negligible part of the posterior."""
+        low, high, v_low, v_high = _locate(self, log_prior)
+        nodes = max(RHO_NODES, 5 * (v_high - v_low))  # long tasks spread ρ over many orders of magnitude
+        return low, high, self.concentration.over(v_low, v_high, int(nodes * fine))
+
+    def sharpest_scale(self, rho: float) -> tuple[float, float]:
+        """Where θ is if ρ is this small, and how sharply it is known then (both to a factor)."""
+        if self.n.size == 0:
+            return 0.0, 1.0
+        weight = self.size * self.n / (1 + (self.n - 1) * rho)
+        # half a success and half a failure keep all-pass and all-fail finite
+        p = (np.sum(weight * self.c / self.n) + 0.5) / (np.sum(weight) + 1)
+        information = np.sum(weight) * p * (1 - p) + 0.1
+        return float(np.log(p / (1 - p))), float(1 / np.sqrt(information))
+
+
+def _locate(likelihood: AgentLikelihood, log_prior: LogDensity) -> tuple[float, float, float, float]:
+    """Ranges of θ and v that hold all but a negligible part of one agent's posterior."""
+    theta_ends, v_ends = (-FARTHEST, FARTHEST), likelihood.concentration.ends
+    theta_range, v_range = theta_ends, v_ends
+    for _ in range(40):
+        theta = (theta_range[0] + theta_range[1]) / 2 + (theta_range[1] - theta_range[0]) / 2 * np.linspace(-1, 1, 49)
+        rho = likelihood.concentration.over(*v_range, 32)
+        mass = likelihood(theta, rho) + log_prior(theta)[:, None] + rho.log_weight
+        by_theta, by_v = logsumexp(mass, axis=1), logsumexp(mass, axis=0)
+        wide = widened_range(by_theta, theta_range, theta_ends), widened_range(by_v, v_range, v_ends)
+        if wide != (theta_range, v_range):
+            theta_range, v_range = wide
+            continue
+        new_theta, new_v = kept_range(theta, by_theta, theta_range), kept_range(rho.v, by_v, v_range)
+        # until θ is resolved, the likelihood at its nodes says nothing about ρ
+        resolved = new_theta[1] - new_theta[0] > 0.25 * (theta_range[1] - theta_range[0])
+        if not resolved:
+            new_v = v_range
+        shrunk = min(_share(new_theta, theta_range), _share(new_v, v_range))
+        theta_range, v_range = new_theta, new_v
+        if resolved and shrunk > 0.6:
+            break
+    return (*theta_range, *v_range)
+
+
+def _share(part: tuple[float, float], whole: tuple[float, float]) -> float:
+    return (part[1] - part[0]) / (whole[1] - whole[0])
+
+
+@dataclass(frozen=True)
+class InflatedAxis(RhoAxis):
+    """Nodes of ρ times nodes of the probabilities that a task never or always passes.
+
+    Attributes
+    ----------
+    never, always, rest : ndarray, shape (nodes,)
+        Weights of the point mass at p = 0, of the one at p = 1, and of the Beta distribution.
+    """
+
+    never: Array
+    always: Array
+    rest: Array
+
+
+class InflatedLikelihood(AgentLikelihood):
+    """As `AgentLikelihood`, with point masses at p = 0 and p = 1 beside the Beta distribution.
+
+    Their weights are (never, always, rest) ~ Dirichlet(1, 1, 4), laid out in s = never + always and
+    t = never/(never + always), whose prior density is 20 s (1 - s)^3.
+    """
+
+    def __call__(self, theta: Array, rho: RhoAxis) -> Array:
+        """Log likelihood at these nodes, shape (θ nodes, nodes of ρ and of the weights)."""
+        if not isinstance(rho, InflatedAxis):
+            return super().__call__(theta, rho)
+        log_mu, log_nu = -softplus(-theta), -softplus(theta)
+        # ρ repeats for every weight: the Beta-Binomial part is made once per distinct ρ
+        distinct, first, place = np.unique(rho.v, return_index=True, return_inverse=True)
+        parts = RhoAxis(distinct, rho.rho[first], rho.one_minus_rho[first], rho.log_weight[first])
+        table = np.zeros((theta.size, rho.v.size))
+        log_rest = np.log(rho.rest)
+        for c, n, size in zip(self.c, self.n, self.size, strict=True):
+            one = np.array([c]), np.array([n]), np.array([1])
+            beta = log_likelihood_table(*one, log_mu, log_nu, parts.rho, parts.one_minus_rho)[:, place] + log_rest
+            if c == 0:
+                beta = np.logaddexp(beta, np.log(rho.never))
+            elif c == n:
+                beta = np.logaddexp(beta, np.log(rho.always))
+            table += size * beta
+        return table
+
+    def axis(self, ranges: list[tuple[float, float]], nodes: tuple[int, int, int]) -> InflatedAxis:
+        """Product of Gauss-Legendre nodes of v, s and t."""
+        rho = self.concentration.over(*ranges[0], nodes[0])
+        shares, logs = [], []
+        for (low, high), count in zip(ranges[1:], nodes[1:], strict=True):
+            x, w = legendre_nodes(count)
+            shares.append((low + high) / 2 + (high - low) / 2 * x)
+            logs.append(np.log(w * (high - low) / 2))
+        index = np.indices(nodes).reshape(3, -1)
+        s, t = shares[0][index[1]], shares[1][index[2]]
+        log_weight = rho.log_weight[index[0]] + logs[0][index[1]] + logs[1][index[2]]
+        log_weight = log_weight + np.log(s) + 3 * np.log1p(-s)
+        return InflatedAxis(
+            rho.v[index[0]], rho.rho[index[0]], rho.one_minus_rho[index[0]], log_weight, s * t, s * (1 - t), 1 - s
+        )
+
+    def place(self, log_prior: LogDensity, fine: float) -> tuple[float, float, RhoAxis]:
+        """The range of θ and the nodes of ρ and of the weights that hold all but a negligible part."""
+        ends = [(-FARTHEST, FARTHEST), self.concentration.ends, (0.0, 1.0), (0.0, 1.0)]
+        ranges, nodes = list(ends), (16, 8, 8)
+        for _ in range(25):
+            theta = np.linspace(*ranges[0], 33)
+            axis = self.axis(ranges[1:], nodes)
+            mass = (self(theta, axis) + axis.log_weight + log_prior(theta)[:, None]).reshape(theta.size, *nodes)
+            marginal = [logsumexp(np.moveaxis(mass, i, 0).reshape(mass.shape[i], -1), axis=1) for i in range(4)]
+            cube = (axis.v, 1 - axis.rest, axis.never / (1 - axis.rest))
+            first = ((slice(None), 0, 0), (0, slice(None), 0), (0, 0, slice(None)))
+            coordinates = [theta, *(part.reshape(nodes)[at] for part, at in zip(cube, first, strict=True))]
+            wide = [widened_range(m, now, end) for m, now, end in zip(marginal, ranges, ends, strict=True)]
+            if wide[0] != ranges[0]:
+                ranges[0] = wide[0]
+                continue
+            new = [kept_range(x, m, now) for x, m, now in zip(coordinates, marginal, ranges, strict=True)]
+            resolved = new[0][1] - new[0][0] > 0.25 * (ranges[0][1] - ranges[0][0])
+            if not resolved:
+                new[1:] = ranges[1:]
+            shrunk = min(_share(part, whole) for part, whole in zip(new, ranges, strict=True))
+            ranges = new
+            if resolved and shrunk > 0.6:
+                break
+        counts = tuple(int(count * fine) for count in (20, 12, 10))
+        return (*ranges[0], self.axis(ranges[1:], (counts[0], counts[1], counts[2])))
+
+
+def agent_grid(likelihood: AgentLikelihood, log_prior: LogDensity, fine: float) -> AgentGrid:
+    """The likelihood table of one agent where its posterior under `log_prior` has mass."""
+    low, high, rho = likelihood.place(log_prior, fine)
+    step, position = STEP, 0
+    for _ in range(4):
+        centre, scale = likelihood.sharpest_scale(float(rho.rho[position]))
+        axis = Axis.over(low, high, min(max(centre, low), high), scale, step=step / fine)
+        table = likelihood(axis.theta, rho)
+        grid = AgentGrid(axis, rho, table, log_prior(axis.theta))
+        # ρ below the first node that has mass does not set the scale
+        first = int(np.argmax(grid.weights.sum(axis=0) > 1e-7))
+        coarseness = _coarseness(grid)
+        if first == position and coarseness * fine < 0.5:
+            break
+        step, position = (step if first != position else step * 0.4 / (coarseness * fine)), first
+    return grid
+
+
+def _coarseness(grid: AgentGrid) -> float:
+    """Largest spacing of θ, in units of its standard deviation given ρ, over all ρ that matter."""
+    by_rho = grid.weights.sum(axis=0)
+    matters = by_rho > 1e-6
+    share = grid.weights[:, matters] / by_rho[matters]
+    theta = grid.axis.theta[:, None]
+    mean = np.sum(share * theta, axis=0)
+    sd = np.sqrt(np.sum(share * (theta - mean) ** 2, axis=0))
+    spacing = grid.axis.spacing_at(mean)
+    return float(np.max(spacing / np.maximum(sd, spacing / 4)))

@@ -1,0 +1,316 @@
+"""The exact engine: the hierarchical model by deterministic quadrature, without Monte-Carlo error.
+
+For each agent the likelihood is tabulated on θ = logit μ (uniform in x, θ = centre + scale·sinh(x)) times ρ
+(Gauss-Legendre in v = log(1 + n_max ρ)). Agents that share strength are independent given (m, τ), so that
+
+    p(m, τ | data) ∝ p(m) p(τ) Π_a I_a(m, τ),     I_a(m, τ) = ∫ N(θ; m, τ²) L_a(θ) dθ,
+    p(θ_a | data)  ∝ L_a(θ_a) ∫∫ N(θ_a; m, τ²) p(m, τ | data)/I_a(m, τ) dm dτ.
+
+Both integrals over a normal kernel are the same operation (`_Functions.smooth`). Grids are placed by looking for where
+the posterior has mass; nothing depends on where a maximum falls between nodes, so that relabelling success and failure
+mirrors every result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from agentic_bayes.estimation.engines.grid.agent_grid import (
+    STEP,
+    AgentGrid,
+    AgentLikelihood,
+    InflatedLikelihood,
+    agent_grid,
+)
+from agentic_bayes.estimation.engines.grid.axes import (
+    FARTHEST,
+    Axis,
+    cubic_spline,
+    kept_range,
+    log_logistic,
+    logsumexp,
+    moments,
+    softplus,
+    spline_at,
+)
+from agentic_bayes.estimation.posterior import Array, Counts
+from agentic_bayes.estimation.prior import LogDensity, Prior
+
+__all__ = ["GridFit", "PoolGrid", "fit_agents", "log_prior_theta"]
+
+STEP_M, STEP_TAU = 0.22, 0.2
+HERMITE_NODES = 9
+TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
+
+
+class _Functions:
+    """Functions f_a, given by their logs at the nodes of their axes, to be smoothed by a normal kernel.
+
+    Parameters
+    ----------
+    axes : list of Axis
+        One per function.
+    log_f : list of ndarray
+        Values at the nodes.
+    """
+
+    def __init__(self, axes: list[Axis], log_f: list[Array]) -> None:
+        self.axes, self.log_f = axes, log_f
+        self.splines: dict[int, Any] = {}
+        longest = max(axis.size for axis in axes)
+        self.theta = np.zeros((len(axes), longest))
+        self.log_mass = np.full((len(axes), longest), -np.inf)
+        for a, (axis, values) in enumerate(zip(axes, log_f, strict=True)):
+            self.theta[a, : axis.size] = axis.theta
+            self.log_mass[a, : axis.size] = values + np.log(axis.spacing)
+        column = [np.array([getattr(axis, name) for axis in axes])[:, None] for name in ("step", "scale", "centre")]
+        self.step, self.scale, self.centre = column
+
+    def smooth(self, targets: Array, tau: float) -> Array:
+        """Log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets).
+
+        The trapezoid rule where the kernel is wider than the spacing, else Gauss-Hermite on the spline of log f.
+        """
+        targets = np.broadcast_to(targets, (len(self.axes), targets.shape[-1]))
+        narrow = tau < 1.2 * self.step * np.hypot(self.scale, targets - self.centre)
+        out = np.empty(targets.shape)
+        if not narrow.all():
+            kernel = targets[:, :, None] - self.theta[:, None, :]
+            kernel *= kernel
+            kernel *= -0.5 / tau**2
+            kernel += self.log_mass[:, None, :]
+            out = logsumexp(kernel, axis=2) - np.log(tau * np.sqrt(2 * np.pi))
+        for a in map(int, np.flatnonzero(narrow.any(axis=1))):
+            z, log_w = _hermite()
+            points = targets[a, narrow[a], None] + tau * z
+            if a not in self.splines:
+                self.splines[a] = cubic_spline(self.axes[a], self.log_f[a])
+            out[a, narrow[a]] = logsumexp(spline_at(self.axes[a], self.splines[a], points) + log_w, axis=1)
+        return out
+
+
+_HERMITE: list[tuple[Array, Array]] = []
+
+
+def _hermite() -> tuple[Array, Array]:
+    """Nodes and log weights of the standard normal."""
+    if not _HERMITE:
+        z, w = np.polynomial.hermite_e.hermegauss(HERMITE_NODES)
+        _HERMITE.append((z, np.log(w / np.sqrt(2 * np.pi))))
+    return _HERMITE[0]
+
+
+@dataclass(frozen=True)
+class PoolGrid:
+    """Posterior of (m, τ), through which agents share strength.
+
+    Attributes
+    ----------
+    tau : ndarray, shape (τ nodes,)
+        Nodes of τ.
+    m : list of Axis
+        Nodes of m, one axis per τ.
+    log_mass : list of ndarray
+        Log posterior mass of each (m, τ) node.
+    log_integral : list of ndarray, shape (agents, m nodes)
+        log I_a(m, τ), one array per τ.
+    """
+
+    tau: Array
+    m: list[Axis]
+    log_mass: list[Array]
+    log_integral: list[Array]
+
+    def log_priors(self, theta: Array, agents: Array) -> Array:
+        """Log of ∫∫ N(θ; m, τ²) p(m, τ | data)/I_a(m, τ) dm dτ: what the other agents say of an agent's θ.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (agents, points)
+            Where.
+        agents : ndarray of int
+            Whose.
+        """
+        total = np.full(theta.shape, -np.inf)
+        for k, axis in enumerate(self.m):
+            density = self.log_mass[k] - np.log(axis.spacing) - self.log_integral[k][agents]
+            part = _Functions([axis] * len(agents), list(density)).smooth(theta, float(self.tau[k]))
+            total = np.logaddexp(total, part)
+        return total
+
+
+def _pool(grids: list[AgentGrid], prior: Prior, fine: float) -> PoolGrid:
+    """Integrate every agent's likelihood over its normal population, for every (m, τ)."""
+    widths = [float(np.sqrt(_variance(grid))) for grid in grids]
+    smallest = max(0.5 * float(np.median(widths)) / np.sqrt(len(grids)), 1e-6)
+    step = STEP_TAU / fine
+    log_prior_m, log_prior_tau = prior.log_density("m") or log_logistic, prior.log_density("tau")
+    most = TAU_MOST if log_prior_tau is None else FARTHEST
+    size = int(np.ceil(np.arcsinh(most / smallest) / step))
+    x = step * (np.arange(size) + 0.5)  # midpoints: the integrand is even in τ
+    tau = smallest * np.sinh(x)
+    log_dtau = np.log(step * smallest * np.cosh(x)) + (-0.5 * tau**2 if log_prior_tau is None else log_prior_tau(tau))
+    functions = _Functions([grid.axis for grid in grids], [grid.log_marginal for grid in grids])
+
+    def log_joint(m: Array, s: float) -> tuple[Array, Array]:
+        integrals = functions.smooth(m, s)
+        return integrals, integrals.sum(axis=0) + log_prior_m(m)
+
+    axes: list[Axis] = []
+    ends = -FARTHEST, FARTHEST
+    block = 4  # neighbouring τ share the axis of the largest of them; a smaller τ never needs a wider one
+    for last in range(size - 1, -1, -block):
+        axis = _m_axis(log_joint, float(tau[last]), ends, fine)
+        ends = float(axis.theta[0]), float(axis.theta[-1])
+        axes += [axis] * min(block, last + 1)
+    axes.reverse()
+    integrals, mass = [], []
+    for k, axis in enumerate(axes):
+        integral, density = log_joint(axis.theta, float(tau[k]))
+        integrals.append(integral)
+        mass.append(density + np.log(axis.spacing) + log_dtau[k])
+    total = logsumexp(np.concatenate(mass))
+    return PoolGrid(tau, axes, [part - total for part in mass], integrals)
+
+
+def _m_axis(
+    log_joint: Callable[[Array, float], tuple[Array, Array]], tau: float, ends: tuple[float, float], fine: float
+) -> Axis:
+    """Nodes of m where the posterior given τ has mass."""
+    low, high = ends
+    for _ in range(20):
+        m = (low + high) / 2 + (high - low) / 2 * np.linspace(-1, 1, 33)
+        density = log_joint(m, tau)[1]
+        new_low, new_high = kept_range(m, density, (low, high))
+        done = new_high - new_low > 0.4 * (high - low)
+        low, high = new_low, new_high
+        if done:
+            break
+    mass = np.exp(density - density.max())
+    mean, sd = moments(m, mass / mass.sum())
+    return Axis.over(low, high, min(max(mean, low), high), max(sd, (high - low) / 64), step=STEP_M / fine)
+
+
+def _variance(grid: AgentGrid) -> float:
+    return moments(grid.axis.theta, grid.weights.sum(axis=1))[1] ** 2
+
+
+@dataclass(frozen=True)
+class GridFit:
+    """What the exact engine gives.
+
+    Attributes
+    ----------
+    agents : list of AgentGrid
+        One posterior per agent.
+    pool : PoolGrid or None
+        Posterior of (m, τ), if agents share strength.
+    likelihoods : list of AgentLikelihood
+        One per agent, at any nodes.
+    """
+
+    agents: list[AgentGrid]
+    pool: PoolGrid | None
+    likelihoods: list[AgentLikelihood]
+
+
+def log_prior_theta(prior: Prior) -> LogDensity:
+    """Log density of θ = logit μ for agents that do not share strength."""
+    density = prior.log_density("mu")
+    if density is None:
+        return log_logistic
+    return lambda theta: density(np.exp(-softplus(-theta))) + log_logistic(theta)
+
+
+def _wide(theta: Array) -> Array:
+    """A wider logistic than any agent's prior, to place the likelihood tables of agents that share strength."""
+    return log_logistic(theta / 1.5)
+
+
+def fit_agents(
+    counts: Counts,
+    *,
+    pool_agents: bool,
+    prior: Prior,
+    inflate: bool = False,
+    fine: float = 1.0,
+) -> GridFit:
+    """Posterior grids of all agents.
+
+    Parameters
+    ----------
+    counts : Counts
+        The data.
+    pool_agents : bool
+        Whether agents share strength; with one agent there is nothing to share.
+    prior : Prior
+        Of μ, ρ or κ, m and τ.
+    inflate : bool
+        Whether tasks that always or never pass have probabilities of their own; see `inflated`.
+    fine : float
+        Grids are this many times as fine; for checking that they are fine enough.
+
+    Returns
+    -------
+    GridFit
+    """
+    kind = InflatedLikelihood if inflate else AgentLikelihood
+    likelihoods = [kind(counts, agent, prior) for agent in range(len(counts.agents))]
+    if not pool_agents or len(likelihoods) == 1:
+        own = log_prior_theta(prior)
+        return GridFit([agent_grid(part, own, fine) for part in likelihoods], None, likelihoods)
+    grids = [agent_grid(part, _wide, fine) for part in likelihoods]
+    pool = _pool(grids, prior, fine)
+    axes = [grid.axis for grid in grids]
+    log_priors = _log_priors(pool, axes, list(range(len(axes))))
+    unresolved = list(range(len(grids)))
+    for _ in range(8):  # where the other agents make it narrower than its likelihood, an agent needs a finer axis
+        again = []
+        for a in unresolved:
+            finer = _finer(axes[a], log_priors[a] + _marginal_on(grids[a], axes[a]), fine)
+            if finer is not None:
+                axes[a] = finer
+                again.append(a)
+        if not again:
+            break
+        for a, values in zip(again, _log_priors(pool, [axes[a] for a in again], again), strict=True):
+            log_priors[a] = values
+        unresolved = again
+    finished = []
+    for grid, axis, log_prior, likelihood in zip(grids, axes, log_priors, likelihoods, strict=True):
+        if axis is grid.axis:
+            table = grid.loglik
+        else:
+            table = likelihood(axis.theta, grid.rho)
+        finished.append(AgentGrid(axis, grid.rho, table, log_prior))
+    return GridFit(finished, pool, likelihoods)
+
+
+def _log_priors(pool: PoolGrid, axes: list[Axis], agents: list[int]) -> list[Array]:
+    """What the pool says of these agents, at the nodes of their axes."""
+    longest = max(axis.size for axis in axes)
+    theta = np.stack([np.pad(axis.theta, (0, longest - axis.size), mode="edge") for axis in axes])
+    values = pool.log_priors(theta, np.array(agents))
+    return [row[: axis.size] for row, axis in zip(values, axes, strict=True)]
+
+
+def _marginal_on(grid: AgentGrid, axis: Axis) -> Array:
+    """Log L(θ) at the nodes of another axis."""
+    if axis is grid.axis:
+        return grid.log_marginal
+    return spline_at(grid.axis, cubic_spline(grid.axis, grid.log_marginal), axis.theta)
+
+
+def _finer(axis: Axis, density: Array, fine: float) -> Axis | None:
+    """An axis that resolves this log density, or None where `axis` does."""
+    log_mass = density + np.log(axis.spacing)
+    mass = np.exp(log_mass - log_mass.max())
+    mean, sd = moments(axis.theta, mass / mass.sum())
+    if sd > 3 * fine * float(axis.spacing_at(np.asarray(mean))):
+        return None
+    low, high = kept_range(axis.theta, density, (float(axis.theta[0]), float(axis.theta[-1])))
+    return Axis.over(low, high, mean, max(sd, (high - low) / 64), step=STEP / fine)

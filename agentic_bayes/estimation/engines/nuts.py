@@ -1,0 +1,357 @@
+"""The PyMC engine: the hierarchical model as a `pymc.Model`, sampled by NUTS through nutpie."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from agentic_bayes.errors import EstimateError, InvalidArgument, NotConverged, UnknownName
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics, diagnose
+from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE
+from agentic_bayes.estimation.methods.hierarchical import KAPPA_RANGE, MU_RANGE
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS
+from agentic_bayes.estimation.prior import Prior
+from agentic_bayes.outcomes.dataset import check_outcomes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+__all__ = ["Fit", "build_model", "fit"]
+
+TUNE = 1000
+TARGET_ACCEPTS = (0.97, 0.99)  # the second is tried where the first leaves problems
+KEPT_STATS = ("diverging", "energy", "depth", "n_steps", "step_size")
+
+
+def _pymc() -> Any:
+    """PyMC, imported without notices that do not concern these models (they use no BLAS)."""
+    _arviz.arviz()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS", category=UserWarning)
+        import pymc
+    return pymc
+
+
+def build_model(
+    outcomes: xr.Dataset,
+    *,
+    method: Literal["hierarchical", "crossed"] = "hierarchical",
+    pool_agents: bool | None = None,
+    prior: Prior | None = None,
+    covariates: pd.DataFrame | None = None,
+) -> Any:
+    """The hierarchical or crossed Beta-Binomial model as a `pymc.Model`, to sample or to extend.
+
+    Parameters
+    ----------
+    outcomes : xarray.Dataset
+        Counts; see `check_outcomes`.
+    method : {"hierarchical", "crossed"}
+        Whether agents that attempt the same tasks share the tasks' difficulty (``crossed``).
+    pool_agents : bool, optional
+        Whether agents share strength through (m, τ); with one agent there is nothing to share. Default: True for
+        ``hierarchical``, False for ``crossed``.
+    prior : Prior, optional
+        Priors other than the default ones, as `scipy.stats` distributions.
+    covariates : pandas.DataFrame, optional
+        Columns of numbers that shift logit μ, indexed by all the tasks or by all the agents. They are standardised;
+        their coefficients ``beta`` (covariate) are N(0, 1).
+
+    Returns
+    -------
+    pymc.Model
+        Dims ``agent`` and ``task``; variables ``rho``, ``kappa`` (agent) and ``mu`` (agent) or, for ``crossed``,
+        ``theta`` (agent), ``sigma`` and ``delta`` (task); when pooled ``m``, ``tau`` and ``z`` (agent); observed
+        ``successes`` (agent, task) given the data ``trials``. The success probability of each cell is integrated out.
+
+    Raises
+    ------
+    InvalidArgument
+        If covariates do not fit the tasks or agents, or a prior has no counterpart in PyMC.
+
+    Notes
+    -----
+    Hierarchical: c_ai ~ BetaBinomial(n_ai, μ_a κ_a, (1-μ_a) κ_a), ρ_a = 1/(1+κ_a) ~ Uniform(0, 1),
+    logit μ_a = m + τ z_a with m ~ Logistic(0, 1), τ ~ HalfNormal(1), z_a ~ N(0, 1); unpooled
+    logit μ_a ~ Logistic(0, 1). Crossed: logit μ_ai = θ_a + σ δ_i, δ_i ~ N(0, 1), σ ~ HalfNormal(2),
+    θ_a ~ Logistic(0, 1). κ is clipped to [1e-6, 1e6] and μ to [1e-6, 1 - 1e-6].
+
+    Examples
+    --------
+    The model is an ordinary one, for ``pymc.sample(model=model, nuts_sampler="nutpie")``:
+
+    >>> import pandas as pd
+    >>> from agentic_bayes import outcomes_from_table
+    >>> table = pd.DataFrame({"task": ["a", "b"], "successes": [3, 1], "trials": [4, 4]})
+    >>> model = build_model(outcomes_from_table(table))
+    >>> sorted(variable.name for variable in model.free_RVs)
+    ['logit_mu', 'rho']
+    """
+    if method not in ("hierarchical", "crossed"):
+        raise UnknownName("method", method, ("hierarchical", "crossed"))
+    checked = check_outcomes(outcomes)
+    return _model(
+        tuple(checked["agent"].values),
+        tuple(checked["task"].values),
+        checked["successes"].values,
+        checked["trials"].values,
+        crossed=method == "crossed",
+        pool_agents=method == "hierarchical" if pool_agents is None else pool_agents,
+        prior=Prior() if prior is None else prior,
+        covariates=covariates,
+    )
+
+
+def _model(
+    agents: tuple[str, ...],
+    tasks: tuple[str, ...],
+    successes: Any,
+    trials: Any,
+    *,
+    crossed: bool,
+    pool_agents: bool,
+    prior: Prior,
+    covariates: pd.DataFrame | None = None,
+) -> Any:
+    pm = _pymc()
+    with pm.Model(coords={"agent": list(agents), "task": list(tasks)}) as model:
+        n = pm.Data("trials", trials, dims=("agent", "task"))
+        c = pm.Data("observed_successes", successes, dims=("agent", "task"))
+        logit = _agent_logit(pm, len(agents), pool_agents, prior, "theta" if crossed else "logit_mu")
+        if not crossed:
+            pm.Deterministic("mu", pm.math.clip(pm.math.sigmoid(logit), *MU_RANGE), dims="agent")
+        logit = logit[:, None]
+        if crossed:
+            logit = logit + pm.HalfNormal("sigma", SIGMA_SCALE) * pm.Normal("delta", 0, 1, dims="task")[None, :]
+        if covariates is not None:
+            logit = logit + _shift(pm, model, covariates, agents, tasks)
+        mu = pm.math.clip(pm.math.sigmoid(logit), *MU_RANGE)
+        kappa = _concentration(pm, prior)[:, None]
+        alpha, beta = mu * kappa, (1 - mu) * kappa
+        pm.BetaBinomial("successes", n=n, alpha=alpha, beta=beta, observed=c, dims=("agent", "task"))
+    return model
+
+
+def _agent_logit(pm: Any, n_agents: int, pool_agents: bool, prior: Prior, name: str) -> Any:
+    """Logit of each agent's mean, with or without shared strength."""
+    if pool_agents and n_agents > 1:
+        m = pm.Logistic("m", 0, 1) if prior.m is None else distribution("m", prior.m)
+        tau = pm.HalfNormal("tau", 1) if prior.tau is None else distribution("tau", prior.tau)
+        return pm.Deterministic(name, m + tau * pm.Normal("z", 0, 1, dims="agent"), dims="agent")
+    if prior.mu is None:
+        return pm.Logistic(name, 0, 1, dims="agent")
+    return pm.Deterministic(name, pm.math.logit(distribution("mean", prior.mu, dims="agent")), dims="agent")
+
+
+def _concentration(pm: Any, prior: Prior) -> Any:
+    """κ of each agent, from a prior of ρ or of κ itself."""
+    if prior.kappa is not None:
+        kappa = pm.math.clip(distribution("kappa", prior.kappa, dims="agent"), *KAPPA_RANGE)
+        pm.Deterministic("rho", 1 / (1 + kappa), dims="agent")
+        return kappa
+    if prior.rho is None:
+        rho = pm.Uniform("rho", 0, 1, dims="agent")
+    else:
+        rho = distribution("rho", prior.rho, dims="agent")
+    return pm.Deterministic("kappa", pm.math.clip(1 / rho - 1, *KAPPA_RANGE), dims="agent")
+
+
+def _shift(pm: Any, model: Any, covariates: pd.DataFrame, agents: tuple[str, ...], tasks: tuple[str, ...]) -> Any:
+    """What covariates add to logit μ, shape (agent, task) by broadcasting."""
+    labels = [str(label) for label in covariates.index]
+    of_tasks = set(labels) == set(tasks)
+    if not of_tasks and set(labels) != set(agents):
+        raise InvalidArgument(
+            f"covariates must be indexed by all {len(tasks)} tasks or by all {len(agents)} agents, "
+            f"got {len(labels)} rows"
+        )
+    wanted = tasks if of_tasks else agents
+    rows = [labels.index(label) for label in wanted]
+    values = covariates.to_numpy(dtype=np.float64)[rows]
+    spread = values.std(axis=0)
+    if len(labels) != len(set(labels)) or not np.all(np.isfinite(values)) or not np.all(spread > 0):
+        raise InvalidArgument("covariates must have one row per label and finite columns that are not constant")
+    model.add_coord("covariate", [str(name) for name in covariates.columns])
+    effect = pm.math.dot((values - values.mean(axis=0)) / spread, pm.Normal("beta", 0, 1, dims="covariate"))
+    return effect[None, :] if of_tasks else effect[:, None]
+
+
+# scipy.stats name → (PyMC name, its parameters from scipy's shapes, loc and scale, whether loc must be 0 and scale 1)
+DISTRIBUTIONS: dict[str, tuple[str, Callable[..., dict[str, float]], bool, bool]] = {
+    "beta": ("Beta", lambda a, b, loc, scale: {"alpha": a, "beta": b}, True, True),
+    "expon": ("Exponential", lambda loc, scale: {"lam": 1 / scale}, True, False),
+    "gamma": ("Gamma", lambda a, loc, scale: {"alpha": a, "beta": 1 / scale}, True, False),
+    "halfcauchy": ("HalfCauchy", lambda loc, scale: {"beta": scale}, True, False),
+    "halfnorm": ("HalfNormal", lambda loc, scale: {"sigma": scale}, True, False),
+    "logistic": ("Logistic", lambda loc, scale: {"mu": loc, "s": scale}, False, False),
+    "lognorm": ("LogNormal", lambda s, loc, scale: {"mu": float(np.log(scale)), "sigma": s}, True, False),
+    "norm": ("Normal", lambda loc, scale: {"mu": loc, "sigma": scale}, False, False),
+    "pareto": ("Pareto", lambda b, loc, scale: {"alpha": b, "m": scale}, True, False),
+    "uniform": ("Uniform", lambda loc, scale: {"lower": loc, "upper": loc + scale}, False, False),
+}
+
+
+def distribution(name: str, frozen: Any, **keywords: Any) -> Any:
+    """A frozen `scipy.stats` distribution as a PyMC variable of the model in context.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    frozen : scipy.stats frozen distribution
+        One of those in `DISTRIBUTIONS`.
+    **keywords
+        Passed to PyMC, such as ``dims``.
+
+    Returns
+    -------
+    pytensor variable
+
+    Raises
+    ------
+    InvalidArgument
+        If PyMC has no counterpart here.
+    """
+    kind = getattr(getattr(frozen, "dist", None), "name", None)
+    if kind not in DISTRIBUTIONS:
+        raise InvalidArgument(
+            f"engine 'pymc' takes priors that are frozen scipy.stats distributions of {', '.join(DISTRIBUTIONS)}; "
+            f"the prior of {name} is {kind or frozen!r} (engine 'quadrature' takes any log density)"
+        )
+    pymc_name, translate, needs_loc, needs_scale = DISTRIBUTIONS[kind]
+    shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
+    if (needs_loc and loc != 0) or (needs_scale and scale != 1):
+        raise InvalidArgument(
+            f"engine 'pymc' takes scipy.stats.{kind} without loc{' and scale' if needs_scale else ''}"
+        )
+    parameters = translate(*map(float, shapes), loc=float(loc), scale=float(scale))
+    return getattr(_pymc(), pymc_name)(name, **parameters, **keywords)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What NUTS gives.
+
+    Attributes
+    ----------
+    posterior : xarray.Dataset
+        Draws, dims (chain, draw, agent): ``rho``, ``mu`` or ``theta``, and (chain, draw): ``m``, ``tau``, ``sigma``.
+    sample_stats : xarray.Dataset
+        The sampler's account, dims (chain, draw).
+    diagnostics : Diagnostics
+        Whether they may be trusted.
+    """
+
+    posterior: xr.Dataset
+    sample_stats: xr.Dataset
+    diagnostics: Diagnostics
+
+
+@lru_cache(maxsize=8)
+def _compiled(n_agents: int, n_tasks: int, crossed: bool, pool_agents: bool, described_prior: str) -> Any:
+    """The compiled model for data of this shape; the data are put in later."""
+    import nutpie
+    from pytensor.configdefaults import config
+
+    shape = (n_agents, n_tasks)
+    labels = tuple(map(str, range(n_agents))), tuple(map(str, range(n_tasks)))
+    blank = np.zeros(shape, dtype=np.int64), np.ones(shape, dtype=np.int64)
+    prior = Prior.from_dict(json.loads(described_prior))
+    if prior is None:
+        raise InvalidArgument("engine 'pymc' takes priors as scipy.stats distributions, not as functions")
+    model = _model(*labels, *blank, crossed=crossed, pool_agents=pool_agents, prior=prior)
+    # code that may reorder sums gives other last digits when it is compiled than when it comes from the cache
+    strict = config.change_flags(numba__fastmath=False)
+    with strict, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS", category=UserWarning)
+        return nutpie.compile_pymc_model(model)
+
+
+def fit(
+    outcomes: xr.Dataset,
+    *,
+    method: Literal["hierarchical", "crossed"] = "hierarchical",
+    pool_agents: bool = True,
+    prior: Prior | None = None,
+    random_seed: int = 0,
+    draws: int = DRAWS,
+    tune: int = TUNE,
+    target_accepts: tuple[float, ...] = TARGET_ACCEPTS,
+) -> Fit:
+    """Sample the hierarchical or the crossed model.
+
+    Parameters
+    ----------
+    outcomes : xarray.Dataset
+        Checked counts.
+    method, pool_agents, prior
+        As in `build_model`.
+    random_seed : int
+        Same seed, same draws.
+    draws, tune : int
+        Per chain; there are four.
+    target_accepts : tuple of float
+        Tried in turn until the diagnostics pass.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    EstimateError
+        If the sampler finds no place to begin, as with 10^12 trials or more of a task.
+
+    Warns
+    -----
+    NotConverged
+        If the last try leaves problems; the fit carries them, and so does everything made from it.
+    """
+    import nutpie
+
+    described = json.dumps(None if prior is None else prior.as_dict())
+    n_agents, n_tasks = outcomes.sizes["agent"], outcomes.sizes["task"]
+    compiled = _compiled(n_agents, n_tasks, method == "crossed", pool_agents and n_agents > 1, described).with_data(
+        trials=outcomes["trials"].values, observed_successes=outcomes["successes"].values
+    )
+    for target_accept in target_accepts:
+        try:
+            trace = nutpie.sample(
+                compiled,
+                draws=draws,
+                tune=tune,
+                chains=CHAINS,
+                cores=CHAINS,
+                seed=random_seed,
+                target_accept=target_accept,
+                progress_bar=False,
+            )
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0]
+            raise EstimateError(f"NUTS cannot sample these outcomes: {reason}") from error
+        posterior, stats = _arviz.group(trace, "posterior"), _arviz.group(trace, "sample_stats")
+        kept = [name for name in ("mu", "rho", "m", "tau", "theta", "sigma") if name in posterior]
+        posterior = posterior[kept].assign_coords(agent=outcomes["agent"].values)
+        stats = stats[[name for name in KEPT_STATS if name in stats]]
+        diagnostics = diagnose(posterior, int(stats["diverging"].sum()), target_accept)
+        if diagnostics.passed:
+            break
+    else:
+        warnings.warn(f"{diagnostics}", NotConverged, stacklevel=3)
+    return Fit(_plain(posterior), _plain(stats), diagnostics)
+
+
+def _plain(ds: xr.Dataset) -> xr.Dataset:
+    """Without the sampler's attributes, which hold the time of day."""
+    ds = ds.drop_vars([name for name in ds.coords if name not in ("chain", "draw", "agent")])
+    bare = ds.assign_attrs({}).copy()
+    bare.attrs.clear()
+    return bare

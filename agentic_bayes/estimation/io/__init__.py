@@ -1,0 +1,1 @@
+"""Draws as labelled groups, log densities, netCDF files, and the two ArviZ stacks."""

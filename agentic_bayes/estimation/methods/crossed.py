@@ -1,0 +1,292 @@
+"""The crossed model: agents that attempt the same tasks share the tasks' difficulty.
+
+::
+
+    logit μ_ai = θ_a + σ δ_i,   δ_i ~ N(0, 1),   σ ~ HalfNormal(2)
+    c_ai ~ BetaBinomial(n_ai, μ_ai κ_a, (1-μ_ai) κ_a),   ρ_a = 1/(1+κ_a) ~ Uniform(0, 1)
+    θ_a ~ Logistic(0, 1), independent
+
+p is integrated out in closed form and δ on a uniform grid, so that a posterior is one of (θ, σ, ρ) alone. Only the
+pattern of (c, n) across agents matters: tasks with equal patterns are counted, not repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, TINY, log_rising, mean_power
+from agentic_bayes.estimation.posterior import (
+    STATISTICS,
+    Array,
+    CIKind,
+    Counts,
+    Estimand,
+    Stats,
+    apply_metric,
+    nothing_scored,
+    stats_of_draws,
+)
+from agentic_bayes.formatting import Metric
+
+__all__ = [
+    "DELTA",
+    "LOG_WEIGHT",
+    "SIGMA_SCALE",
+    "CrossedLikelihood",
+    "CrossedPosterior",
+    "expit_pair",
+]
+
+SIGMA_SCALE = 2.0  # of the HalfNormal prior of σ
+# nodes of δ and their normal weights: a uniform grid, since Gauss-Hermite nodes are too few where σ is large
+DELTA = np.linspace(-6.0, 6.0, 49)
+LOG_WEIGHT = -0.5 * DELTA**2 - np.log(np.sum(np.exp(-0.5 * DELTA**2)))
+MOST_TASKS = 100  # tasks of one pattern that are drawn one by one; more are scaled up from these
+CHUNK = 256  # draws at a time, to bound memory
+
+
+def expit_pair(logit: Array) -> tuple[Array, Array]:
+    """Share and its complement, each without loss of digits."""
+    small = np.exp(-np.abs(logit))
+    large, rest = 1 / (1 + small), small / (1 + small)
+    positive = logit >= 0
+    return np.where(positive, large, rest), np.where(positive, rest, large)
+
+
+class CrossedLikelihood:
+    """Likelihood of (θ, σ, ρ) with δ and p integrated out.
+
+    Parameters
+    ----------
+    counts : Counts
+        The data.
+
+    Attributes
+    ----------
+    patterns : ndarray of int, shape (patterns, agents)
+        For each distinct pattern, which distinct (c, n) of each agent it has.
+    size : ndarray of int, shape (patterns,)
+        Tasks per pattern.
+    place : ndarray of int, shape (tasks,)
+        Pattern of each task.
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+        pairs = [counts.pairs(agent) for agent in range(len(counts.agents))]
+        self.pairs = [(c, n) for c, n, _ in pairs]
+        index = np.stack([place for _, _, place in pairs], axis=1)
+        # patterns are numbered as if agents stood in the order of their random streams
+        order = np.argsort(counts.streams)
+        patterns, self.place, self.size = np.unique(index[:, order], axis=0, return_inverse=True, return_counts=True)
+        self.patterns = patterns[:, counts.streams]
+        self.place = self.place.reshape(-1)
+
+    def agent_tables(self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> list[Array]:
+        """Log likelihood of each agent's distinct (c, n) at every δ.
+
+        Parameters
+        ----------
+        theta, rho, one_minus_rho : ndarray, shape (draws, agents)
+        sigma : ndarray, shape (draws,)
+
+        Returns
+        -------
+        list of ndarray, shape (draws, pairs, δ nodes)
+        """
+        tables = []
+        for a, (c, n) in enumerate(self.pairs):
+            mu, nu = expit_pair(theta[:, a, None] + sigma[:, None] * DELTA)
+            r, q = rho[:, a, None], one_minus_rho[:, a, None]
+            success, failure, total = _rising(mu * q, r, c), _rising(nu * q, r, n - c), _rising(q, r, n)
+            tables.append(
+                np.stack([success[ci] + failure[ni - ci] - total[ni] for ci, ni in zip(c, n, strict=True)], 1)
+            )
+        return tables
+
+    def __call__(self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> Array:
+        """Log likelihood, shape (draws,)."""
+        out = np.empty(sigma.shape)
+        for start in range(0, sigma.size, CHUNK):
+            part = slice(start, start + CHUNK)
+            tables = self.agent_tables(theta[part], sigma[part], rho[part], one_minus_rho[part])
+            out[part] = self._combined(tables)
+        return out
+
+    def _combined(self, tables: list[Array]) -> Array:
+        """Multiply the agents' likelihoods at each δ, integrate over δ, and sum the logs over tasks."""
+        shifts, product = np.zeros((tables[0].shape[0], len(self.patterns))), np.exp(LOG_WEIGHT)[None, None, :]
+        for a, table in enumerate(tables):
+            top = table.max(axis=2)
+            scaled = np.exp(table - top[:, :, None])
+            product = product * scaled[:, self.patterns[:, a]]
+            shifts += top[:, self.patterns[:, a]]
+        with np.errstate(divide="ignore"):
+            logs = np.log(product.sum(axis=2)) + shifts
+        return np.asarray(logs @ self.size)
+
+    def delta_weights(self, tables: list[Array], pattern: int) -> Array:
+        """Posterior weights of δ for tasks of one pattern, shape (draws, δ nodes)."""
+        logs = LOG_WEIGHT + sum(table[:, self.patterns[pattern, a]] for a, table in enumerate(tables))
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _rising(base: Array, rho: Array, lengths: Array) -> dict[int, Array]:
+    """Σ_{j<m} log(base + jρ) for every m in `lengths`."""
+    wanted = set(lengths.tolist())
+    most = max(wanted, default=0)
+    if most > LONGEST_PRODUCT:
+        log_base, positive = np.log(np.maximum(base, TINY)), np.maximum(rho, TINY)
+        return {m: log_rising(log_base, m, positive) for m in wanted}
+    running = np.zeros(np.broadcast_shapes(base.shape, rho.shape))
+    sums = {0: running}
+    for j in range(most):
+        running = running + np.log(base + j * rho)
+        if j + 1 in wanted:
+            sums[j + 1] = running
+    return sums
+
+
+@dataclass(frozen=True)
+class CrossedPosterior:
+    """Posterior of every estimand from draws of (θ, σ, ρ).
+
+    Attributes
+    ----------
+    counts : Counts
+        The data.
+    ci_prob, ci_kind
+        Of the intervals.
+    random_seed : int
+        For the draws of δ and p.
+    theta, rho : ndarray, shape (draws, agents)
+    sigma : ndarray, shape (draws,)
+    """
+
+    counts: Counts
+    ci_prob: float
+    ci_kind: CIKind
+    random_seed: int
+    theta: Array
+    sigma: Array
+    rho: Array
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def estimands(self) -> tuple[Estimand, ...]:
+        """All three."""
+        return ("population", "tasks", "task")
+
+    @cached_property
+    def likelihood(self) -> CrossedLikelihood:
+        """The likelihood that the draws are weighted by."""
+        return CrossedLikelihood(self.counts)
+
+    @cached_property
+    def tables(self) -> list[Array]:
+        """Log likelihood of each agent's distinct (c, n) at every draw and δ; see `CrossedLikelihood.agent_tables`."""
+        return self.likelihood.agent_tables(self.theta, self.sigma, self.rho, 1 - self.rho)
+
+    def _shares(self, agent: int) -> tuple[Array, Array]:
+        """μ and 1 - μ at every δ, shape (draws, δ nodes)."""
+        return expit_pair(self.theta[:, agent, None] + self.sigma[:, None] * DELTA)
+
+    def _given_data(self, agent: int, pattern: int, metric: Metric, k: int) -> Array:
+        """E t given the hyperparameters and data, t = p^k or (1-p)^k, shape (draws,)."""
+        c, n = (int(part[self.likelihood.patterns[pattern, agent]]) for part in self.likelihood.pairs[agent])
+        mu, nu = self._shares(agent)
+        share, count = (mu, c) if metric == "pass_pow_k" else (nu, n - c)
+        rho = self.rho[:, agent, None]
+        weights = self.likelihood.delta_weights(self.tables, pattern)
+        return np.asarray(np.sum(weights * mean_power(share, rho, 1 - rho, count, n, k), axis=1))
+
+    def _own_patterns(self, agent: int) -> tuple[Array, Array]:
+        """Patterns of the agent's scored tasks and how many tasks have each."""
+        scored = self.counts.scored[agent]
+        patterns, size = np.unique(self.likelihood.place[scored], return_counts=True)
+        return patterns, size
+
+    def aggregate(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Stats:
+        """Statistics of a new task (`population`) or of the mean over the scored tasks (`tasks`)."""
+        n_tasks = int(self.counts.scored[agent].sum())
+        if estimand == "tasks" and n_tasks == 0:
+            return nothing_scored()
+        return stats_of_draws(self.draws(agent, estimand, metric, k), self.ci_prob, self.ci_kind, n_tasks)
+
+    def draws(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Array:
+        """Posterior draws of `population` or `tasks`, shape (draws,)."""
+        key = agent, estimand, metric, k
+        if key not in self._cache:
+            if estimand == "population":
+                mu, nu = self._shares(agent)
+                rho = self.rho[:, agent, None]
+                tail = mean_power(mu if metric == "pass_pow_k" else nu, rho, 1 - rho, 0, 0, k) @ np.exp(LOG_WEIGHT)
+                self._cache[key] = tail if metric == "pass_pow_k" else 1 - tail
+            else:
+                self._cache[key] = self._tasks_draws(agent, metric, k)
+        drawn: Array = self._cache[key]
+        return drawn
+
+    def _tasks_draws(self, agent: int, metric: Metric, k: int) -> Array:
+        patterns, size = self._own_patterns(agent)
+        total = np.zeros(self.sigma.shape)
+        for pattern, count in zip(patterns.tolist(), size.tolist(), strict=True):
+            drawn = apply_metric(self._pattern_draws(agent, pattern, min(count, MOST_TASKS)), metric, k).sum(axis=1)
+            if count > MOST_TASKS:
+                # the deviation of a mean over more tasks is smaller, and shared difficulty stays shared
+                tail = self._given_data(agent, pattern, metric, k)
+                centre = tail if metric == "pass_pow_k" else 1 - tail
+                drawn = count * centre + np.sqrt(count / MOST_TASKS) * (drawn - MOST_TASKS * centre)
+            total += drawn
+        return np.asarray(total / size.sum())
+
+    def _pattern_draws(self, agent: int, pattern: int, count: int) -> Array:
+        """Draws of p for `count` tasks of one pattern; all agents see the same difficulties, shape (draws, count)."""
+        key = agent, pattern, count, "p"
+        if key not in self._cache:
+            rng = np.random.default_rng([self.random_seed, 1, pattern])
+            cumulative = np.cumsum(self.likelihood.delta_weights(self.tables, pattern), axis=1)
+            uniform = rng.random((self.sigma.size, count))
+            node = np.stack([(cumulative < column[:, None]).sum(axis=1) for column in uniform.T], axis=1)
+            step = DELTA[1] - DELTA[0]
+            delta = DELTA[np.minimum(node, DELTA.size - 1)] + step * (rng.random(node.shape) - 0.5)
+            c, n = (int(part[self.likelihood.patterns[pattern, agent]]) for part in self.likelihood.pairs[agent])
+            own = np.random.default_rng([self.random_seed, 2, pattern, self.counts.streams[agent]])
+            mu, nu = expit_pair(self.theta[:, agent, None] + self.sigma[:, None] * delta)
+            kappa = (1 / self.rho[:, agent] - 1)[:, None]
+            tiny = 1e-300
+            self._cache[key] = own.beta(np.maximum(mu * kappa + c, tiny), np.maximum(nu * kappa + n - c, tiny))
+        drawn: Array = self._cache[key]
+        return drawn
+
+    def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
+        """Statistics of every task, arrays of shape (tasks,); computed once per distinct pattern."""
+        patterns = range(len(self.likelihood.patterns))
+        drawn = (apply_metric(self._pattern_draws(agent, pattern, 1), metric, k) for pattern in patterns)
+        stats = [stats_of_draws(values, self.ci_prob, self.ci_kind, 1) for values in drawn]
+        table = np.array([[getattr(part, name) for name in STATISTICS] for part in stats])
+        mean, sd, median, lower, upper = table[self.likelihood.place].T
+        return Stats(mean, sd, median, lower, upper)
+
+    def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
+        """Posterior draws of p of all tasks, or of those with these indices, shape (draws, tasks)."""
+        place = self.likelihood.place if tasks is None else self.likelihood.place[tasks]
+        seen: dict[int, int] = {}
+        out = np.empty((self.sigma.size, place.size))
+        for task, pattern in enumerate(place.tolist()):
+            used = seen.get(pattern, 0)
+            count = int(np.count_nonzero(place == pattern))
+            out[:, task] = self._pattern_draws(agent, pattern, count)[:, used]
+            seen[pattern] = used + 1
+        return out
+
+    def hyper_draws(self) -> tuple[Array, Array]:
+        """Draws of the population's mean success probability and of ρ, shape (draws, agents)."""
+        agents = range(len(self.counts.agents))
+        mu = np.stack([self.draws(agent, "population", "pass_pow_k", 1) for agent in agents], axis=1)
+        return mu, self.rho

@@ -1,0 +1,171 @@
+"""The hierarchical model with point masses: some tasks always pass, some never do, the rest follow a Beta distribution.
+
+::
+
+    p_ai ~ never_a δ(0) + always_a δ(1) + rest_a Beta(μ_a κ_a, (1-μ_a) κ_a)
+    (never_a, always_a, rest_a) ~ Dirichlet(1, 1, 4)
+
+The remedy where the posterior predictive check finds more all-pass or never-pass tasks than a Beta distribution gives.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+
+from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, InflatedAxis
+from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, log_likelihood_table, log_rising
+from agentic_bayes.estimation.engines.grid.exact import ExactPosterior, draw_theta
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, LARGE_GROUP, Array, Estimand, apply_metric
+from agentic_bayes.formatting import Metric
+
+__all__ = ["InflatedPosterior"]
+
+
+class InflatedPosterior(ExactPosterior):
+    """Posterior of every estimand under the inflated model.
+
+    Means are exact; quantiles of `population` come from the masses of the nodes (to about .003), those of `tasks`
+    and `task` from draws.
+    """
+
+    def _power(self, grid: AgentGrid, metric: Metric, c: int, n: int, k: int) -> Array:
+        """E t given the hyperparameters and c of n, at every node: the Beta part and the point mass where t = 1."""
+        never, always, rest = self._responsibility(grid, c, n)
+        mass = always if metric == "pass_pow_k" else never
+        return np.asarray(mass + rest * super()._power(grid, metric, c, n, k))
+
+    def _responsibility(self, grid: AgentGrid, c: int, n: int) -> tuple[Array, Array, Array]:
+        """Probabilities that such a task never passes, always passes, or neither, at every node."""
+        axis = cast(InflatedAxis, grid.rho)
+        if n == 0:
+            return axis.never, axis.always, axis.rest
+        zero = np.zeros(axis.rest.shape)
+        if 0 < c < n:
+            return zero, zero, zero + 1
+        mass = axis.never if c == 0 else axis.always
+        log_mu, log_nu = (np.log(part[:, 0]) for part in (grid.mu, grid.one_minus_mu))
+        one = np.array([c]), np.array([n]), np.array([1])
+        beta = axis.rest * np.exp(log_likelihood_table(*one, log_mu, log_nu, axis.rho, axis.one_minus_rho))
+        point = mass / (mass + beta)
+        return (point, zero, 1 - point) if c == 0 else (zero, point, 1 - point)
+
+    def _masses(self, agent: int, metric: Metric, k: int) -> tuple[Array, Array]:
+        """Values of the population's metric at the nodes, sorted, and the mass up to the middle of each."""
+        key = agent, "masses", metric, k
+        if key not in self._cache:
+            grid = self.fit.agents[agent]
+            table = self._power(grid, metric, 0, 0, k)
+            values = (table if metric == "pass_pow_k" else 1 - table).reshape(-1)
+            order = np.argsort(values, kind="stable")
+            mass = grid.weights.reshape(-1)[order]
+            self._cache[key] = values[order], np.cumsum(mass) - mass / 2
+        values, cumulative = self._cache[key]
+        return values, cumulative
+
+    def cdf(self, agent: int, metric: Metric, k: int, y: Array) -> Array:
+        """Posterior probability that the population's metric is at most y."""
+        values, cumulative = self._masses(agent, metric, k)
+        return np.interp(y, values, cumulative, left=0.0, right=1.0)
+
+    def quantile(self, agent: int, metric: Metric, k: int, q: Array) -> Array:
+        """Inverse of `cdf` at probabilities q."""
+        values, cumulative = self._masses(agent, metric, k)
+        return np.interp(q, cumulative, values)
+
+    @cached_property
+    def _nodes(self) -> tuple[Array, Array]:
+        """Draws of θ and of a node of (ρ, weights), shape (draws, agents)."""
+        count = CHAINS * DRAWS
+        theta = np.empty((count, len(self.fit.agents)))
+        node = np.empty(theta.shape, dtype=np.int64)
+        m, tau = self.pool_draws or (None, None)
+        for agent, grid in enumerate(self.fit.agents):
+            own = np.random.default_rng([self.random_seed, 1, self.counts.streams[agent]])
+            theta[:, agent] = draw_theta(grid, own, count, m, tau)
+            x = np.arcsinh((theta[:, agent] - grid.axis.centre) / grid.axis.scale)
+            row = np.clip(np.round((x - grid.axis.x[0]) / grid.axis.step).astype(int), 0, grid.axis.size - 1)
+            share = grid.weights / grid.weights.sum(axis=1, keepdims=True)
+            uniform = own.random(count)
+            for i in np.unique(row):
+                here = row == i
+                node[here, agent] = np.searchsorted(np.cumsum(share[i]), uniform[here])
+            node[:, agent] = np.minimum(node[:, agent], share.shape[1] - 1)
+        return theta, node
+
+    @cached_property
+    def _hyper(self) -> tuple[Array, Array]:
+        theta, node = self._nodes
+        rho = np.stack([grid.rho.rho[node[:, a]] for a, grid in enumerate(self.fit.agents)], axis=1)
+        return theta, np.clip(rho, 1e-12, 1 - 1e-12)
+
+    def weights_drawn(self, agent: int) -> tuple[Array, Array, Array]:
+        """Draws of never, always and rest, shape (draws,)."""
+        axis, node = cast(InflatedAxis, self.fit.agents[agent].rho), self._nodes[1][:, agent]
+        return axis.never[node], axis.always[node], axis.rest[node]
+
+    def draws(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Array:
+        """Posterior draws of `population` or `tasks`, shape (chains × draws,)."""
+        key = agent, estimand, metric, k
+        if key not in self._cache:
+            if estimand == "population":
+                theta, rho = (part[:, agent] for part in self._hyper)
+                _, always, rest = self.weights_drawn(agent)
+                beta = self._population_draws(theta, rho, metric, k)
+                self._cache[key] = always + rest * beta  # both metrics are 1 where p = 1 and 0 where p = 0
+            else:
+                c, n, sizes = self.counts.groups(agent)
+                total = np.zeros(CHAINS * DRAWS)
+                for group, size in enumerate(sizes.tolist()):
+                    count = min(size, LARGE_GROUP)
+                    p = self._group_draws(agent, int(c[group]), int(n[group]), count)
+                    total += apply_metric(p, metric, k).sum(axis=1) * (size / count)
+                self._cache[key] = total / sizes.sum()
+        drawn: Array = self._cache[key]
+        return drawn
+
+    def _group_draws(self, agent: int, c: int, n: int, count: int) -> Array:
+        """Draws of p for `count` tasks with c of n, shape (draws, count)."""
+        rng = np.random.default_rng([self.random_seed, 2, self.counts.streams[agent], c, n])
+        a, b = self._given_data(agent, np.array([c]), np.array([n]))
+        p = rng.beta(a, b, size=(CHAINS * DRAWS, count))
+        never, always, rest = self.weights_drawn(agent)
+        uniform = rng.random(p.shape)
+        if n > 0:
+            theta, rho = (part[:, agent] for part in self._hyper)
+            log_mu, log_nu = -np.logaddexp(0, -theta), -np.logaddexp(0, theta)
+            beta = rest * np.exp(_log_pmf(c, n, log_mu, log_nu, rho)) if c in (0, n) else rest
+            never = never / (never + beta) if c == 0 else np.zeros(never.shape)
+            always = always / (always + beta) if c == n else np.zeros(always.shape)
+        p = np.where(uniform < never[:, None], 0.0, p)
+        return np.where(uniform > 1 - always[:, None], 1.0, p)
+
+    def _pair_draws(self, agent: int) -> Array:
+        c, n, _ = self.counts.pairs(agent)
+        return np.stack(
+            [self._group_draws(agent, int(ci), int(ni), 1)[:, 0] for ci, ni in zip(c, n, strict=True)], axis=1
+        )
+
+    def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
+        """Posterior draws of p of all tasks, or of those with these indices, shape (chains × draws, tasks)."""
+        c, n, place = self.counts.pairs(agent)
+        place = place if tasks is None else place[tasks]
+        out = np.empty((CHAINS * DRAWS, place.size))
+        for pair in range(c.size):
+            here = place == pair
+            out[:, here] = self._group_draws(agent, int(c[pair]), int(n[pair]), int(here.sum()))
+        return out
+
+
+def _log_pmf(c: int, n: int, log_mu: Array, log_nu: Array, rho: Array) -> Array:
+    """Log probability of c = 0 or c = n of n under the Beta-Binomial, elementwise."""
+    log_share = log_mu if c == n else log_nu
+    if n > LONGEST_PRODUCT:
+        rest = np.log1p(-rho)
+        return log_rising(log_share + rest, n, rho) - log_rising(rest, n, rho)
+    out = np.zeros(rho.shape)
+    for j in range(n):
+        out += np.log(np.exp(log_share) * (1 - rho) + j * rho) - np.log1p((j - 1) * rho)
+    return out

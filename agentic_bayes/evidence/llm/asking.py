@@ -1,0 +1,411 @@
+"""One model, asked for JSON objects: its ways to reply, retries, time limit, price, and what identifies it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
+from weakref import WeakKeyDictionary
+
+import anyio
+
+from agentic_bayes.errors import InvalidArgument, ReplyError, check_choice
+from agentic_bayes.evidence.llm.calls import RUN, Attempt, Calls, Price
+from agentic_bayes.evidence.llm.models import (
+    Ask,
+    StructuredMethod,
+    for_one_loop,
+    is_model_name,
+    model_name,
+    parameters,
+    reply_modes,
+    resolve,
+)
+from agentic_bayes.evidence.llm.prompt import Messages, digest, text_digest
+from agentic_bayes.evidence.llm.reply import message_text
+from agentic_bayes.evidence.llm.retries import Retries, is_unsupported, within
+from agentic_bayes.evidence.llm.store import Call
+from agentic_bayes.evidence.score import Grade, Score
+from agentic_bayes.numerics import check_k
+from agentic_bayes.records.base import short
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage
+
+__all__ = ["TEXT", "Asked", "Asker", "Question", "check_number", "reply_text", "structured_objects", "to_langchain"]
+
+TEXT = "text"
+_CUT_OFF = {"length", "max_tokens"}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a model, and how its reply is read.
+
+    Attributes
+    ----------
+    schema : mapping
+        JSON schema of the object that is asked for.
+    digest : str
+        A hash of everything that the model is told beside the material.
+    read : callable
+        Makes a `Score` of (reply, whether it is structured); raises `ReplyError` where it cannot.
+    correction : callable
+        What the model is told after a reply that could not be read: (its text, the problem) → messages.
+    """
+
+    schema: Mapping[str, Any]
+    digest: str
+    read: Callable[[Any, bool], Score]
+    correction: Callable[[str, ReplyError], Messages]
+
+
+class Asked:
+    """One kind of question to one model: the ways to ask it, and the one in use."""
+
+    def __init__(self, asker: Asker, schema: Mapping[str, Any], content: str) -> None:
+        self._asker, self._schema = asker, schema
+        self.modes, self.mode = [name for name, _ in self._asks_of(asker.model)], 0
+        if not self.modes:
+            raise InvalidArgument(f"structured_method {asker.method!r} is not supported by {asker.model_name}")
+        self.digest = digest([asker.model_name, asker.parameters, self.modes[0], content])
+        self._by_owner: WeakKeyDictionary[object, list[tuple[str, Ask]]] = WeakKeyDictionary()
+
+    def _asks_of(self, model: Any) -> list[tuple[str, Ask]]:
+        """The ways to ask the model, best first, each with its name."""
+        method = self._asker.method
+        asks = reply_modes(model, self._schema, method) if method else []
+        return [*asks, (TEXT, model.ainvoke)] if method in (None, "auto") else asks
+
+    def asks(self) -> list[tuple[str, Ask]]:
+        """The same for this run, or for the event loop outside of a run, whose connections are its own."""
+        run = RUN.get()
+        owner: object = asyncio.get_running_loop() if run is None else run
+        asks = self._by_owner.get(owner)
+        if asks is None:
+            asks = self._by_owner[owner] = self._asks_of(self._asker.for_owner(owner, run))
+        return asks
+
+    def leave(self, mode: str, error: Exception) -> bool:
+        """Go on to the next way to reply, if the provider does not support this one; it will not for the next call."""
+        if not isinstance(error, NotImplementedError) and not is_unsupported(error):
+            return False
+        left = self.modes.index(mode) + 1
+        if left >= len(self.modes):
+            return False
+        self.mode = max(self.mode, left)
+        return True
+
+    def adopt(self, mode: object) -> None:
+        """A stored verdict shows what an earlier run found the provider to support."""
+        if mode in self.modes:
+            self.mode = max(self.mode, self.modes.index(str(mode)))
+
+
+class Asker:
+    """A chat model that is asked for JSON objects, as the judges of this package do it.
+
+    Parameters
+    ----------
+    model : langchain_core.language_models.BaseChatModel or str
+        The model, or its name such as "openai:gpt-4o-mini", which is resolved when it is first needed.
+    use_structured_output : bool
+        Ask through the provider's structured output; else, or where there is none, in text.
+    structured_method : {"auto", "json_schema", "function_calling", "json_mode"}
+        Which kind of it.
+    attempts : int
+        Calls per question, at most.
+    backoff : float
+        Seconds before the first repetition of a failed call.
+    timeout : float, optional
+        Seconds after which a call has failed.
+    price : tuple of float, optional
+        What a million input tokens and a million output tokens cost.
+    model_arguments : mapping, optional
+        For a model given by name: arguments of its class.
+    sleep : callable, optional
+        Awaited with the seconds to wait; for tests.
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is outside what is allowed.
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel | str,
+        *,
+        use_structured_output: bool = True,
+        structured_method: StructuredMethod = "auto",
+        attempts: int = 4,
+        backoff: float = 1.0,
+        timeout: float | None = 300.0,
+        price: Price | None = None,
+        model_arguments: Mapping[str, Any] | None = None,
+        sleep: Callable[[float], Awaitable[None]] | None = None,
+    ) -> None:
+        _check_model(model, model_arguments)
+        if not isinstance(use_structured_output, bool):
+            raise InvalidArgument(f"use_structured_output must be True or False, got {use_structured_output!r}")
+        check_choice("structured_method", structured_method, get_args(StructuredMethod))
+        check_k(attempts, "attempts")
+        check_number("backoff", backoff, "of seconds ≥ 0")
+        if timeout is not None:
+            check_number("timeout", timeout, "of seconds > 0", zero=False)
+        if sleep is not None and not callable(sleep):
+            raise InvalidArgument(f"sleep must be callable, got {short(sleep)}")
+        self.price = _checked_price(price)
+        self.method = structured_method if use_structured_output else None
+        self._retries, self._timeout, self._sleep = Retries(attempts, float(backoff)), timeout, sleep or anyio.sleep
+        arguments = {"temperature": 0, **(model_arguments or {})}
+        self._named = (model, arguments) if isinstance(model, str) else None
+        self.model: Any = None
+        self.model_name = self.parameters = ""
+        self._models: WeakKeyDictionary[object, Any] = WeakKeyDictionary()
+        self._asked: dict[str, Asked] = {}
+        if self._named is None:
+            self._take(model)
+
+    def _take(self, model: Any) -> None:
+        """The model is known: so are its name and its parameters."""
+        self.model = model
+        self.model_name, self.parameters = model_name(model), parameters(model)
+
+    def ready(self) -> None:
+        """Make the model, if it was given by name and was not needed before.
+
+        Raises
+        ------
+        MissingPackage, InvalidArgument
+            If it cannot be made.
+        """
+        if self.model is None and self._named is not None:
+            self._take(resolve(*self._named))
+
+    @property
+    def description(self) -> str:
+        """The model with its parameters, for identities."""
+        self.ready()
+        return self.model_name + (f" parameters={digest(self.parameters)[:8]}" if self.parameters else "")
+
+    def for_owner(self, owner: object, run: Calls | None) -> Any:
+        """The model with connections of its own for a run or an event loop.
+
+        Parameters
+        ----------
+        owner : object
+            The run, or the loop.
+        run : Calls or None
+            Closes the connections at its end.
+
+        Returns
+        -------
+        langchain_core.language_models.BaseChatModel
+        """
+        model = self._models.get(owner)
+        if model is None:
+            model, close = for_one_loop(self.model)
+            self._models[owner] = model
+            if run is not None and close is not None:
+                run.at_end.append(close)
+        return model
+
+    def asked(self, schema: Mapping[str, Any], content: str) -> Asked:
+        """The state of one kind of question.
+
+        Parameters
+        ----------
+        schema : mapping
+            JSON schema of the object that is asked for.
+        content : str
+            A hash of everything that the model is told beside the material.
+
+        Returns
+        -------
+        Asked
+        """
+        found = self._asked.get(content)
+        if found is None:
+            found = self._asked[content] = Asked(self, schema, content)
+        return found
+
+    async def ask(self, question: Question, opening: Sequence[BaseMessage], text: str, *, repeat: int = 0) -> Grade:
+        """What the model says, from the run's store if it was paid for already.
+
+        Parameters
+        ----------
+        question : Question
+            What is asked.
+        opening : sequence of messages
+            What stands before the material.
+        text : str
+            The human message with the material.
+        repeat : int
+            Which repetition this is; each is asked for on its own.
+
+        Returns
+        -------
+        Score or Unscored
+        """
+        asked = self.asked(question.schema, question.digest)
+        run = RUN.get() or Calls()
+        key = text_digest(f"{asked.digest} {repeat} {text}")
+        grade = await run.judgement(
+            key, self.model_name, partial(self._answer, run, key, asked, question, opening, text)
+        )
+        if isinstance(grade, Score):
+            asked.adopt(grade.details.get("mode"))
+        return grade
+
+    async def _answer(
+        self,
+        run: Calls,
+        key: str,
+        asked: Asked,
+        question: Question,
+        opening: Sequence[BaseMessage],
+        text: str,
+        log: list[Call],
+    ) -> Score:
+        """The answer of the first attempt that gives one; raises what the last attempt raised."""
+        messages = [*opening, _human(text)]
+        correction: list[BaseMessage] = []
+
+        async def attempt() -> Score:
+            while True:
+                mode, model = asked.asks()[asked.mode]
+                async with Attempt(run, log, self.price) as call:
+                    try:
+                        reply = await within(self._timeout, model, [*messages, *correction])
+                    except Exception as error:
+                        if not asked.leave(mode, error):
+                            raise
+                        call.outcome = f"{type(error).__name__}: {error}"
+                        continue
+                    call.replied(_raw(reply))
+                    try:
+                        score = question.read(reply, mode != TEXT)
+                    except Exception as error:
+                        # whatever a reply holds: it is the reply that cannot be used, not the transport
+                        wrong = (
+                            error if isinstance(error, ReplyError) else ReplyError(f"{type(error).__name__}: {error}")
+                        )
+                        correction[:] = to_langchain(question.correction(reply_text(reply), wrong))
+                        raise wrong from error
+                    return Score(score.value, score.reason, {"mode": mode, **score.details})
+
+        return await self._retries.run(attempt, key=key, sleep=partial(run.pause, sleep=self._sleep))
+
+
+def _check_model(model: object, arguments: object) -> None:
+    from langchain_core.language_models import BaseChatModel
+
+    named = isinstance(model, str) and is_model_name(model)
+    if not named and not isinstance(model, BaseChatModel):
+        raise InvalidArgument(
+            "model must be a LangChain chat model (BaseChatModel) or a name such as "
+            f"'openai:gpt-4o-mini' (provider:model), got {short(model)}"
+        )
+    if arguments is not None and not (named and isinstance(arguments, Mapping)):
+        raise InvalidArgument(f"model_arguments must be an object, for a model given by name, got {short(arguments)}")
+
+
+def check_number(name: str, value: object, allowed: str, *, zero: bool = True) -> None:
+    """Refuse what is not such a number.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is none, or negative, or 0 without `zero`.
+    """
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    # whole numbers beyond the largest float are left out, as infinity and NaN are
+    if not number or not 0 <= value <= sys.float_info.max or (value == 0 and not zero):  # type: ignore[operator]
+        raise InvalidArgument(f"{name} must be a number {allowed}, got {value!r}")
+
+
+def _checked_price(price: object) -> Price | None:
+    if price is None:
+        return None
+    if not isinstance(price, Sequence) or isinstance(price, str) or len(price) != 2:
+        raise InvalidArgument(
+            f"price must be (per million input tokens, per million output tokens), got {short(price)}"
+        )
+    for value in price:
+        check_number("price", value, "≥ 0 per million tokens")
+    return float(price[0]), float(price[1])
+
+
+def _message_kinds() -> Mapping[str, Callable[[str], BaseMessage]]:
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+
+    return {"system": SystemMessage, "human": HumanMessage, "ai": AIMessage}
+
+
+def to_langchain(messages: Messages) -> list[BaseMessage]:
+    """(role, text) pairs as LangChain's messages."""
+    kinds = _message_kinds()
+    return [kinds[role](text) for role, text in messages]
+
+
+def _human(text: str) -> BaseMessage:
+    from langchain_core.messages import HumanMessage
+
+    return HumanMessage(text)
+
+
+def _raw(reply: Any) -> Any:
+    """The message in a reply, which may be what a parser made of it."""
+    return reply.get("raw") if isinstance(reply, Mapping) else reply
+
+
+def reply_text(reply: Any) -> str:
+    """The text of a reply."""
+    return message_text(getattr(_raw(reply), "content", ""))
+
+
+def structured_objects(reply: Any, *, structured: bool) -> list[Any] | None:
+    """The objects that a reply holds apart from its text; None where its text is to be read.
+
+    Parameters
+    ----------
+    reply : object
+        What the model gave.
+    structured : bool
+        Whether it was asked for structured output.
+
+    Returns
+    -------
+    list or None
+
+    Raises
+    ------
+    ReplyError
+        If the reply was cut off, refused or is empty.
+    """
+    message, text = _raw(reply), reply_text(reply)
+    calls = getattr(message, "tool_calls", None)
+    if structured and calls:
+        metadata = getattr(message, "response_metadata", None) or {}
+        if {metadata.get("finish_reason"), metadata.get("stop_reason")} & _CUT_OFF:
+            raise ReplyError("the reply was cut off at the model's length limit")
+        return [call["args"] for call in calls]
+    wrapped = isinstance(reply, Mapping) and "raw" in reply
+    parsed = reply.get("parsed") if wrapped else reply
+    if hasattr(parsed, "model_dump") and not hasattr(parsed, "content"):
+        parsed = parsed.model_dump()
+    # a parser may have completed JSON that was cut off: where there is JSON text, it is read here
+    if isinstance(parsed, Mapping) and "{" not in text:
+        return [parsed]
+    if not text.strip():
+        refusal = (getattr(message, "additional_kwargs", None) or {}).get("refusal")
+        if refusal:
+            raise ReplyError(f"the model refused: {short(refusal, 200)}")
+        problem = reply.get("parsing_error") if wrapped else None
+        raise ReplyError(f"the reply is empty: {problem}" if problem else "the reply is empty")
+    return None

@@ -1,0 +1,78 @@
+"""Does the answer belong to the query?"""
+
+from __future__ import annotations
+
+import itertools
+
+from agentic_bayes.evidence.metrics.embeddings import Embedder, TextEmbeddings
+from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.numerics import check_probability
+from agentic_bayes.records.model import Conversation
+
+__all__ = ["Coherence"]
+
+ASSUMED = "coherence was assumed: there is no text to compare"
+
+
+class Coherence:
+    """Does the answer belong to the query? Cosine similarity of their embeddings; no model is asked.
+
+    Parameters
+    ----------
+    embeddings : TextEmbeddings, optional
+        Any LangChain `Embeddings`; left out, a small offline model (``agentic-bayes[embeddings]``).
+    threshold : float
+        From which score on the metric counts as a success, in [0, 1].
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is outside what is allowed.
+
+    Notes
+    -----
+    The score is 1 - (1 - cosine), clamped to [0, 1]; ``coherence_gap`` is the distance 1 - cosine. Where query or
+    answer is empty it is 1, with a note, as in the metric's source.
+    """
+
+    name = "coherence"
+
+    def __init__(self, embeddings: TextEmbeddings | None = None, *, threshold: float = 0.5) -> None:
+        self.threshold = check_probability(threshold, "threshold")
+        self._embedder = Embedder(embeddings)
+
+    @property
+    def identity(self) -> str:
+        """Name, version and embeddings."""
+        return f"{self.name}/1 embeddings={self._embedder.name}"
+
+    def grade(self, conversation: Conversation, position: int) -> Grade:
+        """Grade one interaction.
+
+        Parameters
+        ----------
+        conversation : Conversation
+            The conversation.
+        position : int
+            Index of the interaction.
+
+        Returns
+        -------
+        Score or Unscored
+        """
+        turn = conversation.conversation[position]
+        if turn.assistant is None:
+            return Unscored("no answer to compare")
+        if not turn.query.strip() or not turn.assistant.strip():
+            return Score(1.0, ASSUMED, {"threshold": self.threshold, "success": True, "note": ASSUMED})
+        coming = (
+            text
+            for later in itertools.islice(conversation.conversation, position + 1, position + 33)
+            for text in (later.query, later.assistant or "")
+            if text.strip()
+        )
+        asked, answered = self._embedder.vectors([turn.query, turn.assistant], ahead=coming)
+        gap = 1.0 - float(asked @ answered)
+        score = min(max(1.0 - gap, 0.0), 1.0)
+        found = {"coherence_gap": round(gap, 6), "threshold": self.threshold, "success": score >= self.threshold}
+        return Score(score, f"cosine distance of query and answer: {gap:.3f}", found)

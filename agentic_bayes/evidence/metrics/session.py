@@ -1,0 +1,313 @@
+"""A whole conversation from the metrics of its interactions: how reliable and how consistent the agent was in it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_bayes.errors import InvalidArgument, UnknownName, check_type
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.metrics.registry import metric_names
+from agentic_bayes.evidence.row import EvidenceRow
+from agentic_bayes.evidence.score import Score, Unscored
+from agentic_bayes.numerics import check_k, check_probability
+from agentic_bayes.records.base import short
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["WEIGHTS", "SessionScore", "agent_consistency", "agent_reliability", "session_scores"]
+
+WEIGHTS: Mapping[str, float] = {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}
+"""Signals, and how much each counts."""
+
+Floats = NDArray[np.float64]
+Signals = Mapping[str, float]
+
+BOOTSTRAP = "percentile bootstrap over traces: it cannot show a trace worse than the worst one seen"
+
+_FLAGGED = 0.5
+_WORST, _MEAN = 0.1, 0.9
+_CHUNK = 1_000_000  # numbers at a time
+
+
+@dataclass(frozen=True, slots=True)
+class SessionScore:
+    """A score of a session, with its interval and what every trace adds to it.
+
+    Attributes
+    ----------
+    score : float
+        In [0, 1].
+    lower, upper : float
+        Ends of the percentile bootstrap interval over traces; NaN with fewer than two.
+    ci_prob : float
+        Probability of the interval.
+    risks : tuple of float
+        Risk of every trace that has a signal, in order; NaN for the others.
+    flagged : tuple of int
+        Indices of traces whose risk is above .5.
+    note : str
+        What must be known to read it.
+    """
+
+    score: float
+    lower: float
+    upper: float
+    ci_prob: float
+    risks: tuple[float, ...]
+    flagged: tuple[int, ...]
+    note: str = ""
+
+
+def agent_reliability(
+    signals: Sequence[Signals],
+    *,
+    weights: Mapping[str, float] | None = None,
+    tail: float = 0.15,
+    ci_prob: float = 0.95,
+    resamples: int = 2000,
+    random_seed: int = 0,
+) -> SessionScore:
+    """How reliable an agent was in a session: its worst traces count.
+
+    Parameters
+    ----------
+    signals : sequence of mapping
+        One per trace: metric → score in [0, 1]. Metrics without a weight and scores that are None are skipped.
+    weights : mapping, optional
+        Metric → weight ≥ 0; `WEIGHTS` unless given.
+    tail : float
+        Share of the traces, those with the highest risk, whose mean counts; in (0, 1].
+    ci_prob : float
+        Probability of the interval, in (0, 1).
+    resamples, random_seed : int
+        Of the bootstrap over traces.
+
+    Returns
+    -------
+    SessionScore
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is outside what is allowed.
+
+    Notes
+    -----
+    The risk of a trace is max over its signals of w (1 - s). With k = max(1, ⌈tail · n⌉) the score is
+    1 - (.9 · mean of the k highest risks + .1 · the highest), clamped to [0, 1]; 1 without any trace.
+    """
+    used = _checked(signals, weights)
+    _check_tail(tail)
+    _check_bootstrap(ci_prob, resamples, random_seed)
+    risks = [max((w * (1 - s) for w, s in trace.values()), default=math.nan) for trace in used]
+    known = np.array([risk for risk in risks if not math.isnan(risk)])
+
+    def value(sample: Floats) -> Floats:
+        k = max(1, math.ceil(tail * sample.shape[-1] - 1e-9))
+        worst = np.sort(sample, axis=-1)[..., -k:]
+        return np.asarray(np.clip(1 - (_MEAN * worst.mean(axis=-1) + _WORST * worst[..., -1]), 0, 1))
+
+    if not known.size:
+        return SessionScore(1.0, math.nan, math.nan, ci_prob, tuple(risks), (), "no trace has a signal")
+    return _session(value, known, risks, ci_prob, resamples, random_seed)
+
+
+def agent_consistency(
+    signals: Sequence[Signals],
+    *,
+    weights: Mapping[str, float] | None = None,
+    ci_prob: float = 0.95,
+    resamples: int = 2000,
+    random_seed: int = 0,
+) -> SessionScore | Unscored:
+    """How consistent an agent was in a session: doubts, which other signals make worse.
+
+    Parameters
+    ----------
+    signals, weights, ci_prob, resamples, random_seed
+        As for `agent_reliability`.
+
+    Returns
+    -------
+    SessionScore or Unscored
+        Over the traces with ``confidence``; `Unscored` where there is none.
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is outside what is allowed.
+
+    Notes
+    -----
+    A trace's value is (1 + Σ w (1 - s) over its other signals) · w_confidence (1 - confidence); the score is 1 - the
+    root mean square of these values, clamped to [0, 1].
+    """
+    used = _checked(signals, weights)
+    _check_bootstrap(ci_prob, resamples, random_seed)
+    risks = []
+    for trace in used:
+        if "confidence" not in trace:
+            risks.append(math.nan)
+            continue
+        others = sum(w * (1 - s) for name, (w, s) in trace.items() if name != "confidence")
+        weight, confidence = trace["confidence"]
+        risks.append((1 + others) * weight * (1 - confidence))
+    known = np.array([risk for risk in risks if not math.isnan(risk)])
+    if not known.size:
+        return Unscored("no trace has confidence")
+
+    def value(sample: Floats) -> Floats:
+        return np.asarray(np.clip(1 - np.sqrt(np.mean(sample**2, axis=-1)), 0, 1))
+
+    return _session(value, known, risks, ci_prob, resamples, random_seed)
+
+
+def session_scores(
+    evidence: Evidence,
+    *,
+    weights: Mapping[str, float] | None = None,
+    tail: float = 0.15,
+    ci_prob: float = 0.95,
+    resamples: int = 2000,
+    random_seed: int = 0,
+) -> pd.DataFrame:
+    """Both session scores of every conversation.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        With the signals among its metrics.
+    weights : mapping, optional
+        Metric → weight ≥ 0; `WEIGHTS` unless given.
+    tail : float
+        Share of the traces, those with the highest risk, whose mean counts for reliability; in (0, 1].
+    ci_prob : float
+        Probability of the intervals, in (0, 1).
+    resamples, random_seed : int
+        Of the bootstrap over traces.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``agent, task, trial, session_id, traces, measured`` (traces with a signal), ``agent_reliability,
+        reliability_lower, reliability_upper, agent_consistency, consistency_lower, consistency_upper, flagged``; NaN
+        where a score could not be given.
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is outside what is allowed, or none of the signals is in the evidence.
+    """
+    import pandas as pd
+
+    check_type("evidence", evidence, Evidence, "from assess or Evidence.read")
+    given = {name for row in evidence.rows for name in row.metrics}
+    _checked([], weights)
+    wanted = WEIGHTS if weights is None else weights
+    if not given & set(wanted):
+        have = ", ".join(sorted(given)) or "none"
+        raise InvalidArgument(f"none of the signals {', '.join(wanted)} is among the metrics of the evidence: {have}")
+    sessions: dict[tuple[str, str, int], list[EvidenceRow]] = {}
+    for row in evidence.rows:
+        sessions.setdefault((row.agent, row.task, row.trial), []).append(row)
+    how: dict[str, Any] = {"weights": weights, "ci_prob": ci_prob, "resamples": resamples, "random_seed": random_seed}
+    found = []
+    for (agent, task, trial), rows in sessions.items():
+        signals = [
+            {name: grade.value for name, grade in row.metrics.items() if isinstance(grade, Score)} for row in rows
+        ]
+        signals = [{name: score for name, score in trace.items() if name in wanted} for trace in signals]
+        reliability, consistency = agent_reliability(signals, tail=tail, **how), agent_consistency(signals, **how)
+        told = any(signals)
+        found.append(
+            {
+                "agent": agent,
+                "task": task,
+                "trial": trial,
+                "session_id": rows[0].session_id,
+                "traces": len(rows),
+                "measured": sum(map(bool, signals)),
+                "agent_reliability": reliability.score if told else math.nan,
+                "reliability_lower": reliability.lower,
+                "reliability_upper": reliability.upper,
+                **_of_consistency(consistency),
+                "flagged": len(reliability.flagged),
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def _of_consistency(found: SessionScore | Unscored) -> dict[str, float]:
+    score, lower, upper = (math.nan,) * 3 if isinstance(found, Unscored) else (found.score, found.lower, found.upper)
+    return {"agent_consistency": score, "consistency_lower": lower, "consistency_upper": upper}
+
+
+def _session(
+    value: Any, known: Floats, risks: Sequence[float], ci_prob: float, resamples: int, random_seed: int
+) -> SessionScore:
+    lower = upper = math.nan
+    note = "an interval needs two traces"
+    if known.size > 1:
+        rng = np.random.default_rng(random_seed)
+        ordered = np.sort(known)  # the same draws whatever the order of the traces
+        step = max(1, _CHUNK // known.size)
+        drawn = [
+            value(ordered[rng.integers(known.size, size=(min(step, resamples - start), known.size))])
+            for start in range(0, resamples, step)
+        ]
+        ends = np.quantile(np.concatenate(drawn), [(1 - ci_prob) / 2, (1 + ci_prob) / 2])
+        lower, upper, note = float(ends[0]), float(ends[1]), BOOTSTRAP
+    flagged = tuple(index for index, risk in enumerate(risks) if risk > _FLAGGED)
+    return SessionScore(float(value(known)), lower, upper, ci_prob, tuple(risks), flagged, note)
+
+
+def _checked(signals: object, weights: object) -> list[dict[str, tuple[float, float]]]:
+    """Per trace: signal → (weight, score)."""
+    counted = WEIGHTS if weights is None else weights
+    if not isinstance(counted, Mapping) or not counted:
+        raise InvalidArgument(f"weights must map signals to numbers ≥ 0, got {short(counted)}")
+    for name, weight in counted.items():
+        number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not isinstance(name, str) or not number or not 0 <= weight <= sys.float_info.max:
+            raise InvalidArgument(f"weight of {name!r} must be a number ≥ 0, got {short(weight)}")
+    if isinstance(signals, (str, Mapping)) or not isinstance(signals, Sequence):
+        raise InvalidArgument(f"signals must be a list with one mapping per trace, got {short(signals)}")
+    used = []
+    for index, trace in enumerate(signals):
+        if not isinstance(trace, Mapping):
+            raise InvalidArgument(f"signals[{index}] must map metrics to scores, got {short(trace)}")
+        kept = {}
+        for name, score in trace.items():
+            if name not in counted:
+                if name not in metric_names():
+                    raise UnknownName("signal", name, counted)
+                continue
+            number = isinstance(score, Real) and not isinstance(score, bool)
+            if score is None or (number and math.isnan(float(score))):
+                continue
+            if not number or not 0 <= score <= 1:
+                raise InvalidArgument(f"signals[{index}][{name!r}] must be a number in [0, 1], got {short(score)}")
+            kept[name] = (float(counted[name]), float(score))
+        used.append(kept)
+    return used
+
+
+def _check_bootstrap(ci_prob: object, resamples: object, random_seed: object) -> None:
+    check_probability(ci_prob, "ci_prob", open_ends=True)
+    check_k(resamples, "resamples")
+    if isinstance(random_seed, bool) or not isinstance(random_seed, int) or random_seed < 0:
+        raise InvalidArgument(f"random_seed must be a whole number ≥ 0, got {random_seed!r}")
+
+
+def _check_tail(tail: object) -> None:
+    if isinstance(tail, bool) or not isinstance(tail, (int, float)) or not 0 < tail <= 1:
+        raise InvalidArgument(f"tail must be a number in (0, 1], got {tail!r}")

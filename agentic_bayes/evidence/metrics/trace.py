@@ -1,0 +1,282 @@
+"""One interaction as a record to be read by a model, cut to a budget where it is too long."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_bayes.evidence.llm.prompt import text_digest
+from agentic_bayes.records.model import Conversation, Interaction, ToolCall
+
+__all__ = ["LEAST_BUDGET", "TraceRecord", "available_tools", "trace_record"]
+
+LEAST_BUDGET = 1_000
+"""Characters below which a record would not be one."""
+
+_SHORTEST = 120  # of one text that is shortened, in characters
+_LOOKED_AT = 300  # characters at either end of a result in which an error is looked for
+_MOST_ERRORS = 20
+_ERROR = re.compile(r"\b(error|exception|traceback|failed|failure|denied|forbidden|timed out)\b", re.IGNORECASE)
+_NO_ERROR = re.compile(
+    r"""(\bno |\bwithout |["']?\b)errors?["']?\s*[:=]?\s*(null|none|false|""|''|0\b)|\b(no|without) errors?\b""", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRecord:
+    """The record of one interaction.
+
+    Attributes
+    ----------
+    text : str
+        What a model is shown.
+    texts : tuple of str
+        Every text in it as the log has it: what the agent and its tools wrote, which is never a reply.
+    calls : int or None
+        How many tool calls were made; None where they were not recorded.
+    cut : bool
+        Whether something was left out.
+    """
+
+    text: str
+    texts: tuple[str, ...]
+    calls: int | None
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of a record.
+
+    Attributes
+    ----------
+    head : str
+        What it is.
+    text : str
+        What it says; may be shortened.
+    essential : bool
+        Whether half of the budget is kept for it and its like: the request, the answer, what is known of the agent.
+    error : bool
+        Whether it is a call that failed.
+    kind : str
+        Under what it is counted where it is left out.
+    """
+
+    head: str
+    text: str
+    essential: bool = False
+    error: bool = False
+    kind: str = ""
+
+
+def trace_record(conversation: Conversation, position: int, *, budget: int) -> TraceRecord:
+    """The record of one interaction.
+
+    Parameters
+    ----------
+    conversation : Conversation
+        The conversation.
+    position : int
+        Index of the interaction.
+    budget : int
+        Characters of the text, at most.
+
+    Returns
+    -------
+    TraceRecord
+        The agent's role and context, the tools it could use, the request, thoughts, every call with its result, errors,
+        and the answer. Headings carry a key that no text in the record contains, so that no text can pretend to be one.
+
+    Notes
+    -----
+    Over budget, half of it is kept for the request, the answer, thoughts, errors of the turn and what is known of the
+    agent, which lose their middle, all down to the same length. The calls share the rest: first their texts lose their
+    middle; if that is not enough, calls between the first and the last ones are left out, those that failed at last,
+    and counted by tool. What was cut is said where it was.
+    """
+    turn = conversation.conversation[position]
+    parts = list(_parts(conversation, turn))
+    texts = tuple(text for part in parts for text in (part.text, *_raw_texts(turn)) if text)
+    key = text_digest("\0".join(texts))[:8]
+    while any(key in text for text in texts):
+        key = text_digest(key)[:8]
+    calls = None if turn.agentic is None else len(turn.agentic.tools_used)
+    first = f"Headings of this record begin with §{key}."
+    whole = "\n\n".join([first, *(_shown(part, key, budget) for part in parts)])
+    if len(whole) <= budget:
+        return TraceRecord(whole, texts, calls, False)
+    essential = [part for part in parts if part.essential]
+    others = [part for part in parts if not part.essential]
+    most = (budget - len(first)) // 2 if others else budget - len(first) - 2
+    length = _fitting(lambda n: sum(len(_shown(part, key, n)) + 2 for part in essential) <= most, _SHORTEST, budget)
+    kept = {id(part): _shown(part, key, length) for part in essential}
+    room = budget - len(first) - 2 - sum(len(text) + 2 for text in kept.values())
+    chosen = _within(others, key, room)
+    # in the order of the record: what is essential before the calls, then these, then what is after them
+    shown, put = [first], False
+    for part in parts:
+        if part.essential:
+            shown.append(kept[id(part)])
+        elif not put:
+            shown += chosen
+            put = True
+    return TraceRecord("\n\n".join(shown)[:budget], texts, calls, True)
+
+
+def available_tools(conversation: Conversation, turn: Interaction) -> list[dict[str, Any]]:
+    """The tools that the agent could use, where the record says so: ``metadata["available_tools"]``.
+
+    Parameters
+    ----------
+    conversation : Conversation
+        Its metadata, and
+    turn : Interaction
+        that of the turn, which goes first.
+
+    Returns
+    -------
+    list of dict
+        ``name`` and ``description``.
+    """
+    given = turn.metadata.get("available_tools", conversation.metadata.get("available_tools"))
+    found = []
+    for tool in given if isinstance(given, (list, tuple)) else ():
+        inner = tool.get("function", tool) if isinstance(tool, dict) else {"name": tool}
+        if isinstance(inner, dict) and isinstance(inner.get("name"), str):
+            found.append({"name": inner["name"], "description": str(inner.get("description") or "")})
+    return found
+
+
+def _parts(conversation: Conversation, turn: Interaction) -> Iterator[_Part]:
+    if conversation.chatbot_role:
+        yield _Part("Role of the agent", conversation.chatbot_role, essential=True)
+    if conversation.context:
+        yield _Part("What the agent was told", conversation.context, essential=True)
+    if tools := available_tools(conversation, turn):
+        lines = "\n".join(f"- {tool['name']}: {tool['description']}" for tool in tools)
+        yield _Part("Tools that the agent could use", lines, essential=True)
+    yield _Part("The user's request", turn.query, essential=True)
+    spoken = turn.metadata.get("dialogue")
+    for said in spoken if isinstance(spoken, list) else ():
+        if isinstance(said, dict):
+            yield _Part(f"Said by the {said.get('role', '?')}", str(said.get("text", "")), kind="messages")
+    for name, title in (("reasoning", "The agent's thoughts"), ("before_calls", "The agent said before its calls")):
+        if said := turn.metadata.get(name):
+            many = isinstance(said, (list, tuple))
+            yield _Part(title, "\n".join(map(_text, said)) if many else _text(said), essential=True)
+    if turn.agentic is not None and not turn.agentic.tools_used:
+        yield _Part("No tool was called", "", essential=True)
+    for place, call in enumerate(turn.agentic.tools_used if turn.agentic else ()):
+        result = f"\n→ {_text(call.result)}" if call.has_result else ""
+        head = f"Tool call {place + 1}: {call.tool_name}"
+        yield _Part(head, f"{_text(call.parameters)}{result}", error=_is_error(call), kind=call.tool_name)
+    if turn.error is not None:
+        yield _Part("Error", turn.error, essential=True)
+    if turn.assistant is not None:
+        yield _Part("The agent's answer", turn.assistant, essential=True)
+
+
+def _raw_texts(turn: Interaction) -> Iterator[str]:
+    """Texts within results and arguments, without the escapes that JSON puts into them."""
+    for call in turn.agentic.tools_used if turn.agentic else ():
+        waiting = [call.parameters, call.result]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, str) and "{" in value:
+                yield value
+            elif isinstance(value, dict):
+                waiting += value.values()
+            elif isinstance(value, (list, tuple)):
+                waiting += value
+
+
+def _is_error(call: ToolCall) -> bool:
+    """Whether a result reads like a failure."""
+    if not call.has_result:
+        return False
+    result = call.result
+    if isinstance(result, str) and result.lstrip().startswith("{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            result = json.loads(result)
+    if isinstance(result, dict) and "error" in result:
+        return bool(result["error"])
+    text = _text(result)
+    ends = f"{text[:_LOOKED_AT]} {text[-_LOOKED_AT:]}"
+    return _ERROR.search(_NO_ERROR.sub(" ", ends)) is not None
+
+
+def _within(parts: Sequence[_Part], key: str, room: int) -> list[str]:
+    """As much of the parts as there is room for, with what was left out."""
+
+    def length(texts: Sequence[str]) -> int:
+        return sum(len(text) + 2 for text in texts)
+
+    if not parts:
+        return []
+    if length([_shown(part, key, _SHORTEST) for part in parts]) <= room:
+        longest = _fitting(lambda n: length([_shown(part, key, n) for part in parts]) <= room, _SHORTEST, room)
+        return [_shown(part, key, longest) for part in parts]
+    failed = [place for place, part in enumerate(parts) if part.error]
+    for errors in (_MOST_ERRORS, 6, 2, 0):
+        some = {*failed[: errors // 2], *failed[len(failed) - errors // 2 :]} if errors else set()
+        ends = _fitting(lambda n, some=some: length(_some(parts, key, some, n)) <= room, 0, len(parts) // 2 + 1)
+        texts = _some(parts, key, some, ends)
+        if ends and length(texts) <= room:
+            return texts
+    return [text for text in _some(parts, key, set(), 0) if len(text) + 2 <= room]
+
+
+def _some(parts: Sequence[_Part], key: str, chosen: set[int], ends: int) -> list[str]:
+    """Chosen parts, and so many from either end; between them what was left out."""
+    found: list[str] = []
+    left_out: Counter[str] = Counter()
+    for place, part in enumerate(parts):
+        if place in chosen or place < ends or place >= len(parts) - ends:
+            found += _said(left_out)
+            left_out.clear()
+            found.append(_shown(part, key, _SHORTEST))
+        else:
+            left_out[part.kind or part.head] += 1
+    return [*found, *_said(left_out)]
+
+
+def _said(left_out: Counter[str]) -> list[str]:
+    if not left_out:
+        return []
+    what = ", ".join(f"{name[:40]} × {count}" for name, count in left_out.most_common(5))
+    more = " and others" if len(left_out) > 5 else ""
+    return [f"[… cut: {sum(left_out.values()):,} parts ({what}{more}) …]"]
+
+
+def _fitting(fits: Any, low: int, high: int) -> int:
+    """The largest number from `low` on that fits; `low` where none does."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _shown(part: _Part, key: str, longest: int) -> str:
+    return f"§{key} {part.head[:200]}\n{_shortened(part.text, longest)}".rstrip()
+
+
+def _shortened(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    mark = f"[… {len(text) - longest:,} characters cut …]"
+    half = max(longest - len(mark), 2) // 2
+    return f"{text[:half]}{mark}{text[-half:]}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return repr(value)

@@ -1,0 +1,1 @@
+"""The offline judge and its language tables."""

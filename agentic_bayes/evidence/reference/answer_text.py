@@ -1,0 +1,407 @@
+"""Answers as tokens that can be compared: words, numbers with units, and codes, each negated or not.
+
+Everything here is linear in the length of the text and accepts any text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from agentic_bayes.evidence.reference.numerals import plain_number, read_number, read_words, shifted
+from agentic_bayes.evidence.reference.vocabulary import (
+    CONTRACTED,
+    CONTRACTION_TAILS,
+    CURRENCY_SYMBOLS,
+    DEGREE_SCALES,
+    LINKING_CHARACTERS,
+    LINKING_WORDS,
+    MONEY_POWERS,
+    NEGATING_CHARACTERS,
+    NEGATIONS,
+    NUMBER_WORDS,
+    POWERS_OF_TEN,
+    TENS,
+    UNIT_PREFIXES,
+    UNITS,
+    Meanings,
+)
+
+__all__ = ["Token", "normalise", "tokens"]
+
+# Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han.
+_SPACELESS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# Combining marks belong to their word, but Python's \w leaves them out.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u06d6-\u06dc\u06df-\u06e8\u0711\u0730-\u074a"
+    "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09d7\u0a01-\u0a4d\u0a81-\u0acd\u0b01-\u0b57"
+    "\u0b82-\u0bcd\u0c00-\u0c56\u0c81-\u0cd6\u0d00-\u0d57\u0dca-\u0df3\u0f71-\u0f84\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+)
+_LETTER = rf"(?:[^\W_{_SPACELESS}]|[{_MARKS}])"
+# A chunk holds together what may be one number, date or code.
+_JOINER = r"(?:[-_]|(?<=\d)[.,:/'](?=\d)|(?<=[^\W\d_])[./'](?=[^\W\d_]))"
+_LEXEME = re.compile(
+    rf"(?P<chunk>{_LETTER}+(?:{_JOINER}{_LETTER}+)*)|(?P<spaceless>[{_SPACELESS}])|(?P<mark>\S)|(?P<line>\n)"
+)
+_LOOKALIKES = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-")
+    | dict.fromkeys("\u2018\u2019\u201b\u02bc\uff07`\u00b4", "'")
+    | {"\u2044": "/", "\u2014": " ; ", "\u00ba": "\u00b0", "\u02da": "\u00b0", "\u066b": ".", "\u066c": ","}
+)
+# NFKC alone would turn 10² into 102, and 2½ into 21/2.
+_RAISED = re.compile("(?<=\\d)(?=[\u2070\u00b9\u00b2\u00b3\u2074-\u207b])")
+_VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215f\u2189])")
+_SCHEME = re.compile(r"\bhttps?://(?:www\.)?")
+_US_DOLLAR = re.compile(r"\bus ?\$ ?")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+
+_DIGITS = re.compile(r"\d", re.ASCII)
+_WITH_LETTERS = re.compile(r"(\d[\d.,'_]*)(-?)([^\d.,'_-].*)", re.ASCII | re.DOTALL)
+_TIME_OF_DAY = re.compile(r"(\d[\d:.]*)([ap])\.?m", re.ASCII)
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.ASCII)
+_RELEASE = re.compile(r"v(\d+(?:\.\d+)+)", re.ASCII)
+_THREE_DIGITS = re.compile(r"\d{3}(?:[.,]\d+)?", re.ASCII)
+
+_CLAUSE_ENDS = frozenset('.,;:!?()[]{}"…。、！？，；：।؟')
+_REACH = 5
+_NUMERALS = frozenset({*NUMBER_WORDS, *TENS, "one", "and", *(word for word in POWERS_OF_TEN if len(word) > 2)})
+_LONGEST_NUMBER = 24  # words
+
+
+class Token(NamedTuple):
+    """A piece of text that is compared as a whole.
+
+    Attributes
+    ----------
+    kind : {"word", "number", "code", "character", "symbol"}
+        A number has a canonical decimal form; a code is any other text with a digit (dates, times, ids); a
+        character belongs to a script without spaces.
+    text : str
+        Its normal form.
+    units : frozenset of str
+        What its unit may mean; empty where none was given or recognised.
+    negated : bool
+        Whether a negation stands directly before it in the same clause.
+    opens : bool
+        Whether it is the first of its clause.
+    """
+
+    kind: Literal["word", "number", "code", "character", "symbol"]
+    text: str
+    units: Meanings = frozenset()
+    negated: bool = False
+    opens: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes two tokens the same but for unit and negation."""
+        return self.kind, self.text
+
+    def says(self, other: Token) -> bool:
+        """Whether the two say the same, a unit that only one of them has being a difference."""
+        alike = self.key == other.key and self.negated == other.negated
+        return alike and bool(self.units) == bool(other.units) and self.fits(other)
+
+    def fits(self, other: Token) -> bool:
+        """Whether the units do not contradict each other: a missing one fits all."""
+        return not self.units or not other.units or not self.units.isdisjoint(other.units)
+
+    def __str__(self) -> str:
+        if not self.units:
+            return self.text
+        return f"{self.text} {'usd' if 'usd' in self.units else min(self.units)}"
+
+
+def normalise(text: str) -> str:
+    """NFKC, case-folded, with one form for minus signs and quotes, ASCII digits, no invisible characters."""
+    text = _VULGAR.sub(" ", _RAISED.sub("^", _INVISIBLE.sub("", text)))
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.translate(_LOOKALIKES)).casefold())
+    text = _SCHEME.sub("", _US_DOLLAR.sub("usd ", text.translate(_LOOKALIKES)))
+    if not text.isascii():
+        text = re.sub(r"\d", lambda digit: str(unicodedata.decimal(digit[0])), text)
+    return text
+
+
+def tokens(text: str) -> list[Token]:
+    """The tokens of a text (normalised or not), in order."""
+    found = list(_negations(_Reader(normalise(text)).read()))
+    if len(found) == 1 and found[0].key == ("word", "one"):  # in running text it is mostly a pronoun
+        return [found[0]._replace(kind="number", text="1")]
+    return found
+
+
+@dataclass(slots=True)
+class _Lexeme:
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class _Reader:
+    """Reads lexemes from left to right into tokens (negation is found afterwards)."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lexemes = [_Lexeme(m.lastgroup or "", m[0], m.start(), m.end()) for m in _LEXEME.finditer(text)]
+        self.at = 0
+
+    def read(self) -> Iterator[Token]:
+        opens = True
+        while self.at < len(self.lexemes):
+            lexeme = self.lexemes[self.at]
+            self.at += 1
+            found: list[Token] = []
+            if lexeme.kind == "chunk" and not self._belongs_to_next(lexeme.text):
+                found = self._chunk(lexeme)
+            elif lexeme.kind == "chunk":
+                continue
+            elif lexeme.kind == "spaceless":
+                found = [Token("character", lexeme.text)]
+            elif lexeme.kind == "line" or lexeme.text in _CLAUSE_ENDS:
+                opens = True
+            elif self._is_symbol(lexeme):
+                found = [Token("symbol", lexeme.text)]
+            for token in found:
+                yield token._replace(opens=True) if opens else token
+                opens = False
+
+    def _chunk(self, lexeme: _Lexeme) -> list[Token]:
+        if not _DIGITS.search(lexeme.text):
+            return self._words(lexeme.text)
+        place, body = self.at - 1, lexeme.text
+        if self._after_bare_point(place) and body.isdigit():
+            place, body = place - 1, f"0.{body}"
+        currency, sign = self._before(place)
+        for prefix in UNIT_PREFIXES:
+            if body.startswith(prefix) and body[len(prefix) :][:1].isdigit():
+                body, currency = body[len(prefix) :], currency or UNITS[prefix]
+        body = self._with_space_groups(body)
+        if release := _RELEASE.fullmatch(body):
+            body = release[1]
+        number = read_number(body)
+        if number is not None:
+            return [self._measured(number, sign, currency)]
+        if ordinal := _ORDINAL.fullmatch(body):
+            return [Token("number", plain_number(ordinal[1]))]
+        if time := _TIME_OF_DAY.fullmatch(body):
+            number, units = read_number(time[1]), UNITS[f"{time[2]}m"]
+            return [Token("code", time[1], units) if number is None else Token("number", number, units)]
+        if (glued := _WITH_LETTERS.fullmatch(body)) and (number := read_number(glued[1])) is not None:
+            units, power = UNITS.get(glued[3], frozenset()), POWERS_OF_TEN.get(glued[3], 0)
+            if currency and glued[3] in MONEY_POWERS:
+                units, power = currency, MONEY_POWERS[glued[3]]
+            if units or power:
+                return [self._measured(number, sign, units or currency, power)]
+            if glued[2] and glued[3].isalpha() and len(glued[3]) > 2:  # 5-star
+                return [Token("number", number, currency), Token("word", _stem(glued[3]))]
+        parts = body.split("-")
+        if len(parts) == 2 and all(part.isdigit() and len(part) <= 3 and part[0] != "0" for part in parts):
+            # a range or a difference of small numbers; longer ones are codes (years, telephone numbers)
+            last = self._measured(plain_number(parts[1]), "", currency)
+            return [Token("number", sign + parts[0], last.units), last]
+        pieces = body.split(",")
+        if len(pieces) > 1 and all(piece.isdigit() for piece in pieces):
+            return [Token("number", plain_number(piece)) for piece in pieces]
+        return [Token("code", body, self._unit_after())]
+
+    def _words(self, chunk: str) -> list[Token]:
+        if chunk in UNITS and "/" in chunk:
+            return [Token("word", chunk)]
+        if number := self._number_in_words():
+            return [number]
+        if name := self._name_with_sign(chunk):
+            return [Token("word", name)]
+        found: list[Token] = []
+        for part in re.split(r"[.:/_-]", chunk):
+            head, *tails = part.split("'")
+            if head.endswith("n") and tails == ["t"]:
+                head = head[:-1]
+                found += [Token("word", _stem(CONTRACTED.get(head, head)))] if head else []
+                found.append(Token("word", "not"))
+            elif head == "cannot":
+                found += [Token("word", "can"), Token("word", "not")]
+            else:
+                found += [
+                    Token("word", _stem(word))
+                    for word in (head, *tails)
+                    if word == head or word not in CONTRACTION_TAILS
+                ]
+        return [token for token in found if token.text]
+
+    def _number_in_words(self) -> Token | None:
+        """The number whose first word is the chunk just read (twenty-one, two hundred and five)."""
+        words: list[str] = []
+        ends: dict[int, int] = {}  # number of words → lexemes read
+        for ahead in range(-1, _LONGEST_NUMBER):
+            lexeme = self._peek(ahead) if ahead >= 0 else self.lexemes[self.at - 1].text
+            parts = lexeme.split("-")
+            if not all(part in _NUMERALS for part in parts):
+                break
+            words += parts
+            ends[len(words)] = ahead + 1
+        value, used = read_words(words)
+        if used not in ends:
+            return None
+        sign = self._before(self.at - 1)[1]
+        self.at += ends[used]
+        return self._measured(str(value), sign, frozenset())
+
+    def _name_with_sign(self, chunk: str) -> str:
+        """A letter and the sign that ends its name (A-, C#), or a name with ++; otherwise nothing."""
+        name, place = chunk, self.at
+        while place < len(self.lexemes) and self.lexemes[place].start == self.lexemes[place - 1].end:
+            if self.lexemes[place].text not in ("+", "-", "#"):
+                break
+            name, place = name + self.lexemes[place].text, place + 1
+        end = self.lexemes[place - 1].end
+        if name == chunk or self.text[end : end + 1].isalnum() or (len(chunk) > 1 and name != f"{chunk}++"):
+            return ""
+        self.at = place
+        return name
+
+    def _after_bare_point(self, place: int) -> bool:
+        """Whether the lexeme at this place is the fraction of a number written as .5"""
+        if place == 0 or self.lexemes[place - 1].text != ".":
+            return False
+        point = self.lexemes[place - 1]
+        return point.end == self.lexemes[place].start and not self.text[max(point.start - 1, 0) : point.start].isalnum()
+
+    def _measured(self, number: str, sign: str, units: Meanings, power: int = 0) -> Token:
+        """The number with the unit and the power of ten that stand after it."""
+        word = self._peek()
+        if not power and word in POWERS_OF_TEN and len(word) > 2:
+            power = POWERS_OF_TEN[word]
+            self.at += 1
+        after = self._unit_after()
+        return Token("number", plain_number(sign + shifted(number, power)), units or after)
+
+    def _unit_after(self) -> Meanings:
+        """The unit that stands next, which is then read."""
+        word = self._peek()
+        if word in ("°", "degree", "degrees", "deg", "度"):
+            self.at += 1
+            scale = DEGREE_SCALES.get(self._peek(), frozenset())
+            self.at += bool(scale)
+            return scale
+        if word == "per" and self._peek(1) == "cent":
+            self.at += 2
+            return UNITS["percent"]
+        if word in ("us", "u.s") and self._peek(1) in ("$", "dollar", "dollars"):
+            self.at += 2
+            return frozenset({"usd"})
+        if word in CURRENCY_SYMBOLS and self._starts_number(1):
+            return frozenset()  # the symbol belongs to the next number
+        units = UNITS.get(word, frozenset())
+        self.at += bool(units)
+        return units
+
+    def _peek(self, ahead: int = 0) -> str:
+        """The lexeme that follows on the same line, at most one space away."""
+        place = self.at + ahead
+        if not 0 < place < len(self.lexemes):
+            return ""
+        gap = self.text[self.lexemes[place - 1].end : self.lexemes[place].start]
+        return self.lexemes[place].text if gap in ("", " ") else ""
+
+    def _starts_number(self, ahead: int) -> bool:
+        place = self.at + ahead
+        if place >= len(self.lexemes) or self.lexemes[place].start != self.lexemes[place - 1].end:
+            return False
+        return self.lexemes[place].text[0].isdigit()
+
+    def _belongs_to_next(self, word: str) -> bool:
+        """Whether the lexeme just read is the currency or the sign of the number that follows (USD 36, minus 5)."""
+        number = self._peek(1) if self._peek() in CURRENCY_SYMBOLS else self._peek()
+        if self._is_word_sign(self.at - 1) and number.partition("-")[0] in _NUMERALS - {"and", "one"}:
+            return True
+        if not number[:1].isdigit():
+            return False
+        return word in UNIT_PREFIXES or self._is_word_sign(self.at - 1)
+
+    def _before(self, place: int) -> tuple[Meanings, str]:
+        """The currency and the minus sign directly before the lexeme at this place."""
+        units: Meanings = frozenset()
+        sign = ""
+        start = self.lexemes[place].start
+        for earlier in range(place - 1, max(place - 3, -1), -1):
+            lexeme = self.lexemes[earlier]
+            gap = start - lexeme.end
+            if not units and gap <= 1 and (lexeme.text in CURRENCY_SYMBOLS or lexeme.text in UNIT_PREFIXES):
+                units = UNITS[lexeme.text]
+            elif not sign and ((gap <= 1 and self._is_word_sign(earlier)) or (gap == 0 and self._is_minus(earlier))):
+                sign = "-"
+            else:
+                break
+            start = lexeme.start
+        return units, sign
+
+    def _is_minus(self, place: int) -> bool:
+        """Whether a hyphen stands here that does not join what is before it."""
+        start = self.lexemes[place].start
+        return self.lexemes[place].text == "-" and not self.text[max(start - 1, 0) : start].isalnum()
+
+    def _is_word_sign(self, place: int) -> bool:
+        """Whether "minus" or "negative" stands here, and no number before it ("5 minus 3")."""
+        if self.lexemes[place].text not in ("minus", "negative"):
+            return False
+        return place == 0 or not self.lexemes[place - 1].text[0].isdigit()
+
+    def _with_space_groups(self, body: str) -> str:
+        """The body with the groups of three digits that follow it after single spaces (1 234 567.8)."""
+        if not (body.isascii() and body.isdigit() and len(body) <= 3) or body[0] == "0":
+            return body
+        groups = [body]
+        while self.at < len(self.lexemes) and self.lexemes[self.at].kind == "chunk":
+            lexeme = self.lexemes[self.at]
+            apart = self.text[self.lexemes[self.at - 1].end : lexeme.start]
+            if apart != " " or not _THREE_DIGITS.fullmatch(lexeme.text):
+                break
+            groups.append(lexeme.text.replace(",", "."))
+            self.at += 1
+            if not lexeme.text.isdigit():
+                break
+        return "".join(groups)
+
+    def _is_symbol(self, lexeme: _Lexeme) -> bool:
+        """Signs that change a meaning: +, <, >, and a - or # that ends a name (A-, C#)."""
+        if lexeme.text in ("+", "<", ">", "\u2264", "\u2265"):
+            return self.text[max(lexeme.start - 1, 0) : lexeme.start] not in ("", "-", "=", "\n")
+        if lexeme.text not in ("-", "#"):
+            return False
+        before, after = (
+            self.text[max(lexeme.start - 1, 0) : lexeme.start],
+            self.text[lexeme.end : lexeme.end + 1],
+        )
+        return before.isalnum() and not after.isalnum()
+
+
+def _stem(word: str) -> str:
+    """The word without a plural or third-person s."""
+    return word[:-1] if len(word) > 3 and word.endswith("s") and word[-2] not in "sui" else word
+
+
+def _negations(found: Iterator[Token]) -> Iterator[Token]:
+    """Mark the tokens that a negation in the same clause governs directly."""
+    since = _REACH + 1  # tokens since the last negation that is still open
+    after_character = False
+    for token in found:
+        if token.opens:
+            since, after_character = _REACH + 1, False
+        negated = since <= _REACH or (token.kind == "character" and after_character)
+        yield token._replace(negated=True) if negated else token
+        after_character = token.kind == "character" and (
+            token.text in NEGATING_CHARACTERS or (after_character and token.text in LINKING_CHARACTERS)
+        )
+        if token.kind == "word" and token.text in NEGATIONS:
+            since = 1
+        elif token.kind == "word" and token.text in LINKING_WORDS:
+            since += 1
+        else:
+            since = _REACH + 1

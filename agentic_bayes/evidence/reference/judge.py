@@ -1,0 +1,255 @@
+"""The reference judge: answers compared with a reference by stated rules, offline and deterministic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agentic_bayes.evidence.reference.answer_text import Token, normalise, tokens
+from agentic_bayes.evidence.reference.dates import parts, with_months, with_parts
+from agentic_bayes.evidence.reference.overlap import content, found_in, index_of, shared
+from agentic_bayes.evidence.reference.vocabulary import NO_WORDS, PRONOUNS, STOP_WORDS, YES_WORDS
+from agentic_bayes.evidence.score import Score, Unscored
+from agentic_bayes.records.model import Conversation
+
+__all__ = ["ReferenceJudge"]
+
+_VERSION = "reference-judge/1"
+
+_VERBOSE = 0.9  # right, with more than was asked
+_COMPLETE = 0.7  # every number is there; the words decide the rest up to _VERBOSE
+_INCOMPLETE = 0.25  # times the share of the numbers found
+_CONTRADICTED = 0.1
+
+
+@dataclass(frozen=True)
+class ReferenceJudge:
+    """Scores an answer against ``ground_truth_assistant``, without a model.
+
+    Notes
+    -----
+    Texts are compared as tokens: NFKC and case folding; words without a plural s; numbers by value
+    (``1,234.5``, ``1 234.5``, ``1.234,5`` and ``1234.50`` are one number; a decimal comma is read where it
+    can be nothing else; ``seven`` is 7, ``one hundred and five`` 105, ``3rd`` 3; fractions are not evaluated)
+    together with the unit before or after them (``18°C``, ``18 degrees Celsius``; ``$36``, ``36 dollars``; ``$2M``);
+    dates, times and codes (``2024-05-03``, ``10:30``, ``ORD-1042``) as a whole, where ``May 3, 2024`` is 2024-05-03
+    and ``9 am`` is 9:00 am; a month beside a number counts as a code. Two recognised units that differ do not match
+    (nothing is converted); a missing unit does. A token is negated where a negation stands directly before it in its
+    clause ("not 42", "isn't equal to 42"; the commonest negations of some other European languages and of Chinese
+    are known). The rules, of which the first that applies decides:
+
+    1. no reference → `Unscored`; blank answer → 0; the same text or the same tokens → 1.
+    2. A reference that opens with yes or no (true, false): an answer with the other polarity → .1. A bare yes
+       or no is also answered by a sentence that affirms or negates the words of the query (→ .8); an answer
+       without polarity → .1.
+    3. The reference stands in the answer, token by token, not negated otherwise → .9, right but verbose.
+    4. What the reference affirms is directly negated, or the reverse → .1.
+    5. The reference has numbers or codes that are not in the query: one that is not in the answer → less
+       than .25 (.25 × the share found), all there → .7 + .2 × word overlap. Other numbers in the answer are
+       no error.
+    6. Otherwise .9 × word overlap.
+
+    Word overlap is the share of the reference's content words outside the query (of all its content words and
+    numbers, where none is left) that occur in the answer. In scripts without spaces, pairs of neighbouring
+    characters stand for words.
+
+    The rules see words, not meaning: a paraphrase in other words scores low, and a sentence that mentions the
+    right number in a wrong role scores high. Use a model as a judge where that matters.
+    """
+
+    @property
+    def name(self) -> str:
+        """Column name of its scores, where it is a further metric beside another judge."""
+        return "reference_judge"
+
+    @property
+    def identity(self) -> str:
+        """Name and version of the rules."""
+        return _VERSION
+
+    def grade(self, conversation: Conversation, position: int) -> Score | Unscored:
+        """Grade one interaction.
+
+        Parameters
+        ----------
+        conversation : Conversation
+            The conversation.
+        position : int
+            Index of the interaction.
+
+        Returns
+        -------
+        Score or Unscored
+            `Unscored` where there is no reference, or no answer was recorded.
+        """
+        turn = conversation.conversation[position]
+        reference, answer = turn.ground_truth_assistant, turn.assistant
+        if reference is None or not reference.strip():
+            return Unscored("no reference answer")
+        if answer is None:
+            return Unscored("no answer was recorded")
+        if not answer.strip():
+            return Score(0.0, "The answer is blank.")
+        if reference == answer:
+            return Score(1.0, "The answer is the reference.")
+        right, given = with_months(tokens(reference)), with_months(tokens(answer))
+        if not right or not given:
+            return _compare_signs(normalise(reference), normalise(answer))
+        if len(right) == len(given) and all(map(Token.says, right, given)):
+            return Score(1.0, "The answer says the same as the reference.")
+        asked = with_months(tokens(turn.query))
+        return (
+            _by_polarity(right, given, asked)
+            or _by_containment(right, given)
+            or _by_negation(right, given)
+            or _by_numbers(right, given, asked)
+            or _by_words(right, given, asked)
+        )
+
+
+def _compare_signs(reference: str, answer: str) -> Score:
+    """Texts without any word or digit (emoji, punctuation)."""
+    reference, answer = "".join(reference.split()), "".join(answer.split())
+    if reference == answer:
+        return Score(1.0, "The answer is the reference.")
+    if reference and reference in answer:
+        return Score(_VERBOSE, "The answer contains the reference.")
+    return Score(0.0, "The answer does not contain the reference.")
+
+
+def _opening(found: Sequence[Token]) -> bool | None:
+    """True or False for a text that opens with yes or no, else None."""
+    first = found[0]
+    if first.kind != "word" or first.text not in YES_WORDS | NO_WORDS:
+        return None
+    alone = len(found) == 1 or found[1].opens or found[1].text in PRONOUNS
+    return first.text in YES_WORDS if alone else None
+
+
+def _by_polarity(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score | None:
+    wanted = _opening(right)
+    if wanted is None:
+        return None
+    told = _opening(given)
+    bare = len(right) == 1
+    if told is None and bare:
+        told = _stated(given)
+    word = "yes" if wanted else "no"
+    if told is not None and told != wanted:
+        return Score(_CONTRADICTED, f"The reference says {word}, the answer the opposite.")
+    if not bare:
+        return None
+    if told == wanted:
+        return Score(_VERBOSE, f"The answer says {word}, as the reference does.")
+    implied = _implied(given, asked)
+    if implied == wanted:
+        return Score(0.8, f"The answer implies {word}, as the reference says.")
+    if implied is None:
+        return Score(_CONTRADICTED, f"The reference says {word}; the answer says neither yes nor no.")
+    return Score(_CONTRADICTED, f"The reference says {word}, the answer implies the opposite.")
+
+
+def _stated(given: Sequence[Token]) -> bool | None:
+    """The polarity that a text states anywhere, where it states only one."""
+    words = {token.text for token in given if token.kind == "word" and token.text != "no" and not token.negated}
+    words |= {"no" for i, token in enumerate(given) if token.text == "no" and _opening(given[i : i + 2]) is False}
+    yes, no = bool(words & YES_WORDS), bool(words & NO_WORDS)
+    return yes if yes != no else None
+
+
+def _implied(given: Sequence[Token], asked: Sequence[Token]) -> bool | None:
+    """False where the answer negates a word of the query, True where it repeats half of them without."""
+    topic = content(asked)
+    keys = {token.key for token in topic}
+    if any(token.negated for token in content(given) if token.key in keys):
+        return False
+    if any(token.negated for token in content(given)) or not topic:
+        return None
+    return True if shared(topic, content(given)) >= 0.5 else None
+
+
+def _by_containment(right: Sequence[Token], given: Sequence[Token]) -> Score | None:
+    """The reference as a run of tokens of the answer (found as text, one character a token)."""
+    codes: dict[tuple[str, str], int] = {}
+    for token in right:
+        codes.setdefault(token.key, min(len(codes) + 1, 0x10FFFF))
+    needle = "".join(chr(codes[token.key]) for token in right)
+    hay = "".join(chr(codes.get(token.key, 0)) for token in given)
+    start = hay.find(needle)
+    while start >= 0:
+        run = given[start : start + len(right)]
+        if all(a.negated == b.negated and a.fits(b) for a, b in zip(right, run, strict=True)):
+            return Score(_VERBOSE, "The answer contains the reference.")
+        start = hay.find(needle, start + len(right))
+    return None
+
+
+def _by_negation(right: Sequence[Token], given: Sequence[Token]) -> Score | None:
+    index = index_of(given)
+    affirmed: list[str] = []
+    denied: list[str] = []
+    for token in right:
+        signs = {other.negated for other in index.get(token.key, ())}
+        carries = token.kind != "word" or token.text not in STOP_WORDS
+        if carries and len(signs) == 1 and token.negated not in signs:
+            (denied if token.negated else affirmed).append(str(token))
+    if bool(affirmed) == bool(denied):  # none, or the negation has moved to another word
+        return None
+    if affirmed:
+        return Score(_CONTRADICTED, f"The answer negates what the reference affirms ({_listed(affirmed)}).")
+    return Score(_CONTRADICTED, f"The answer affirms what the reference negates ({_listed(denied)}).")
+
+
+def _by_numbers(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score | None:
+    in_query, in_answer = index_of(asked), index_of(with_parts(given))
+    required = {
+        (token.key, token.units): token
+        for token in right
+        if token.kind in ("number", "code") and not found_in(token, in_query.get(token.key, ()))
+    }
+    if not required:
+        return None
+    missing = [token for token in required.values() if not _given(token, in_answer)]
+    if missing:
+        share = 1 - len(missing) / len(required)
+        alike = sorted(str(other) for token in missing for other in in_answer.get(token.key, ()))
+        instead = f" (given: {_listed(alike)})" if alike else ""
+        return Score(_INCOMPLETE * share, f"Missing from the answer: {_listed(map(str, missing))}{instead}.")
+    others = _left_to_say(right, asked, numbers=False)
+    words = shared(others, content(given))
+    also = f", and {words:.0%} of its key words" if others else ""
+    return Score(_COMPLETE + (_VERBOSE - _COMPLETE) * words, f"Every number of the reference is in the answer{also}.")
+
+
+def _given(token: Token, answer: dict[tuple[str, str], set[Token]]) -> bool:
+    if found_in(token, answer.get(token.key, ())):
+        return True
+    if token.key == ("number", "1") and ("word", "one") in answer:  # only here can "one" be nothing else
+        return True
+    pieces = parts(token)
+    return bool(pieces) and all(found_in(piece, answer.get(piece.key, ())) for piece in pieces)
+
+
+def _by_words(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score:
+    wanted = _left_to_say(right, asked, numbers=False) or _left_to_say(right, (), numbers=True) or list(right)
+    answer = content(given) if wanted != list(right) else given
+    words = shared(wanted, answer)
+    index = index_of(answer)
+    lost = [str(token) for token in wanted if not found_in(token, index.get(token.key, ()))]
+    missing = f"; missing: {_listed(dict.fromkeys(lost))}" if lost else ""
+    return Score(_VERBOSE * words, f"{words:.0%} of the reference's key words are in the answer{missing}.")
+
+
+def _left_to_say(right: Sequence[Token], asked: Sequence[Token], *, numbers: bool) -> list[Token]:
+    """The reference's content that the query does not hold already."""
+    known = index_of(content(asked))
+    return [
+        token
+        for token in content(right)
+        if (numbers or token.kind not in ("number", "code")) and not found_in(token, known.get(token.key, ()))
+    ]
+
+
+def _listed(names: Iterable[str]) -> str:
+    shown = [name if len(name) <= 40 else f"{name[:39]}…" for name in names]
+    return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")

@@ -1,0 +1,102 @@
+"""Numerals as people write them, brought to one canonical decimal form (text, so that no digit is lost)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, POWERS_OF_TEN, TENS
+
+__all__ = ["plain_number", "read_number", "read_words", "shifted"]
+
+_GROUPED = {mark: re.compile(rf"\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+", re.ASCII) for mark in ",.'_"}
+_INDIAN = re.compile(r"\d{1,2}(?:,\d{2})*,\d{3}", re.ASCII)
+_UNITS = NUMBER_WORDS | {"one": 1}
+_SCIENTIFIC = re.compile(r"(\d+(?:\.\d+)?)e([+-]?\d{1,2})", re.ASCII)
+
+
+def plain_number(text: str) -> str:
+    """The canonical form of a decimal numeral (digits, optionally with a point and a minus sign)."""
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    whole, _, fraction = digits.partition(".")
+    whole, fraction = whole.lstrip("0") or "0", fraction.rstrip("0")
+    number = f"{whole}.{fraction}" if fraction else whole
+    return number if number == "0" else sign + number
+
+
+def read_number(text: str) -> str | None:
+    """The canonical form of a numeral with its separators, or None where it is no single number."""
+    if not text.isascii() or not text[0].isdigit():
+        return None
+    if text.isdigit():
+        return plain_number(text)
+    if match := _SCIENTIFIC.fullmatch(text):
+        return plain_number(shifted(match[1], int(match[2])))
+    whole, mark, fraction = text, "", ""
+    points, commas = text.count("."), text.count(",")
+    if points and commas:  # the mark that comes last is the decimal one
+        mark = max(".", ",", key=text.rfind)
+        if text.count(mark) > 1:
+            return None
+    elif points == 1:
+        mark = "."
+    elif commas == 1 and (not _GROUPED[","].fullmatch(text) or text[0] == "0"):
+        mark = ","
+    if mark:
+        whole, _, fraction = text.rpartition(mark)
+        if not fraction.isdigit():
+            return None
+    if whole.isdigit():
+        return plain_number(f"{whole}.{fraction}")
+    grouping = [sign for sign in ",.'_" if sign in whole and sign != mark]
+    if len(grouping) == 1 and (_GROUPED[grouping[0]].fullmatch(whole) or _INDIAN.fullmatch(whole)):
+        return plain_number(f"{whole.replace(grouping[0], '')}.{fraction}")
+    return None
+
+
+def read_words(words: Sequence[str]) -> tuple[int, int]:
+    """The number that the words begin with, and how many of them it takes; (0, 0) where it is none.
+
+    ``["twenty", "four", "hours"]`` gives (24, 2), ``["one", "hundred", "and", "five"]`` (105, 4). A lone "one" is none.
+    """
+    value, used, scale = 0, 0, 16
+    while True:
+        part, taken = _below_thousand(words[used:])
+        after = words[used + taken] if used + taken < len(words) else ""
+        power = POWERS_OF_TEN.get(after, 0) if len(after) > 2 and after != "hundred" else 0
+        if not taken or not power or power >= scale:
+            break
+        value, used, scale = value + part * 10**power, used + taken + 1, power
+    if taken and not power and (used or words[:taken] != ["one"]):
+        return value + part, used + taken
+    return value, used
+
+
+def _below_thousand(words: Sequence[str]) -> tuple[int, int]:
+    hundreds, used = 0, 0
+    if len(words) > 1 and words[1] == "hundred" and 0 < _UNITS.get(words[0], 0) < 10:
+        hundreds, used = 100 * _UNITS[words[0]], 2
+    joined = used + (used > 0 and words[used : used + 1] == ["and"])
+    rest, taken = _below_hundred(words[joined:])
+    after = words[joined + taken : joined + taken + 1]
+    if not taken or (joined > used and after and after[0] in POWERS_OF_TEN):
+        return hundreds, used  # in "two hundred and five thousand" it is not known what belongs together
+    return hundreds + rest, joined + taken
+
+
+def _below_hundred(words: Sequence[str]) -> tuple[int, int]:
+    if not words:
+        return 0, 0
+    if words[0] in TENS:
+        unit = _UNITS.get(words[1], 0) if len(words) > 1 else 0
+        return (TENS[words[0]] + unit, 2) if 0 < unit < 10 else (TENS[words[0]], 1)
+    return (_UNITS[words[0]], 1) if words[0] in _UNITS else (0, 0)
+
+
+def shifted(number: str, power: int) -> str:
+    """The numeral times a power of ten."""
+    whole, _, fraction = number.partition(".")
+    if power < 0:
+        whole = whole.rjust(1 - power, "0")
+        return f"{whole[:power]}.{whole[power:]}{fraction}"
+    return f"{whole}{fraction[:power].ljust(power, '0')}.{fraction[power:]}"

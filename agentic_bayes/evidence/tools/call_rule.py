@@ -1,0 +1,389 @@
+"""Do two calls of one tool agree? Argument by argument, each in the way that was declared for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agentic_bayes.errors import EvidenceError
+from agentic_bayes.evidence.tools.arguments import ArgumentRule, Difference, canonical
+from agentic_bayes.records.matchers import Matcher, as_date, compiled_pattern
+from agentic_bayes.records.model import ExpectedCall, ToolCall
+
+__all__ = ["ANY", "CallRule", "Compare"]
+
+ANY = "*"
+"""Stands for every tool, every argument, or every place in a list."""
+
+Compare = Matcher | Callable[[Any, Any], bool]
+Ints = npt.NDArray[np.int64]
+
+_LOOSE = Matcher()
+_SELF_SUFFICIENT = ("regex", "one_of")  # they need no expected value
+
+
+@dataclass(slots=True)
+class _Node:
+    """How the value at one declared path is compared, and what is declared below it."""
+
+    path: str = ""
+    compare: Compare | None = None
+    below: dict[str, _Node] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What is declared for one place in the arguments: the nodes that fit it, the most specific first.
+
+    What is declared for a place also holds for what lies in it, unless something is declared there, too.
+    """
+
+    nodes: tuple[_Node, ...] = ()
+    inherited: _Node | None = None
+
+    @property
+    def rule(self) -> _Node | None:
+        """The node that says how the value here is compared."""
+        return next((node for node in self.nodes if node.compare is not None), self.inherited)
+
+    @property
+    def matcher(self) -> Matcher:
+        compare = self.rule.compare if self.rule else None
+        return compare if isinstance(compare, Matcher) else _LOOSE
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is declared for this place, nor below it."""
+        return self.rule is None and not any(node.below for node in self.nodes)
+
+    @property
+    def goes_deeper(self) -> bool:
+        return any(node.below for node in self.nodes)
+
+    def child(self, key: str) -> _Place:
+        found = [node.below[name] for name in (key, ANY) for node in self.nodes if name in node.below]
+        rule = self.rule
+        # an argument that may be absent is not therefore a part that may be
+        passed_on = rule if rule and self.matcher.kind is not None else None
+        return _Place(tuple(found), passed_on)
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """All that is declared for an expected call."""
+
+    root: _Place
+    whole: Mapping[str, _Node]  # by full path: a key that itself holds dots is meant as it stands
+    required: tuple[str, ...]  # arguments that a matcher expects, without a value
+
+    def place(self, key: str) -> _Place:
+        if "." in key and key in self.whole:
+            return _Place((self.whole[key],))
+        return self.root.child(key)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRule:
+    """How calls of the same tool are compared.
+
+    Parameters
+    ----------
+    arguments : ArgumentRule
+        How values are compared where nothing else is declared, and which keys count.
+    matchers : mapping
+        Tool (or ``*``) → path of an argument → `Matcher`, or a callable that is given the expected and the made
+        value and tells whether they agree. A call's own matchers go before these.
+    schemas : mapping
+        Tool → a callable that gives what is wrong with the arguments of a call, or None. A call whose arguments are
+        wrong agrees with nothing.
+    """
+
+    arguments: ArgumentRule = ArgumentRule()  # noqa: RUF009 - frozen
+    matchers: Mapping[str, Mapping[str, Compare]] = field(default_factory=dict)
+    schemas: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = field(default_factory=dict)
+
+    def counts(self, tool: str, expected: Sequence[ToolCall], made: Sequence[ToolCall]) -> tuple[Ints, Ints]:
+        """Agreement of every expected with every made call of a tool, as two whole numbers.
+
+        Parameters
+        ----------
+        tool : str
+            Name of the tool.
+        expected, made : sequence of ToolCall
+            Its calls.
+
+        Returns
+        -------
+        agreeing, considered : array of int, shape (len(expected), len(made))
+            Number of arguments that agree, and of those that count. The agreement is their ratio, and 1 where none
+            counts.
+        """
+        shape = (len(expected), len(made))
+        agreeing, considered = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        groups: dict[str, list[int]] = {}
+        for i, call in enumerate(expected):
+            own = call.matchers if isinstance(call, ExpectedCall) else {}
+            groups.setdefault(repr(sorted(own.items(), key=lambda item: item[0])), []).append(i)
+        for rows in groups.values():
+            some = self._counts(tool, [expected[i] for i in rows], made)
+            agreeing[rows], considered[rows] = some
+        wrong = np.array([self.invalid(tool, call) is not None for call in made], dtype=np.bool_)
+        if wrong.any():
+            # a call that its tool would refuse agrees with nothing, also where it has no arguments
+            agreeing = np.where(wrong[None, :], 0, agreeing)
+            considered = np.where(wrong[None, :], np.maximum(considered, 1), considered)
+        return agreeing, considered
+
+    def _counts(self, tool: str, expected: Sequence[ToolCall], made: Sequence[ToolCall]) -> tuple[Ints, Ints]:
+        """The same for expected calls with the same matchers: plain arguments at once, the others value by value."""
+        declared = self._declared(tool, expected[0])
+        sides = [[call.parameters for call in calls] for calls in (expected, made)]
+        names = dict.fromkeys(key for side in sides for call in side for key in call) | dict.fromkeys(declared.required)
+        special = [key for key in names if not declared.place(key).is_plain]
+        plain = [[{k: v for k, v in call.items() if k not in special} for call in side] for side in sides]
+        agreeing, considered = self.arguments.counts(plain[0], plain[1])
+        agreeing, considered = agreeing.copy(), considered.copy()
+        for key in special:
+            states = [[canonical(call[key]) if key in call else None for call in side] for side in sides]
+            distinct = [list(dict.fromkeys(side)) for side in states]
+            table = np.zeros((2, len(distinct[0]), len(distinct[1])), dtype=np.int64)
+            first = [
+                {state: side[j] for j, state in reversed(list(enumerate(states[n])))} for n, side in enumerate(sides)
+            ]
+            for i, wanted in enumerate(distinct[0]):
+                for j, given in enumerate(distinct[1]):
+                    counted, lost = self._one(declared, key, first[0][wanted], first[1][given])
+                    table[:, i, j] = counted and lost is None, counted
+            places = [[side.index(state) for state in all_of] for side, all_of in zip(distinct, states, strict=True)]
+            block = np.ix_(*places)
+            agreeing += table[0][block]
+            considered += table[1][block]
+        return agreeing, considered
+
+    def keys(self, tool: str, expected: ToolCall, made: ToolCall) -> Iterator[tuple[str, Difference | None]]:
+        """Every argument that counts, in the order in which they were written.
+
+        Parameters
+        ----------
+        tool : str
+            Name of the tool.
+        expected, made : ToolCall
+            Two calls of it.
+
+        Yields
+        ------
+        key : str
+            Name of the argument.
+        lost : Difference or None
+            In what they differ; None where they agree.
+        """
+        declared = self._declared(tool, expected)
+        wanted, given = expected.parameters, made.parameters
+        names = [*wanted, *(key for key in declared.required if key not in wanted)]
+        for key in [*names, *(key for key in given if key not in names)]:
+            counted, lost = self._one(declared, key, wanted, given)
+            if counted:
+                yield key, lost
+
+    def invalid(self, tool: str, call: ToolCall) -> str | None:
+        """What the tool's schema finds wrong with the arguments of a call, or None.
+
+        Parameters
+        ----------
+        tool : str
+            Name of the tool.
+        call : ToolCall
+            A call of it.
+
+        Returns
+        -------
+        str or None
+        """
+        check = self.schemas.get(tool)
+        return None if check is None else check(call.parameters)
+
+    def _declared(self, tool: str, call: ToolCall) -> _Declared:
+        own: Mapping[str, Compare] = call.matchers if isinstance(call, ExpectedCall) else {}
+        together = {**self.matchers.get(ANY, {}), **self.matchers.get(tool, {}), **own}
+        root, whole = _Node(), {}
+        for path, compare in together.items():
+            node = root
+            for key in path.split("."):
+                node = node.below.setdefault(key, _Node())
+            node.path, node.compare = f"{tool}.{path}", compare
+            whole[path] = _Node(node.path, compare)
+        required = [
+            path if path in call.parameters else path.split(".")[0]
+            for path, compare in own.items()
+            if isinstance(compare, Matcher) and compare.kind in _SELF_SUFFICIENT and not compare.optional
+        ]
+        return _Declared(_Place((root,)), whole, tuple(key for key in dict.fromkeys(required) if key != ANY))
+
+    def _one(
+        self, declared: _Declared, key: str, expected: Mapping[str, Any], made: Mapping[str, Any]
+    ) -> tuple[bool, Difference | None]:
+        """Whether this argument counts, and in what the calls differ in it."""
+        if key not in expected and key not in declared.required:
+            if key not in made or self.arguments.over == "expected_keys":
+                return False, None
+        elif key not in expected:  # only a matcher says what is expected
+            place = declared.place(key)
+            if key in made and self._satisfied(place, made[key]):
+                return True, None
+            said = _said(place)
+            if key not in made:
+                return True, Difference(key, "missing", expected=said)
+            return True, Difference(key, "unequal", expected=said, made=made[key])
+        return self._member(declared.place(key), key, expected, made)
+
+    def _member(
+        self, place: _Place, key: str, expected: Mapping[str, Any], made: Mapping[str, Any]
+    ) -> tuple[bool, Difference | None]:
+        """The same for a member of an object, at any depth, that at least one side has."""
+        rule = place.matcher
+        if rule.ignore and not place.goes_deeper:
+            return False, None
+        if key in expected and key in made:
+            agree = self._equal(place, expected[key], made[key])
+            return True, None if agree else self._difference(place, str(key), expected[key], made[key])
+        if rule.has_default:
+            value = expected[key] if key in expected else made[key]
+            sides = (value, rule.default) if key in expected else (rule.default, value)
+            if self._equal(place, *sides):
+                return True, None
+        elif rule.optional:
+            return False, None
+        if key in expected:
+            return True, Difference(str(key), "missing", expected=expected[key])
+        return True, Difference(str(key), "extra", made=made[key])
+
+    def _satisfied(self, place: _Place, made: Any) -> bool:
+        """Whether a value is what the matchers alone ask for."""
+        compare = place.rule.compare if place.rule else None
+        if isinstance(compare, Matcher) and compare.kind in _SELF_SUFFICIENT:
+            return self._matches(compare, None, made)
+        wanted = [key for node in place.nodes for key in node.below if key != ANY]
+        return isinstance(made, Mapping) and all(
+            key in made and self._satisfied(place.child(key), made[key]) for key in wanted
+        )
+
+    def _difference(self, place: _Place, key: str, expected: Any, made: Any) -> Difference:
+        """The first place at which two values of an argument differ."""
+        if isinstance(expected, Mapping) and isinstance(made, Mapping) and expected.keys() == made.keys():
+            for name, value in expected.items():
+                child = place.child(str(name))
+                if not self._agree_at(child, value, made[name]):
+                    return self._difference(child, f"{key}.{name}", value, made[name])
+        if isinstance(expected, (list, tuple)) and isinstance(made, (list, tuple)) and len(expected) == len(made):
+            for position, (value, other) in enumerate(zip(expected, made, strict=True)):
+                child = place.child(str(position))
+                if not self._agree_at(child, value, other):
+                    return self._difference(child, f"{key}[{position}]", value, other)
+        return Difference(key, "unequal", expected=expected, made=made)
+
+    def _agree_at(self, place: _Place, expected: Any, made: Any) -> bool:
+        return (place.matcher.ignore and not place.goes_deeper) or self._equal(place, expected, made)
+
+    def _equal(self, place: _Place, expected: Any, made: Any) -> bool:
+        if place.is_plain:
+            return self.arguments.equal(expected, made)
+        if place.goes_deeper and isinstance(expected, Mapping) and isinstance(made, Mapping):
+            keys = [*expected, *(key for key in made if key not in expected)]
+            return all(self._member(place.child(str(key)), key, expected, made)[1] is None for key in keys)
+        if place.goes_deeper and isinstance(expected, (list, tuple)) and isinstance(made, (list, tuple)):
+            return len(expected) == len(made) and all(
+                self._agree_at(place.child(str(position)), value, other)
+                for position, (value, other) in enumerate(zip(expected, made, strict=True))
+            )
+        rule = place.rule
+        if rule is None or rule.compare is None:
+            return self.arguments.equal(expected, made)
+        if not isinstance(rule.compare, Matcher):
+            try:
+                return bool(rule.compare(expected, made))
+            except Exception as error:
+                raise EvidenceError(f"the matcher of {rule.path} failed: {type(error).__name__}: {error}") from error
+        return self._matches(rule.compare, expected, made)
+
+    def _matches(self, matcher: Matcher, expected: Any, made: Any) -> bool:
+        equal = self.arguments.equal
+        match matcher.kind:
+            case "regex":
+                return isinstance(made, str) and compiled_pattern(matcher.regex or "").fullmatch(made) is not None
+            case "one_of":
+                return any(equal(value, made) for value in matcher.one_of or ())
+            case "numeric":
+                return self._near(matcher, expected, made)
+            case "text":
+                return equal(_plain(matcher, expected), _plain(matcher, made))
+            case "datetime":
+                return equal(expected, made) or _same_moment(expected, made)
+            case "as_set":
+                if not isinstance(expected, (list, tuple)) or not isinstance(made, (list, tuple)):
+                    return equal(expected, made)
+                first, second = ({canonical(value): value for value in side} for side in (expected, made))
+                # what is not there literally may still be there nearly, as .1 + .2 is .3
+                alone = [first[value] for value in first.keys() - second.keys()]
+                others = [second[value] for value in second.keys() - first.keys()]
+                return all(any(equal(a, b) for b in second.values()) for a in alone) and all(
+                    any(equal(a, b) for a in first.values()) for b in others
+                )
+        return equal(expected, made)
+
+    def _near(self, matcher: Matcher, expected: Any, made: Any) -> bool:
+        """Whether two numbers, or all of two equally long lists of them, are near."""
+        if isinstance(expected, (list, tuple)) and isinstance(made, (list, tuple)):
+            return len(expected) == len(made) and all(
+                self._near(matcher, a, b) for a, b in zip(expected, made, strict=True)
+            )
+        if self.arguments.equal(expected, made):
+            return True
+        numbers = []
+        for value in (expected, made):
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                return False
+            numbers.append(value)
+        if not matcher.integers and all(isinstance(n, int) or n.is_integer() for n in numbers):
+            return False
+        try:
+            apart = abs(numbers[0] - numbers[1])
+            share = (matcher.relative or 0.0) * max(abs(numbers[0]), abs(numbers[1]))
+        except OverflowError:  # a whole number beyond every float
+            return False
+        # the last digits of a float are noise (.1 + .2)
+        return bool(apart <= max(matcher.absolute or 0.0, share) * (1 + 1e-12))
+
+
+def _said(place: _Place) -> str:
+    """What matchers that need no expected value ask for."""
+    matcher = place.matcher
+    if matcher.regex is not None:
+        return f"text like {matcher.regex}"
+    if matcher.one_of is not None:
+        return f"one of {', '.join(map(repr, matcher.one_of))}"
+    return "; ".join(f"{key}: {_said(place.child(key))}" for node in place.nodes for key in node.below if key != ANY)
+
+
+def _plain(matcher: Matcher, value: Any) -> Any:
+    """The value with its texts without case or white space."""
+    if isinstance(value, str):
+        text = value.casefold() if matcher.ignore_case else value
+        return "".join(text.split()) if matcher.ignore_whitespace else text
+    if isinstance(value, Mapping):
+        return {key: _plain(matcher, item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(matcher, item) for item in value]
+    return value
+
+
+def _same_moment(expected: Any, made: Any) -> bool:
+    first, second = as_date(expected), as_date(made)
+    if first is None or second is None:
+        return False
+    if (first.tzinfo is None) != (second.tzinfo is None):
+        first, second = first.replace(tzinfo=None), second.replace(tzinfo=None)
+    return first == second

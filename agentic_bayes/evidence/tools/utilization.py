@@ -1,0 +1,128 @@
+"""Does the answer use the results of the tool calls? Measured where nobody recorded it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+
+from agentic_bayes.evidence.reference.answer_text import Token, tokens
+from agentic_bayes.evidence.reference.numerals import plain_number
+from agentic_bayes.evidence.reference.overlap import content, found_in, index_of, shared
+from agentic_bayes.evidence.reference.vocabulary import STATUS_WORDS, UNITS
+from agentic_bayes.records.model import ToolCall
+
+__all__ = ["answer_uses_results"]
+
+# Text with more content tokens than this is prose: an answer quotes from it, but not all of it.
+_PROSE = 6
+_DECIMALS = 6
+
+
+def answer_uses_results(query: str, answer: str | None, made: Sequence[ToolCall]) -> bool | None:
+    """Whether at least one informative value of the recorded results occurs in the answer.
+
+    Parameters
+    ----------
+    query : str
+        What the user said.
+    answer : str or None
+        What the agent answered.
+    made : sequence of ToolCall
+        The calls, with their results.
+
+    Returns
+    -------
+    bool or None
+        None where there is no answer, no result, or no informative value in any.
+
+    Notes
+    -----
+    The values are the numbers and texts in the results, at any depth (text that is JSON is read). A value is
+    informative unless it is blank, a boolean, a bare status ("ok"), or already in the query, since an
+    answer may repeat the query without looking at any result. One value is enough: an answer need not
+    mention intermediate results, nor all of a long record.
+
+    A number occurs if the answer has it, rounded perhaps (to at least two digits) or as a percentage. A
+    short text occurs if all its content words do; a longer one if one of its numbers or codes does, or half
+    of the content words of the shorter of text and answer.
+    """
+    if answer is None:
+        return None
+    asked = index_of(tokens(query))
+    given = tokens(answer)
+    numbers = {token.text for token in given if token.kind == "number"}
+    percentages = {token.text for token in given if token.kind == "number" and token.units == UNITS["percent"]}
+    index = index_of([*given, *content(given)])
+    informative = False
+    for value in _values([call.result for call in made if call.has_result]):
+        if isinstance(value, Decimal):
+            number = Token("number", plain_number(f"{value:f}"))
+            if number.key in asked:
+                continue
+            informative = True
+            if _occurs(value, numbers) or _occurs(value * 100, percentages):
+                return True
+            continue
+        new = [token for token in content(tokens(value)) if not found_in(token, asked.get(token.key, ()))]
+        if not new or (len(new) == 1 and new[0].text in STATUS_WORDS):
+            continue
+        informative = True
+        present = [token for token in new if found_in(token, index.get(token.key, ()))]
+        if len(present) == len(new):
+            return True
+        if len(new) > _PROSE and (
+            any(token.kind in ("number", "code") for token in present)
+            or shared([t for t in content(given) if not found_in(t, asked.get(t.key, ()))] or given, new) >= 0.5
+        ):
+            return True
+    return False if informative else None
+
+
+def _values(results: object) -> Iterator[Decimal | str]:
+    """The numbers and texts in the results, at any depth."""
+    waiting = [results]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            parsed = _parsed(value)
+            if parsed is None:
+                yield value
+            else:
+                waiting.append(parsed)
+        elif isinstance(value, bool):
+            continue
+        elif isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+            # the last digits of a float are noise (.1 + .2)
+            yield Decimal(value) if isinstance(value, int) else Decimal(f"{value:.15g}")
+        elif isinstance(value, Mapping):
+            waiting.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            waiting.extend(value)
+
+
+def _parsed(text: str) -> object:
+    """The content of a text that is a JSON object or array, else None."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _occurs(value: Decimal, numbers: set[str]) -> bool:
+    if not numbers:
+        return False
+    exact = plain_number(f"{value:f}")
+    if exact in numbers:
+        return True
+    for decimals in range(_DECIMALS + 1):
+        try:
+            rounded = plain_number(f"{round(value, decimals):f}")
+        except InvalidOperation:  # more digits than decimal arithmetic keeps
+            return False
+        if rounded in numbers and sum(character.isdigit() for character in rounded.lstrip("-0.")) >= 2:
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""The façade for code written for Gaussia or Fair-Forge."""

@@ -1,0 +1,181 @@
+"""The Agentic façade: conversations in, one `AgenticMetric` per conversation out, in Gaussia's form."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from inspect import isawaitable
+from typing import TYPE_CHECKING
+
+from agentic_bayes.errors import InvalidArgument, NothingScored, UnknownName
+from agentic_bayes.evidence.assess import assess
+from agentic_bayes.evidence.llm.judge import LLMJudge
+from agentic_bayes.evidence.score import Grade, Grader, Score
+from agentic_bayes.evidence.tools.rubric import ToolRubric
+from agentic_bayes.formatting import plural
+from agentic_bayes.gaussia.modes import BayesianMode, FrequentistMode, StatisticalMode
+from agentic_bayes.gaussia.result import AgenticMetric, AgenticResult, Settings
+from agentic_bayes.numerics import check_k, check_probability
+from agentic_bayes.records.base import short
+from agentic_bayes.records.model import Conversation
+from agentic_bayes.records.retriever import Retriever
+
+if TYPE_CHECKING:
+    from agentic_bayes.evidence.llm.judge import ChatModel
+
+__all__ = ["Agentic", "AgenticMetric", "AgenticResult", "BayesianMode", "FrequentistMode"]
+
+_LOGGER = logging.getLogger("agentic_bayes")
+
+
+class Agentic:
+    """Judges conversations and estimates their reliability; see `run`."""
+
+    @classmethod
+    def run(
+        cls,
+        retriever: type[Retriever] | Retriever,
+        *,
+        model: ChatModel,
+        k: int,
+        threshold: float = 0.7,
+        tool_threshold: float = 1.0,
+        tool_weights: Mapping[str, float] | None = None,
+        statistical_mode: StatisticalMode = FrequentistMode(),  # noqa: B008 - frozen
+        use_structured_output: bool = True,
+        require_tools: bool = False,
+        verbose: bool = False,
+        **unknown: object,
+    ) -> AgenticResult:
+        """Judge every turn, score the tool calls, and estimate pass@k and pass^k per conversation.
+
+        Parameters
+        ----------
+        retriever : Retriever class or instance
+            Its ``load_dataset()`` gives the conversations, as a list or a generator.
+        model : langchain_core.language_models.BaseChatModel
+            The judge's model.
+        k : int
+            Number of attempts, ≥ 1.
+        threshold : float
+            From which judge score on an answer is correct, in [0, 1].
+        tool_threshold : float
+            From which overall score on a tool verdict is correct, in [0, 1].
+        tool_weights : mapping, optional
+            Weights of ``selection``, ``parameters``, ``sequence`` and ``utilization``.
+        statistical_mode : FrequentistMode or BayesianMode
+            How the pass values are computed.
+        use_structured_output : bool
+            Ask for the verdict through the provider's structured output, else as JSON in text.
+        require_tools : bool
+            Whether a turn is correct only if its tool verdict, where there is one, is correct too.
+        verbose : bool
+            Log every judgement on the logger "agentic_bayes".
+
+        Returns
+        -------
+        AgenticResult
+            One `AgenticMetric` per conversation, in the order of the retriever.
+
+        Raises
+        ------
+        InvalidArgument
+            If an argument is outside what is allowed, or unknown; nothing was loaded or judged then.
+        EvidenceError, RecordsError
+            If there are no conversations, or they do not fit together; nothing was judged then.
+        """
+        if unknown:
+            raise UnknownName("argument", next(iter(unknown)), _ARGUMENTS)
+        for name, flag in (("require_tools", require_tools), ("verbose", verbose)):
+            if not isinstance(flag, bool):
+                raise InvalidArgument(f"{name} must be True or False, got {flag!r}")
+        if not isinstance(statistical_mode, (FrequentistMode, BayesianMode)):
+            raise InvalidArgument(
+                f"statistical_mode must be FrequentistMode() or BayesianMode(), got {short(statistical_mode)}"
+            )
+        settings = Settings(
+            k=check_k(k),
+            threshold=check_probability(threshold, "threshold"),
+            tool_threshold=check_probability(tool_threshold, "tool_threshold"),
+            require_tools=require_tools,
+            mode=statistical_mode,
+        )
+        rubric = ToolRubric(weights=tool_weights, threshold=settings.tool_threshold)
+        judge: Grader = LLMJudge(model, use_structured_output=use_structured_output)
+        # loaded as a whole, so that all of it is checked before the first judgement
+        conversations = list(_conversations(retriever))
+        with _logged() if verbose else contextlib.nullcontext():
+            evidence = assess(conversations, judge=_LoggedJudge(judge) if verbose else judge, tool_rubric=rubric)
+        result = AgenticResult.of(conversations, evidence, settings)
+        _warn_of_nothing_scored(result)
+        return result
+
+
+_ARGUMENTS = ("retriever", *(Agentic.run.__kwdefaults__ or {}), "model", "k")
+
+
+def _conversations(retriever: object) -> Iterable[Conversation]:
+    """What the retriever loads."""
+    if not callable(getattr(retriever, "load_dataset", None)):
+        raise InvalidArgument(
+            f"retriever must be a Retriever class or instance, with load_dataset(), got {short(retriever)}"
+        )
+    if isinstance(retriever, type):
+        try:
+            retriever = retriever()
+        except TypeError as error:
+            raise InvalidArgument(f"retriever cannot be made without arguments ({error}); give an instance") from error
+    loaded = retriever.load_dataset()  # type: ignore[attr-defined]
+    if isinstance(loaded, (str, bytes, Conversation)) or not isinstance(loaded, Iterable):
+        raise InvalidArgument(f"load_dataset() must give an iterable of Dataset (Conversation), got {short(loaded)}")
+    return loaded
+
+
+def _warn_of_nothing_scored(result: AgenticResult) -> None:
+    """Conversations that no judge could score say nothing of the agent; a crash is told by its own reason."""
+    scored = {row.session_id for row in result.evidence if row.answer_score is not None or row.crashed}
+    empty = [row for row in result.evidence if row.session_id not in scored]
+    if empty:
+        count = len({row.session_id for row in empty})
+        text = (
+            f"{count} of {plural(len(result), 'conversation')} without a scored turn: pass@k and pass^k are undefined "
+        )
+        text += f"there, or the prior's (the first is {empty[0].session_id!r}: {short(empty[0].unscored_reason, 200)})"
+        warnings.warn(NothingScored(text), stacklevel=3)
+
+
+class _LoggedJudge:
+    """A judge that says what it does."""
+
+    def __init__(self, judge: Grader) -> None:
+        self._judge = judge
+        self.name = judge.name
+
+    @property
+    def identity(self) -> str:
+        return self._judge.identity
+
+    async def grade(self, conversation: Conversation, position: int) -> Grade:
+        grade = self._judge.grade(conversation, position)
+        if isawaitable(grade):
+            grade = await grade
+        value = f"{grade.value:.3f}" if isinstance(grade, Score) else "unscored"
+        _LOGGER.info("%s, turn %d: %s (%s)", conversation.session_id, position, value, grade.reason)
+        return grade
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[None]:
+    """Let our logger speak, to a handler of its own where the program has set up none."""
+    level, handler = _LOGGER.level, logging.StreamHandler()
+    quiet = not _LOGGER.hasHandlers()
+    _LOGGER.setLevel(logging.INFO)
+    if quiet:
+        _LOGGER.addHandler(handler)
+    try:
+        yield
+    finally:
+        _LOGGER.setLevel(level)
+        _LOGGER.removeHandler(handler)

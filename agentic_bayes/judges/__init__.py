@@ -1,0 +1,1 @@
+"""Statistics of judges: agreement, calibration against human labels, ROC."""

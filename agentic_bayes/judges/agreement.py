@@ -1,0 +1,372 @@
+"""How far raters agree: raw agreement, Cohen's kappa and Krippendorff's alpha, with intervals.
+
+The arithmetic, on plain arrays, is in `rating_patterns`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_bayes.errors import EvidenceError, InvalidArgument, check_choice
+from agentic_bayes.evidence.table import labels, read_columns, refuse, require_columns
+from agentic_bayes.formatting import format_interval, format_number, html_block, one_line, plural
+from agentic_bayes.judges.rating_codes import Level, code_ratings
+from agentic_bayes.judges.rating_patterns import (
+    Patterns,
+    Statistic,
+    alpha,
+    chance_agreement,
+    kappa,
+    kappa_standard_error,
+    raw_agreement,
+)
+from agentic_bayes.numerics import check_k, check_probability, wilson_interval
+from agentic_bayes.records.base import short
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Agreement", "Measure", "agreement"]
+
+Kind = Literal["raw agreement", "kappa", "alpha"]
+SPREAD = 1e-12  # less is rounding
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One measure of agreement.
+
+    Attributes
+    ----------
+    measure : {"raw agreement", "kappa", "alpha"}
+        What it is.
+    raters : tuple of str
+        Between whom.
+    value : float
+        1 is perfect agreement; for kappa and alpha 0 is what chance gives. NaN where it is not defined.
+    lower, upper : float
+        Ends of the bootstrap interval.
+    standard_error : float
+        Of kappa, analytic and for large samples (Fleiss, Cohen and Everitt 1969), as a check of the bootstrap; else
+        NaN.
+    items : int
+        How many items at least two of these raters rated.
+    note : str
+        What must be known to read it.
+    """
+
+    measure: Kind
+    raters: tuple[str, ...]
+    value: float
+    lower: float
+    upper: float
+    standard_error: float
+    items: int
+    note: str = ""
+
+    def __str__(self) -> str:
+        who = " and ".join(self.raters) if len(self.raters) == 2 else plural(len(self.raters), "rater")
+        interval = format_interval(self.lower, self.upper)
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.measure}, {who}: {format_number(self.value)} {interval}, {plural(self.items, 'item')}{note}"
+
+
+@dataclass(frozen=True, repr=False)
+class Agreement:
+    """How far raters agree.
+
+    Attributes
+    ----------
+    raters : tuple of str
+        Column names.
+    categories : tuple of str
+        What they said, in order.
+    level : {"nominal", "ordinal", "interval"}
+        What alpha counts as a disagreement.
+    measures : tuple of Measure
+        Raw agreement and kappa of every pair, then raw agreement and alpha of all raters.
+    items : int
+        Rows of the table.
+    clusters : int or None
+        How many groups of items were resampled as a whole; None if items were.
+    ci_prob : float
+        Probability of the intervals.
+    resamples, random_seed : int
+        Of the bootstrap.
+    """
+
+    raters: tuple[str, ...]
+    categories: tuple[str, ...]
+    level: Level
+    measures: tuple[Measure, ...]
+    items: int
+    clusters: int | None
+    ci_prob: float
+    resamples: int
+    random_seed: int
+
+    @property
+    def alpha(self) -> Measure:
+        """Krippendorff's alpha of all raters."""
+        return self._find("alpha", self.raters)
+
+    def raw(self, *raters: str) -> Measure:
+        """Raw agreement.
+
+        Parameters
+        ----------
+        *raters : str
+            A pair; all raters if left out.
+
+        Returns
+        -------
+        Measure
+        """
+        return self._find("raw agreement", raters or self.raters)
+
+    def kappa(self, *raters: str) -> Measure:
+        """Cohen's kappa.
+
+        Parameters
+        ----------
+        *raters : str
+            A pair; the only two raters if left out.
+
+        Returns
+        -------
+        Measure
+        """
+        return self._find("kappa", raters or self.raters)
+
+    def _find(self, measure: str, raters: Sequence[str]) -> Measure:
+        for rater in raters:
+            check_choice("rater", rater, self.raters)
+        for found in self.measures:
+            if found.measure == measure and set(found.raters) == set(raters) and len(raters) == len(found.raters):
+                return found
+        raise InvalidArgument(
+            f"{measure} at level {self.level!r} is not given for {', '.join(raters)}; "
+            f"there is: {'; '.join(sorted({m.measure for m in self.measures}))}"
+        )
+
+    def summary(self) -> pd.DataFrame:
+        """One row per measure.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``measure, raters, value, lower, upper, standard_error, items, ci_prob, note``.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "measure": m.measure,
+                "raters": ", ".join(m.raters),
+                "value": m.value,
+                "lower": m.lower,
+                "upper": m.upper,
+                "standard_error": m.standard_error,
+                "items": m.items,
+                "ci_prob": self.ci_prob,
+                "note": m.note,
+            }
+            for m in self.measures
+        )
+
+    def __repr__(self) -> str:
+        return one_line(f"Agreement: {self.measures[-1]}; {self._basis()}")
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.measures), self._basis()])
+
+    def _basis(self) -> str:
+        what = plural(self.items, "item") if self.clusters is None else plural(self.clusters, "group") + " of items"
+        return (
+            f"{100 * self.ci_prob:g} % percentile bootstrap over {what}, {self.resamples:,} resamples, "
+            f"seed {self.random_seed}; alpha {self.level}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                *(m.measure, ", ".join(m.raters), format_number(m.value), format_interval(m.lower, m.upper)),
+                *(f"{m.items:,}", m.note),
+            ]
+            for m in self.measures
+        ]
+        header = ["measure", "raters", "value", "interval", "items", ""]
+        title = f"Agreement of {plural(len(self.raters), 'rater')}"
+        return html_block(title, header, rows, notes=[self._basis()], noun="measure")
+
+
+def agreement(
+    table: pd.DataFrame | str | Path,
+    *,
+    raters: Sequence[str],
+    level: Level = "nominal",
+    categories: Sequence[object] | None = None,
+    cluster: str | None = None,
+    ci_prob: float = 0.95,
+    resamples: int = 2000,
+    random_seed: int = 0,
+) -> Agreement:
+    """How far raters agree, for any number of raters and categories, with missing ratings.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame or path
+        One row per item, one column per rater; CSV, TSV, JSONL or Parquet. Blank is "not rated". Where all ratings
+        are numbers (or true/false), equal numbers are equal ratings, however they are written.
+    raters : sequence of str
+        Column names of at least two raters, human or machine.
+    level : {"nominal", "ordinal", "interval"}
+        Whether categories are just different, ordered, or numbers at meaningful distances. At the interval level,
+        where equality is no question, only alpha is given.
+    categories : sequence, optional
+        All categories in their order; needed for ``ordinal`` where they are not numbers.
+    cluster : str, optional
+        Column of groups (such as the task) whose items are alike. Groups are then resampled as a whole.
+    ci_prob : float
+        Probability of the intervals, in (0, 1).
+    resamples : int
+        Bootstrap samples.
+    random_seed : int
+        Same seed, same intervals, whatever the order of the rows.
+
+    Returns
+    -------
+    Agreement
+
+    Raises
+    ------
+    EvidenceError
+        If the table is not what it must be; all problems are in one message.
+    InvalidArgument
+        If an argument is outside what is allowed.
+
+    Notes
+    -----
+    Raw agreement is the share of pairs of ratings of the same item that are equal. Cohen's kappa is
+    (p_o - p_e)/(1 - p_e), unweighted, over the items that both rated. Krippendorff's alpha is 1 - D_o/D_e, over items
+    with at least two ratings; an item with m ratings counts each of its pairs 1/(m - 1) times. The squared
+    difference of two ratings is 1 (nominal), that of their mid-ranks among all ratings (ordinal), or that of their
+    values (interval).
+
+    Intervals are percentiles of the bootstrap over items. Where nobody ever disagreed, the bootstrap has no spread;
+    the lower end is then that of Wilson's interval of the raw agreement, put into the same formula.
+
+    References
+    ----------
+    Cohen (1960), Educ. Psychol. Meas. 20, 37-46, doi:10.1177/001316446002000104.
+    Fleiss, Cohen and Everitt (1969), Psychol. Bull. 72, 323-327, doi:10.1037/h0028106.
+    Krippendorff (2011), Computing Krippendorff's alpha-reliability, https://repository.upenn.edu/asc_papers/43.
+    """
+    names = _checked_raters(raters)
+    check_choice("level", level, get_args(Level))
+    check_probability(ci_prob, "ci_prob", open_ends=True)
+    check_k(resamples, "resamples")
+    if isinstance(categories, str):
+        raise InvalidArgument(f"categories must be a list, got {short(categories)}")
+    source, columns = read_columns(table, error=EvidenceError)
+    wanted = [*names, *([] if cluster is None else [cluster])]
+    require_columns(source, columns, wanted, hint='Say which they are: raters=["…", "…"]', error=EvidenceError)
+    problems: list[str] = []
+    groups = None if cluster is None else labels(columns[cluster], cluster, problems)
+    ratings = code_ratings(
+        [columns[name] for name in names], names, level=level, categories=categories, problems=problems
+    )
+    refuse(source, problems, error=EvidenceError)
+    patterns = Patterns.of(ratings.codes, groups)
+    asked = list(_asked(patterns, ratings.values, level))
+    draws = patterns.bootstrap([statistic for _, _, statistic in asked], resamples=resamples, random_seed=random_seed)
+    measures = []
+    for (kind, who, statistic), drawn in zip(asked, draws, strict=True):
+        value = float(statistic(patterns.counts[:, None])[0])
+        lower, upper, note = _interval(patterns, who, kind, value, drawn, ci_prob)
+        measures.append(
+            Measure(
+                measure=kind,
+                raters=tuple(names[i] for i in who),
+                value=value,
+                lower=lower,
+                upper=upper,
+                standard_error=kappa_standard_error(patterns, *who) if kind == "kappa" else math.nan,
+                items=int(patterns.counts @ patterns.rated_by(who)),
+                note=note,
+            )
+        )
+    return Agreement(
+        raters=names,
+        categories=ratings.categories,
+        level=level,
+        measures=tuple(measures),
+        items=len(ratings.codes),
+        clusters=None if groups is None else len(set(groups)),
+        ci_prob=ci_prob,
+        resamples=resamples,
+        random_seed=random_seed,
+    )
+
+
+def _asked(patterns: Patterns, values: Floats, level: Level) -> Iterator[tuple[Kind, tuple[int, ...], Statistic]]:
+    """What is computed: of every pair, then of all raters."""
+    everybody = tuple(range(patterns.codes.shape[1]))
+    if level != "interval":
+        for pair in itertools.combinations(everybody, 2):
+            yield "raw agreement", pair, raw_agreement(patterns, pair)
+            yield "kappa", pair, kappa(patterns, *pair)
+        if len(everybody) > 2:
+            yield "raw agreement", everybody, raw_agreement(patterns, everybody)
+    yield "alpha", everybody, alpha(patterns, level, values)
+
+
+def _interval(
+    patterns: Patterns, who: tuple[int, ...], kind: Kind, value: float, drawn: Floats, ci_prob: float
+) -> tuple[float, float, str]:
+    """Interval and note of one measure."""
+    units = patterns.units(who)
+    if not units:
+        return math.nan, math.nan, "no item was rated twice"
+    raw = float(raw_agreement(patterns, who)(patterns.counts[:, None])[0])
+    if math.isnan(value):
+        return math.nan, math.nan, "undefined: all ratings are one category, so that chance agrees too"
+    if raw == 1 or (raw == 0 and kind == "raw agreement"):
+        low, high = (float(end) for end in wilson_interval(raw * units, units, ci_prob))
+        if kind == "raw agreement":
+            return low, high, "Wilson's interval: the bootstrap has no spread here"
+        # perfect agreement: 1 - chance is the expected disagreement, of which 1 - low may be observed
+        chance = chance_agreement(patterns, who)
+        return (
+            max(-1.0, 1 - (1 - low) / (1 - chance)),
+            1.0,
+            "lower end from Wilson's interval: the bootstrap has no spread here",
+        )
+    defined = drawn[~np.isnan(drawn)]
+    lost = len(drawn) - len(defined)
+    note = f"undefined in {lost:,} of {len(drawn):,} resamples, which are left out" if lost else ""
+    if not len(defined):
+        return math.nan, math.nan, note
+    if np.ptp(defined) < SPREAD:
+        if raw > 0:
+            return math.nan, math.nan, "no interval: the bootstrap has no spread here, as when a rater never varies"
+        high = float(wilson_interval(0, units, ci_prob)[1])
+        return value, 1 - (1 - value) * (1 - high), "upper end from Wilson's interval: the bootstrap has no spread here"
+    lower, upper = np.quantile(defined, [(1 - ci_prob) / 2, (1 + ci_prob) / 2])
+    return float(lower), float(upper), note
+
+
+def _checked_raters(raters: Sequence[str]) -> tuple[str, ...]:
+    names = () if isinstance(raters, str) else tuple(raters)
+    if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise InvalidArgument(f"raters must be at least two different column names, got {short(raters)}")
+    return names

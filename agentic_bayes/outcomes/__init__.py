@@ -1,0 +1,1 @@
+"""The waist: counts of successes and trials per agent and task."""

@@ -1,0 +1,296 @@
+"""The waist: scored interactions become counts, one `xarray.Dataset` that is all an estimate needs.
+
+Dims ``(agent, task)``; integer variables ``successes``, ``trials``, ``unscored`` and ``errored`` (the part of
+``unscored`` that is due to a crashed agent); attributes say what was counted: ``unit``, ``indicator``,
+``threshold``, ``tool_threshold``, ``judge``, ``source``, and ``tool_rubric`` where tool verdicts were looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, assert_never, get_args
+
+from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName, check_choice, check_type
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.row import EvidenceRow
+from agentic_bayes.evidence.score import Score
+from agentic_bayes.evidence.tools.rubric import ROUNDING
+from agentic_bayes.outcomes.dataset import dataset_from_counts, with_bounds
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["IndicatorRule", "Unit", "Verdict", "check_indicator", "count_outcomes", "metric_threshold"]
+
+Unit = Literal["conversation", "interaction", "question"]
+Errors = Literal["unscored", "fail", "bounds"]
+Agents = Literal["separate", "together"]
+Verdict = Literal["pass", "fail", "unscored", "errored"]
+
+METRIC_THRESHOLD = 0.5
+TOOL_DIMENSIONS = ("selection", "parameters", "sequence", "utilization")
+INDICATORS = ("answer", "tools", "joint", *TOOL_DIMENSIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class IndicatorRule:
+    """How a scored interaction becomes a verdict.
+
+    Attributes
+    ----------
+    indicator : str
+        ``answer``, ``tools``, ``joint``, a dimension of the tool rubric, or the name of a metric.
+    threshold, tool_threshold : float
+        In [0, 1].
+    metric_threshold : float
+        Of the metric that is the indicator, if it is one.
+    errors : {"unscored", "fail", "bounds"}
+        Whether a crashed agent failed (``fail``) or is ``errored``.
+    """
+
+    indicator: str
+    threshold: float
+    tool_threshold: float
+    metric_threshold: float = METRIC_THRESHOLD
+    errors: Errors = "unscored"
+
+    def verdict(self, row: EvidenceRow) -> Verdict | None:
+        """The verdict on one interaction; None where this indicator does not look at it."""
+        about_tools = self.indicator in ("tools", *TOOL_DIMENSIONS)
+        if about_tools and row.tool_overall is None and not row.tools_unscored:
+            return None
+        if row.crashed:
+            return "fail" if self.errors == "fail" else "errored"
+        match self.indicator:
+            case "answer":
+                return self._answer(row)
+            case "tools":
+                return self._tools(row)
+            case "joint":
+                return worst([self._answer(row), self._tools(row)])
+            case name if name in TOOL_DIMENSIONS:
+                score = getattr(row, name)
+                return "unscored" if score is None else self._reached(score)
+            case name:
+                grade = row.metrics.get(name)
+                if not isinstance(grade, Score):
+                    return "unscored"
+                return "pass" if grade.value >= self.metric_threshold else "fail"
+
+    def whole(self, rows: Sequence[EvidenceRow], verdicts: Sequence[Verdict | None]) -> Verdict | None:
+        """The verdict on a conversation from the verdicts on its interactions."""
+        verdict = worst(verdicts)
+        if verdict == "pass" and any(row.crashed for row in rows):
+            return "fail" if self.errors == "fail" else "errored"  # it ended early: not all of it is known
+        return verdict
+
+    def _answer(self, row: EvidenceRow) -> Verdict:
+        if row.answer_score is None:
+            return "unscored"
+        return "pass" if row.answer_score >= self.threshold else "fail"
+
+    def _tools(self, row: EvidenceRow) -> Verdict | None:
+        if row.tool_overall is None:
+            return "unscored" if row.tools_unscored else None
+        return self._reached(row.tool_overall)
+
+    def _reached(self, score: float) -> Verdict:
+        return "pass" if score >= self.tool_threshold - ROUNDING else "fail"
+
+
+WORST_FIRST: tuple[Verdict, ...] = ("fail", "errored", "unscored", "pass")
+
+
+def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """The verdict on a whole from the verdicts on its parts: failed, else errored, else unscored, else passed."""
+    given = set(verdicts)
+    for verdict in WORST_FIRST:
+        if verdict in given:
+            return verdict
+    return None
+
+
+def count_outcomes(
+    evidence: Evidence,
+    *,
+    unit: Unit = "conversation",
+    indicator: str = "answer",
+    threshold: float = 0.7,
+    tool_threshold: float = 1.0,
+    agents: Agents = "separate",
+    errors: Errors = "unscored",
+) -> xr.Dataset:
+    """Count successes, trials and unscored trials per agent and task.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Scored interactions.
+    unit : {"conversation", "interaction", "question"}
+        What a trial is. ``conversation``: task = the task, a trial passes if all its interactions do.
+        ``interaction``: task = one conversation (its session_id), trials = its turns. ``question``: task = a
+        qa_id, trials = the responses to it.
+    indicator : str
+        ``answer`` (judge ≥ threshold), ``tools`` (rubric ≥ tool_threshold, only interactions that have a tool
+        verdict), ``joint`` (both; equal to ``answer`` where there is no tool verdict), one dimension of the rubric
+        (``selection``, ``parameters``, ``sequence``, ``utilization`` ≥ tool_threshold), or the name of a metric in
+        the evidence, cut at its own threshold (.5 unless it was made with another one).
+    threshold, tool_threshold : float
+        In [0, 1]; ``>=``, the latter with a tolerance of 1e-9.
+    agents : {"separate", "together"}
+        ``together`` counts all assistants as one agent named ``all``.
+    errors : {"unscored", "fail", "bounds"}
+        A crashed agent is unscored, or a failure; ``bounds`` leaves it unscored and adds the variables
+        ``lower_bound`` and ``upper_bound``: the share of passes if all errored trials had failed or passed.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dims (agent, task), labels in natural order. ``attrs["left_out"]`` counts conversations (for ``tools``)
+        without any tool verdict.
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is outside what is allowed.
+    OutcomesError
+        If nothing is left to count.
+    """
+    check_type("evidence", evidence, Evidence, "assess() makes one")
+    check_choice("unit", unit, get_args(Unit))
+    check_choice("agents", agents, get_args(Agents))
+    check_choice("errors", errors, get_args(Errors))
+    rule = IndicatorRule(
+        indicator=check_indicator(indicator, evidence),
+        threshold=_check_threshold(threshold, "threshold"),
+        tool_threshold=_check_threshold(tool_threshold, "tool_threshold"),
+        metric_threshold=metric_threshold(evidence, indicator),
+        errors=errors,
+    )
+    cells, left_out = _cells(evidence, rule, unit, agents)
+    if not cells:
+        raise OutcomesError(f"no conversation has a verdict for indicator {indicator!r}: nothing to count")
+    counts = {
+        key: (c["pass"], c["pass"] + c["fail"], c["unscored"] + c["errored"], c["errored"]) for key, c in cells.items()
+    }
+    attrs = {
+        "unit": unit,
+        "indicator": indicator,
+        "threshold": rule.threshold if indicator in INDICATORS else rule.metric_threshold,
+        "tool_threshold": rule.tool_threshold,
+        "judge": "; ".join(sorted({row.graders.get(indicator, row.judge) for row in evidence.rows})),
+        "source": "evidence",
+        "errors": errors,
+        "left_out": left_out,
+    }
+    if indicator in ("tools", "joint", *TOOL_DIMENSIONS):
+        attrs["tool_rubric"] = "; ".join(sorted({row.tool_rubric for row in evidence.rows}))
+    ds = dataset_from_counts(counts, attrs)
+    return with_bounds(ds) if errors == "bounds" else ds
+
+
+def _cells(
+    evidence: Evidence, rule: IndicatorRule, unit: Unit, agents: Agents
+) -> tuple[dict[tuple[str, str], Counter[Verdict]], int]:
+    """Verdicts per (agent, task), and the number of conversations that have none."""
+    cells: dict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
+    left_out = 0
+    shared_sessions = agents == "together" and _sessions_repeat(evidence)
+    for rows in _conversations(evidence):
+        first = rows[0]
+        agent = "all" if agents == "together" else first.agent
+        verdicts = [rule.verdict(row) for row in rows]
+        if all(verdict is None for verdict in verdicts):
+            left_out += 1
+            continue
+        match unit:
+            case "conversation":
+                counted = [(first.task, rule.whole(rows, verdicts))]
+            case "interaction":
+                label = f"{first.agent}/{first.session_id}" if shared_sessions else first.session_id
+                counted = [(label, verdict) for verdict in verdicts]
+            case "question":
+                counted = [(row.qa_id, verdict) for row, verdict in zip(rows, verdicts, strict=True)]
+            case _:
+                assert_never(unit)
+        for task, verdict in counted:
+            if verdict is not None:
+                cells[agent, task][verdict] += 1
+    return cells, left_out
+
+
+def _conversations(evidence: Evidence) -> Iterable[list[EvidenceRow]]:
+    """The rows, conversation by conversation."""
+    groups: dict[tuple[str, str, int], list[EvidenceRow]] = defaultdict(list)
+    for row in evidence.rows:
+        groups[row.agent, row.task, row.trial].append(row)
+    return groups.values()
+
+
+def _sessions_repeat(evidence: Evidence) -> bool:
+    """Whether two agents use one session_id."""
+    owner: dict[str, str] = {}
+    return any(owner.setdefault(row.session_id, row.agent) != row.agent for row in evidence.rows)
+
+
+def _check_threshold(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise InvalidArgument(f"{name} must be a number in [0, 1], got {value!r}")
+    return float(value)
+
+
+def metric_threshold(evidence: Evidence, metric: str) -> float:
+    """From which score on a metric counts as passed: what its scores say, and .5 where they say nothing.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Scored interactions.
+    metric : str
+        Name of the metric.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    OutcomesError
+        If its scores were made with different thresholds, or one of these is no number in [0, 1].
+    """
+    grades = (row.metrics.get(metric) for row in evidence.rows)
+    said = [grade.details.get("threshold", METRIC_THRESHOLD) for grade in grades if isinstance(grade, Score)]
+    for value in said:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise OutcomesError(f"metric {metric!r}: threshold must be a number in [0, 1], got {value!r}")
+    given = sorted(set(map(float, said)))
+    if len(given) > 1:
+        raise OutcomesError(f"metric {metric!r} was scored with different thresholds: {', '.join(map(str, given))}")
+    return given[0] if given else METRIC_THRESHOLD
+
+
+def check_indicator(indicator: object, evidence: Evidence) -> str:
+    """Refuse what is no indicator of this evidence.
+
+    Parameters
+    ----------
+    indicator : str
+        Its name.
+    evidence : Evidence
+        Has the metrics.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    UnknownName
+        If there is no such indicator.
+    """
+    metrics = sorted({name for row in evidence.rows for name in row.metrics})
+    if not isinstance(indicator, str) or indicator not in (*INDICATORS, *metrics):
+        raise UnknownName("indicator", indicator, (*INDICATORS, *metrics))
+    return indicator

@@ -1,0 +1,247 @@
+"""The outcomes dataset: made from counts, checked, combined.
+
+Dims ``(agent, task)``; integer variables ``successes``, ``trials``, ``unscored`` and ``errored`` (the part of
+``unscored`` that is due to a crashed agent); attributes say what was counted: ``unit``, ``indicator``,
+``threshold``, ``tool_threshold``, ``judge``, ``source``, and ``tool_rubric`` where tool verdicts were looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agentic_bayes.errors import InvalidArgument, OutcomesError, check_choice
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["check_outcomes", "combine_outcomes"]
+
+COUNTS = ("successes", "trials", "unscored", "errored")
+LARGEST = 2**53  # from here on a float cannot tell neighbouring whole numbers apart
+
+
+def natural_key(label: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
+    """Sort key that puts "task 2" before "task 10"."""
+    parts = re.findall(r"0*([0-9]+)|([^0-9]+)", label)
+    # of two numbers without leading zeros the longer one is larger; numbers come before text
+    return tuple((1, 0, text) if text else (0, len(digits), digits) for digits, text in parts), label
+
+
+def natural_order(labels: Sequence[str]) -> list[int]:
+    """Positions of the labels in natural order; quick where they are numbered, as many thousands of them are."""
+    prefix = labels[0].rstrip("0123456789") if labels else ""
+    numbers = [label.removeprefix(prefix) if label.startswith(prefix) else "" for label in labels]
+    if all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
+        return sorted(range(len(labels)), key=lambda i: (int(numbers[i]), labels[i]))
+    return sorted(range(len(labels)), key=lambda i: natural_key(labels[i]))
+
+
+def dataset_from_counts(
+    counts: Mapping[tuple[str, str], tuple[int, int, int, int]], attrs: Mapping[str, Any]
+) -> xr.Dataset:
+    """Counts per (agent, task) as the outcomes dataset.
+
+    Parameters
+    ----------
+    counts : mapping
+        (agent, task) → (successes, trials, unscored, errored). Cells that are missing were never attempted.
+    attrs : mapping
+        What was counted.
+
+    Returns
+    -------
+    xarray.Dataset
+    """
+    import xarray as xr
+
+    agents = sorted({agent for agent, _ in counts}, key=natural_key)
+    tasks = sorted({task for _, task in counts}, key=natural_key)
+    row = {agent: i for i, agent in enumerate(agents)}
+    column = {task: i for i, task in enumerate(tasks)}
+    values = np.zeros((len(COUNTS), len(agents), len(tasks)), dtype=np.int64)
+    for (agent, task), cell in counts.items():
+        values[:, row[agent], column[task]] = cell
+    return xr.Dataset(
+        {name: (("agent", "task"), values[i]) for i, name in enumerate(COUNTS)},
+        coords={"agent": np.asarray(agents, dtype=object), "task": np.asarray(tasks, dtype=object)},
+        attrs=dict(attrs),
+    )
+
+
+def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
+    """Check an outcomes dataset, also one built by hand.
+
+    Parameters
+    ----------
+    outcomes : xarray.Dataset
+        Dims (agent, task) with text labels, integer variables ``successes`` and ``trials``; ``unscored`` and
+        ``errored`` are 0 where absent, ``unit`` is ``conversation`` and ``indicator`` ``correct`` where not said.
+
+    Returns
+    -------
+    xarray.Dataset
+        A complete copy, dims in the order (agent, task), labels in natural order.
+
+    Raises
+    ------
+    OutcomesError
+        With everything that is wrong.
+    """
+    import xarray as xr
+
+    if not isinstance(outcomes, xr.Dataset):
+        raise OutcomesError(
+            f"outcomes must be an xarray.Dataset (count_outcomes or outcomes_from_table make one), "
+            f"got {type(outcomes).__name__}"
+        )
+    wrong: list[str] = []
+    for dim in ("agent", "task"):
+        if dim not in outcomes.dims:
+            wrong.append(f"dimension {dim!r} is missing; dims are {tuple(map(str, outcomes.dims))}")
+        elif dim not in outcomes.coords:
+            wrong.append(f"dimension {dim!r} has no labels")
+        elif outcomes.sizes[dim] == 0:
+            wrong.append(f"there is no {dim}")
+        elif len({str(label) for label in outcomes[dim].values}) != outcomes.sizes[dim]:
+            wrong.append(f"labels of {dim!r} are not unique")
+    for name in ("successes", "trials"):
+        if name not in outcomes:
+            wrong.append(f"variable {name!r} is missing; variables are {sorted(map(str, outcomes.data_vars))}")
+    for name in COUNTS:
+        if name in outcomes:
+            values = outcomes[name]
+            if set(values.dims) != {"agent", "task"}:
+                wrong.append(f"{name!r} must have dims (agent, task), got {values.dims}")
+            elif values.dtype.kind not in "iu":
+                wrong.append(f"{name!r} must hold integers, got {values.dtype}")
+            elif values.size and int(values.min()) < 0:
+                wrong.append(f"{name!r} must be ≥ 0, got {int(values.min())}")
+            elif values.size and int(values.max()) >= LARGEST:
+                wrong.append(f"{name!r} must be < 2^53, got {int(values.max())}")
+    if not wrong and bool((outcomes["successes"] > outcomes["trials"]).any()):
+        wrong.append("successes must not exceed trials")
+    if wrong:
+        raise OutcomesError("outcomes are not valid: " + "; ".join(wrong))
+    complete = outcomes.transpose("agent", "task", ...)
+    zeros = xr.zeros_like(complete["trials"])
+    labels = {dim: [str(label) for label in complete[dim].values] for dim in ("agent", "task")}
+    complete = complete.assign(
+        {name: complete[name].astype(np.int64) if name in complete else zeros for name in COUNTS}
+    ).assign_coords({dim: np.asarray(names, dtype=object) for dim, names in labels.items()})
+    if bool((complete["errored"] > complete["unscored"]).any()):
+        raise OutcomesError("outcomes are not valid: errored must not exceed unscored, of which it is a part")
+    # the order of the labels decides which random number belongs to which cell
+    complete = complete.isel({dim: natural_order(names) for dim, names in labels.items()})
+    return complete.assign_attrs({"unit": "conversation", "indicator": "correct"} | dict(outcomes.attrs))
+
+
+# what two sets of outcomes must share to be counted together
+SHARED = ("unit", "indicator", "threshold", "tool_threshold", "judge", "tool_rubric", "errors")
+# the attribute that names those in which combined outcomes differ
+DIFFERING = "differing"
+
+
+def combine_outcomes(
+    *outcomes: xr.Dataset, names: Iterable[str] | None = None, allow: Iterable[str] = ()
+) -> xr.Dataset:
+    """Put several outcomes side by side: the union of their agents and tasks.
+
+    Parameters
+    ----------
+    *outcomes : xarray.Dataset
+        Outcomes to combine.
+    names : iterable of str, optional
+        One name per dataset: the agent's name where it has one agent, else a prefix of its agents' names.
+    allow : iterable of str
+        Attributes that may differ (``"judge"``, ``"threshold"``, …). A difference is kept in the attribute as
+        "a | b", and the attribute ``differing`` names it, so that everything made from the result says so.
+
+    Returns
+    -------
+    xarray.Dataset
+        Trials are 0 where an agent never attempted a task.
+
+    Raises
+    ------
+    OutcomesError
+        If an agent occurs twice, or an attribute differs that must not.
+    """
+    if not outcomes:
+        raise OutcomesError("combine_outcomes needs at least one outcomes dataset, got none")
+    allowed = (allow,) if isinstance(allow, str) else tuple(allow)
+    for name in allowed:
+        check_choice("attribute to allow", name, SHARED)
+    checked = [check_outcomes(ds) for ds in outcomes]
+    labels = [None] * len(checked) if names is None else [names] if isinstance(names, str) else list(names)
+    if len(labels) != len(checked):
+        raise InvalidArgument(f"names must hold one name per dataset ({len(checked)}), got {len(labels)}")
+    counts: dict[tuple[str, str], tuple[int, int, int, int]] = {}
+    seen: dict[str, int] = {}
+    for position, (ds, label) in enumerate(zip(checked, labels, strict=True)):
+        single = ds.sizes["agent"] == 1
+        for i, agent in enumerate(ds["agent"].values):
+            name = agent if label is None else (label if single else f"{label}/{agent}")
+            if name in seen:
+                raise OutcomesError(
+                    f"agent {name!r} occurs in dataset {seen[name]} and {position}: give `names` to tell them apart"
+                )
+            seen[name] = position
+            cells = np.stack([ds[variable].values[i] for variable in COUNTS])
+            for j, task in enumerate(ds["task"].values):
+                counts[name, task] = (int(cells[0, j]), int(cells[1, j]), int(cells[2, j]), int(cells[3, j]))
+    attrs = _combined_attrs(checked, allowed)
+    ds = dataset_from_counts(counts, attrs)
+    return with_bounds(ds) if attrs.get("errors") == "bounds" else ds
+
+
+def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> dict[str, Any]:
+    """What was counted, of all datasets; a difference is kept as "a | b", and refused where it is not allowed."""
+    attrs: dict[str, Any] = {}
+    apart = {name for ds in checked for name in differing(ds)}
+    for key in dict.fromkeys(key for ds in checked for key in ds.attrs if key != DIFFERING):
+        values = list(dict.fromkeys(ds.attrs.get(key) for ds in checked))
+        if key == "left_out":
+            attrs[key] = sum(int(ds.attrs.get(key, 0)) for ds in checked)
+        elif len(values) == 1:
+            attrs[key] = values[0]
+        elif key in SHARED and key not in allowed:
+            raise OutcomesError(
+                f"outcomes differ in {key!r}: {', '.join(map(repr, values))}; "
+                f"allow=({key!r},) combines them all the same and says so everywhere"
+            )
+        else:
+            attrs[key] = " | ".join(map(str, values))
+            apart |= {key} & set(SHARED)
+    return attrs | ({DIFFERING: ", ".join(sorted(apart))} if apart else {})
+
+
+def differing(outcomes: xr.Dataset) -> list[str]:
+    """Names of the attributes in which combined outcomes differ although they were allowed to be combined."""
+    return [name for name in str(outcomes.attrs.get(DIFFERING, "")).split(", ") if name]
+
+
+def allowed_differences(outcomes: xr.Dataset) -> str:
+    """What the counts of different agents do not share, in words; empty where they are counted alike.
+
+    Parameters
+    ----------
+    outcomes : xarray.Dataset
+        Counts, perhaps from `combine_outcomes` with `allow`.
+
+    Returns
+    -------
+    str
+        Such as ``"not counted alike: judge differs (a | b)"``.
+    """
+    named = [f"{name} differs ({outcomes.attrs[name]})" for name in differing(outcomes)]
+    return f"not counted alike: {', '.join(named)}" if named else ""
+
+
+def with_bounds(ds: xr.Dataset) -> xr.Dataset:
+    total = ds["trials"] + ds["errored"]
+    known = total.where(total > 0)
+    return ds.assign(lower_bound=ds["successes"] / known, upper_bound=(ds["successes"] + ds["errored"]) / known)

@@ -1,0 +1,143 @@
+"""The other way into the waist: a table of 0/1 results or of counts that somebody already has."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.errors import InvalidArgument, OutcomesError
+from agentic_bayes.evidence.table import Columns, labels, read_columns, refuse, require_columns, whole_number, zero_one
+from agentic_bayes.outcomes.dataset import dataset_from_counts
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+__all__ = ["outcomes_from_table"]
+
+
+def outcomes_from_table(
+    table: pd.DataFrame | str | Path,
+    *,
+    agent: str = "agent",
+    task: str = "task",
+    trial: str = "trial",
+    correct: str = "correct",
+    successes: str | None = None,
+    trials: str | None = None,
+) -> xr.Dataset:
+    """Outcomes from a table, one row per trial (0/1) or one row per agent and task (counts).
+
+    Parameters
+    ----------
+    table : pandas.DataFrame or path
+        CSV, TSV, JSONL or Parquet; CSV and TSV may be gzipped.
+    agent, task, trial, correct : str
+        Column names. Without an ``agent`` column there is one agent, named ``agent``; ``trial`` is optional and
+        guards against duplicates. ``correct`` holds 0/1, booleans or "true"/"false"; blank is unscored.
+    successes, trials : str, optional
+        Column names of counts. They are used when both are given, or when there is no ``correct`` column and
+        the table has columns ``successes`` and ``trials``. An ``unscored`` column is then read too.
+
+    Returns
+    -------
+    xarray.Dataset
+        See `check_outcomes`. Other columns are ignored.
+
+    Raises
+    ------
+    OutcomesError
+        If a column is missing or values are not what they must be; all problems are in one message.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"task": ["a", "a", "b"], "correct": [1, 0, None]})
+    >>> outcomes_from_table(table)["trials"].values.tolist()
+    [[2, 0]]
+    """
+    if (successes is None) != (trials is None):
+        raise InvalidArgument("give both `successes` and `trials` column names, or neither")
+    source, columns = read_columns(table, error=OutcomesError)
+    count_names = (successes, trials)
+    if successes is None and correct not in columns and {"successes", "trials"} <= set(columns):
+        count_names = ("successes", "trials")
+    required = [task, *(count_names if count_names[0] is not None else (correct,))]
+    required += [name for name, default in ((agent, "agent"), (trial, "trial")) if name != default]
+    hint = 'Say which is which: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
+    require_columns(source, columns, required, hint=hint, error=OutcomesError)
+    size = len(columns[task])
+    problems: list[str] = []
+    agents = labels(columns.get(agent, ["agent"] * size), agent, problems)
+    tasks = labels(columns[task], task, problems)
+    if count_names[0] is not None and count_names[1] is not None:
+        counts = _from_counts(columns, agents, tasks, count_names[0], count_names[1], problems)
+        indicator = count_names[0]
+    else:
+        trial_labels = labels(columns[trial], trial, problems) if trial in columns else None
+        counts = _from_rows(columns[correct], agents, tasks, trial_labels, correct, problems)
+        indicator = correct
+    refuse(source, problems, error=OutcomesError)
+    return dataset_from_counts(counts, {"unit": "conversation", "indicator": indicator, "source": source})
+
+
+def _from_rows(
+    values: Sequence[Any],
+    agents: list[str],
+    tasks: list[str],
+    trials: list[str] | None,
+    column: str,
+    problems: list[str],
+) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    """Counts of 0/1 rows."""
+    cells: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    first: dict[tuple[str, str, str], int] = {}
+    for i, (agent, task, value) in enumerate(zip(agents, tasks, values, strict=True)):
+        if trials is not None:
+            before = first.setdefault((agent, task, trials[i]), i)
+            if before != i:
+                problems.append(
+                    f"rows {before + 1} and {i + 1} are both agent {agent!r}, task {task!r}, trial {trials[i]!r}"
+                )
+        cell = cells[agent, task]
+        outcome = zero_one(value)
+        if outcome is None:
+            cell[2] += 1
+        elif outcome in (0, 1):
+            cell[0] += outcome
+            cell[1] += 1
+        else:
+            problems.append(f"row {i + 1}: {column} must be 0, 1, true, false or blank, got {value!r}")
+    return {key: (c[0], c[1], c[2], c[3]) for key, c in cells.items()}
+
+
+def _from_counts(
+    columns: Columns, agents: list[str], tasks: list[str], successes: str, trials: str, problems: list[str]
+) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    """Counts that are there already."""
+    cells: dict[tuple[str, str], tuple[int, int, int, int]] = {}
+    first: dict[tuple[str, str], int] = {}
+    unscored = columns.get("unscored", [0] * len(tasks))
+    for i, (agent, task) in enumerate(zip(agents, tasks, strict=True)):
+        numbers = []
+        for name, value in (
+            (successes, columns[successes][i]),
+            (trials, columns[trials][i]),
+            ("unscored", unscored[i]),
+        ):
+            number = whole_number(value)
+            if number is None:
+                problems.append(f"row {i + 1}: {name} must be a whole number in [0, 2^53), got {value!r}")
+            else:
+                numbers.append(number)
+        if len(numbers) < 3:
+            continue
+        if numbers[0] > numbers[1]:
+            problems.append(f"row {i + 1}: {successes} must not exceed {trials}, got {numbers[0]} of {numbers[1]}")
+        before = first.setdefault((agent, task), i)
+        if before != i:
+            problems.append(f"rows {before + 1} and {i + 1} are both agent {agent!r}, task {task!r}")
+        cells[agent, task] = (numbers[0], numbers[1], numbers[2], 0)
+    return cells

@@ -1,0 +1,1 @@
+"""Trials as pytest tests, and gates as their verdicts."""

@@ -1,0 +1,121 @@
+"""Which format a file is in: told by what is in it, never by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from io import BufferedReader
+from typing import Literal, get_args
+
+from agentic_bayes.records.base import short
+from agentic_bayes.records.formats.evals import inspect, tau2, tau_bench
+from agentic_bayes.records.formats.messages import langchain, openai
+from agentic_bayes.records.formats.spans.otel import traces as otel
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
+from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.zip_members import begins_zip
+
+__all__ = ["FORMATS", "Format", "Reader", "format_of", "native_only", "reader_of"]
+
+Format = Literal["auto", "native", "tau-bench", "tau2", "inspect", "otel", "openai", "langchain"]
+FORMATS = get_args(Format)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How one format is told from others, and read.
+
+    Attributes
+    ----------
+    recognises : callable
+        Whether a file of this `Shape` is in this format.
+    read : callable
+        Gives the records of its bytes.
+    """
+
+    recognises: Callable[[Shape], bool]
+    read: Callable[[BufferedReader, Origin], Iterator[Parsed]]
+
+
+# in the order in which they are tried
+_READERS: dict[str, Reader] = {
+    module.NAME: Reader(module.recognises, module.read)
+    for module in (tau2, tau_bench, inspect, otel, langchain, openai)
+}
+
+
+def format_of(stream: BufferedReader) -> str:
+    """The format of a file; ``native`` where it is like none of the others.
+
+    Parameters
+    ----------
+    stream : io.BufferedReader
+        The bytes of the file; it is read only until the format is known.
+
+    Returns
+    -------
+    str
+    """
+    if begins_zip(stream):  # of these formats, only Inspect's is packed so; its reader says what is missing
+        return inspect.NAME
+    shape = Shape()
+    for part in parts(stream, STREAMED):
+        if part.document or part.faults:
+            break
+        shape.take(part)
+        for name, reader in _READERS.items():
+            if reader.recognises(shape):
+                return name
+        if shape.is_list or shape.complete or NATIVE in shape.keys:
+            break
+    return "native"
+
+
+def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
+    """The records of a file that was taken to be native because it is like no other format.
+
+    Parameters
+    ----------
+    found : iterator of Parsed
+        The records as they stand in the file.
+
+    Yields
+    ------
+    Parsed
+        The same; one fault where the first of them is not native either.
+    """
+    first = next(found, None)
+    if first is None:
+        return
+    keys = first.value.keys() if isinstance(first.value, dict) else ()
+    if not keys or keys & NATIVE_KEYS:
+        yield first
+        yield from found
+        return
+    named = ", ".join(short(key, 30) for key in list(keys)[:8]) + (", …" if len(keys) > 8 else "")
+    formats = ", ".join(name for name in FORMATS if name != "auto")
+    message = f"is in no format that is known: got an object with the keys {named}"
+    message += f"; if it is one of {formats}, say so (format=, on the command line --format)"
+    yield replace(first, value=NO_VALUE, faults=(*first.faults, ("", message)))
+
+
+def reader_of(name: str) -> Reader:
+    """How this format is read.
+
+    Parameters
+    ----------
+    name : str
+        Any of `FORMATS` but ``auto`` and ``native``.
+
+    Returns
+    -------
+    Reader
+    """
+    return _READERS[name]
+
+
+NATIVE = "conversation"
+"""The member that only the native format has at the top."""
+
+NATIVE_KEYS = frozenset({NATIVE, "session_id", "assistant_id"})
+"""Members of which a record in the native format has at least one."""

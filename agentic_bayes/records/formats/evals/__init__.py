@@ -1,0 +1,1 @@
+"""Logs that evaluation frameworks write."""

@@ -1,0 +1,556 @@
+"""Logs of Inspect: ``.json`` (one object with ``samples``) and ``.eval`` (a zip file with one member per sample).
+
+A sample is a conversation of one interaction. Its score is that of the first scorer: "C", "P", "I" and "N" are 1, ½, 0
+and 0, as in Inspect; a score that is NaN is none. A sample that broke or was cancelled has an error instead; one that
+ran into a limit ended by the agent's own doing, and counts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from io import BufferedReader
+from typing import Any
+
+from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.chat import Call, Message, Role, doubts_of, one_turn, system_text
+from agentic_bayes.records.wire.fields import Faults, Fields, fitting
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part, broken, parts
+from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.zip_members import begins_zip, directory, named_otherwise, opened, seekable
+
+__all__ = ["read", "recognises"]
+
+NAME = "inspect"
+
+_SPEC = frozenset({"task", "model", "run_id", "eval_id", "task_id", "dataset", "created"})
+_HEADERS = ("header.json", "_journal/start.json", "start.json")
+_SAMPLES = "samples/"
+# members of which nothing is needed, because all of it is also elsewhere
+_SUMMED_UP = re.compile(r"(summaries|reductions)\.json|_journal/.+")
+# what may be meant as a sample, and is not named as one
+_LIKE_A_SAMPLE = re.compile(r"[./\\]*samples[/\\]", re.IGNORECASE)
+# a sample in chunks has a folder of its own, in which this is the main member
+_CHUNKED = "/sample.json"
+_FOLDER = re.compile(r"samples/.+_epoch_\d+(?=/|$)")
+# members of a log and of a sample of which nothing is taken; they can be most of it
+_LEFT_OUT = frozenset({"plan", "stats", "reductions", "log_updates"})
+_PASSED_OVER = frozenset({"events", "events_data", "timelines", "store", "message_pool", "call_pool"})
+
+_LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_UNFINISHED = {
+    "started": "the run did not finish",
+    "cancelled": "the run was cancelled",
+    "error": "the run ended with an error",
+}
+
+
+def recognises(shape: Shape) -> bool:
+    """Whether a file of this shape is in this format."""
+    spec, sample = shape.values.get("eval"), shape.first.get("samples")
+    if isinstance(spec, dict):
+        return "task" in spec and len(_SPEC & spec.keys()) > 1
+    return isinstance(sample, dict) and sample.keys() >= {"id", "epoch", "input", "target"}
+
+
+def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
+    """The samples of a log.
+
+    Parameters
+    ----------
+    stream : io.BufferedReader
+        The bytes of the file; a zip file that comes through a pipe is put into a temporary file first.
+    origin : Origin
+        What the file does not say.
+
+    Yields
+    ------
+    Parsed
+        One per sample, in the order of the file.
+    """
+    log = _Log(origin)
+    yield from _with_doubts(_zipped(stream, log) if begins_zip(stream) else _plain(stream, log), log)
+
+
+@dataclass(slots=True)
+class _Log:
+    """What is known of the log as a whole."""
+
+    origin: Origin
+    members: dict[str, Any] = field(default_factory=dict)
+    found: int = 0
+    repeated: int = 0
+    unresolved: int = 0
+    # kind of members that are not read → their names
+    others: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> Fields:
+        return Fields(self._object("eval"), ("eval",), Faults())
+
+    def _object(self, key: str) -> dict[str, Any]:
+        value = self.members.get(key)
+        return value if isinstance(value, dict) else {}
+
+    def faults(self) -> Faults:
+        """What is wrong with the log, whatever its samples are."""
+        faults = Faults()
+        for key in ("eval", "status", "results"):
+            fitting(self.members.get(key), (key,), faults)
+        Fields(self.members, (), faults).text("status")
+        spec = Fields(self.members.get("eval", {}), ("eval",), faults)
+        spec.name("task", required=True)
+        for key in ("model", "run_id", "eval_id"):
+            spec.name(key)
+        return faults
+
+    @property
+    def status(self) -> str | None:
+        value = self.members.get("status")
+        return value if isinstance(value, str) else None
+
+    def expected(self) -> int | None:
+        """How many samples the log should hold, as far as it says so."""
+        total = Fields(self._object("results"), (), Faults()).whole("total_samples")
+        if total is not None:
+            return total
+        dataset, config = self.spec.mapping("dataset"), self.spec.mapping("config")
+        ids, size = dataset.sequence("sample_ids"), dataset.whole("samples")
+        if not ids and size is None:
+            return None
+        if not ids and ("limit" in config or "sample_id" in config):
+            return None
+        return (len(ids) or size or 0) * (config.whole("epochs") or 1)
+
+    def doubts(self) -> tuple[tuple[str, str], ...]:
+        """What should be known of the log."""
+        found, expected, messages = self.found, self.expected(), []
+        if expected is not None and found < expected:
+            messages.append(f"{expected - found:,} of {expected:,} samples are not in the file")
+        if self.repeated:
+            messages.append(f"{self.repeated:,} members are in the zip file more than once: the last one counts")
+        if self.unresolved:
+            messages.append(f"{self.unresolved:,} texts refer to attachments that the file does not hold")
+        for kind, names in self.others.items():
+            shown = ", ".join(short(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
+            messages.append(f"{len(names):,} {kind}: {shown}")
+        return tuple(("", message) for message in messages)
+
+    def leave_out(self, name: str) -> None:
+        """Note a member of a zip file that is not read, unless a log has such members."""
+        if name.endswith("/") or name in _HEADERS or _SUMMED_UP.fullmatch(name):
+            return
+        like = _LIKE_A_SAMPLE.match(name)
+        kind = "members are not named as samples are (samples/….json)" if like else "members are none of a log"
+        self.others.setdefault(f"{kind}, and were left out", []).append(name)
+
+
+def _with_doubts(found: Iterator[Parsed], log: _Log) -> Iterator[Parsed]:
+    """The same records, of which the last carries what is known only at the end."""
+    waiting: Parsed | None = None
+    for parsed in found:
+        if waiting is not None:
+            yield waiting
+        waiting = parsed
+    if waiting is not None:
+        yield replace(waiting, doubts=(*waiting.doubts, *log.doubts()))
+
+
+def _plain(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
+    """The samples of a JSON log, one by one; those that come before the log's header wait for it."""
+    waiting: list[Part] = []
+    checked = False
+    for part in parts(stream, {"samples"}):
+        match part.path:
+            case ():
+                if part.faults:
+                    yield Parsed(part.place, faults=part.faults)
+                elif part.document:
+                    yield broken(part.where, "must be the only log in the file, got another one after it")
+            case (0,):
+                yield broken("", "must be one object, got a list")
+            case ("samples", int()):
+                log.found += 1
+                waiting.append(part)
+                if not {"eval", "status"} <= log.members.keys():
+                    continue
+            case (str(key),):
+                if part.faults:
+                    yield Parsed(key, faults=part.faults)
+                elif key == "samples" and not isinstance(part.value, list | None):
+                    yield broken(key, f"must be a list, got {short(part.value)}")
+                elif key not in _LEFT_OUT and key != "samples":
+                    log.members[key] = part.value
+                continue
+        if not checked and log.members:
+            checked = True
+            yield from _header_faults(log)
+        for sample in waiting:
+            yield _sample(sample.place, sample.value, sample.faults, log)
+        waiting = []
+    if not checked:
+        yield from _header_faults(log)
+    for sample in waiting:
+        yield _sample(sample.place, sample.value, sample.faults, log)
+    if not log.found:
+        yield _no_sample(log)
+
+
+def _header_faults(log: _Log) -> Iterator[Parsed]:
+    if faults := log.faults():
+        yield Parsed("", faults=faults.found())
+
+
+def _no_sample(log: _Log) -> Parsed:
+    expected = log.expected()
+    return broken("", "holds no sample" + (f" of the {expected:,} that it should hold" if expected else ""))
+
+
+def _zipped(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
+    """The samples of a zip file."""
+    try:
+        with seekable(stream) as file, directory(file) as packed:
+            members = {member.filename: member for member in packed.infolist()}
+            log.repeated = len(packed.infolist()) - len(members)
+            header = next((name for name in _HEADERS if name in members), None)
+            if header is None:
+                names = ", ".join(sorted(members)[:3]) or "no member"
+                wrong = (
+                    f"is a zip file but no Inspect log: it must hold {' or '.join(_HEADERS[:2])}, got {short(names)}"
+                )
+                yield broken("", wrong)
+                return
+            log.members, faults = _members(packed, members[header], _LEFT_OUT)
+            # without the one that is written at the end, the run is still going on, or broke off
+            if header != _HEADERS[0]:
+                log.members["status"] = log.members.get("status") or "started"
+            if faults:
+                yield Parsed(header, faults=faults)
+                return
+            yield from _header_faults(log)
+            chunked = {
+                name.removesuffix(_CHUNKED) for name in members if _FOLDER.fullmatch(name.removesuffix(_CHUNKED))
+            }
+            for name, member in members.items():
+                folder, where = _FOLDER.match(name), _place(name)
+                if other := named_otherwise(packed, member):
+                    log.found += 1
+                    yield broken(where, f"must have one name, got {short(other)} where its data are")
+                elif folder and folder[0] in chunked:
+                    if name == folder[0] + _CHUNKED:
+                        log.found += 1
+                        yield broken(where, "is a sample in chunks (version 3 of Inspect's logs), which is not read")
+                elif name.startswith(_SAMPLES) and name.endswith(".json"):
+                    log.found += 1
+                    value, faults = _members(packed, member, _PASSED_OVER)
+                    yield _sample(where, value, faults, log)
+                else:
+                    log.leave_out(name)
+            if not log.found:
+                yield _no_sample(log)
+    except OSError as error:
+        yield broken("", str(error))
+
+
+def _place(name: str) -> str:
+    """The name of a member, as far as it can be shown."""
+    return name if len(name) <= 200 else name[:199] + "…"
+
+
+def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
+    """An object in a zip file without what is not needed of it, which is dropped item by item; and what is wrong."""
+    found: dict[str, Any] = {}
+    wrong: list[tuple[str, str]] = []
+    documents = 0
+    try:
+        with opened(packed, member) as stream:
+            for part in parts(stream, left_out | {"messages"}):
+                match part.path:
+                    case ():
+                        documents += 1
+                        wrong += part.faults
+                        if isinstance(part.value, list) and not wrong:
+                            wrong.append(("", "must be an object, got []"))
+                        if documents > 1 and not part.faults:
+                            wrong.append(("", "must be one object, got another one after it"))
+                    case (int(),):
+                        wrong = [("", "must be an object, got a list")]
+                    case (str(key), *rest):
+                        inside = ".".join([key, *(f"[{place}]" for place in rest)]).replace(".[", "[")
+                        wrong += [(".".join(t for t in (inside, path) if t), text) for path, text in part.faults]
+                        if key in left_out:
+                            continue
+                        if rest:
+                            found[key].append(part.value)
+                        else:
+                            found[key] = part.value
+    except OSError as error:
+        wrong.append(("", f"cannot be read: {error}"))
+    return found, tuple(wrong)
+
+
+def _sample(where: str, value: Any, wrong: tuple[tuple[str, str], ...], log: _Log) -> Parsed:
+    faults = Faults()
+    if wrong:
+        return Parsed(where, faults=wrong)
+    record = _conversation(value, faults, log)
+    return Parsed(where, NO_VALUE if faults else record, faults.found(), doubts_of(record["conversation"]))
+
+
+@dataclass(slots=True)
+class _Attachments:
+    """Texts that are kept apart from where they are used."""
+
+    held: Mapping[str, Any]
+    missing: int = 0
+
+    def text(self, text: str) -> str:
+        for protocol in ("attachment://", "tc://"):
+            if text.startswith(protocol):
+                found = self.held.get(text.removeprefix(protocol))
+                if isinstance(found, str):
+                    return found
+                self.missing += 1
+        return text
+
+
+_TAKEN = (
+    "id", "epoch", "input", "choices", "target", "messages", "output", "scores", "score", "metadata", "model_usage",
+    "role_usage", "started_at", "completed_at", "total_time", "working_time", "uuid", "invalidation", "error", "limit",
+    "error_retries",
+)  # fmt: skip
+
+
+def _conversation(value: Any, faults: Faults, log: _Log) -> Mapping[str, Any]:
+    raw = Fields(value, (), faults)
+    attachments = _Attachments(raw.mapping("attachments").value)
+    texts = {key: attachments.text if key in ("input", "messages", "output") else None for key in _TAKEN}
+    kept = {key: fitting(raw.raw(key), (key,), faults, text=texts[key]) for key in _TAKEN if key in raw}
+    log.unresolved += attachments.missing
+    sample = Fields(kept, (), faults)
+    spec = log.spec
+    task, run = spec.name("task") or log.origin.stem, spec.name("eval_id") or spec.name("run_id") or log.origin.stem
+    identity, epoch = sample.name("id", required=True), sample.whole("epoch", required=True)
+    if epoch == 0:
+        faults.add(("epoch",), "must be a whole number ≥ 1, got 0")
+    messages = _messages(sample, "messages")
+    asked = _messages(sample, "input") if isinstance(kept.get("input"), list) else ()
+    turn = one_turn(messages, qa_id=f"{task}/{identity}")
+    turn["query"] = _said(asked) if asked else sample.text("input", required=True) or ""
+    turn["assistant"] = _answer(sample, messages)
+    targets = _targets(sample)
+    if targets:
+        turn["ground_truth_assistant"] = " or ".join(targets)
+    score, scores, note = _scores(sample)
+    error = _error(sample, log.status, scored=bool(scores))
+    if error is not None:
+        turn["assistant"] = turn["assistant"] or None
+        score = None
+    metadata = {
+        "format": NAME,
+        "task": task,
+        "model": spec.name("model"),
+        "scores": scores,
+        "not_scored": note,
+        "targets": targets if len(targets) > 1 else None,
+        "choices": sample.sequence("choices"),
+        "limit": sample.raw("limit"),
+        "tokens": _tokens(sample),
+        "model_usage": sample.mapping("model_usage").value,
+        "role_usage": sample.mapping("role_usage").value,
+        "times": _times(sample),
+        "numbers_not_finite": faults.not_finite,
+        "retried": len(sample.sequence("error_retries")),
+        "sample": sample.mapping("metadata").value,
+    }
+    return {
+        "session_id": sample.name("uuid") or f"{run} {task}/{identity} epoch {epoch}",
+        "assistant_id": log.origin.given_agent or spec.name("model") or log.origin.stem,
+        "task_id": f"{task}/{identity}",
+        "trial": max((epoch or 1) - 1, 0),
+        "context": system_text(messages) or system_text(asked),
+        "conversation": [turn],
+        "error": error,
+        "recorded_score": score,
+        "metadata": {key: content for key, content in metadata.items() if content},
+    }
+
+
+def _targets(sample: Fields) -> list[str]:
+    """What counts as right: Inspect's scorers take any of several targets."""
+    target = sample.raw("target")
+    if not isinstance(target, list):
+        text = sample.text("target")
+        return [text] if text else []
+    for position, one in enumerate(target):
+        if not isinstance(one, str):
+            sample.faults.add(("target", position), f"must be text, got {short(one)}")
+    return [one for one in target if isinstance(one, str) and one]
+
+
+def _said(messages: Any) -> str:
+    return "\n\n".join(message.text for message in messages if message.role == "user" and message.text.strip())
+
+
+def _answer(sample: Fields, messages: list[Message]) -> str:
+    """The answer: what the log gives as the output or, if that is no text, what the agent said last."""
+    output = sample.mapping("output")
+    completion = output.text("completion")
+    if completion and completion.strip():
+        return completion
+    for choice in output.mappings("choices")[:1]:
+        if (text := _content(choice.mapping("message"))).strip():
+            return text
+    said = (message.text for message in reversed(messages) if message.role == "assistant" and message.text.strip())
+    return next(said, "")
+
+
+def _tokens(sample: Fields) -> dict[str, int]:
+    """Tokens over all models."""
+    usage = sample.mapping("model_usage")
+    each = [usage.mapping(model) for model in usage.value]
+    total = {side: sum(one.whole(f"{side}_tokens") or 0 for one in each) for side in ("input", "output")}
+    return total if any(total.values()) else {}
+
+
+def _times(sample: Fields) -> dict[str, Any]:
+    seconds = {key: sample.number(key) for key in ("total_time", "working_time")}
+    moments = {key: sample.text(key) for key in ("started_at", "completed_at")}
+    return {key: value for key, value in (seconds | moments).items() if value is not None}
+
+
+def _error(sample: Fields, status: str | None, *, scored: bool) -> str | None:
+    """Why there was no attempt that could be judged."""
+    if "invalidation" in sample:
+        given = sample.mapping("invalidation")
+        return _first_line("invalidated: ", given.text("reason") or f"by {given.text('author') or 'unknown'}")
+    if "error" in sample:
+        if isinstance(sample.raw("error"), str):
+            return _first_line("infrastructure: ", str(sample.raw("error")))
+        given = sample.mapping("error")
+        trace = (given.text("traceback") or "").strip().splitlines()
+        return _first_line("infrastructure: ", given.text("message") or (trace[-1] if trace else ""))
+    if not scored and status in _UNFINISHED:
+        return f"infrastructure: {_UNFINISHED[status]} before the sample was scored"
+    return None
+
+
+def _first_line(kind: str, message: str) -> str:
+    lines = message.strip().splitlines()
+    return kind + (lines[0] if lines else "no message was recorded")[:500]
+
+
+def _scores(sample: Fields) -> tuple[float | None, dict[str, Any], str | None]:
+    """The score of the first scorer, what all scorers gave, and why the first one gave none."""
+    if "scores" not in sample and "score" in sample:
+        given = Fields({"score": sample.raw("score")}, (), sample.faults)
+    else:
+        given = sample.mapping("scores")
+    kept: dict[str, Any] = {}
+    for scorer in given.value:
+        score = given.mapping(scorer)
+        texts = {key: text for key in ("answer", "explanation") if (text := score.text(key)) is not None}
+        kept[scorer] = {"value": score.raw("value"), **texts}
+    first = next(iter(kept), None)
+    if first is None:
+        return None, {}, None
+    value = kept[first]["value"]
+    number = _number(value)
+    if number is not None and 0 <= number <= 1:
+        return number, kept, None
+    if value is None:
+        return None, kept, f"scorer {short(first)} gave no score (null or NaN)"
+    return None, kept, f"the score of scorer {short(first)} is no number in [0, 1]: {short(value)}"
+
+
+def _number(value: Any) -> float | None:
+    """A score as a number; texts as Inspect counts them."""
+    if isinstance(value, (bool, int, float)):
+        return _finite(value)
+    if not isinstance(value, str):
+        return None
+    if value in _LETTERS:
+        return _LETTERS[value]
+    return _WORDS.get(value.lower(), _finite(value))
+
+
+def _finite(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+_ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+
+
+def _messages(sample: Fields, key: str) -> list[Message]:
+    found: list[Message] = []
+    for message in sample.mappings(key):
+        name = message.text("role", required=True)
+        if name is None:
+            continue
+        role = _ROLES.get(name)
+        if role is None:
+            wrong = f"must be {', '.join(_ROLES)}, got {short(name)}"
+            message.faults.add((*message.path, "role"), wrong)
+            continue
+        text = _content(message)
+        if role == "tool":
+            found.append(_result(message, text))
+            continue
+        calls = [_call(call) for call in message.mappings("tool_calls")] if role == "assistant" else []
+        by_provider = list(_provider_calls(message)) if role == "assistant" else []
+        found.append(Message(role, text, [*(call for call, _ in by_provider), *calls]))
+        found += [result for _, result in by_provider]
+    return found
+
+
+def _call(call: Fields) -> Call:
+    nested = isinstance(call.raw("function"), dict)
+    source, key = (call.mapping("function"), "name") if nested else (call, "function")
+    return Call(source.name(key, required=True) or "?", _arguments(source), call.name("id"))
+
+
+def _arguments(source: Fields) -> dict[str, Any]:
+    found: dict[str, Any] = fitting(source.arguments("arguments"), (*source.path, "arguments"), source.faults)
+    return found
+
+
+def _result(message: Fields, text: str) -> Message:
+    """The result of a call; one that failed says so."""
+    failed = message.raw("error")
+    result = None if failed is None else {"error": failed, **({"content": text} if text else {})}
+    return Message("tool", text, answers=message.name("tool_call_id"), tool=message.name("function"), result=result)
+
+
+def _provider_calls(message: Fields) -> Iterator[tuple[Call, Message]]:
+    """Calls that the model's provider made itself: they are in the text of the message, with their results."""
+    if not isinstance(message.raw("content"), list):
+        return
+    for part in message.mappings("content"):
+        if part.raw("type") == "tool_use":
+            name, identity = part.name("name", required=True) or "?", part.name("id")
+            result = part.raw("result") if "error" not in part else {"error": part.raw("error")}
+            yield (
+                Call(name, _arguments(part), identity),
+                Message("tool", answers=identity, tool=name, result="" if result is None else result),
+            )
+
+
+def _content(message: Fields) -> str:
+    """The text of a message; what is no text is named."""
+    if not isinstance(message.raw("content"), list):
+        return message.text("content") or ""
+    texts = []
+    for part in message.mappings("content"):
+        match part.raw("type"):
+            case "text":
+                texts.append(part.text("text") or "")
+            case "image" | "audio" | "video" | "document" as kind:
+                texts.append(f"({kind})")
+    return "\n".join(texts)

@@ -1,0 +1,406 @@
+"""tau2 results: ``results.json`` with its simulations inside, or beside it in a folder ``simulations/``.
+
+A simulation is a conversation of one interaction. What is expected of it are the calls that its own ``action_checks``
+name; where it was never checked, those of its task; where neither says, nobody knows. The benchmark does not compare
+the order of calls, so their order does not matter here either. Calls of the simulated user are not the agent's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from io import BufferedReader
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.formats.evals.tau_bench import CONTROL
+from agentic_bayes.records.wire.chat import Call, Message, doubts_of, one_turn, opening
+from agentic_bayes.records.wire.fields import Faults, Fields
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part, broken, parts
+from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+
+__all__ = ["FOLDER", "INDEX", "INDEXES", "read", "recognises"]
+
+NAME = "tau2"
+INDEX, FOLDER = "results.json", "simulations"
+"""In the form with a folder: the file with everything but the simulations, and the folder beside it."""
+
+INDEXES = (INDEX, f"{INDEX}.gz")
+_SUFFIXES = (".json", ".json.gz")
+# members of results, and those of which a simulation has at least one
+_OF_RESULTS = frozenset({"info", "tasks", "simulations", "simulation_index"})
+_OF_A_SIMULATION = frozenset({"termination_reason", "reward_info", "messages"})
+
+# nothing that the agent did ended these
+NOT_THE_AGENT = frozenset({"user_error", "infrastructure_error", "unexpected_error", "context_window_exceeded"})
+# these ended before anything was checked
+PREMATURE = frozenset({"max_steps", "timeout", "too_many_errors", "agent_error"})
+CONTRADICTION = (
+    "action_checks hold other calls than the task of this task_id: which task it was is doubtful, "
+    "and the expected calls are those of the checks"
+)
+VOICE = "messages are only in its ticks (voice), which are not read: there is no text and no call"
+
+
+def recognises(shape: Shape) -> bool:
+    """Whether a file of this shape is in this format."""
+    keys = shape.record_keys
+    whole = {"simulations", "info"} <= keys or {"simulation_index", "info"} <= keys
+    tasks = {"tasks", "info"} <= keys and "evaluation_criteria" in _keys(shape.first.get("tasks"))
+    return whole or tasks or {"task_id", "termination_reason", "reward_info"} <= keys
+
+
+def _keys(value: Any) -> set[str]:
+    return set(value) if isinstance(value, dict) else set()
+
+
+def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
+    """The simulations of a file and, where it stands beside a folder of them, of the folder.
+
+    Parameters
+    ----------
+    stream : io.BufferedReader
+        The bytes of the file.
+    origin : Origin
+        What the file does not say.
+
+    Yields
+    ------
+    Parsed
+        One per simulation.
+    """
+    results = _Results(origin)
+    index, home = _index_of(origin.name), _home_of(origin.name)
+    sound = True
+    for parsed in chain(
+        _read_index(results, index) if index else (),
+        results.take(parts(stream, STREAMED)),
+        _beside(results, home / FOLDER) if home else (),
+    ):
+        sound = sound and not parsed.faults
+        yield parsed
+    if sound and not results.found:
+        yield _nothing("")
+
+
+def _nothing(where: str) -> Parsed:
+    return broken(where, "holds no simulation")
+
+
+def _paths(name: str) -> tuple[Path, Path]:
+    """A file where it was named and, if that is a link, where it really is."""
+    return Path(os.path.abspath(name)), Path(os.path.realpath(name))
+
+
+def _index_of(name: str) -> Path | None:
+    """The file of results beside the folder of simulations in which this file is."""
+    folders = [path.parent.parent for path in _paths(name) if path.parent.name == FOLDER]
+    indexes = (folder / index for folder in folders for index in INDEXES)
+    return next((index for index in indexes if os.path.lexists(index)), None)
+
+
+def _home_of(name: str) -> Path | None:
+    """The folder of this file, where it is one of results that may have a folder of simulations beside it."""
+    return next((path.parent for path in _paths(name) if path.name in INDEXES), None)
+
+
+def _read_index(results: _Results, index: Path) -> Iterator[Parsed]:
+    """Learn what the simulations of a folder need from the file beside it; gives what is wrong with that file."""
+    for parsed in _of_file(index, lambda pieces: results.take(pieces, is_index=True)):
+        yield replace(parsed, file=str(index))
+
+
+def _beside(results: _Results, folder: Path) -> Iterator[Parsed]:
+    """The simulations in the folder that are not in the file."""
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    seen: set[str] = set()
+    for name in (name for name in names if name.lower().endswith(_SUFFIXES) and name[0] != "."):
+        real = os.path.realpath(folder / name)
+        if real in seen:
+            continue
+        seen.add(real)
+        for parsed in [*_of_file(folder / name, results.take)] or [_nothing("")]:
+            yield replace(parsed, where=", ".join(text for text in (f"{FOLDER}/{name}", parsed.where) if text))
+    if lost := sorted(results.listed - results.found):
+        shown = ", ".join(lost[:3]) + (f" and {len(lost) - 3:,} more" if len(lost) > 3 else "")
+        yield broken("simulation_index", f"lists simulations that are not there: {shown}")
+
+
+def _of_file(path: Path, take: Callable[[Iterator[Part]], Iterator[Parsed]]) -> Iterator[Parsed]:
+    """What is found in a file, which is opened only if it is one: a pipe would wait for ever."""
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe or device" if path.exists() else "a link that leads nowhere"
+        yield broken("", f"must be a regular file, got {what}")
+        return
+    try:
+        stream = open(path, "rb")  # noqa: SIM115 - only the opening is tried; `with` follows
+    except OSError as error:
+        yield broken("", f"cannot be opened: {error.strerror or error}")
+        return
+    with stream:
+        yield from take(parts(stream, STREAMED))
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What is taken of a task; `actions` is None where it does not say which calls are expected."""
+
+    ticket: str = ""
+    actions: list[dict[str, Any]] | None = None
+    told: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Document:
+    """What was seen of an object at the top of a file."""
+
+    seen: set[str] = field(default_factory=set)
+    waiting: list[Part] = field(default_factory=list)
+    # of a simulation that is alone in its file
+    members: dict[str, Any] = field(default_factory=dict)
+    wrong: list[tuple[str, str]] = field(default_factory=list)
+    tasks: dict[str, int] = field(default_factory=dict)
+
+
+class _Results:
+    """What a file of results says, as far as it was read.
+
+    Attributes
+    ----------
+    found, listed : set of str
+        Ids of the simulations that were read, and of those that should be there.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+        self._tasks: dict[str, _Task] = {}
+        self._domain: str | None = None
+        self._model: str | None = None
+        self._policy = ""
+        self.found: set[str] = set()
+        self.listed: set[str] = set()
+
+    @property
+    def _agent(self) -> str:
+        index, home = _index_of(self._origin.name), _home_of(self._origin.name)
+        folder = index.parent if index else home
+        return self._origin.given_agent or (folder.resolve().name if folder else "") or self._origin.stem
+
+    def take(self, pieces: Iterator[Part], *, is_index: bool = False) -> Iterator[Parsed]:
+        """Read on: gives the simulations, which wait for tasks and info, and what is wrong outside of them.
+
+        Of an index, only the latter is given.
+        """
+        document = _Document()
+        for part in pieces:
+            match part.path:
+                case ():
+                    yield from self._end(part, document, is_index=is_index)
+                    document = _Document()
+                case (str(key), *_) if part.faults:
+                    document.seen.add(key)
+                    document.wrong += [(field_path(part.path) + _after(path), text) for path, text in part.faults]
+                case ("simulations", int()):
+                    if not is_index:
+                        document.waiting.append(part)
+                        if document.seen >= {"tasks", "info"}:
+                            yield from self._waiting(document)
+                case (str(key), *rest):
+                    document.seen.add(key)
+                    if key not in _OF_RESULTS and rest:
+                        document.members[key].append(part.value)
+                    elif key not in _OF_RESULTS:
+                        document.members[key] = part.value
+                    elif faults := self._learn(part, document):
+                        yield Parsed(part.where, faults=faults.found())
+                case _ if part.faults or not is_index:
+                    yield Parsed(part.place, faults=part.faults or (("", "must be inside an object of results"),))
+
+    def _end(self, part: Part, document: _Document, *, is_index: bool) -> Iterator[Parsed]:
+        """What is left where a document ends or breaks off."""
+        yield from self._waiting(document)
+        wrong = (*document.wrong, *part.faults)
+        if not part.faults and document.members.keys() & _OF_A_SIMULATION and not is_index:
+            yield self._parsed(part.where, document.members, wrong)
+        elif wrong:
+            yield Parsed(part.where, faults=wrong)
+        elif part.value == {} and not document.seen & _OF_RESULTS and not is_index:
+            yield _nothing(part.where)
+
+    def _waiting(self, document: _Document) -> Iterator[Parsed]:
+        """The simulations that waited."""
+        waiting, document.waiting = document.waiting, []
+        for part in waiting:
+            yield self._parsed(part.place, part.value, ())
+
+    def _learn(self, part: Part, document: _Document) -> Faults:
+        """Take in what is known of all simulations; gives what is wrong with it."""
+        faults = Faults()
+        match part.path:
+            case ("tasks", int(place)):
+                self._learn_task(Fields(part.value, ("tasks", place), faults), place, document)
+            case ("info",):
+                self._learn_info(Fields({"info": part.value}, (), faults).mapping("info"))
+            case ("simulation_index",):
+                listed = Fields({"simulation_index": part.value}, (), faults).mappings("simulation_index")
+                self.listed |= {identity for entry in listed if (identity := entry.name("id", required=True))}
+            case (key,):  # the beginning of a list, whose items follow, or what should be one
+                Fields({key: part.value}, (), faults).sequence(str(key))
+                if key == "tasks":
+                    self._tasks = {}
+        return faults
+
+    def _learn_info(self, info: Fields) -> None:
+        # never all of it: the arguments of the model may hold a key of its provider
+        environment = info.mapping("environment_info")
+        self._domain, self._policy = environment.text("domain_name"), environment.text("policy") or ""
+        self._model = info.mapping("agent_info").text("llm")
+
+    def _learn_task(self, task: Fields, place: int, document: _Document) -> None:
+        criteria = task.mapping("evaluation_criteria")
+        actions = _calls(criteria.mappings("actions")) if "actions" in criteria else None
+        found = _Task(task.text("ticket") or "", actions, tuple(criteria.texts("communicate_info")))
+        identity = task.name("id", required=True)
+        if identity is None:
+            return
+        earlier = document.tasks.setdefault(identity, place)
+        if earlier != place:
+            task.faults.add((*task.path, "id"), f"must be unique, got {short(identity)} also at tasks[{earlier}]")
+        self._tasks[identity] = found
+
+    def _parsed(self, where: str, value: Any, wrong: tuple[tuple[str, str], ...]) -> Parsed:
+        faults, doubts = Faults(), Faults()
+        record = self._conversation(Fields(value, (), faults), doubts)
+        together = (*wrong, *faults)
+        return Parsed(
+            where, NO_VALUE if together else record, together, (*doubts.found(), *doubts_of(record["conversation"]))
+        )
+
+    def _conversation(self, run: Fields, doubts: Faults) -> Mapping[str, Any]:
+        task_id, session = run.name("task_id", required=True), run.name("id", required=True)
+        self.found.add(session or "")
+        task = self._tasks.get(task_id or "", _Task())
+        messages = [_message(message) for message in run.mappings("messages")]
+        reason, reward = run.text("termination_reason"), run.mapping("reward_info")
+        score = reward.share("reward") if "reward" in reward else None
+        turn = one_turn(messages, qa_id=f"task {task_id}")
+        turn["query"] = turn["query"] or task.ticket
+        error = None
+        if reason in NOT_THE_AGENT:
+            error = f"infrastructure: {reason}"
+        elif score is None:
+            error = f"infrastructure: no reward was recorded (termination_reason {reason})"
+        if "messages" not in run and "ticks" in run:
+            doubts.add((), VOICE)
+            del turn["agentic"]
+        expected = _expected(reward, reason, task.actions, doubts)
+        if expected is not None:
+            turn["ground_truth_agentic"] = {"expected_tools": expected, "tool_sequence_matters": False}
+        if task.told:
+            turn["ground_truth_assistant"] = ", ".join(task.told)
+        if error is not None:
+            turn |= {"assistant": turn["assistant"] or None, "error": error}
+        tokens = [m.tokens for m in messages if m.role == "assistant" and any(m.tokens)]
+        metadata = {
+            "format": NAME,
+            "domain": self._domain,
+            "model": self._model,
+            "termination_reason": reason,
+            "cost": {
+                side: amount
+                for side, amount in (("agent", run.number("agent_cost")), ("user", run.number("user_cost")))
+                if amount is not None
+            },
+            "tokens": {"input": sum(t for t, _ in tokens), "output": sum(t for _, t in tokens)} if tokens else None,
+            "duration": run.number("duration"),
+            "started": run.text("start_time"),
+            "opening": opening(messages),
+            "task_id_contradicted": True if ("", CONTRADICTION) in doubts.found() else None,
+        }
+        return {
+            "session_id": session,
+            "assistant_id": self._agent,
+            "task_id": task_id,
+            "trial": run.whole("trial") or 0,
+            "context": self._policy or run.text("policy") or "",
+            "conversation": [turn],
+            "recorded_score": None if error else score,
+            "metadata": {key: content for key, content in metadata.items() if content not in (None, {}, "")},
+        }
+
+
+def _expected(
+    reward: Fields, reason: str | None, known: list[dict[str, Any]] | None, doubts: Faults
+) -> list[dict[str, Any]] | None:
+    """The calls that the agent should have made; None where neither checks nor task (`known`) say."""
+    if "action_checks" not in reward and (known is None or reason in PREMATURE or not reward.value):
+        return known
+    # where the task expects nothing, there are no checks
+    checked = _calls([check.mapping("action", required=True) for check in reward.mappings("action_checks")])
+    if known is not None and _sorted(checked) != _sorted(known):
+        doubts.add((), CONTRADICTION)
+    return checked
+
+
+def _sorted(calls: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(call, sort_keys=True, default=str) for call in calls)
+
+
+def _calls(actions: list[Fields]) -> list[dict[str, Any]]:
+    """The expected calls of the agent; those of the user are not its own."""
+    found = []
+    for action in actions:
+        if not _by_agent(action):
+            continue
+        call: dict[str, Any] = {
+            "tool_name": action.name("name", required=True) or "?",
+            "parameters": action.arguments("arguments", "kwargs"),
+        }
+        if "compare_args" in action:
+            compared = action.texts("compare_args")
+            call["matchers"] = {"*": {"ignore": True}, **{name: {"exact": True} for name in compared}}
+        found.append(call)
+    return found
+
+
+def _by_agent(call: Fields) -> bool:
+    """Whether the agent made this call, not the simulated user."""
+    requestor = call.raw("requestor")
+    if requestor not in (None, "assistant", "user"):
+        call.faults.add((*call.path, "requestor"), f"must be assistant or user, got {short(requestor)}")
+    return requestor in (None, "assistant")
+
+
+def _after(path: str) -> str:
+    """A path within a value, to be put after that of the value."""
+    return path if not path or path.startswith("[") else f".{path}"
+
+
+def _message(message: Fields) -> Message:
+    role = message.text("role", required=True)
+    text = message.text("content") or ""
+    usage = message.mapping("usage")
+    tokens = (usage.whole("prompt_tokens") or 0, usage.whole("completion_tokens") or 0)
+    match role:
+        case "assistant":
+            calls = [
+                Call(call.name("name", required=True) or "?", call.arguments("arguments"), call.name("id"))
+                for call in message.mappings("tool_calls")
+                if _by_agent(call)
+            ]
+            return Message("assistant", "" if text.strip() in CONTROL else text, calls, tokens=tokens)
+        case "tool":
+            if not _by_agent(message):
+                return Message("system")  # the user's own tools
+            return Message("tool", text, answers=message.name("id"))
+        case "user":
+            return Message("user", "" if text.strip() in CONTROL else text)
+        case "system":
+            return Message("system", text)
+    if role is not None:
+        message.faults.add((*message.path, "role"), f"must be system, user, assistant or tool, got {role!r}")
+    return Message("system")

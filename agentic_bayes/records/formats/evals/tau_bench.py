@@ -1,0 +1,114 @@
+"""tau-bench result files: a list of ``{"task_id", "trial", "reward", "info", "traj"}``, one per attempt.
+
+An attempt is a conversation of one interaction. The expected calls are ``info.task.actions``; the benchmark compares
+data bases and not the order of calls, so their order does not matter here either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from io import BufferedReader
+from typing import Any
+
+from agentic_bayes.records.wire.chat import Call, Message, one_turn, system_text
+from agentic_bayes.records.wire.fields import Faults, Fields
+from agentic_bayes.records.wire.json_text import Parsed, parts
+from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, records
+
+__all__ = ["read", "recognises"]
+
+NAME = "tau-bench"
+# what the simulated user says to the harness, not to the agent
+CONTROL = frozenset({"###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###"})
+
+
+def recognises(shape: Shape) -> bool:
+    """Whether a file of this shape is in this format."""
+    return {"task_id", "reward", "traj"} <= shape.record_keys
+
+
+def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
+    """The attempts of a file.
+
+    Parameters
+    ----------
+    stream : io.BufferedReader
+        The bytes of the file.
+    origin : Origin
+        What the file does not say.
+
+    Yields
+    ------
+    Parsed
+        One per attempt.
+    """
+    return records(parts(stream, STREAMED), lambda value, faults: _conversation(value, faults, origin))
+
+
+def _conversation(value: Any, faults: Faults, origin: Origin) -> Mapping[str, Any]:
+    result = Fields(value, (), faults)
+    task, trial = result.name("task_id", required=True), result.whole("trial") or 0
+    info = result.mapping("info")
+    described = info.mapping("task")
+    messages = [_message(message) for message in result.mappings("traj", required="error" not in info)]
+    reward = result.share("reward")
+    error = _error(info, reward)
+    turn = one_turn(messages, qa_id=f"task {task}")
+    turn["query"] = turn["query"] or described.text("instruction") or ""
+    if "actions" in described:
+        expected = [
+            {"tool_name": action.name("name", required=True), "parameters": action.arguments("kwargs", "arguments")}
+            for action in described.mappings("actions")
+        ]
+        turn["ground_truth_agentic"] = {"expected_tools": expected, "tool_sequence_matters": False}
+    if outputs := described.texts("outputs"):
+        turn["ground_truth_assistant"] = ", ".join(outputs)
+    if error is not None:
+        turn |= {"assistant": turn["assistant"] or None, "error": error}
+        reward = None
+    cost = {"user": info.number("user_cost"), "agent": info.number("agent_cost")}
+    metadata = {"format": NAME, "cost": {side: amount for side, amount in cost.items() if amount is not None}}
+    return {
+        "session_id": f"task {task}, trial {trial}",
+        "assistant_id": origin.agent,
+        "task_id": task,
+        "trial": trial,
+        "context": system_text(messages),
+        "conversation": [turn],
+        "recorded_score": reward,
+        "metadata": {key: content for key, content in metadata.items() if content},
+    }
+
+
+def _error(info: Fields, reward: float | None) -> str | None:
+    """Why there was no attempt that could be judged."""
+    if "error" in info:
+        return f"infrastructure: {info.raw('error')}"[:500]
+    if "traceback" in info:
+        last = str(info.raw("traceback")).strip().splitlines()
+        return f"infrastructure: {last[-1] if last else 'traceback'}"[:500]
+    return "infrastructure: no reward was recorded" if reward is None else None
+
+
+def _message(message: Fields) -> Message:
+    role = message.text("role", required=True)
+    text = message.text("content") or ""
+    match role:
+        case "assistant":
+            calls = [_call(call) for call in message.mappings("tool_calls")]
+            return Message("assistant", text, calls)
+        case "tool":
+            return Message("tool", text, answers=message.name("tool_call_id"), tool=message.name("name"))
+        case "user":
+            return Message("user", "" if text.strip() in CONTROL else text)
+        case "system":
+            return Message("system", text)
+    if role is not None:
+        message.faults.add((*message.path, "role"), f"must be system, user, assistant or tool, got {role!r}")
+    return Message("system")
+
+
+def _call(call: Fields) -> Call:
+    function = call.mapping("function", required=True)
+    name = function.name("name", required=True) or "?"
+    return Call(name, function.arguments("arguments"), call.name("id"))

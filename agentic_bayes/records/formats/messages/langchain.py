@@ -1,0 +1,297 @@
+"""LangChain messages: as objects, and as ``messages_to_dict``, ``dumpd`` or ``model_dump`` write them.
+
+A file is a list of messages, an object with ``messages`` (a LangGraph state), or JSON Lines of either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from io import BufferedReader
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.errors import Problem, RecordsError
+from agentic_bayes.records.base import short
+from agentic_bayes.records.formats.messages.openai import function_calls
+from agentic_bayes.records.model import Conversation, Interaction, ToolCall
+from agentic_bayes.records.wire.chat import Call, Message
+from agentic_bayes.records.wire.fields import UNREADABLE, Fields
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
+from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.message_log import (
+    LANGCHAIN_KINDS,
+    Dialect,
+    Log,
+    Path,
+    content_text,
+    conversations,
+    langchain_kind,
+    looks_like,
+    of_langchain,
+    one_conversation,
+)
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+__all__ = ["conversation_from_langchain", "read", "recognises", "to_langchain"]
+
+NAME = "langchain"
+
+# the roles of a message of any role
+ROLES = {"user": "human", "human": "human", "assistant": "ai", "ai": "ai", "system": "system", "developer": "system"}
+# parts of a content that are calls, with the names of their fields
+CALL_PARTS = {
+    "tool_use": ("name", "input", "id"),
+    "tool_call": ("name", "args", "id"),
+    "function_call": ("name", "arguments", "call_id"),
+    "invalid_tool_call": ("name", "args", "id"),
+}
+CALLS_IN_PIECES = frozenset({"tool_call_chunk", "input_json_delta"})
+# the provider's own tools: neither their calls nor their results are among the calls of a message
+OF_THE_PROVIDER = (
+    "server_tool_use",
+    "server_tool_call",
+    "server_tool_call_chunk",
+    "server_tool_result",
+    "web_search_tool_result",
+    "code_execution_tool_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+)
+PROVIDER_DOUBT = "tools that the provider runs itself were used; they are not read as calls"
+
+
+def recognises(shape: Shape) -> bool:
+    """Whether a file of this shape is in this format."""
+    return looks_like(shape, of_langchain, ("messages",))
+
+
+def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
+    """The conversations of a file.
+
+    Parameters
+    ----------
+    stream : io.BufferedReader
+        The bytes of the file.
+    origin : Origin
+        What the file does not say.
+
+    Yields
+    ------
+    Parsed
+        One per conversation.
+    """
+    return conversations(parts(stream, STREAMED), _DIALECT, origin)
+
+
+def conversation_from_langchain(
+    messages: Iterable[BaseMessage | Mapping[str, Any]],
+    *,
+    session_id: str,
+    agent: str,
+    task_id: str | None = None,
+    trial: int | None = None,
+    **fields: Any,
+) -> Conversation:
+    """A conversation from LangChain messages.
+
+    Parameters
+    ----------
+    messages : iterable of langchain_core.messages.BaseMessage
+        The messages in order, or their dumps.
+    session_id : str
+        Id of the conversation, unique within the agent.
+    agent : str
+        The agent (version) under evaluation.
+    task_id : str, optional
+        The task that was attempted. Without it, the conversation is a task of its own, named by its ``session_id``:
+        its turns have no ids of their own by which it could be told.
+    trial : int, optional
+        Which attempt this is.
+    **fields
+        Other fields of `Conversation`, such as ``error`` or ``metadata``.
+
+    Returns
+    -------
+    Conversation
+        One interaction for every time that the user speaks.
+
+    Raises
+    ------
+    RecordsError
+        With everything that is wrong with the messages.
+    pydantic.ValidationError
+        Where another argument is wrong, or a value that JSON cannot hold is an argument or a result of a call.
+    """
+    dumps = [dict(message) if isinstance(message, Mapping) else _dumped(message) for message in messages]
+    parsed = one_conversation(dumps, _DIALECT)
+    if parsed.value is NO_VALUE:
+        raise RecordsError([Problem("messages", "", path, message) for path, message in parsed.faults])
+    given = {"session_id": session_id, "assistant_id": agent, "task_id": task_id or session_id, "trial": trial}
+    metadata = {**parsed.value["metadata"], **fields.pop("metadata", {})}
+    return Conversation.model_validate({**parsed.value, **given, **fields, "metadata": metadata})
+
+
+def to_langchain(conversation: Conversation) -> list[BaseMessage]:
+    """A conversation as LangChain messages.
+
+    Parameters
+    ----------
+    conversation : Conversation
+        The conversation.
+
+    Returns
+    -------
+    list of langchain_core.messages.BaseMessage
+        Read again, they give the same queries, calls, results and answers. A result that is not text becomes JSON
+        text. There is no place for ids, scores and errors.
+    """
+    from langchain_core.messages import AIMessage, SystemMessage
+
+    messages: list[BaseMessage] = [SystemMessage(conversation.context)] if conversation.context else []
+    opening = conversation.metadata.get("opening")
+    if isinstance(opening, str):
+        messages.append(AIMessage(opening))
+    for number, turn in enumerate(conversation.conversation, start=1):
+        messages += _turn(turn, number)
+    return messages
+
+
+def _turn(turn: Interaction, number: int) -> Iterator[BaseMessage]:
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+    yield HumanMessage(turn.query)
+    said = turn.metadata.get("before_calls")
+    for text in said if isinstance(said, list) else ():
+        yield AIMessage(str(text))
+    calls = turn.agentic.tools_used if turn.agentic else ()
+    ids = [f"call_{number}_{position}" for position in range(1, len(calls) + 1)]
+    if calls:
+        wrong = [_invalid(call, name) for call, name in zip(calls, ids, strict=True) if _is_invalid(call)]
+        right = [
+            {"name": call.tool_name, "args": call.parameters, "id": name, "type": "tool_call"}
+            for call, name in zip(calls, ids, strict=True)
+            if not _is_invalid(call)
+        ]
+        yield AIMessage("", tool_calls=right, invalid_tool_calls=wrong)
+    for call, name in zip(calls, ids, strict=True):
+        if call.has_result:
+            status, content = ("error", call.result["content"]) if _is_failed(call.result) else ("success", call.result)
+            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+            yield ToolMessage(text, tool_call_id=name, name=call.tool_name, status=status)
+    if turn.assistant is not None:
+        yield AIMessage(turn.assistant)
+
+
+def _is_invalid(call: ToolCall) -> bool:
+    return set(call.parameters) == {UNREADABLE} and isinstance(call.parameters[UNREADABLE], str)
+
+
+def _invalid(call: ToolCall, name: str) -> dict[str, Any]:
+    text = call.parameters[UNREADABLE]
+    return {"name": call.tool_name, "args": text, "id": name, "error": None, "type": "invalid_tool_call"}
+
+
+def _is_failed(result: Any) -> bool:
+    return isinstance(result, dict) and result.keys() == {"status", "content"} and result["status"] == "error"
+
+
+def _dumped(message: Any) -> Any:
+    """The dump of an object; anything else stays as it is, and is refused later."""
+    from langchain_core.messages import BaseMessage
+
+    return message.model_dump() if isinstance(message, BaseMessage) else message
+
+
+def _is_message(value: Mapping[str, Any]) -> bool:
+    return "messages" not in value and bool(value.keys() & {"type", "lc"})
+
+
+def _take(value: Any, path: Path, log: Log) -> None:
+    message = Fields(value, path, log.faults)
+    named, body = _unwrapped(message)
+    if named is None:
+        return
+    kind = langchain_kind(named)
+    if kind == "chat":
+        role = body.text("role", required=True)
+        kind = ROLES.get(role or "", "")
+        if role is not None and not kind:
+            log.faults.add((*body.path, "role"), f"must be {', '.join(ROLES)}, got {short(role)}")
+    match kind:
+        case "human":
+            log.add(Message("user", content_text(body, "content", required=True)), path)
+        case "system":
+            log.add(Message("system", content_text(body, "content", required=True)), path)
+        case "ai":
+            _answer(body, log)
+        case "tool":
+            text = content_text(body, "content", required=True)
+            failed = {"status": "error", "content": text} if body.text("status") == "error" else None
+            answers, tool = body.name("tool_call_id"), body.name("name")
+            log.add(Message("tool", "" if failed else text, answers=answers, tool=tool, result=failed), path)
+        case "function":
+            log.add(
+                Message("tool", content_text(body, "content", required=True), tool=body.name("name", required=True)),
+                path,
+            )
+        case _ if langchain_kind(named) != "chat":
+            log.faults.add((*path, "type"), f"must be {', '.join(LANGCHAIN_KINDS)}, got {short(named)}")
+
+
+def _unwrapped(message: Fields) -> tuple[str | None, Fields]:
+    """What kind of message it is, and its fields, whichever way it was written."""
+    if "lc" in message:
+        written = message.text("type", required=True)
+        if written not in (None, "constructor"):
+            message.faults.add((*message.path, "type"), f"must be 'constructor', got {short(written)}")
+        names = message.sequence("id", required=True)
+        if names and isinstance(names[-1], str):
+            return names[-1], message.mapping("kwargs", required=True)
+        if "id" in message:
+            message.faults.add((*message.path, "id"), f"must end with the name of a class, got {short(names)}")
+        return None, message
+    kind = message.text("type", required=True)
+    return kind, message.mapping("data", required=True) if "data" in message else message
+
+
+def _answer(body: Fields, log: Log) -> None:
+    usage = body.mapping("usage_metadata")
+    tokens = usage.whole("input_tokens") or 0, usage.whole("output_tokens") or 0
+    written = body.mapping("response_metadata")
+    log.model = log.model or written.text("model_name") or written.text("model")
+    blocks = body.sequence("content") if isinstance(body.raw("content"), list) else []
+    if any(isinstance(block, dict) and block.get("type") in OF_THE_PROVIDER for block in blocks):
+        log.doubt(body.path, PROVIDER_DOUBT)
+    skipped = (*CALL_PARTS, *CALLS_IN_PIECES, *OF_THE_PROVIDER)
+    text = content_text(body, "content", skipped=skipped, required=True)
+    log.add(Message("assistant", text, _calls(body), tokens=tokens), body.path)
+
+
+def _calls(body: Fields) -> list[Call]:
+    """The calls of a message: they may stand in it up to three times, and count once."""
+    calls = [
+        Call(call.name("name", required=True) or "?", call.arguments("args"), call.name("id"))
+        for call in body.mappings("tool_calls")
+    ]
+    # what the model wrote could not be read as a call; it made one all the same
+    calls += [
+        Call(call.name("name") or "(no name)", call.arguments("args"), call.name("id"))
+        for call in body.mappings("invalid_tool_calls")
+    ]
+    if calls:
+        return calls
+    content = body.raw("content")
+    for position, block in enumerate(content if isinstance(content, list) else ()):
+        kind = block.get("type") if isinstance(block, dict) else None
+        if isinstance(kind, str) and kind in CALL_PARTS:
+            fields = Fields(block, (*body.path, "content", position), body.faults)
+            name, arguments, identity = CALL_PARTS[kind]
+            calls.append(
+                Call(fields.name(name, required=True) or "?", fields.arguments(arguments), fields.name(identity))
+            )
+    return calls or function_calls(body.mapping("additional_kwargs"))
+
+
+_DIALECT = Dialect(NAME, _take, _is_message, {"messages": None})

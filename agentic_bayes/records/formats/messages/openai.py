@@ -1,0 +1,272 @@
+"""OpenAI messages, of Chat Completions and of Responses: lists, objects that hold lists, or JSON Lines.
+
+Both forms of one run give the same record: a function call of the Responses API belongs to the message before it, as
+in a chat. A reply (``choices``) beside the ``messages`` of its request ends the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from io import BufferedReader
+from typing import Any
+
+from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.chat import Call, Message
+from agentic_bayes.records.wire.fields import Fields
+from agentic_bayes.records.wire.json_text import Parsed, parts
+from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.message_log import (
+    FOREIGN,
+    LANGCHAIN_KINDS,
+    Dialect,
+    Log,
+    Path,
+    content_text,
+    conversations,
+    langchain_kind,
+    looks_like,
+)
+
+__all__ = ["function_calls", "read", "recognises"]
+
+NAME = "openai"
+MEMBERS = ("messages", "input", "output")
+
+SPOKEN = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
+# what the agent thinks, and what is only settled before it works
+SKIPPED = frozenset({"reasoning", "mcp_list_tools"})
+CALL, OUTPUT = "_call", "_call_output"
+RESULTS = ("output", "outputs", "results")
+# a choice has at least one of these
+OF_A_CHOICE = frozenset({"message", "delta", "finish_reason"})
+# of a call, everything else is an argument
+ABOUT_A_CALL = frozenset({"id", "type", "status", "call_id", "created_by", "result", "error", *RESULTS})
+
+
+def recognises(shape: Shape) -> bool:
+    """Whether a file of this shape is in this format."""
+    if looks_like(shape, _is_ours, MEMBERS) or shape.values.get("object") == "response":
+        return True
+    if not (shape.is_list or shape.complete) or shape.record_keys & FOREIGN:
+        return False
+    # messages of which the first is none, and halves of conversations: what is wrong is then told in these terms
+    record = shape.item if isinstance(shape.item, dict) else shape.values
+    ours = "messages" in shape.record_keys or record.get("object") == "response"
+    return ours or _half(record, set()) is not None
+
+
+def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
+    """The conversations of a file.
+
+    Parameters
+    ----------
+    stream : io.BufferedReader
+        The bytes of the file.
+    origin : Origin
+        What the file does not say.
+
+    Yields
+    ------
+    Parsed
+        One per conversation.
+    """
+    return conversations(parts(stream, STREAMED), _DIALECT, origin)
+
+
+def function_calls(message: Fields) -> list[Call]:
+    """The calls of a message: those in ``tool_calls`` or, in old logs, the one in ``function_call``.
+
+    Parameters
+    ----------
+    message : Fields
+        The message.
+
+    Returns
+    -------
+    list of Call
+    """
+    calls = [_chat_call(call) for call in message.mappings("tool_calls")]
+    if "function_call" in message and not calls:
+        function = message.mapping("function_call")
+        calls = [Call(function.name("name", required=True) or "?", function.arguments("arguments"))]
+    return calls
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether this is a message or an item of the Responses API without doubt."""
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("type")
+    if "role" in value and kind in (None, "message"):
+        return bool(SPOKEN & value.keys())
+    if not isinstance(kind, str):
+        return False
+    return (kind.endswith((CALL, OUTPUT)) and bool(value.keys() & {"call_id", "id"})) or (
+        kind == "reasoning" and "summary" in value
+    )
+
+
+def _is_message(value: Mapping[str, Any]) -> bool:
+    return "messages" not in value and bool(value.keys() & {"role", "type", "call_id"})
+
+
+def _is_reply(choices: Any) -> bool:
+    return isinstance(choices, list) and any(isinstance(one, dict) and OF_A_CHOICE & one.keys() for one in choices)
+
+
+def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[Path, str] | None:
+    """Where and why this is only a request or only a reply."""
+    if found & {"messages", "input"} or about.keys() & {"messages", "input"}:
+        return None
+    reply = "holds a reply without its request: {} must stand beside it"
+    if "custom_id" in about and "response" in about:
+        body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
+        return body, reply.format("`messages` of the request") + " (got a line of the Batch API)"
+    if "custom_id" in about and "body" in about:
+        return ("body",), "holds a request without its reply (got a line of the Batch API)"
+    if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
+        return ("choices",), reply.format("`messages` of the request")
+    if "output" in found:
+        return ("output",), reply.format("`input`")
+    return None
+
+
+def _take_reply(about: Fields, log: Log) -> None:
+    """The answer to the messages, where it is still in the form in which it came."""
+    if not _is_reply(about.raw("choices")):
+        return
+    choices = about.mappings("choices")
+    if len(choices) > 1:
+        log.doubt(("choices",), "a reply holds several choices: the first one is the answer, the others are not read")
+    message = choices[0].mapping("message", required=True)
+    if not message.value:
+        return
+    _take(dict(message.value), message.path, log)
+    if log.messages[-2:-1] == log.messages[-1:]:
+        log.messages.pop()  # it was put with the messages, too
+
+
+def _failure(about: Fields) -> str | None:
+    """Why a response is none."""
+    status = about.text("status")
+    if status is None or status == "completed":
+        return None
+    reason = about.mapping("incomplete_details").text("reason")
+    return f"the response is {status}" + (f": {reason}" if reason else "")
+
+
+def _take(value: Any, path: Path, log: Log) -> None:
+    item = Fields(value, path, log.faults)
+    kind = item.text("type") or "message"
+    if kind == "message":
+        _message(item, log, is_item="type" in item)
+    elif kind == "function_call":
+        log.add_call(_named_call(item, item.arguments("arguments")), path)
+    elif kind == "custom_tool_call":
+        log.add_call(_named_call(item, {"input": item.text("input") or ""}), path)
+    elif kind.endswith(OUTPUT):
+        _result(item, log)
+    elif kind.endswith(CALL):
+        _call_of_the_service(item, kind, log)
+    elif langchain_kind(kind) in LANGCHAIN_KINDS or "lc" in item:
+        log.faults.add(
+            path, f"must be a message or item of OpenAI, as the others are, got one of LangChain: {short(kind)}"
+        )
+    elif kind not in SKIPPED:
+        log.doubt(path, f"items of type {short(kind)} are not known, and were left out")
+
+
+def _message(message: Fields, log: Log, *, is_item: bool) -> None:
+    named = message.text("role", required=True)
+    role = named and named.lower()
+    needed = SPOKEN if role == "assistant" else {"content"}
+    if not needed & message.value.keys():
+        message.faults.add((*message.path, "content"), "must be given (it may be null), got nothing")
+    text = content_text(message, "content")
+    match role:
+        case "assistant":
+            text = text or message.text("refusal") or message.mapping("audio").text("transcript") or ""
+            calls = function_calls(message)
+            if is_item and not calls:
+                log.add_text(text, message.path)
+            else:
+                log.add(Message("assistant", text, calls), message.path)
+        case "tool":
+            log.add(
+                Message("tool", text, answers=message.name("tool_call_id"), tool=message.name("name")), message.path
+            )
+        case "function":
+            log.add(Message("tool", text, tool=message.name("name", required=True)), message.path)
+        case "user":
+            log.add(Message("user", text), message.path)
+        case "system" | "developer":
+            log.add(Message("system", text), message.path)
+        case str():
+            allowed = "system, developer, user, assistant, tool or function"
+            message.faults.add((*message.path, "role"), f"must be {allowed}, got {short(named)}")
+
+
+def _chat_call(call: Fields) -> Call:
+    if "custom" in call:
+        custom = call.mapping("custom")
+        name, arguments = custom.name("name", required=True), {"input": custom.text("input") or ""}
+    else:
+        function = call.mapping("function", required=True)
+        name, arguments = function.name("name", required=True), function.arguments("arguments")
+    return Call(name or "?", arguments, call.name("id"))
+
+
+def _named_call(item: Fields, arguments: dict[str, Any]) -> Call:
+    return Call(item.name("name", required=True) or "?", arguments, item.name("call_id"))
+
+
+def _result(item: Fields, log: Log) -> None:
+    output = item.raw("output")
+    answers = item.name("call_id")
+    if isinstance(output, dict):
+        # a screenshot is all image
+        kind = item.mapping("output").text("type")
+        log.add(
+            Message("tool", f"[{kind}]" if kind else "", answers=answers, result=None if kind else output), item.path
+        )
+    elif isinstance(output, list) and item.raw("type") not in ("function_call_output", "custom_tool_call_output"):
+        log.add(Message("tool", answers=answers, result=output), item.path)
+    else:
+        log.add(Message("tool", content_text(item, "output"), answers=answers), item.path)
+
+
+def _call_of_the_service(item: Fields, kind: str, log: Log) -> None:
+    """A call of a tool that the service runs itself: what came of it is in the same item, if anywhere."""
+    arguments: dict[str, Any] = {}
+    if "arguments" in item:
+        arguments = item.arguments("arguments")
+    elif "action" in item:
+        arguments = dict(item.mapping("action").value)
+    else:
+        arguments = {key: value for key, value in item.value.items() if key not in ABOUT_A_CALL and value is not None}
+    name = item.name("name") or kind.removesuffix(CALL)
+    answers = item.name("call_id") or item.name("id")
+    log.add_call(Call(name, arguments, answers), item.path)
+    log.waiting = False
+    if "error" in item:
+        log.add(Message("tool", answers=answers, tool=name, result={"error": item.raw("error")}), item.path)
+        return
+    result = next((item.raw(key) for key in RESULTS if key in item), None)
+    if "result" in item:
+        result = "[image]" if kind == "image_generation_call" else item.raw("result")
+    if isinstance(result, str):
+        log.add(Message("tool", result, answers=answers, tool=name), item.path)
+    elif result is not None:
+        log.add(Message("tool", answers=answers, tool=name, result=result), item.path)
+
+
+_DIALECT = Dialect(
+    NAME,
+    _take,
+    _is_message,
+    {"instructions": "system", "messages": None, "input": "user", "output": "assistant"},
+    frozenset({"input", "output"}),
+    _failure,
+    _take_reply,
+    _half,
+)

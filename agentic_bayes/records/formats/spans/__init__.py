@@ -1,0 +1,1 @@
+"""Formats that are spans of a trace."""

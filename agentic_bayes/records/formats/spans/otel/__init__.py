@@ -1,0 +1,1 @@
+"""OpenTelemetry spans: traces, turns and conversations."""

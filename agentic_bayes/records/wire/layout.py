@@ -1,0 +1,174 @@
+"""What a file looks like from outside, and how its records are found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentic_bayes.records.base import field_path
+from agentic_bayes.records.wire.chat import doubts_of
+from agentic_bayes.records.wire.fields import Faults
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part
+
+__all__ = ["STREAMED", "Origin", "Shape", "documents", "records"]
+
+STREAMED = frozenset({"messages", "simulations", "tasks", "samples", "resourceSpans", "items", "output", "input"})
+"""Members at the top of a file whose items are read one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a file is from, for what it does not say itself.
+
+    Attributes
+    ----------
+    name : str
+        The file.
+    stem : str
+        Its name without the ending.
+    given_agent : str or None
+        The agent that the caller named.
+    """
+
+    name: str
+    stem: str
+    given_agent: str | None = None
+
+    @property
+    def agent(self) -> str:
+        """The agent of a file that names none."""
+        return self.given_agent or self.stem
+
+
+@dataclass(slots=True)
+class Shape:
+    """What is known of a file after reading a little of it.
+
+    Attributes
+    ----------
+    is_list : bool
+        Whether the file is a list, not an object.
+    keys : set of str
+        Members of the (first) object at the top; empty for a list.
+    values : dict
+        Their values where these are no lists of records.
+    first : dict
+        The first item of those that are.
+    item : object
+        The first item of a list at the top.
+    complete : bool
+        Whether all of the first object was seen.
+    """
+
+    is_list: bool = False
+    keys: set[str] = field(default_factory=set)
+    values: dict[str, Any] = field(default_factory=dict)
+    first: dict[str, Any] = field(default_factory=dict)
+    item: Any = None
+    complete: bool = False
+
+    @property
+    def record_keys(self) -> set[str]:
+        """Keys of a record: of the first item of a list, or of the first object."""
+        if self.is_list:
+            return set(self.item) if isinstance(self.item, dict) else set()
+        return self.keys
+
+    def take(self, part: Part) -> None:
+        """Learn from the next part of the file.
+
+        Parameters
+        ----------
+        part : Part
+            Of the first document.
+        """
+        match part.path:
+            case ():
+                self.complete = True
+            case (int(index),):
+                self.is_list = True
+                if not index:
+                    self.item = part.value
+            case (str(key),):
+                self.keys.add(key)
+                self.values[key] = part.value
+            case (str(key), 0):
+                self.first[key] = part.value
+
+
+def documents(parts: Iterator[Part]) -> Iterator[list[Part]]:
+    """The parts of a file, one list per object or list at its top; for JSON Lines with small records.
+
+    Parameters
+    ----------
+    parts : iterator of Part
+        All parts of a file.
+
+    Yields
+    ------
+    list of Part
+        All of one document, its end included.
+    """
+    waiting: list[Part] = []
+    for part in parts:
+        if waiting and part.document != waiting[0].document:
+            yield waiting
+            waiting = []
+        waiting.append(part)
+    if waiting:
+        yield waiting
+
+
+def records(parts: Iterator[Part], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
+    """The records of a file that is a list of them, one object, or JSON Lines.
+
+    Parameters
+    ----------
+    parts : iterator of Part
+        All parts of a file.
+    convert : callable
+        Makes a record in the native format of a value; notes what is wrong with it.
+
+    Yields
+    ------
+    Parsed
+        One per record; faults outside of records as records of their own.
+    """
+    empty = True
+    members: dict[str, Any] = {}
+    problems: list[tuple[str, str]] = []
+
+    def one(where: str, value: Any, wrong: tuple[tuple[str, str], ...]) -> Parsed:
+        faults = Faults()
+        record = convert(value, faults)
+        together = (*wrong, *faults)
+        return Parsed(where, NO_VALUE if together else record, together, doubts_of(record["conversation"]))
+
+    for part in parts:
+        match part.path:
+            case ():
+                empty = empty and not (members or problems or part.faults)
+                if part.faults:  # the document broke off: half of a record is none
+                    yield Parsed(part.where, faults=(*problems, *part.faults))
+                elif members or problems:
+                    yield one(part.where or "line 1", members, tuple(problems))
+                members, problems = {}, []
+            case (int(index),):
+                empty = False
+                where = ", ".join(text for text in (part.where, f"index {index}") if text)
+                if part.faults:
+                    yield Parsed(where, faults=part.faults)
+                else:
+                    yield one(where, part.value, ())
+            case (str(key), *rest):
+                inside = tuple(
+                    (".".join(t for t in (field_path(part.path), path) if t), text) for path, text in part.faults
+                )
+                problems += inside
+                if rest:
+                    members[key].append(part.value)
+                elif not inside:
+                    members[key] = part.value
+    if empty:
+        yield Parsed("", faults=(("", "holds no record"),))

@@ -1,0 +1,599 @@
+"""Logs of chat messages: which conversations a file holds, and what is known of each, whatever a message looks like.
+
+A file is one list of messages, messages one per line, or conversations: lists of messages or objects that hold some,
+in a list or one per line. What a message looks like is a `Dialect`; it is turned into a `Message` as it comes in, so
+that of a large file only what is said and done is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+from typing import Any, Literal
+
+from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.wire.chat import (
+    Call,
+    Message,
+    Role,
+    doubts_of,
+    opening,
+    system_text,
+    turns,
+)
+from agentic_bayes.records.wire.fields import Faults, Fields, fitting
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part
+from agentic_bayes.records.wire.layout import Origin, Shape
+
+__all__ = [
+    "FOREIGN",
+    "LANGCHAIN_KINDS",
+    "Dialect",
+    "Log",
+    "Path",
+    "content_text",
+    "conversations",
+    "langchain_kind",
+    "looks_like",
+    "of_langchain",
+    "one_conversation",
+]
+
+Path = tuple[str | int, ...]
+
+NO_USER = "must hold at least one message of the user"
+NOT_FINITE = "arguments of calls hold numbers that are not finite (NaN, Infinity), read as null"
+LONGEST_ERROR = 500
+
+LANGCHAIN_KINDS = ("human", "ai", "system", "tool", "function", "chat")
+
+# what objects of other formats hold beside messages
+FOREIGN = frozenset({"conversation", "simulations", "traj", "reward_info", "termination_reason", "epoch"})
+
+TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+THOUGHTS = frozenset({"reasoning", "reasoning_content", "reasoning_text", "thinking", "redacted_thinking"})
+# two names for one kind of thing get the same mark
+MARKS = {"image_url": "image", "input_image": "image", "input_file": "file", "input_audio": "audio"}
+
+
+@dataclass(slots=True)
+class Log:
+    """Messages as they come in.
+
+    Attributes
+    ----------
+    messages : list of Message
+        In order.
+    faults : Faults
+        What is wrong with them.
+    doubts : dict
+        (path, message) of what should be known, in order.
+    model : str or None
+        The model that wrote them, where they say so.
+    waiting : bool
+        Whether the last message makes calls whose results are still to come.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
+    doubts: dict[tuple[str, str], None] = field(default_factory=dict)
+    model: str | None = None
+    waiting: bool = False
+
+    def add(self, message: Message, path: Path) -> None:
+        """Take in one message.
+
+        Parameters
+        ----------
+        message : Message
+            The message.
+        path : tuple of (str or int)
+            Where it is, for what cannot be kept of it.
+        """
+        fitting(message.text, path, self.faults)
+        if message.result is not None:
+            message = changed(message, result=fitting(message.result, path, self.faults))
+        message = changed(message, calls=[self._fitting(call, path) for call in message.calls])
+        self.messages.append(message)
+        self.waiting = bool(message.calls)
+
+    def add_call(self, call: Call, path: Path) -> None:
+        """Take in one call: of the message before, where that is the agent's, too.
+
+        Parameters
+        ----------
+        call : Call
+            The call.
+        path : tuple of (str or int)
+            Where it is.
+        """
+        if self.messages and self.messages[-1].role == "assistant":
+            last = self.messages[-1]
+            self.waiting = self.waiting or not last.calls
+            # a list that `add` made can grow: there may be thousands of calls in a row
+            calls = last.calls if isinstance(last.calls, list) else list(last.calls)
+            calls.append(self._fitting(call, path))
+            self.messages[-1] = changed(last, calls=calls)
+        else:
+            self.add(Message("assistant", calls=[call]), path)
+
+    def add_text(self, text: str, path: Path) -> None:
+        """Take in what the agent says: in one breath with the calls before it, where these say nothing and wait.
+
+        Parameters
+        ----------
+        text : str
+            What is said.
+        path : tuple of (str or int)
+            Where it is.
+        """
+        if self.waiting and not self.messages[-1].text:
+            fitting(text, path, self.faults)
+            self.messages[-1] = changed(self.messages[-1], text=text)
+        else:
+            self.add(Message("assistant", text), path)
+
+    def doubt(self, path: Path, message: str) -> None:
+        """Note something that should be known."""
+        self.doubts.setdefault((field_path(path), message))
+
+    def _fitting(self, call: Call, path: Path) -> Call:
+        fitting(call.name, path, self.faults)
+        arguments = fitting(call.arguments, path, self.faults)
+        if arguments != call.arguments and not self.faults:
+            self.doubt(path, NOT_FINITE)
+        return changed(call, arguments=arguments or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How messages of one format are read.
+
+    Attributes
+    ----------
+    name : str
+        The format.
+    take : callable
+        Adds a raw message, which is at this path, to a `Log`.
+    is_message : callable
+        Whether an object is a message, not a conversation.
+    sections : dict
+        Members of a conversation that hold messages, in order, and whose words plain text in place of a list is;
+        None where only a list is allowed. Where the first, ``messages``, is there, those in `instead` are not read.
+    instead : frozenset of str
+        Members that take the place of ``messages``.
+    failure : callable
+        Why the agent could not finish, of a conversation with a member of `instead`; None where it could.
+    reply : callable
+        Adds to the log of ``messages`` what answers them, where other members of the conversation hold it.
+    half : callable
+        Where and why this is no conversation but only a request or only a reply, by its other members and the names
+        of its sections; None where it may be one.
+    """
+
+    name: str
+    take: Callable[[Any, Path, Log], None]
+    is_message: Callable[[Mapping[str, Any]], bool]
+    sections: Mapping[str, Role | None]
+    instead: frozenset[str] = frozenset()
+    failure: Callable[[Fields], str | None] = lambda about: None
+    reply: Callable[[Fields, Log], None] = lambda about, log: None
+    half: Callable[[Mapping[str, Any], Set[str]], tuple[Path, str] | None] = lambda about, found: None
+
+
+def langchain_kind(name: str) -> str:
+    """A type of messages of LangChain as it is called there: ``AIMessageChunk`` and ``ai`` are the same."""
+    return name.removesuffix("Chunk").removesuffix("Message").lower()
+
+
+def of_langchain(value: Any) -> bool:
+    """Whether this is a message of LangChain without doubt."""
+    if not isinstance(value, dict):
+        return False
+    if "lc" in value:
+        return isinstance(value.get("id"), list) and "message" in str(value["id"][-1:]).lower()
+    kind = value.get("type")
+    return (
+        isinstance(kind, str) and langchain_kind(kind) in LANGCHAIN_KINDS and bool(value.keys() & {"data", "content"})
+    )
+
+
+def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterable[str]) -> bool:
+    """Whether a file of this shape is a log of such messages.
+
+    Parameters
+    ----------
+    shape : Shape
+        What is known of the file.
+    is_message : callable
+        Whether a value is a message without doubt.
+    members : iterable of str
+        Members of a conversation that hold messages.
+
+    Returns
+    -------
+    bool
+    """
+    if shape.record_keys & FOREIGN:
+        return False
+    if not shape.is_list:
+        return is_message(shape.values) or any(is_message(shape.first.get(member)) for member in members)
+    item = shape.item
+    lists = [item.get(member) for member in members] if isinstance(item, dict) else [item]
+    return is_message(item) or any(isinstance(one, list) and bool(one) and is_message(one[0]) for one in lists)
+
+
+def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), required: bool = False) -> str:
+    """What is said in a content: text, null, or a list of parts.
+
+    Parameters
+    ----------
+    message : Fields
+        The message.
+    key : str
+        Where its content is.
+    skipped : iterable of str
+        Types of parts that are read elsewhere.
+    required : bool
+        Whether absent and null are faults.
+
+    Returns
+    -------
+    str
+        The texts; thoughts are left out, and of an image or a file there is a mark, such as ``[image]``.
+    """
+    if not isinstance(message.raw(key), list):
+        return message.text(key, required=required) or ""
+    pieces: list[str] = []
+    goes_on = False
+    for position, part in enumerate(message.sequence(key)):
+        if isinstance(part, str):
+            text, is_text = part, True
+        else:
+            fields = Fields(part, (*message.path, key, position), message.faults)
+            kind = fields.text("type", required=True) or ""
+            if kind in THOUGHTS or kind in skipped:
+                continue
+            is_text = kind in TEXT_PARTS or kind == "refusal"
+            said = fields.text("refusal" if kind == "refusal" else "text", required=True) if is_text else None
+            text = said or "" if is_text else f"[{MARKS.get(kind, kind)}]"
+        # texts in a row are one text in pieces
+        if is_text and goes_on:
+            pieces[-1] += text
+        else:
+            pieces.append(text)
+        goes_on = is_text
+    return "\n".join(pieces)
+
+
+def conversations(pieces: Iterator[Part], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
+    """The conversations of a file.
+
+    Parameters
+    ----------
+    pieces : iterator of Part
+        All parts of the file.
+    dialect : Dialect
+        How its messages are read.
+    origin : Origin
+        What the file does not say.
+
+    Yields
+    ------
+    Parsed
+        One per conversation. One without an id is named after the file; it is a task of its own, unless it says
+        which task it is.
+    """
+    waiting: Parsed | None = None
+    alone = True
+    for parsed in _File(dialect).read(pieces):
+        if waiting is not None:
+            alone = False
+            yield _named(waiting, origin, f"{origin.stem}, {waiting.where}")
+        waiting = parsed
+    if waiting is not None:
+        yield _named(waiting, origin, origin.stem if alone else f"{origin.stem}, {waiting.where}")
+
+
+def one_conversation(messages: Iterable[Any], dialect: Dialect) -> Parsed:
+    """A conversation that is not from a file.
+
+    Parameters
+    ----------
+    messages : iterable
+        Raw messages.
+    dialect : Dialect
+        How they are read.
+
+    Returns
+    -------
+    Parsed
+        The record, without ``session_id``, ``assistant_id`` and ``task_id``.
+    """
+    record = _Record(dialect)
+    record.found.add("messages")
+    for index, message in enumerate(messages):
+        record.message(index, message)
+    return record.finish("")
+
+
+def _named(parsed: Parsed, origin: Origin, name: str) -> Parsed:
+    if parsed.value is NO_VALUE:
+        return parsed
+    session = parsed.value["session_id"] or name
+    agent = parsed.value["assistant_id"] or origin.agent
+    task = parsed.value["task_id"] or session
+    return changed(parsed, value={**parsed.value, "session_id": session, "assistant_id": agent, "task_id": task})
+
+
+class _Record:
+    """One conversation while it comes in."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.about: dict[str, Any] = {}
+        self.logs = {name: Log() for name in dialect.sections}
+        self.found: set[str] = set()
+
+    @property
+    def is_message(self) -> bool:
+        """Whether these are the members of a message."""
+        return not self.found and self.dialect.is_message(self.about)
+
+    def message(self, index: int, value: Any) -> None:
+        """An item of a list that is the conversation."""
+        self.found.add("messages")
+        self._take(value, (index,), self.logs["messages"])
+
+    def item(self, key: str, index: int, value: Any) -> None:
+        """An item of a list that is a member."""
+        if key in self.logs and (key == "messages" or not self.is_message):
+            self._take(value, (key, index), self.logs[key])
+        else:
+            self.about.setdefault(key, []).append(value)
+
+    def _take(self, value: Any, path: Path, log: Log) -> None:
+        if isinstance(value, dict):
+            self.dialect.take(value, path, log)
+        else:
+            log.faults.add(path, f"must be an object, got {short(value)}")
+
+    def begin_list(self, key: str) -> None:
+        """The beginning of a list that is a member, and whose items follow."""
+        if key in self.logs and (key == "messages" or not self.is_message):
+            self.found.add(key)
+        else:
+            self.about[key] = []
+
+    def member(self, key: str, value: Any) -> None:
+        """A whole member."""
+        if isinstance(value, list):
+            self.begin_list(key)
+            for index, item in enumerate(value):
+                self.item(key, index, item)
+            return
+        self.about[key] = value
+
+    def _take_plain(self) -> None:
+        """Members that are text in place of a list of messages."""
+        for key, role in self.dialect.sections.items():
+            value, log = self.about.pop(key, None), self.logs[key]
+            if value is None:
+                continue
+            self.found.add(key)
+            if isinstance(value, str) and role:
+                log.add(Message(role, value), (key,))
+            else:
+                log.faults.add((key,), f"must be a list of messages{' or text' if role else ''}, got {short(value)}")
+
+    def finish(self, where: str) -> Parsed:
+        """The conversation in the native format; only what neither it nor the file names is missing."""
+        faults = Faults()
+        about = Fields(self.about, (), faults)
+        got = "null" if "messages" in self.about else "nothing"
+        self._take_plain()
+        if "messages" in self.found:
+            self.dialect.reply(about, self.logs["messages"])
+        replaced = self.dialect.instead if "messages" in self.found else frozenset()
+        logs = [log for name, log in self.logs.items() if name not in replaced]
+        messages = [message for log in logs for message in log.messages]
+        doubts = [doubt for log in logs for doubt in log.doubts]
+        doubts += [
+            (name, f"{name} is not read where there are messages")
+            for name in self.logs
+            if name in replaced & self.found
+        ]
+        half = self.dialect.half(self.about, self.found)
+        if half is not None and not any(message.role == "user" for message in messages):
+            faults.add(*half)
+        elif not self.found & (self.dialect.instead | {"messages"}):
+            faults.add(("messages",), f"must be given, got {got}")
+        failure = self.dialect.failure(about) if "messages" not in self.found else None
+        record = _record(
+            messages, about, self.dialect.name, failure, next((log.model for log in logs if log.model), None)
+        )
+        doubts += doubts_of(record["conversation"])
+        wrong = (*(fault for log in logs for fault in log.faults), *faults)
+        if not wrong and not record["conversation"]:
+            wrong = (("", NO_USER),)
+        return Parsed(where, NO_VALUE if wrong else record, wrong, tuple(doubts))
+
+
+def _record(
+    messages: list[Message], about: Fields, name: str, failure: str | None, model: str | None
+) -> dict[str, Any]:
+    """A conversation in the native format, from its messages and what is said about it."""
+    places = (about, _parsed_texts(about.mapping("metadata")))
+    error = _error(places) or failure
+    conversation = turns(messages)
+    if error and conversation:
+        conversation[-1] |= {"error": error[:LONGEST_ERROR], "assistant": conversation[-1]["assistant"] or None}
+    usage = about.mapping("usage")
+    taken = next((usage.whole(key) for key in ("input_tokens", "prompt_tokens") if key in usage), None)
+    given = next((usage.whole(key) for key in ("output_tokens", "completion_tokens") if key in usage), None)
+    tokens = {side: number for side, number in (("input", taken), ("output", given)) if number is not None}
+    known = {
+        "format": name,
+        "model": about.text("model") or model,
+        "opening": opening(messages),
+        "tokens": tokens,
+        "cost": about.number("cost"),
+    }
+    score = _first(places, ("recorded_score", "score", "reward"), Fields.share)
+    return {
+        "session_id": _first(places, ("session_id", "conversation_id", "thread_id", "id"), Fields.name),
+        "assistant_id": _first(places, ("assistant_id", "agent", "agent_id"), Fields.name),
+        "task_id": _first(places, ("task_id",), Fields.name),
+        "trial": _first(places, ("trial",), Fields.whole),
+        "context": system_text(messages),
+        "conversation": conversation,
+        "recorded_score": score,
+        "metadata": {
+            **about.mapping("metadata").value,
+            **{key: content for key, content in known.items() if content not in (None, "", {})},
+        },
+    }
+
+
+def _parsed_texts(metadata: Fields) -> Fields:
+    """Metadata whose numbers may be text: some services keep nothing but text."""
+    value = dict(metadata.value)
+    for key in ("trial", "recorded_score", "score", "reward"):
+        text = value.get(key)
+        if isinstance(text, str):
+            try:
+                value[key] = float(text)
+            except ValueError:
+                continue
+    return Fields(value, metadata.path, metadata.faults)
+
+
+def _first(places: Iterable[Fields], keys: Iterable[str], read: Callable[[Fields, str], Any]) -> Any:
+    """The first of these that is given, be it in the record or in its metadata."""
+    found = ((place, key) for key in keys for place in places if key in place)
+    place_and_key = next(found, None)
+    return None if place_and_key is None else read(*place_and_key)
+
+
+def _error(places: Iterable[Fields]) -> str | None:
+    """What a record gives as its error: text, or an object with a code and a message."""
+    for place in places:
+        error = place.raw("error")
+        if not error:
+            continue
+        text = place.text("error") or "" if not isinstance(error, dict) else _described(place.mapping("error"))
+        fitting(text, (*place.path, "error"), place.faults)
+        if text.strip():
+            return text.strip()
+    return None
+
+
+def _described(error: Fields) -> str:
+    texts = [error.name(key) for key in ("code", "message") if key in error]
+    return ": ".join(filter(None, texts)) or short(dict(error.value))
+
+
+class _File:
+    """The conversations of one file while it is read."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        # what each line of the file, and each item of the list in a line, is
+        self.lines: Literal["message", "conversation"] | None = None
+        self.items: Literal["message", "conversation"] | None = None
+        self.loose = _Record(dialect)
+        self.spoiled = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known of the next line."""
+        self.record = _Record(self.dialect)
+        self.items = None
+        self.is_list = self.broken = False
+        self.problems: list[tuple[str, str]] = []
+
+    def read(self, pieces: Iterator[Part]) -> Iterator[Parsed]:
+        """All conversations, and everything that is wrong outside of them."""
+        for part in pieces:
+            match part.path:
+                case ():
+                    yield from self._end(part)
+                    self._begin()
+                case (int(index),):
+                    yield from self._item(index, part)
+                case (str(key), *rest):
+                    inside = [(_joined(part.path, path), message) for path, message in part.faults]
+                    self.problems += inside
+                    if part.value is NO_VALUE:
+                        continue
+                    if rest and isinstance(rest[0], int):
+                        self.record.item(key, rest[0], part.value)
+                    else:
+                        self.record.member(key, part.value)
+        if self.lines == "message" and not self.spoiled:
+            yield self.loose.finish("line 1")
+
+    def _item(self, index: int, part: Part) -> Iterator[Parsed]:
+        """An item of a list: a message of one conversation, or a conversation."""
+        self.is_list = True
+        value = part.value
+        where = ", ".join(text for text in (part.where, f"index {index}") if text)
+        if not isinstance(value, (dict, list)):
+            self.broken = True
+            yield Parsed(where, faults=(("", f"must be an object or a list, got {short(value)}"), *part.faults))
+            return
+        if self.items is None:
+            self.items = "conversation" if isinstance(value, list) or self._is_conversation(value) else "message"
+        if part.faults:
+            self.broken = True
+            yield Parsed(where, faults=part.faults)
+        elif self.items == "message":
+            self.record.message(index, value)
+        else:
+            record = _Record(self.dialect)
+            for key, content in value.items() if isinstance(value, dict) else ():
+                record.member(key, content)
+            for position, message in enumerate(value) if isinstance(value, list) else ():
+                record.message(position, message)
+            if isinstance(value, list):
+                record.found.add("messages")
+            yield record.finish(where)
+
+    def _is_conversation(self, value: Mapping[str, Any]) -> bool:
+        holds = any(section in value for section in self.dialect.sections) or self.dialect.half(value, set())
+        return not self.dialect.is_message(value) and bool(holds)
+
+    def _end(self, part: Part) -> Iterator[Parsed]:
+        """The end of an object or list at the top of the file, or of what could not be read."""
+        where = part.where or "line 1"
+        faults = (*self.problems, *part.faults)
+        if part.faults or (faults and not self.is_list):
+            self.spoiled = True
+            yield Parsed(part.where if part.faults else where, faults=faults)
+            return
+        kind: Literal["message", "conversation"] = "message" if self.record.is_message else "conversation"
+        self.lines = self.lines or kind
+        if kind != self.lines:
+            self.spoiled = True
+            yield Parsed(where, faults=(("", f"must be a {self.lines}, as what is before it is, got a {kind}"),))
+        elif kind == "message":
+            log = self.loose.logs["messages"]
+            log.faults = Faults()
+            self.loose.found.add("messages")
+            self.dialect.take(self.record.about, (), log)
+            if log.faults:
+                self.spoiled = True
+                yield Parsed(where, faults=log.faults.found())
+        elif self.items != "conversation":
+            if not self.record.about and not self.record.found:
+                self.record.found.add("messages")  # [] and {} say no more than that nobody spoke
+            found = self.record.finish(where)
+            if not self.broken:
+                yield found
+            elif found.faults != (("", NO_USER),) and found.faults:
+                yield Parsed(where, faults=found.faults)
+
+
+def _joined(path: Path, inside: str) -> str:
+    return ".".join(text for text in (field_path(path), inside) if text)

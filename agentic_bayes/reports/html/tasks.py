@@ -1,0 +1,142 @@
+"""What a page needs for its table of tasks and for its conversations: compact columns, each fact once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.decisions.compare import Comparison
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.formatting import format_interval, format_number, format_share
+from agentic_bayes.reports.html.text import cut, json_block
+from agentic_bayes.reports.html.trials import PARTS, Trial
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["MOST_BYTES", "task_columns", "trial_records"]
+
+LONGEST = 10_000  # characters of one thing that was said, called or given as a reason
+LONGEST_TASK = 300
+MOST_BYTES = 10_000_000  # of all conversations in a page
+
+
+def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]:
+    """The table of tasks, column by column.
+
+    Parameters
+    ----------
+    est : Estimate
+        The estimate; a task's own number is its success probability (pass^1, estimand ``task``).
+    comparison : Comparison, optional
+        Of two agents, task by task.
+
+    Returns
+    -------
+    dict
+        ``names``; ``agents``, each with ``passed, scored, unscored, errored`` and, as number and as text, ``mean``;
+        ``difference`` with ``better`` (probability that the agent is better on this task), ``mean`` and ``text``.
+    """
+    agents = []
+    errored = est.outcomes["errored"].values
+    for index, name in enumerate(est.agents):
+        stats = est.posterior.per_task(index, "pass_pow_k", 1)
+        attempted = est.counts.attempted[index]
+        known = [bool(tried) and mean == mean for tried, mean in zip(attempted, stats.mean.tolist(), strict=True)]
+        parts = [getattr(stats, part).tolist() for part in ("mean", "lower", "upper")]
+        agents.append(
+            {
+                "name": cut(name),
+                "passed": est.counts.successes[index].tolist(),
+                "scored": est.counts.trials[index].tolist(),
+                "unscored": est.counts.unscored[index].tolist(),
+                "errored": errored[index].tolist(),
+                "mean": [round(mean, 6) if is_known else None for mean, is_known in zip(parts[0], known, strict=True)],
+                "text": [
+                    f"{format_number(mean)} {format_interval(lower, upper)}" if is_known else "–"
+                    for mean, lower, upper, is_known in zip(*parts, known, strict=True)
+                ],
+            }
+        )
+    columns: dict[str, Any] = {"names": [cut(task, LONGEST_TASK) for task in est.counts.tasks], "agents": agents}
+    if comparison is not None and comparison.tasks:
+        by_task = {one.task: one for one in comparison.tasks}
+        found = [by_task.get(task) for task in est.counts.tasks]
+        columns["difference"] = {
+            "better": [None if one is None else round(one.prob_better, 6) for one in found],
+            "mean": [None if one is None else round(one.mean, 6) for one in found],
+            "text": [
+                "–" if one is None else f"{format_number(one.mean)} {format_interval(one.lower, one.upper)}"
+                for one in found
+            ],
+            "share": ["–" if one is None else format_share(one.prob_better) for one in found],
+        }
+    return columns
+
+
+def trial_records(est: Estimate, trials: Sequence[Trial]) -> tuple[list[Markup], int]:
+    """The attempts as compact records in JSON, those that did not pass first where not all fit.
+
+    Parameters
+    ----------
+    est : Estimate
+        Its agents and tasks are referred to by position.
+    trials : sequence of Trial
+        From `find_trials`.
+
+    Returns
+    -------
+    records : list
+        ``[agent, tasks, number, session, verdict, name of the agent, turns]``; a turn is ``[qa_id, parts, scores]``, a
+        part ``[index into PARTS, text]`` (of "other", also who said it), a score ``[name, value, reason]``.
+    left_out : int
+        Attempts beyond what fits into a page.
+    """
+    places = _places(est, trials)
+    chosen = sorted(range(len(trials)), key=lambda i: (trials[i].verdict == "pass", i))
+    kept: dict[int, Markup] = {}
+    size = 0
+    for i in chosen:
+        if i not in places:
+            continue
+        one = trials[i]
+        agent, tasks = places[i]
+        record = [agent, tasks, one.number, cut(one.session), one.verdict, cut(one.agent), list(_turns(one))]
+        kept[i] = json_block(record)
+        size += len(kept[i].encode())
+        if size > MOST_BYTES:
+            del kept[i]
+            break
+    return [kept[i] for i in sorted(kept)], len(places) - len(kept)
+
+
+def _places(est: Estimate, trials: Sequence[Trial]) -> dict[int, tuple[int, list[int]]]:
+    """In which rows of the table of tasks an attempt is counted, and for which agent."""
+    agents = {name: i for i, name in enumerate(est.agents)}
+    tasks = {name: i for i, name in enumerate(est.counts.tasks)}
+    unit = est.outcomes.attrs["unit"]
+    found = {}
+    for i, one in enumerate(trials):
+        agent = agents.get(one.agent, 0)
+        match unit:
+            case "interaction":
+                names = [one.session, f"{one.agent}/{one.session}"]
+            case "question":
+                names = list(one.questions.values())
+            case _:
+                names = [one.task]
+        rows = sorted({tasks[name] for name in names if name in tasks})
+        if rows:
+            found[i] = (agent, rows)
+    return found
+
+
+def _turns(trial: Trial) -> Iterator[list[Any]]:
+    said = iter(trial.said or ())
+    for position, qa_id in trial.questions.items():
+        parts = [[PARTS.index(kind), cut(text, LONGEST), *map(cut, who)] for kind, text, *who in next(said, ())]
+        scores = [
+            [cut(name), "unscored" if value is None else format_number(value), cut(why, LONGEST)]
+            for name, value, why in trial.scores.get(position, ())
+        ]
+        yield [cut(qa_id), parts, scores]

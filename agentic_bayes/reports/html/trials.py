@@ -1,0 +1,234 @@
+"""Every attempt that something is known of: what was said and called, how it was scored, and whether it passed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.row import EvidenceRow
+from agentic_bayes.evidence.score import Score
+from agentic_bayes.outcomes.count import INDICATORS, IndicatorRule, metric_threshold
+from agentic_bayes.records.base import short
+from agentic_bayes.records.identity import TaskIndex
+from agentic_bayes.records.model import Conversation, Interaction, ToolCall
+
+__all__ = ["PARTS", "Part", "Trial", "check_agents", "find_trials", "json_text"]
+
+PARTS = ("user", "agent", "error", "reference", "call", "result", "expected", "other")
+Part = tuple[str, ...]
+Score_ = tuple[str, float | None, str]
+"""Name of a grader, its score (None: unscored), its reason."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """One attempt: what was said, and how it was scored; either may be missing.
+
+    Attributes
+    ----------
+    agent, task : str
+        Who attempted what.
+    number : int
+        Which attempt.
+    session : str
+        The conversation.
+    questions : dict
+        Index of an interaction → its qa_id.
+    said : iterable, optional
+        Of every interaction what was said and called: (one of PARTS, text) or ("other", text, who said it). It is gone
+        through at most once.
+    scores : dict
+        Index of an interaction → its scores, which are gone through at most once.
+    verdict : str
+        "pass", "fail", "unscored", "errored", or empty where nothing was scored or the indicator does not look at it.
+    reasons : list of str
+        Why it did not pass.
+    """
+
+    agent: str
+    task: str
+    number: int
+    session: str
+    questions: dict[int, str]
+    said: Iterable[Iterable[Part]] | None = None
+    scores: Mapping[int, Iterable[Score_]] = field(default_factory=dict)
+    verdict: str = ""
+    reasons: list[str] = field(default_factory=list)
+
+
+def _checked(conversations: Iterable[Conversation] | None) -> list[Conversation]:
+    """The conversations as a list.
+
+    Raises
+    ------
+    InvalidArgument
+        If something else is among them.
+    """
+    if conversations is None:
+        return []
+    found: list[Any] = list(conversations) if isinstance(conversations, Iterable) else [conversations]
+    for one in found:
+        if not isinstance(one, Conversation):
+            raise InvalidArgument(f"conversations must be Conversation objects, got {short(one)}")
+    return found
+
+
+def find_trials(est: Estimate, evidence: Evidence | None, conversations: Iterable[Conversation] | None) -> list[Trial]:
+    """Every attempt of the estimate's agents that something is known of.
+
+    Parameters
+    ----------
+    est : Estimate
+        Says by which rule an attempt passed.
+    evidence : Evidence, optional
+        Scores.
+    conversations : iterable of Conversation, optional
+        What was said.
+
+    Returns
+    -------
+    list of Trial
+        By agent, task and number.
+
+    Raises
+    ------
+    RecordsError
+        If it cannot be told which task a conversation attempted.
+    """
+    found: dict[tuple[str, str, int], Trial] = {}
+    known = None if est.agents == ("all",) else set(est.agents)
+    if evidence is not None:
+        rule = _rule(est, evidence)
+        rows: dict[tuple[str, str, int], list[EvidenceRow]] = {}
+        for row in evidence.rows:
+            if known is None or row.agent in known:
+                rows.setdefault((row.agent, row.task, row.trial), []).append(row)
+        for key, own in rows.items():
+            questions = {row.interaction: row.qa_id for row in own}
+            scores = {row.interaction: _scores(row) for row in own}
+            found[key] = Trial(*key, own[0].session_id, questions, scores=scores)
+            if rule is not None:
+                _judge(found[key], own, rule)
+    for one, task, number in _placed(_checked(conversations)):
+        if known is None or one.assistant_id in known:
+            key = (one.assistant_id, task, number)
+            trial = found.setdefault(key, Trial(*key, one.session_id, {}))
+            trial.questions = dict(enumerate(one.qa_ids))
+            trial.said = _said(one)
+    return [found[key] for key in sorted(found)]
+
+
+def _placed(conversations: list[Conversation]) -> Iterator[tuple[Conversation, str, int]]:
+    """Conversations with their task and trial, looked for only where a conversation does not say them."""
+    if all(one.task_id is not None and one.trial is not None for one in conversations):
+        yield from ((one, one.task_id or "", one.trial or 0) for one in conversations)
+        return
+    index = TaskIndex()
+    for one in conversations:
+        index.add(one)
+    for one, identity in zip(conversations, index.resolve(), strict=True):
+        yield one, identity.task, identity.trial
+
+
+def _rule(est: Estimate, evidence: Evidence) -> IndicatorRule | None:
+    """The rule by which the outcomes were counted; None where the evidence has no such indicator."""
+    attrs = est.outcomes.attrs
+    name = str(attrs["indicator"])
+    metrics = {metric for row in evidence.rows for metric in row.metrics}
+    cuts = [attrs.get(part, default) for part, default in (("threshold", 0.7), ("tool_threshold", 1.0))]
+    if (name not in INDICATORS and name not in metrics) or any(isinstance(part, str) for part in cuts):
+        return None
+    errors = "fail" if attrs.get("errors") == "fail" else "unscored"
+    own = metric_threshold(evidence, name) if name in metrics else 0.5
+    return IndicatorRule(name, float(cuts[0]), float(cuts[1]), own, errors)  # type: ignore[arg-type]
+
+
+def _judge(trial: Trial, rows: Sequence[EvidenceRow], rule: IndicatorRule) -> None:
+    """Fill in the verdict and why it is not a pass."""
+    verdicts = [rule.verdict(row) for row in rows]
+    trial.verdict = rule.whole(rows, verdicts) or ""
+    about_answers = rule.indicator in ("answer", "joint")
+    for row, verdict in zip(rows, verdicts, strict=True):
+        if verdict in (None, "pass"):
+            continue
+        grade = row.metrics.get(rule.indicator)
+        wrong_answer = about_answers and (row.answer_score is None or row.answer_score < rule.threshold)
+        reason = grade.reason if grade is not None else row.tool_reason
+        if wrong_answer:
+            reason = row.unscored_reason or row.answer_reason
+        trial.reasons.append(reason or row.unscored_reason or "no reason was given")
+
+
+def _said(conversation: Conversation) -> Iterator[Iterator[Part]]:
+    for position, turn in enumerate(conversation.conversation):
+        yield _parts(turn, conversation.error_at(position))
+
+
+def _parts(turn: Interaction, error: str | None) -> Iterator[Part]:
+    """What was said and called, in the order of a reader's questions."""
+    spoken = turn.metadata.get("dialogue")
+    if isinstance(spoken, list) and all(isinstance(said, dict) for said in spoken):
+        for said in spoken:
+            yield "other", str(said.get("text", "")), str(said.get("role", "?"))
+    else:
+        if turn.query:
+            yield "user", turn.query
+        if turn.assistant is not None:
+            yield "agent", turn.assistant
+    if error is not None:
+        yield "error", error
+    if turn.ground_truth_assistant is not None:
+        yield "reference", turn.ground_truth_assistant
+    if turn.agentic is not None:
+        for call in turn.agentic.tools_used:
+            yield "call", _call(call)
+            if call.has_result:
+                yield "result", json_text(call.result)
+    if turn.ground_truth_agentic is not None:
+        expected = turn.ground_truth_agentic.expected_tools
+        for call in expected:
+            yield "expected", _call(call)
+        if not expected:
+            yield "expected", "no call"
+
+
+def _call(call: ToolCall) -> str:
+    return f"{call.tool_name}({', '.join(f'{name}={json_text(value)}' for name, value in call.parameters.items())})"
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, or as Python writes it where JSON cannot hold it."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+def _scores(row: EvidenceRow) -> Iterator[Score_]:
+    yield "answer", row.answer_score, row.unscored_reason or row.answer_reason or ""
+    if row.tool_overall is not None or row.tools_unscored:
+        yield "tools", row.tool_overall, row.tool_reason or ""
+    for name, grade in row.metrics.items():
+        yield name, grade.value if isinstance(grade, Score) else None, grade.reason
+
+
+def check_agents(est: Estimate, evidence: Evidence | None) -> None:
+    """Refuse evidence of other agents.
+
+    Raises
+    ------
+    InvalidArgument
+        If no agent of the evidence is in the estimate.
+    """
+    if evidence is None or est.agents == ("all",):
+        return
+    own: Mapping[str, None] = dict.fromkeys(row.agent for row in evidence.rows)
+    if own and not own.keys() & set(est.agents):
+        raise InvalidArgument(
+            f"evidence must be of the estimate's agents ({', '.join(est.agents)}), it is of {', '.join(own)}"
+        )

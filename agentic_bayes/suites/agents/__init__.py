@@ -1,0 +1,1 @@
+"""Agents that a suite can call."""

@@ -1,0 +1,156 @@
+"""Agents that are LangChain's: a chat model, a graph, a chain, or a function that makes one."""
+
+from __future__ import annotations
+
+import inspect
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from agentic_bayes.errors import AgentError, SuiteError
+from agentic_bayes.evidence.llm.asking import to_langchain
+from agentic_bayes.evidence.llm.models import for_one_loop, parameters
+from agentic_bayes.records.base import Record, short
+from agentic_bayes.suites.agents.declared import identity, wrong
+from agentic_bayes.suites.agents.importing import ImportPath, load_object
+from agentic_bayes.suites.agents.reply import Turn, reply_of, turn_of, turn_of_langchain
+from agentic_bayes.suites.trial import Attempt, Reply
+
+__all__ = ["RunnableAgent", "RunnableSettings"]
+
+Form = Literal["messages", "state", "text"]
+
+
+class RunnableSettings(Record):
+    """Declaration of an agent of type langchain.
+
+    Attributes
+    ----------
+    object : str
+        ``module:name`` of a Runnable or chat model, or of a function without arguments that returns one; in the suite's
+        folder or on PYTHONPATH.
+    input : {"auto", "messages", "state", "text"}
+        What it is given: the messages, ``{"messages": [...]}``, or what the user said as text. "auto" follows what it
+        says of its input.
+    """
+
+    object: ImportPath
+    input: Literal["auto", "messages", "state", "text"] = "auto"
+
+
+class RunnableAgent:
+    """Invokes a Runnable, once per message of the task.
+
+    It is configured with ``thread_id`` (new in every trial), ``task_id``, ``trial``, ``seed`` and ``params``.
+    """
+
+    def __init__(self, settings: RunnableSettings, folder: Path) -> None:
+        from agentic_bayes.evidence.llm.judge import ChatModel
+
+        self._settings = settings
+        runnable = _runnable(load_object(settings.object, folder=folder, field="object"), settings.object)
+        self._is_model = isinstance(runnable, ChatModel)
+        self._facts = parameters(runnable) if self._is_model else None
+        self._runnable, self._close = for_one_loop(runnable) if self._is_model else (runnable, None)
+        self._form = _form_of(runnable, settings) if settings.input == "auto" else settings.input
+
+    @property
+    def identity(self) -> str:
+        """The object's name, how it is asked and, of a chat model, its parameters."""
+        return identity("langchain", object=self._settings.object, input=self._form, model=self._facts or None)
+
+    async def close(self) -> None:
+        """Close the connections that were opened here."""
+        if self._close is not None:
+            await self._close()
+
+    async def attempt(self, attempt: Attempt) -> Reply:
+        """Invoke the object, once per message."""
+        task = attempt.task
+        known = {"task_id": task.id, "trial": attempt.trial, "seed": attempt.seed}
+        thread = f"{task.id}/{attempt.trial}/{uuid.uuid4().hex}"
+        config = {
+            "configurable": {"thread_id": thread, "params": dict(task.params), **known},
+            "metadata": known,
+        }
+        dialogue = to_langchain([("system", task.system)] if task.system else [])
+        turns: list[Turn] = []
+        for prompt in task.messages:
+            dialogue = [*dialogue, *to_langchain([("human", prompt)])]
+            given: Any = {"messages": list(dialogue), "state": {"messages": list(dialogue)}, "text": prompt}[self._form]
+            found = await self._runnable.ainvoke(given, config=config)
+            turn, dialogue = _turn(found, dialogue, prompt)
+            turns.append(turn)
+        return reply_of(turns)
+
+
+def _runnable(found: Any, name: str) -> Any:
+    """The object itself, or what it makes."""
+    verb = "is"
+    if not _is_runnable(found) and callable(found):
+        verb = "returned"
+        try:
+            found = found()
+        except Exception as error:
+            message = f"{name} must be a Runnable, or a function without arguments that returns one; calling it raised"
+            raise SuiteError(
+                [wrong("object", f"{message} {type(error).__name__}: {short(str(error), 200)}")]
+            ) from error
+    if not _is_runnable(found):
+        if inspect.iscoroutine(found):
+            found.close()
+        came = f"{name} {verb} {short(found)} ({type(found).__name__})"
+        raise SuiteError([wrong("object", f"must be a Runnable or a chat model of LangChain, but {came}")])
+    return found
+
+
+def _is_runnable(found: object) -> bool:
+    return not inspect.isclass(found) and callable(getattr(found, "ainvoke", None))
+
+
+def _form_of(runnable: Any, settings: RunnableSettings) -> Form:
+    """What the object wants to be given."""
+    try:
+        schema = runnable.get_input_jsonschema()
+    except Exception:  # whatever it says of its input is only a hint
+        return "messages"
+    fields = schema.get("properties") if isinstance(schema, Mapping) else None
+    if fields:
+        if "messages" in fields:
+            return "state"
+        if len(fields) == 1:
+            return "text"
+        names = ", ".join(fields)
+        message = f"{settings.object} wants {names}: it must take messages, {{messages: […]}} or one text"
+        raise SuiteError([wrong("object", message)])
+    return "text" if isinstance(schema, Mapping) and schema.get("type") == "string" else "messages"
+
+
+def _turn(found: Any, dialogue: list[Any], prompt: str) -> tuple[Turn, list[Any]]:
+    """What was said, and the dialogue with it."""
+    if _is_message(found):
+        return turn_of_langchain([found], prompt=prompt), [*dialogue, found]
+    if isinstance(found, Mapping) and isinstance(found.get("messages"), (list, tuple)):
+        messages = list(found["messages"])
+        if all(map(_is_message, messages)):
+            asked = [n for n, message in enumerate(messages) if message.type == "human"]
+            # a graph gives the whole dialogue, a chain perhaps only what is new
+            new = messages[asked[-1] + 1 :] if asked else messages
+            turn = turn_of_langchain(new, prompt=prompt)
+            return turn, messages if asked else [*dialogue, *new]
+        turn = turn_of({"messages": messages}, prompt=prompt)
+    elif isinstance(found, str) or (isinstance(found, Mapping) and "answer" in found):
+        turn = turn_of(found, prompt=prompt)
+    elif isinstance(found, Mapping) and isinstance(found.get("output"), str):
+        turn = turn_of(found["output"], prompt=prompt)
+    else:
+        raise AgentError(
+            f"the agent must give a message, text or an object with messages, got {short(found)} "
+            f"({type(found).__name__})"
+        )
+    return turn, [*dialogue, *to_langchain([("ai", turn.answer)])]
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(getattr(value, "type", None), str) and hasattr(value, "content")

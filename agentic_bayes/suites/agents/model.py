@@ -1,0 +1,159 @@
+"""Agents that are a model of a provider, through its LangChain package."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from pydantic_core import InitErrorDetails
+
+from agentic_bayes.errors import SuiteError, did_you_mean
+from agentic_bayes.evidence.llm.models import for_one_loop, resolve
+from agentic_bayes.records.base import Metadata, Number, Probability, Record, problem_at
+from agentic_bayes.suites.agents.declared import Plain, digest, identity, without_secrets, wrong
+from agentic_bayes.suites.agents.reply import reply_of, turn_of_langchain
+from agentic_bayes.suites.trial import Attempt, Reply
+
+__all__ = ["ModelAgent", "ModelSettings"]
+
+_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_SETTINGS = ("base_url", "temperature", "top_p", "max_tokens")
+_NO_KEY_NEEDED = "none"
+_SECRET = re.compile(r"key|secret|token\b|password|header|auth", re.IGNORECASE)
+_NOT_RUN = "This tool was not run: the model was tried without its tools."
+
+
+class ModelSettings(Record):
+    """Declaration of an agent of type openai or anthropic.
+
+    Attributes
+    ----------
+    model : str
+        The provider's name for it.
+    base_url : str or None
+        Another address than the provider's.
+    temperature, top_p : float or None
+        The provider's own unless given.
+    max_tokens : int or None
+        Of an answer.
+    api_key_env : str or None
+        Name of the environment variable that holds the key; the provider's usual one unless given.
+    tools : tuple of dict
+        Tools that the model may call, in OpenAI's form. They are not run: the calls are what is tried.
+    tool_choice : str, dict or None
+        Whether it must call one, as the LangChain package has it.
+    options : dict
+        Anything else that the LangChain class takes.
+    """
+
+    model: Plain
+    base_url: Plain | None = None
+    temperature: Annotated[Number, Field(ge=0)] | None = None
+    top_p: Probability | None = None
+    max_tokens: Annotated[int, Field(ge=1, strict=True)] | None = None
+    api_key_env: Plain | None = None
+    tools: tuple[dict[str, Any], ...] = ()
+    tool_choice: str | dict[str, Any] | None = None
+    options: Metadata = Field(default_factory=dict)
+
+    @classmethod
+    def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
+        get = data.get if isinstance(data, dict) else lambda name, default=None: getattr(data, name, default)
+        options = get("options")
+        found = []
+        for name in options if isinstance(options, dict) else ():
+            if name in cls.model_fields:
+                found.append(problem_at(("options", name), f"must stand beside options: agent.config.{name}", None))
+            elif name in ("api_key", "openai_api_key", "anthropic_api_key"):
+                message = "must not be written here: api_key_env names the environment variable that holds it"
+                found.append(problem_at(("options", name), message, None))
+            elif name in ("max_retries", "timeout", "request_timeout"):
+                found.append(problem_at(("options", name), "must stand in the suite's execution, for any agent", None))
+        if get("tool_choice") is not None and not get("tools"):
+            found.append(problem_at(("tool_choice",), "needs tools, and none are given", None))
+        return found
+
+
+class ModelAgent:
+    """Asks a model. The dialogue goes on with its own replies."""
+
+    def __init__(
+        self, provider: Literal["openai", "anthropic"], settings: ModelSettings, environment: Mapping[str, str]
+    ) -> None:
+        self._provider, self._settings = provider, settings
+        self._model, self._close = for_one_loop(_model(provider, settings, environment))
+        if settings.tools:
+            choice = {} if settings.tool_choice is None else {"tool_choice": settings.tool_choice}
+            try:
+                self._model = self._model.bind_tools([dict(tool) for tool in settings.tools], **choice)
+            except Exception as error:
+                told = next(iter(str(error).strip().splitlines()), type(error).__name__)
+                raise SuiteError([wrong("tools", f"cannot be given to the model: {told}")]) from error
+
+    @property
+    def identity(self) -> str:
+        """Provider, model and its settings."""
+        given = self._settings
+        options = {name: value for name, value in given.options.items() if not _SECRET.search(name)}
+        tools = {"tools": given.model_dump(mode="json")["tools"], "tool_choice": given.tool_choice}
+        return identity(
+            self._provider,
+            model=given.model,
+            base_url=None if given.base_url is None else without_secrets(given.base_url),
+            temperature=given.temperature,
+            top_p=given.top_p,
+            max_tokens=given.max_tokens,
+            tools=digest(tools) if given.tools else None,
+            options=digest(options) if options else None,
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._close is not None:
+            await self._close()
+
+    async def attempt(self, attempt: Attempt) -> Reply:
+        """Ask the model, once per message."""
+        system = attempt.task.system
+        dialogue: list[Any] = [{"role": "system", "content": system}] if system else []
+        turns = []
+        for prompt in attempt.task.messages:
+            dialogue.append({"role": "user", "content": prompt})
+            message = await self._model.ainvoke(list(dialogue))
+            turns.append(turn_of_langchain([message], prompt=prompt))
+            dialogue.append(message)
+            # providers refuse a dialogue in which a call has no result
+            dialogue += [
+                {"role": "tool", "content": _NOT_RUN, "tool_call_id": call["id"]} for call in message.tool_calls
+            ]
+        return reply_of(turns)
+
+
+def _model(provider: str, settings: ModelSettings, environment: Mapping[str, str]) -> Any:
+    variable = settings.api_key_env or _KEYS[provider]
+    key = environment.get(variable)
+    if not key and settings.base_url is not None and settings.api_key_env is None:
+        key = _NO_KEY_NEEDED  # a model that runs here needs none; the package insists on one
+    if not key:
+        raise SuiteError(
+            [wrong("api_key_env", f"the environment variable {variable} must hold the key, and is not set")]
+        )
+    given = {name: value for name in _SETTINGS if (value := getattr(settings, name)) is not None}
+    with warnings.catch_warnings():
+        # of an unknown option, which is an error here
+        warnings.simplefilter("ignore", UserWarning)
+        model = resolve(f"{provider}:{settings.model}", {**settings.options, **given, "api_key": key})
+    passed_on = getattr(model, "model_kwargs", None) or {}
+    unknown = [name for name in settings.options if name in passed_on]
+    if unknown:
+        known = [name for name in type(model).model_fields if name not in _SETTINGS]
+        raise SuiteError(
+            [
+                wrong(f"options.{name}", f"{type(model).__name__} has no such option: {did_you_mean(name, known)}")
+                for name in unknown
+            ]
+        )
+    return model

@@ -1,0 +1,220 @@
+"""Agents that are Python functions, synchronous or not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import copy
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from agentic_bayes.errors import AgentError, SuiteError
+from agentic_bayes.records.base import Record, short
+from agentic_bayes.suites.agents.declared import identity, wrong
+from agentic_bayes.suites.agents.importing import ImportPath, load_object
+from agentic_bayes.suites.agents.reply import Messages, Turn, converse, told, turn_of
+from agentic_bayes.suites.trial import Attempt, Reply
+
+__all__ = ["PythonAgent", "PythonSettings"]
+
+_PATIENCE = 0.5  # seconds in which a loop that works gives a sign of life
+_KEYWORDS = ("messages", "task_id", "trial", "seed", "params")
+
+
+class PythonSettings(Record):
+    """Declaration of an agent of type python.
+
+    Attributes
+    ----------
+    function : str
+        ``module:name``, in the suite's folder or on PYTHONPATH.
+    """
+
+    function: ImportPath
+
+
+class PythonAgent:
+    """Calls ``function(prompt, **kw)`` with those of ``messages, task_id, trial, seed, params`` that it takes.
+
+    ``messages`` is the dialogue that ends with the prompt. Each call runs in a thread of its own, which is left behind
+    when its time is up. Asynchronous functions share one event loop, so that a client with open connections serves all
+    of their calls; it is apart from the run's, which goes on when a function blocks its own.
+    """
+
+    def __init__(self, settings: PythonSettings, folder: Path) -> None:
+        self._settings = settings
+        self._function = load_object(settings.function, folder=folder, field="function")
+        self._keywords = _keywords_of(self._function, settings.function)
+        self._loop = _SharedLoop()
+
+    @property
+    def identity(self) -> str:
+        """The function's name."""
+        return identity("python", function=self._settings.function)
+
+    async def attempt(self, attempt: Attempt) -> Reply:
+        """Call the function, once per message."""
+
+        async def say(prompt: str, messages: Messages) -> Turn:
+            known = told(attempt, prompt, messages)
+            # a function may change what it is given
+            given = copy.deepcopy({name: known[name] for name in self._keywords})
+            found = await _in_thread(lambda: self._function(prompt, **given))
+            if inspect.isawaitable(found):
+                found = await self._loop.result_of(found)
+            return turn_of(found, prompt=prompt)
+
+        return await converse(attempt, say)
+
+    async def close(self) -> None:
+        """Stop the event loop of an asynchronous function."""
+        self._loop.close()
+
+
+class _SharedLoop:
+    """An event loop in a thread of its own, for all calls of an asynchronous function."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._suspect = False  # a call ran out of time: does it block the loop?
+
+    async def result_of(self, found: Awaitable[Any]) -> Any:
+        """What comes of it.
+
+        Raises
+        ------
+        AgentError
+            If it raises what is no `Exception`, and would end the loop.
+        """
+
+        async def whole() -> tuple[Any, BaseException | None]:
+            try:
+                return await found, None
+            except BaseException as error:
+                return None, error
+
+        loop = await self._working()
+        ended = asyncio.run_coroutine_threadsafe(whole(), loop)
+        try:
+            value, error = await asyncio.wrap_future(ended)
+        except asyncio.CancelledError:
+            self._suspect = True
+            raise
+        return _value(value, error)
+
+    async def _working(self) -> asyncio.AbstractEventLoop:
+        """The loop, or a new one where a function blocks it."""
+        if self._loop is not None and self._suspect:
+            alive = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
+            done, _ = await asyncio.wait([asyncio.wrap_future(alive)], timeout=_PATIENCE)
+            self._loop = self._loop if done else None
+            self._suspect = False
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=_run, args=(self._loop,), name="agent", daemon=True).start()
+        return self._loop
+
+    def close(self) -> None:
+        """Stop the loop, as soon as it is free."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop = None
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped, then let its calls put away what they began."""
+    try:
+        loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    finally:
+        loop.close()
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """What the call gives, in a thread of its own.
+
+    The threads of a pool are waited for at the end of the program: one function that hangs would keep it from ending.
+
+    Raises
+    ------
+    AgentError
+        If it raises what is no `Exception`, and would end the run.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def tell(value: Any, error: BaseException | None) -> None:
+        if not ended.done():
+            ended.set_result((value, error))
+        elif inspect.iscoroutine(value):
+            value.close()  # its time was up before it began
+
+    def run() -> None:
+        value, error = None, None
+        try:
+            value = context.run(call)
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the run has ended, and nobody waits any more
+            loop.call_soon_threadsafe(tell, value, error)
+
+    threading.Thread(target=run, name="agent", daemon=True).start()
+    return _value(*await ended)
+
+
+def _value(value: Any, error: BaseException | None) -> Any:
+    """The value, or the error as one that does not end the run."""
+    if error is None:
+        return value
+    raise error if isinstance(error, Exception) else AgentError(_ending(error)) from error
+
+
+def _ending(error: BaseException) -> str:
+    """What a function did that raised no `Exception`."""
+    match error:
+        case SystemExit():
+            return f"the function ended the program: sys.exit({error.code!r})"
+        case asyncio.CancelledError():
+            return "the function raised CancelledError, and nobody had cancelled it"
+        case _:
+            return f"the function raised {short(error, 200)}"
+
+
+def _keywords_of(function: object, name: str) -> tuple[str, ...]:
+    """Those of the keywords that the function takes.
+
+    Raises
+    ------
+    SuiteError
+        If it cannot be called as agents are.
+    """
+    if not callable(function):
+        raise SuiteError([wrong("function", f"{name} must be a function, got {short(function)}")])
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions written in C do not say
+        return ()
+    parameters = list(signature.parameters.values())
+    open_ended = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    first = parameters[0].name if parameters and parameters[0].kind in by_position else ""
+    usable = {p.name for p in parameters if p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    taken = tuple(keyword for keyword in _KEYWORDS if keyword != first and (open_ended or keyword in usable))
+    problem = f"its first parameter is given the prompt, and is named {first}" if first in _KEYWORDS else ""
+    try:
+        signature.bind("prompt", **dict.fromkeys(taken))
+    except TypeError as error:
+        problem = str(error)
+    if problem:
+        form = f"function(prompt, …) with any of {', '.join(_KEYWORDS)}"
+        raise SuiteError([wrong("function", f"{name} must be callable as {form}: {problem}")])
+    return taken

@@ -1,0 +1,292 @@
+"""Replies of agents, in whatever form they come: text, an object with the answer, or messages with tool calls."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from agentic_bayes.errors import AgentError, RecordsError, did_you_mean
+from agentic_bayes.records.base import problems_of, short
+from agentic_bayes.records.formats.messages.langchain import conversation_from_langchain
+from agentic_bayes.records.formats.messages.openai import read
+from agentic_bayes.records.model import ToolCall
+from agentic_bayes.records.wire.chat import NO_ANSWER
+from agentic_bayes.records.wire.fields import UNREADABLE
+from agentic_bayes.records.wire.json_text import NO_VALUE
+from agentic_bayes.records.wire.layout import Origin
+from agentic_bayes.suites.trial import Attempt, Reply
+
+__all__ = ["KEYS", "Turn", "calls_of", "converse", "reply_of", "told", "turn_of", "turn_of_langchain", "usage_of"]
+
+KEYS = ("answer", "tool_calls", "usage", "messages")
+"""What an object that is a reply may hold."""
+
+# names of a call's parts elsewhere → ours
+_NAMES = {"name": "tool_name", "arguments": "parameters", "args": "parameters", "input": "parameters"}
+_IGNORED = frozenset({"id", "call_id", "type", "index", "status"})
+_USAGE = {
+    "input": ("input_tokens", "prompt_tokens"),
+    "output": ("output_tokens", "completion_tokens"),
+}
+_MOST_TOKENS = 2**53  # beyond it, neighbouring whole numbers are one to JSON readers that use floats
+
+Messages = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What an agent replied to one message.
+
+    Attributes
+    ----------
+    answer : str
+        What it said.
+    calls : list of dict or None
+        The calls that it made; None where nothing is known of them.
+    input_tokens, output_tokens : int or None
+        As reported.
+    """
+
+    answer: str
+    calls: list[dict[str, Any]] | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+async def converse(attempt: Attempt, say: Callable[[str, Messages], Awaitable[Turn]]) -> Reply:
+    """All messages of a task, one after the other.
+
+    Parameters
+    ----------
+    attempt : Attempt
+        The trial.
+    say : callable
+        Awaited with the user's message and the dialogue that ends with it: ``{"role", "content"}`` each.
+
+    Returns
+    -------
+    Reply
+    """
+    system = attempt.task.system
+    dialogue: Messages = [{"role": "system", "content": system}] if system else []
+    turns = []
+    for prompt in attempt.task.messages:
+        dialogue.append({"role": "user", "content": prompt})
+        turns.append(await say(prompt, [dict(message) for message in dialogue]))
+        dialogue.append({"role": "assistant", "content": turns[-1].answer})
+    return reply_of(turns)
+
+
+def reply_of(turns: Sequence[Turn]) -> Reply:
+    """The reply that turns are; tokens are known if every turn reports them."""
+    return Reply(
+        tuple(turn.answer for turn in turns),
+        tuple(turn.calls for turn in turns),
+        _total(turn.input_tokens for turn in turns),
+        _total(turn.output_tokens for turn in turns),
+    )
+
+
+def told(attempt: Attempt, prompt: str, messages: Messages) -> dict[str, Any]:
+    """Everything that an agent may be told of a trial."""
+    return {
+        "prompt": prompt,
+        "messages": messages,
+        "system": attempt.task.system,
+        "task_id": attempt.task.id,
+        "trial": attempt.trial,
+        "seed": attempt.seed,
+        "params": dict(attempt.task.params),
+    }
+
+
+def turn_of(value: object, *, prompt: str) -> Turn:
+    """The turn in what an agent gave.
+
+    Parameters
+    ----------
+    value : object
+        Text, or an object with ``answer`` and perhaps ``tool_calls`` and ``usage``, or with ``messages`` in OpenAI's
+        form.
+    prompt : str
+        What the user had said.
+
+    Returns
+    -------
+    Turn
+
+    Raises
+    ------
+    AgentError
+        If it is something else.
+    """
+    if isinstance(value, str):
+        return Turn(_unicode(value))
+    if not isinstance(value, Mapping):
+        raise AgentError(
+            f"the agent must give text or an object with answer, tool_calls and usage, "
+            f"got {short(value)} ({type(value).__name__})"
+        )
+    for key in value:
+        if key not in KEYS:
+            raise AgentError(f"the agent's reply has the unknown key {short(key)}: {did_you_mean(str(key), KEYS)}")
+    calls, tokens = calls_of(value.get("tool_calls")), usage_of(value.get("usage"))
+    answer = value.get("answer")
+    if value.get("messages") is not None:
+        turn = _turn_of_openai(value["messages"], prompt)
+        answer = turn.answer if answer is None else answer
+        calls = turn.calls if calls is None else calls
+    elif answer is None and calls:
+        answer = ""  # all that it did was to make calls
+    if not isinstance(answer, str):
+        came = short(answer) if "answer" in value else "nothing"
+        raise AgentError(f"the agent's answer must be text, got {came}")
+    return Turn(_unicode(answer), calls, *tokens)
+
+
+def turn_of_langchain(messages: Sequence[Any], *, prompt: str) -> Turn:
+    """The turn in the LangChain messages that followed what the user said.
+
+    Raises
+    ------
+    AgentError
+        If there is no answer among them.
+    """
+    try:
+        conversation = conversation_from_langchain(
+            [{"type": "human", "data": {"content": prompt}}, *messages], session_id="trial", agent="agent"
+        )
+    except RecordsError as error:
+        raise AgentError(f"the agent's messages cannot be read: {error.problems[0]}") from error
+    except ValidationError as error:
+        raise AgentError(f"the agent's messages cannot be read: {_first(error)}") from error
+    spoken = [message for message in messages if getattr(message, "type", "") in ("ai", "AIMessageChunk")]
+    usages = [usage_of(getattr(message, "usage_metadata", None)) for message in spoken]
+    turn = _turn_of_record(conversation.conversation[-1].model_dump(exclude_unset=True))
+    refusal = spoken[-1].additional_kwargs.get("refusal") if spoken and not turn.answer else None
+    answer = refusal if isinstance(refusal, str) else turn.answer
+    return Turn(answer, turn.calls, _total(taken for taken, _ in usages), _total(given for _, given in usages))
+
+
+def calls_of(value: object) -> list[dict[str, Any]] | None:
+    """Tool calls as ``tool_name, parameters`` and perhaps ``result``; None where none are reported.
+
+    Raises
+    ------
+    AgentError
+        If it is no list of calls.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise AgentError(f"the agent's tool_calls must be a list, got {short(value)}")
+    calls = [_call(call, f"tool_calls[{position}]") for position, call in enumerate(value)]
+    if all(call.step is not None for call in calls):
+        calls.sort(key=lambda call: call.step or 0)
+    return [call.model_dump(include={"tool_name", "parameters", "result"}, exclude_unset=True) for call in calls]
+
+
+def usage_of(value: object) -> tuple[int | None, int | None]:
+    """Tokens taken and given, under their names at any provider.
+
+    Raises
+    ------
+    AgentError
+        If they are no whole numbers from 0 to 2**53, or there are none.
+    """
+    if value is None:
+        return None, None
+    if not isinstance(value, Mapping):
+        raise AgentError(f"the agent's usage must be an object, got {short(value)}")
+    found = [next((value[name] for name in names if value.get(name) is not None), None) for names in _USAGE.values()]
+    if value and found == [None, None]:
+        raise AgentError(f"the agent's usage must hold input_tokens and output_tokens, got {short(dict(value))}")
+    for count in found:
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+            raise AgentError(f"the agent's usage must hold whole numbers ≥ 0, got {short(count)}")
+        if count is not None and count > _MOST_TOKENS:
+            raise AgentError(f"the agent's usage must hold whole numbers ≤ 2**53, got one of {count.bit_length()} bits")
+    return found[0], found[1]
+
+
+def _call(value: object, place: str) -> ToolCall:
+    if not isinstance(value, Mapping):
+        raise AgentError(f"the agent's {place} must be an object, got {short(value)}")
+    function = value.get("function")
+    parts = {**value, **function} if isinstance(function, Mapping) else dict(value)
+    if isinstance(function, Mapping):
+        del parts["function"]
+    call: dict[str, Any] = {}
+    for key, content in parts.items():
+        name = _NAMES.get(key, key)
+        if name in call:
+            raise AgentError(f"the agent's {place} gives {name} twice, also as {short(key)}")
+        if name not in _IGNORED:
+            call[name] = content
+    if isinstance(call.get("parameters"), str):
+        call["parameters"] = _arguments(call["parameters"])
+    try:
+        return ToolCall.model_validate(call)
+    except ValidationError as error:
+        raise AgentError(f"the agent's {place}: {_first(error)}") from error
+
+
+def _arguments(text: str) -> object:
+    """Arguments that are JSON text; what a model wrote badly was a call all the same, and is no breakdown."""
+    if not text.strip():
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {UNREADABLE: text}
+    return found if isinstance(found, dict) else {UNREADABLE: text}
+
+
+def _turn_of_openai(messages: object, prompt: str) -> Turn:
+    """The last turn in messages that may begin with what the user said, or after it."""
+    if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
+        raise AgentError(f"the agent's messages must be a list, got {short(messages)}")
+    asked = any(isinstance(message, Mapping) and message.get("role") == "user" for message in messages)
+    whole = [*([] if asked else [{"role": "user", "content": prompt}]), *messages]
+    try:
+        text = json.dumps({"messages": whole})
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AgentError(f"the agent's messages must be JSON values: {error}") from error
+    parsed = next(iter(read(io.BufferedReader(io.BytesIO(text.encode())), Origin("", "agent"))))
+    if parsed.faults or parsed.value is NO_VALUE:
+        place, message = parsed.faults[0]
+        raise AgentError(f"the agent's messages cannot be read: {place}: {message}")
+    return _turn_of_record(parsed.value["conversation"][-1])
+
+
+def _turn_of_record(turn: Mapping[str, Any]) -> Turn:
+    """What a turn of a conversation says, as a reader of messages gives it."""
+    calls = calls_of((turn.get("agentic") or {}).get("tools_used") or [])
+    answer = turn.get("assistant")
+    if answer is None and not (calls and turn.get("error") == NO_ANSWER):
+        raise AgentError(f"the agent's messages hold no answer: {turn.get('error') or NO_ANSWER}")
+    return Turn(_unicode(answer or ""), calls)
+
+
+def _first(error: ValidationError) -> str:
+    problem = problems_of(error, source="", where="")[0]
+    return f"{problem.field}: {problem.message}" if problem.field else problem.message
+
+
+def _unicode(text: str) -> str:
+    """Text that UTF-8 can hold; else no file could keep it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise AgentError(f"the agent's answer must be Unicode without lone surrogates, got {short(text)}") from None
+    return text
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    known = list(counts)
+    return None if not known or None in known else sum(count or 0 for count in known)

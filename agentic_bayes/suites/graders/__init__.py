@@ -1,0 +1,1 @@
+"""Graders that a suite can use."""

@@ -1,0 +1,148 @@
+"""The grader that compares the JSON in an answer with the expected one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BeforeValidator, StrictBool
+
+from agentic_bayes.evidence.score import Grade
+from agentic_bayes.evidence.tools.arguments import ArgumentRule, canonical
+from agentic_bayes.records.base import Record, short
+from agentic_bayes.suites.json_paths import JsonNotFound, compiled_path, found_json, values_at
+from agentic_bayes.suites.rules import Texts, graded
+from agentic_bayes.suites.trial import Attempt, Reply, Task
+
+__all__ = ["JsonMatch"]
+
+_WHOLE = "$"
+_EXACT = ArgumentRule()
+
+
+def _paths(value: Any) -> Any:
+    for path in value if isinstance(value, (list, tuple)) else ():
+        if isinstance(path, str):
+            compiled_path(path)
+    return value
+
+
+def _tolerance(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise ValueError("must be a number ≥ 0")
+    return float(value)
+
+
+class JsonMatch(Record):
+    """The JSON in the answer has the values of ``expected.json``; the score is the share of the paths at which it has.
+
+    Attributes
+    ----------
+    paths : list of str
+        JSONPaths (RFC 9535) at which both are compared; left out, they are compared as a whole.
+    ignore_order : bool
+        Without regard to the order of lists, at any depth; how often an item occurs counts.
+    tolerance : float
+        By how much numbers may differ. Left out: fractions may differ by the rounding of their last digits, and whole
+        numbers not at all.
+
+    Notes
+    -----
+    The answer may be JSON as a whole, or hold it in a code fence or in prose, where the first complete object (list,
+    where a list is expected) counts. The order of keys does not matter; ``true`` is not 1, and ``"5"`` not 5. An answer
+    without such JSON scores 0: it is the agent that gave none.
+    """
+
+    paths: Annotated[Texts, BeforeValidator(_paths)] = (_WHOLE,)
+    ignore_order: StrictBool = False
+    tolerance: Annotated[float, BeforeValidator(_tolerance)] | None = None
+
+    def check(self, task: Task) -> str | None:
+        """What keeps a task from being graded."""
+        if "json" not in task.expected:
+            return "expected.json must be given: it is what answers are compared with"
+        expected = _sorted(task.expected["json"])
+        for path in self.paths:
+            if not values_at(path, expected):
+                return f"paths: nothing stands at {path} in expected.json: {short(expected)}"
+        return None
+
+    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+        """The share of the paths at which answer and expectation agree."""
+        expected = _sorted(attempt.task.expected["json"])
+        try:
+            answer = _sorted(found_json(reply.text, type(expected)))
+        except JsonNotFound as problem:
+            return graded(0.0, False, str(problem))
+        wrong = []
+        for path in self.paths:
+            wanted, found = values_at(path, expected), values_at(path, answer)
+            if not self._same(wanted, found):
+                instead = "nothing" if not found else short(found[0] if len(found) == 1 else found)
+                wrong.append(f"{path}: expected {short(wanted[0] if len(wanted) == 1 else wanted)}, got {instead}")
+        said = "; ".join(wrong) or "The JSON is as expected."
+        return graded(1 - len(wrong) / len(self.paths), not wrong, said)
+
+    def _same(self, expected: Any, found: Any) -> bool:
+        """Whether two JSON values are the same, as far as this grader looks."""
+        if isinstance(expected, (list, tuple)) and isinstance(found, (list, tuple)):
+            if len(expected) != len(found):
+                return False
+            in_order = all(map(self._same, expected, found))
+            return in_order or (self.ignore_order and self._same_items(expected, found))
+        if isinstance(expected, dict) and isinstance(found, dict):
+            return expected.keys() == found.keys() and all(self._same(expected[key], found[key]) for key in expected)
+        if self.tolerance is None or not all(_is_number(value) for value in (expected, found)):
+            return _EXACT.equal(expected, found)
+        try:
+            # the last digits of a float are noise (.1 + .2)
+            return bool(abs(expected - found) <= self.tolerance * (1 + 1e-12)) or _EXACT.equal(expected, found)
+        except OverflowError:  # a whole number beyond every float
+            return False
+
+    def _same_items(self, expected: Any, found: Any) -> bool:
+        """Whether the items of two lists can be paired so that each pair is the same."""
+        if self.tolerance is None:  # what is written alike is a pair, and only the rest is compared one by one
+            wanted, given = Counter(map(_key, expected)), Counter(map(_key, found))
+            expected, found = _left(expected, wanted - given), _left(found, given - wanted)
+        if not expected:
+            return True
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import maximum_bipartite_matching
+
+        table = np.array([[self._same(wanted, item) for item in found] for wanted in expected], dtype=np.bool_)
+        if not (table.any(axis=0).all() and table.any(axis=1).all()):
+            return False
+        return bool((maximum_bipartite_matching(csr_array(table)) >= 0).all())
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _key(value: Any) -> str:
+    """The value as text that is the same whatever the order of its lists."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(sorted(map(_key, value)))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_key(item)}' for key, item in value.items())}}}"
+    return repr(canonical(value))
+
+
+def _left(items: Any, wanted: Counter[str]) -> list[Any]:
+    """So many of the items as are wanted of each kind."""
+    left = Counter(wanted)
+    found = []
+    for item in items:
+        if left[key := _key(item)] > 0:
+            left[key] -= 1
+            found.append(item)
+    return found
+
+
+def _sorted(value: Any) -> Any:
+    """The value with its keys in order, so that what a path finds does not depend on the order in which they came."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, (list, tuple)) else value

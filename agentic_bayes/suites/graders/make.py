@@ -1,0 +1,174 @@
+"""Graders of a suite, by name: every setting is checked before anything runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agentic_bayes.errors import InvalidArgument, MissingPackage, did_you_mean
+from agentic_bayes.evidence.metrics.registry import metric_names
+from agentic_bayes.evidence.score import Grade, Unscored
+from agentic_bayes.records.base import problems_of
+from agentic_bayes.suites.config import GraderConfig
+from agentic_bayes.suites.graders.command import Command, CommandSettings
+from agentic_bayes.suites.graders.evidence import Reference, ReferenceSettings, Tools, TraceMetric
+from agentic_bayes.suites.graders.json import JsonMatch
+from agentic_bayes.suites.graders.model import Llm, LlmSettings, Pairwise, PairwiseSettings
+from agentic_bayes.suites.graders.text import Constraint, Contains, ExactMatch, Regex
+from agentic_bayes.suites.rules import Place, Rule
+from agentic_bayes.suites.trial import Attempt, Reply, Task, TrialGrader
+
+__all__ = ["SuiteGrader", "grader_names", "make_graders"]
+
+
+@dataclass(slots=True)
+class SuiteGrader:
+    """A grader with its name and its weight in a suite.
+
+    Attributes
+    ----------
+    name : str
+        Its type, made unique by a number.
+    weight : float
+        How much its score counts; 0 is 0.
+    rule : Rule
+        How it grades.
+    """
+
+    name: str
+    weight: float
+    rule: Rule
+
+    def check(self, task: Task) -> str | None:
+        """What keeps a task from being graded, such as an expectation that it lacks; None if nothing does.
+
+        Parameters
+        ----------
+        task : Task
+            The task; nothing is run.
+
+        Returns
+        -------
+        str or None
+        """
+        return self.rule.check(task)
+
+    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+        """Grade one trial.
+
+        Parameters
+        ----------
+        attempt : Attempt
+            What was to be done.
+        reply : Reply
+            What came of it.
+
+        Returns
+        -------
+        Score or Unscored
+            The details of a score hold ``pass`` (bool).
+        """
+        problem = self.rule.check(attempt.task)
+        return await self.rule.grade(attempt, reply) if problem is None else Unscored(problem)
+
+    def ready(self) -> str | None:
+        """What keeps the grader from working here and now, such as a model's package or key that is missing.
+
+        Models are made and not asked. It is worth a call before the first trial, and needs what `make_graders` does
+        not: a declaration can be checked on a machine that has no keys.
+
+        Returns
+        -------
+        str or None
+        """
+        prepare = getattr(self.rule, "ready", None)
+        try:
+            if prepare is not None:
+                prepare()
+        except (InvalidArgument, MissingPackage) as error:
+            return str(error)
+        return None
+
+
+def grader_names() -> list[str]:
+    """The types that a grader may have: this package's, and the names of all trace metrics.
+
+    Returns
+    -------
+    list of str
+    """
+    return sorted({*_MAKERS, *metric_names()})
+
+
+def make_graders(
+    configs: Sequence[GraderConfig], *, pass_threshold: float, folder: Path, problems: list[str]
+) -> list[TrialGrader]:
+    """Graders as they are declared. Nothing is run, and no model is asked.
+
+    Parameters
+    ----------
+    configs : sequence of GraderConfig
+        As declared.
+    pass_threshold : float
+        From which score on a grader passes that gives only a score.
+    folder : Path
+        The suite's folder, where commands run.
+    problems : list of str
+        Whatever is wrong is appended, such as "contains: keywords must be a list of texts, got 'paris'".
+
+    Returns
+    -------
+    list of TrialGrader
+        `SuiteGrader` objects, in order, without those that have problems. A type that occurs again has its number in
+        the name: "contains", "contains-2".
+    """
+    place = Place(folder, pass_threshold)
+    names = grader_names()
+    seen: Counter[str] = Counter()
+    made: list[TrialGrader] = []
+    for config in configs:
+        seen[config.type] += 1
+        name = config.type if seen[config.type] == 1 else f"{config.type}-{seen[config.type]}"
+        if config.type not in names:
+            problems.append(f"unknown grader type {config.type!r}: {did_you_mean(config.type, names)}")
+            continue
+        make = _MAKERS.get(config.type)
+        try:
+            if make is None:
+                rule: Rule = TraceMetric.of(config.type, config.config, place)
+            else:
+                rule = make(config.config, place)
+        except ValidationError as error:
+            problems += [f"{name}: {_worded(problem)}" for problem in problems_of(error, source="", where="")]
+        except (InvalidArgument, MissingPackage) as error:
+            problems.append(f"{name}: {error}")
+        else:
+            if isinstance(rule, Command) and (missing := rule.settings.missing_program(folder)):
+                problems.append(f"{name}: {missing}")
+            made.append(SuiteGrader(name, config.weight, rule))
+    return made
+
+
+def _worded(problem: Any) -> str:
+    """A problem of settings; that a key is unknown is said without the key before it."""
+    unknown = not problem.field or problem.message.startswith("unknown key")
+    return str(problem.message if unknown else f"{problem.field} {problem.message}")
+
+
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any], Place], Rule]] = {
+    "command": lambda config, place: Command(CommandSettings.model_validate(config), place),
+    "constraint": lambda config, place: Constraint.model_validate(config),
+    "contains": lambda config, place: Contains.model_validate(config),
+    "exact_match": lambda config, place: ExactMatch.model_validate(config),
+    "json_match": lambda config, place: JsonMatch.model_validate(config),
+    "llm": lambda config, place: Llm(LlmSettings.model_validate(config), place),
+    "pairwise": lambda config, place: Pairwise(PairwiseSettings.model_validate(config), place),
+    "reference": lambda config, place: Reference(ReferenceSettings.model_validate(config), place),
+    "regex": lambda config, place: Regex.model_validate(config),
+    "tool_rubric": lambda config, place: Tools.of(config),
+}

@@ -1,0 +1,266 @@
+"""Graders that look at the text of the answer: equal, keywords, a pattern, constraints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, StrictBool
+from pydantic_core import InitErrorDetails
+
+from agentic_bayes.errors import did_you_mean
+from agentic_bayes.evidence.jsonl import unique_keys
+from agentic_bayes.evidence.score import Grade
+from agentic_bayes.records.base import Record, problem_at, short
+from agentic_bayes.records.matchers import compiled_pattern
+from agentic_bayes.suites.rules import Pattern, Patterns, Texts, expected_text, graded, needs_text
+from agentic_bayes.suites.trial import Attempt, Reply, Task
+from agentic_bayes.suites.trial_records import readable
+
+__all__ = ["Constraint", "Contains", "ExactMatch", "Regex"]
+
+_SHOWN = 80
+
+
+class ExactMatch(Record):
+    """The answer is ``expected.text``.
+
+    Attributes
+    ----------
+    ignore_case : bool
+        Without regard to case.
+    ignore_whitespace : bool
+        Without regard to white space, wherever it stands.
+    """
+
+    ignore_case: StrictBool = False
+    ignore_whitespace: StrictBool = False
+
+    def check(self, task: Task) -> str | None:
+        """What keeps a task from being graded."""
+        return needs_text(task)
+
+    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+        """1 if they are the same, else 0."""
+        wanted = expected_text(attempt.task) or ""
+        if self._plain(wanted) == self._plain(reply.text):
+            return graded(1.0, True, "The answer is the expected text.")
+        reason = f"expected {short(wanted, _SHOWN)}, got {short(reply.text, _SHOWN)}"
+        return graded(0.0, False, reason)
+
+    def _plain(self, text: str) -> str:
+        text = text.casefold() if self.ignore_case else text
+        return "".join(text.split()) if self.ignore_whitespace else text
+
+
+class Contains(Record):
+    """The answer contains keywords; the score is the share that it contains, and only all of them pass.
+
+    Attributes
+    ----------
+    keywords : list of str
+        What must occur. Left out: ``expected.fields`` (a list of texts, or the texts of an object), else
+        ``expected.text``.
+    ignore_case : bool
+        Without regard to case.
+    """
+
+    keywords: Texts | None = None
+    ignore_case: StrictBool = False
+
+    def check(self, task: Task) -> str | None:
+        """What keeps a task from being graded."""
+        found = self._wanted(task)
+        return found if isinstance(found, str) else None
+
+    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+        """The share of the keywords."""
+        wanted = self._wanted(attempt.task)
+        if isinstance(wanted, str):
+            raise ValueError(wanted)
+        answer = self._plain(reply.text)
+        missing = [word for word in wanted if self._plain(word) not in answer]
+        said = f"missing: {', '.join(short(word) for word in missing)}" if missing else "All keywords are there."
+        return graded((len(wanted) - len(missing)) / len(wanted), not missing, said)
+
+    def _plain(self, text: str) -> str:
+        return text.casefold() if self.ignore_case else text
+
+    def _wanted(self, task: Task) -> tuple[str, ...] | str:
+        """The keywords, or why there are none."""
+        if self.keywords is not None:
+            return self.keywords
+        fields: Any = task.expected.get("fields")
+        if fields is None:
+            text = expected_text(task)
+            if text is not None and text.strip():
+                return (text,)
+            return "keywords must be given, or the task's expected.fields or expected.text"
+        listed = list(fields.values()) if isinstance(fields, Mapping) else fields
+        if not isinstance(listed, (list, tuple)) or not listed:
+            return f"expected.fields must be a list of texts, or an object of texts, got {short(fields)}"
+        for value in listed:
+            if not isinstance(value, str) or not value.strip():
+                return f"expected.fields must hold texts (numbers in quotes), none of them blank, got {short(value)}"
+        return tuple(listed)
+
+
+class Regex(Record):
+    """The answer matches a regular expression (RE2: linear time, no look-around, no back-references).
+
+    Attributes
+    ----------
+    pattern : str
+        The expression. Left out: ``expected.pattern`` of the task. ``expected.text`` is never taken for a pattern: in
+        one, "$5.00" means something else.
+    ignore_case : bool
+        Without regard to case.
+    full : bool
+        The whole answer must match; else a part of it is enough.
+    """
+
+    pattern: Pattern | None = None
+    ignore_case: StrictBool = False
+    full: StrictBool = False
+
+    def check(self, task: Task) -> str | None:
+        """What keeps a task from being graded."""
+        pattern = self._pattern(task)
+        if pattern is None:
+            return "pattern must be given, or the task's expected.pattern"
+        if not isinstance(pattern, str):
+            return f"expected.pattern must be text, got {short(pattern)}"
+        try:
+            compiled_pattern(pattern)
+        except ValueError as error:
+            return f"expected.pattern {error}, got {short(pattern)}"
+        return None
+
+    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+        """1 if it matches, else 0."""
+        pattern = self._pattern(attempt.task)
+        compiled = compiled_pattern(f"(?i:{pattern})" if self.ignore_case else pattern)
+        answer = readable(reply.text)
+        if (compiled.fullmatch if self.full else compiled.search)(answer) is not None:
+            return graded(1.0, True, "The answer matches.")
+        return graded(0.0, False, f"{short(pattern, _SHOWN)} does not match {short(answer, _SHOWN)}")
+
+    def _pattern(self, task: Task) -> Any:
+        return task.expected.get("pattern") if self.pattern is None else self.pattern
+
+
+def _count(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("must be a whole number ≥ 0")
+    return value
+
+
+_FORMATS = ("json", "markdown", "text")
+
+
+def _format(value: Any) -> Any:
+    if value not in _FORMATS:
+        near = f": {did_you_mean(value, _FORMATS)}" if isinstance(value, str) else ""
+        raise ValueError(f"must be json, markdown or text{near}")
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_count)]
+Format = Annotated[str, BeforeValidator(_format)]
+# a heading, an item of a list, a quotation, a fence, a table's rule, bold text, code, a link
+_MARKUP = (
+    r"(?m)^ {0,3}#{1,6}[ \t]+\S|^[ \t]*([-*+]|\d{1,9}[.)])[ \t]+\S|^ {0,3}>|^ {0,3}(```|~~~)"
+    r"|^[ \t]*\|?[ \t]*:?-{3,}:?[ \t]*\||\*\*[^*\s][^*]*\*\*|__[^_\s][^_]*__|`[^`\n]+`|\[[^\]\n]+\]\([^)\s]+\)"
+)
+
+
+class Constraint(Record):
+    """Rules about the form of the answer; the score is the share of the rules that it keeps, and only all pass.
+
+    Attributes
+    ----------
+    min_words, max_words : int
+        Words: what stands between white space.
+    min_chars, max_chars : int
+        Characters, white space included.
+    min_lines, max_lines : int
+        Lines, blank ones included; a line break at the end begins no further line.
+    format : {"json", "markdown", "text"}
+        The whole answer is a JSON value; there is Markdown in it (a heading, list, quotation, fence, table, bold text,
+        code or link); it is neither.
+    must_match, must_not_match : list of str
+        Patterns (RE2) of which a part of the answer must match each, or none. Each pattern is a rule.
+    """
+
+    min_words: Count | None = None
+    max_words: Count | None = None
+    min_chars: Count | None = None
+    max_chars: Count | None = None
+    min_lines: Count | None = None
+    max_lines: Count | None = None
+    format: Format | None = None
+    must_match: Patterns = ()
+    must_not_match: Patterns = ()
+
+    @classmethod
+    def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
+        given = data if isinstance(data, dict) else data.model_dump(exclude_defaults=True)
+        if not any(value is not None for value in given.values()):
+            names = ", ".join(cls.model_fields)
+            return [problem_at((), f"must hold at least one rule: {names}", None)]
+        found = []
+        for what in ("words", "chars", "lines"):
+            low, high = given.get(f"min_{what}"), given.get(f"max_{what}")
+            if isinstance(low, int) and isinstance(high, int) and low > high:
+                found.append(problem_at((f"min_{what}",), f"must be at most max_{what} ({high}), got {low}", None))
+        return found
+
+    def check(self, task: Task) -> str | None:
+        """Nothing of a task is needed."""
+        return None
+
+    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+        """The share of the rules that are kept."""
+        answer = readable(reply.text)
+        sizes = {"words": len(answer.split()), "chars": len(answer), "lines": len(answer.splitlines())}
+        kept, broken = 0, []
+        for what, size in sizes.items():
+            for end, bound in (("min", getattr(self, f"min_{what}")), ("max", getattr(self, f"max_{what}"))):
+                if bound is None:
+                    continue
+                if size >= bound if end == "min" else size <= bound:
+                    kept += 1
+                else:
+                    broken.append(f"{size} {what}, {'at least' if end == 'min' else 'at most'} {bound} allowed")
+        checks = [(f"the answer is not {self.format}", _has_format(answer, self.format))] if self.format else []
+        for pattern in self.must_match:
+            checks.append((f"nothing matches {short(pattern)}", compiled_pattern(pattern).search(answer) is not None))
+        for pattern in self.must_not_match:
+            checks.append((f"something matches {short(pattern)}", compiled_pattern(pattern).search(answer) is None))
+        kept += sum(good for _, good in checks)
+        broken += [message for message, good in checks if not good]
+        return graded(kept / (kept + len(broken)), not broken, "; ".join(broken) or "All constraints are kept.")
+
+
+def _has_format(answer: str, form: str) -> bool:
+    match form:
+        case "json":
+            return _is_json(answer)
+        case "markdown":
+            return compiled_pattern(_MARKUP).search(answer) is not None
+        case _:
+            structured = answer.lstrip()[:1] in ("{", "[") and _is_json(answer)
+            return not structured and compiled_pattern(_MARKUP).search(answer) is None
+
+
+def _is_json(answer: str) -> bool:
+    try:
+        json.loads(answer, object_pairs_hook=unique_keys, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,374 @@
+"""What a run came to: counts, intervals, latency, cost; as tables and files."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.errors import InvalidArgument, OutcomesError
+from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.formatting import format_number, html_block, nan_to_none, one_line, plural
+from agentic_bayes.outcomes.dataset import dataset_from_counts
+from agentic_bayes.records.write import replacing
+from agentic_bayes.reports.junit import clean_text
+from agentic_bayes.reports.results_folder import write_results
+from agentic_bayes.suites.run_store import RunStore
+from agentic_bayes.suites.trial import TrialResult
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["RunResults", "gate_of", "junit_of_run", "unlike_tasks"]
+
+_PERCENTILES = (50, 90, 99)
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """The trials of a run, and what follows from them.
+
+    Attributes
+    ----------
+    folder : Path
+        The run's folder.
+    facts : mapping
+        What the run is.
+    trials : tuple of TrialResult
+        Everything that ended, by task in the suite's order, then by number.
+    """
+
+    folder: Path
+    facts: Mapping[str, Any]
+    trials: tuple[TrialResult, ...]
+
+    @classmethod
+    def of(cls, folder: Path) -> RunResults:
+        """What is in a run's folder.
+
+        Parameters
+        ----------
+        folder : Path
+            The folder.
+
+        Returns
+        -------
+        RunResults
+
+        Raises
+        ------
+        InvalidArgument
+            If it is none.
+        """
+        with RunStore(folder) as store:
+            facts = store.facts
+            if "planned" not in facts:
+                raise InvalidArgument(f"run {folder.name} never began: it was stopped before its first trial")
+            order = {task: place for place, task in enumerate(facts["planned"])}  # the suite's, not that of arrival
+            trials = sorted(store.results(), key=lambda trial: (order.get(trial.task, len(order)), trial.trial))
+            return cls(folder, facts, tuple(trials))
+
+    def __repr__(self) -> str:
+        c = self.counts()
+        return one_line(
+            f"RunResults: run {c['run_id']} of suite {c['suite']}, agent {c['agent']}: {plural(c['trials'], 'trial')}, "
+            f"{c['passed']:,} passed, {c['failed']:,} failed, {c['errored']:,} errored, {c['pending']:,} pending"
+        )
+
+    def _repr_html_(self) -> str:
+        tasks = self.tasks()
+        rows = [
+            [
+                *(one["task"], *(f"{one[name]:,}" for name in ("trials", "passed", "failed", "errored"))),
+                *(format_number(one["pass_rate"]), format_number(one["score"])),
+            ]
+            for one in tasks
+        ]
+        header = ["task", "trials", "passed", "failed", "errored", "pass rate", "score"]
+        notes = ["unit conversation, indicator all graders; pass rate of the trials with a verdict; estimate() goes on"]
+        return html_block(repr(self), header, rows, notes=notes, noun="task")
+
+    def only(self, tasks: Iterable[str]) -> RunResults:
+        """Of some tasks.
+
+        Parameters
+        ----------
+        tasks : iterable of str
+            Their ids.
+
+        Returns
+        -------
+        RunResults
+        """
+        wanted = set(tasks)
+        planned = {task: count for task, count in self.facts["planned"].items() if task in wanted}
+        trials = tuple(trial for trial in self.trials if trial.task in wanted)
+        return RunResults(self.folder, {**self.facts, "planned": planned}, trials)
+
+    @property
+    def pending(self) -> int:
+        """Trials that were planned and have no verdict."""
+        done = {(trial.task, trial.trial) for trial in self.trials if trial.status != "error"}
+        return sum((task, n) not in done for task, count in self.facts["planned"].items() for n in range(count))
+
+    @property
+    def decided(self) -> bool:
+        """Whether any trial has a verdict."""
+        return any(trial.status != "error" for trial in self.trials)
+
+    @cached_property
+    def outcomes(self) -> xr.Dataset:
+        """Counts per task: passed and failed trials; errored ones are counted apart and are neither."""
+        if not self.trials:
+            raise OutcomesError(f"run {self.folder.name} holds no trial: nothing to count")
+        cells: dict[tuple[str, str], list[int]] = {}
+        for trial in self.trials:
+            cell = cells.setdefault((self.facts["agent"], trial.task), [0, 0, 0, 0])
+            failed_or_passed = trial.status != "error"
+            cell[0] += trial.status == "pass"
+            cell[1] += failed_or_passed
+            cell[2] += not failed_or_passed
+            cell[3] += not failed_or_passed
+        counts = {key: (c[0], c[1], c[2], c[3]) for key, c in cells.items()}
+        attrs = {"unit": "conversation", "indicator": "all graders", "source": "suite", "errors": "unscored"}
+        return dataset_from_counts(counts, attrs)
+
+    def estimate(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> Estimate:
+        """The hierarchical estimate of the run.
+
+        Parameters
+        ----------
+        k : sequence of int
+            Numbers of attempts.
+        **settings
+            As for `agentic_bayes.estimate`.
+
+        Returns
+        -------
+        Estimate
+        """
+        return estimate(self.outcomes, k=tuple(k), **settings)
+
+    def counts(self) -> dict[str, Any]:
+        """One line on the run.
+
+        Returns
+        -------
+        dict
+            ``run_id, suite, agent, trials, passed, failed, errored, pass_rate, pending``.
+        """
+        facts = {"run_id": self.folder.name, "suite": self.facts["suite"], "agent": self.facts["agent"]}
+        return {**facts, **_counts(self.trials), "pending": self.pending}
+
+    def measures(self) -> dict[str, Any]:
+        """Mean score, latency, tokens and cost of the run.
+
+        Returns
+        -------
+        dict
+            ``score, latency_p50, latency_p90, latency_p99, input_tokens, output_tokens, cost``; None where there is
+            nothing.
+        """
+        return _measures(self.trials)
+
+    def tasks(self) -> list[dict[str, Any]]:
+        """One row per task: counts, mean score, latency, cost.
+
+        Returns
+        -------
+        list of dict
+            ``task, trials, passed, failed, errored, pass_rate, score, latency_p50, cost``; None where there is nothing.
+        """
+        by_task: dict[str, list[TrialResult]] = {}
+        for trial in self.trials:
+            by_task.setdefault(trial.task, []).append(trial)
+        return [{"task": task, **_counts(own), **_measures(own)} for task, own in by_task.items()]
+
+    def summary(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> dict[str, Any]:
+        """Everything in one object, for ``summary.json``.
+
+        Parameters
+        ----------
+        k : sequence of int
+            Numbers of attempts.
+        **settings
+            As for `agentic_bayes.estimate`.
+
+        Returns
+        -------
+        dict
+            AgentEval's names first: ``total_tasks, total_trials, passed_trials, failed_trials, error_trials,
+            overall_pass_rate`` (of the trials with a verdict; None without any); then the run, latency, tokens and
+            cost, pass@k and pass^k with intervals and the unbiased estimates beside them, and the tasks.
+        """
+        return self._summary(self.estimate(k, **settings) if self.decided else None)
+
+    def _summary(self, est: Estimate | None) -> dict[str, Any]:
+        """The summary with an estimate of the run; without one where no trial has a verdict."""
+        counts = _counts(self.trials)
+        found: dict[str, Any] = {
+            "total_tasks": len(self.facts["planned"]),
+            "total_trials": counts["trials"],
+            "passed_trials": counts["passed"],
+            "failed_trials": counts["failed"],
+            "error_trials": counts["errored"],
+            "overall_pass_rate": counts["pass_rate"],
+            "run_id": self.folder.name,
+            "suite": self.facts["suite"],
+            "agent": self.facts["agent"],
+            "pending_trials": self.pending,
+            "digest": self.facts["digest"],
+            "ended": self.facts.get("ended"),
+            **self.measures(),
+            "tasks": self.tasks(),
+        }
+        if est is not None:
+            found["estimates"] = est.summary(tasks=False).to_dict("records")
+            found["baseline"] = est.baseline().to_dict("records")
+        told: dict[str, Any] = nan_to_none(found)
+        return told
+
+    def write(self, k: Sequence[int] = (1, 3, 5)) -> Estimate | None:
+        """``summary.json``, ``trials.jsonl`` and ``junit.xml`` in the run's folder.
+
+        Where a trial has a verdict, also the estimate as `write_results` writes it, so that it can be made again.
+
+        Parameters
+        ----------
+        k : sequence of int
+            Numbers of attempts.
+
+        Returns
+        -------
+        Estimate or None
+            What was written.
+        """
+        est = self.estimate(k) if self.decided else None
+        lines = (json.dumps(asdict(trial), allow_nan=False) for trial in self.trials)
+        files = {
+            "summary.json": json.dumps(self._summary(est), indent=2, allow_nan=False) + "\n",
+            "trials.jsonl": "".join(f"{line}\n" for line in lines),
+            "junit.xml": junit_of_run(self),
+        }
+        for name, text in files.items():
+            with replacing(str(self.folder / name)) as file:
+                file.write(text.encode())
+        if est is not None:
+            write_results(est, self.folder, also=files)
+        return est
+
+
+def junit_of_run(results: RunResults) -> str:
+    """The run as JUnit XML: a test case per trial; errored ones are errors, not failures.
+
+    Parameters
+    ----------
+    results : RunResults
+        The run.
+
+    Returns
+    -------
+    str
+    """
+    from xml.etree import ElementTree
+
+    counts = _counts(results.trials)
+    suite = ElementTree.Element(
+        "testsuite",
+        name=clean_text(results.facts["suite"]),
+        tests=str(counts["trials"]),
+        failures=str(counts["failed"]),
+        errors=str(counts["errored"]),
+    )
+    for trial in results.trials:
+        name = clean_text(f"{trial.task} [{trial.trial}]")
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=clean_text(results.facts["agent"]), name=name, time=f"{trial.latency:.3f}"
+        )
+        if trial.status == "fail":
+            reasons = [f"{grader}: {g['reason']}" for grader, g in trial.grades.items() if g.get("pass") is False]
+            ElementTree.SubElement(case, "failure", message=clean_text("; ".join(reasons)))
+        elif trial.status == "error":
+            ElementTree.SubElement(case, "error", message=clean_text(trial.error))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _counts(trials: Sequence[TrialResult]) -> dict[str, Any]:
+    passed, failed, errored = (sum(trial.status == status for trial in trials) for status in ("pass", "fail", "error"))
+    rate = passed / (passed + failed) if passed + failed else None
+    return {"trials": len(trials), "passed": passed, "failed": failed, "errored": errored, "pass_rate": rate}
+
+
+def _measures(trials: Sequence[TrialResult]) -> dict[str, Any]:
+    scores = [trial.score for trial in trials if trial.score is not None]
+    latencies = sorted(trial.latency for trial in trials if trial.status != "error")
+    found: dict[str, Any] = {"score": statistics.fmean(scores) if scores else None}
+    for percentile in _PERCENTILES:
+        # the smallest latency that so many percent of the trials do not exceed
+        place = math.ceil(percentile / 100 * len(latencies)) - 1
+        found[f"latency_p{percentile}"] = latencies[max(place, 0)] if latencies else None
+    for name in ("input_tokens", "output_tokens", "cost"):
+        known = [value for trial in trials if (value := getattr(trial, name)) is not None]
+        found[name] = sum(known) if known else None
+    return found
+
+
+def unlike_tasks(one: Path, other: Path) -> list[str]:
+    """Tasks of two runs that have one id and are not the same task.
+
+    Parameters
+    ----------
+    one, other : Path
+        Folders of runs.
+
+    Returns
+    -------
+    list of str
+        Ids of tasks whose input, expectations, graders or pass threshold differ.
+    """
+    facts = []
+    for folder in (one, other):
+        with RunStore(folder) as store:
+            facts.append(store.facts.get("contents", {}))
+    return sorted(task for task, content in facts[0].items() if facts[1].get(task, content) != content)
+
+
+def gate_of(text: str) -> tuple[str, int, float, float]:
+    """A gate in one word, such as ``pass^3>=0.7@0.95``: metric, k, bar and required probability.
+
+    Parameters
+    ----------
+    text : str
+        The gate; without ``@`` a probability of .95 is required.
+
+    Returns
+    -------
+    tuple of (str, int, float, float)
+
+    Raises
+    ------
+    InvalidArgument
+        If it is not of this form.
+    """
+    from agentic_bayes.estimation.settings import check_ks
+    from agentic_bayes.formatting import parse_metric
+    from agentic_bayes.numerics import check_probability
+
+    metric, sign, rest = text.partition(">=")
+    bar, at, probability = rest.partition("@")
+    try:
+        numbers = float(bar), float(probability) if at else 0.95
+    except ValueError:
+        numbers = (math.nan, math.nan)
+    if not sign or any(math.isnan(number) for number in numbers):
+        raise InvalidArgument(f'a gate must be like "pass^3>=0.7@0.95", got {text!r}')
+    if not 0 < numbers[1] < 1:
+        raise InvalidArgument(f"the gate's probability must lie between 0 and 1, both excluded, got {numbers[1]:g}")
+    name, k = parse_metric(metric.strip())
+    return name, check_ks(k or 1)[0], check_probability(numbers[0], "the gate's bar"), numbers[1]

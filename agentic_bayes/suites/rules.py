@@ -1,0 +1,113 @@
+"""What all graders of a suite share: a check of the task, settings of exact types, a grade that says if it passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol, runtime_checkable
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from agentic_bayes.evidence.score import Grade, Score
+from agentic_bayes.records.base import short
+from agentic_bayes.records.matchers import compiled_pattern
+from agentic_bayes.suites.trial import Attempt, Reply, Task
+
+__all__ = ["Bar", "Pattern", "Patterns", "Place", "Rule", "Texts", "expected_text", "graded", "needs_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a grader works.
+
+    Attributes
+    ----------
+    folder : Path
+        The suite's folder.
+    pass_threshold : float
+        From which score on a grader passes that gives only a score.
+    """
+
+    folder: Path
+    pass_threshold: float
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """One way of grading, with its settings."""
+
+    def check(self, task: Task) -> str | None:
+        """What keeps a task from being graded, such as an expectation that it lacks; None if nothing does."""
+        ...
+
+    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+        """Grade one trial; may raise, which is unscored."""
+        ...
+
+
+def graded(value: float, passed: bool, reason: str) -> Score:
+    """A score that says whether the grader passes.
+
+    Parameters
+    ----------
+    value : float
+        The score, in [0, 1].
+    passed : bool
+        Whether the grader passes.
+    reason : str
+        Why.
+
+    Returns
+    -------
+    Score
+    """
+    return Score(value, reason, {"pass": bool(passed)})
+
+
+def expected_text(task: Task) -> str | None:
+    """The text that a task expects, if it does."""
+    text = task.expected.get("text")
+    return text if isinstance(text, str) else None
+
+
+def needs_text(task: Task) -> str | None:
+    """What is wrong with ``expected.text``, where a grader needs it."""
+    text = task.expected.get("text")
+    if text is None:
+        return "expected.text must be given: it is what answers are compared with"
+    return None if isinstance(text, str) else f"expected.text must be text (in quotes), got {short(text)}"
+
+
+def _texts(value: Any) -> Any:
+    """A list of texts; one text alone would be read letter by letter."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise ValueError("must be a list of texts")
+    if not value or not all(item.strip() for item in value):
+        raise ValueError("must be a list of at least one text, none of them blank")
+    return tuple(value)
+
+
+def _patterns(value: Any) -> Any:
+    for pattern in _texts(value):
+        try:
+            compiled_pattern(pattern)
+        except ValueError as error:
+            raise ValueError(f"must be regular expressions; {short(pattern)} {error}") from None
+    return tuple(value)
+
+
+def _pattern(value: str) -> str:
+    compiled_pattern(value)
+    return value
+
+
+def _share(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ValueError("must be a number in [0, 1]")
+    return float(value)
+
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+Pattern = Annotated[str, Field(strict=True), AfterValidator(_pattern)]
+Patterns = Annotated[tuple[str, ...], BeforeValidator(_patterns)]
+Bar = Annotated[float, BeforeValidator(_share)]

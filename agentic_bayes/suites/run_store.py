@@ -1,0 +1,181 @@
+"""The trials of a run, on disk from the moment they end."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.suites.trial import TrialResult
+
+__all__ = ["FILE", "RunStore"]
+
+FILE = "trials.sqlite"
+"""Name of the file in a run's folder."""
+
+LOCK = "lock.sqlite"
+_APPLICATION_ID = 0x41427275  # tells our files from other SQLite files
+_SCHEMA = (
+    "CREATE TABLE trials (task TEXT NOT NULL, trial INTEGER NOT NULL, status TEXT NOT NULL, record TEXT NOT NULL, "
+    "PRIMARY KEY (task, trial))",
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+)
+_BUSY_SECONDS = 60.0
+
+
+class RunStore:
+    """The trials of one run, and what the run is.
+
+    Parameters
+    ----------
+    folder : Path
+        The run's folder.
+    create : bool
+        Whether to make the file; else it must be there.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is not a run's folder, or the file is something else.
+
+    Notes
+    -----
+    In WAL mode with ``synchronous=NORMAL``: a killed process loses nothing that was added.
+    """
+
+    def __init__(self, folder: Path, *, create: bool = False) -> None:
+        self.path = folder / FILE
+        self._lock: sqlite3.Connection | None = None
+        if not self.path.is_file():
+            if not create:
+                raise InvalidArgument(f"{folder} is not a run's folder: it holds no {FILE}")
+            _make(self.path)
+        try:
+            self._db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise InvalidArgument(f"{self.path} cannot be opened: {error}") from error
+        try:
+            if self._db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+                raise InvalidArgument(f"{self.path} is not a file of trials")
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+        except sqlite3.Error as error:
+            self._db.close()
+            raise InvalidArgument(f"{self.path} cannot be used as a file of trials: {error}") from error
+        except InvalidArgument:
+            self._db.close()
+            raise
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the run is: suite, agent, digests, when it began."""
+        return {name: json.loads(value) for name, value in self._read("SELECT name, value FROM facts")}
+
+    def note(self, facts: Mapping[str, Any]) -> None:
+        """Keep facts about the run.
+
+        Parameters
+        ----------
+        facts : mapping
+            Name → a value that JSON can hold.
+        """
+        rows = [(name, json.dumps(value)) for name, value in facts.items()]
+        values = ", ".join(["(?, ?)"] * len(rows))  # one statement: all of them are on disk, or none
+        self._write(f"INSERT OR REPLACE INTO facts VALUES {values}", [part for row in rows for part in row])
+
+    def add(self, result: TrialResult) -> None:
+        """Put a trial on disk, in the place of an earlier error.
+
+        Parameters
+        ----------
+        result : TrialResult
+            The trial.
+        """
+        record = json.dumps({**asdict(result), "ended": time.time()})
+        row = (result.task, result.trial, result.status, record)
+        # a verdict stands: of two processes that ran the same trial, the first one's counts
+        self._write(
+            "INSERT INTO trials VALUES (?, ?, ?, ?) ON CONFLICT (task, trial) DO UPDATE "
+            "SET status = excluded.status, record = excluded.record WHERE trials.status = 'error'",
+            row,
+        )
+
+    def done(self) -> set[tuple[str, int]]:
+        """(task, trial) of every trial with a verdict."""
+        return {(task, trial) for task, trial in self._read("SELECT task, trial FROM trials WHERE status <> 'error'")}
+
+    def results(self) -> Iterator[TrialResult]:
+        """All trials that ended, as they arrived."""
+        for (text,) in self._read("SELECT record FROM trials ORDER BY rowid"):
+            record = json.loads(text)
+            del record["ended"]
+            yield TrialResult(
+                **record | {"answers": tuple(record["answers"]), "tool_calls": tuple(record["tool_calls"])}
+            )
+
+    def lock(self) -> None:
+        """Keep other processes from running these trials as well, until this one closes the file or dies.
+
+        Raises
+        ------
+        InvalidArgument
+            If another one runs them.
+        """
+        lock = sqlite3.connect(self.path.with_name(LOCK), timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            lock.close()
+            raise InvalidArgument(
+                f"run {self.path.parent.name} is being run by another process: wait for it, or start a new run (--new)"
+            ) from None
+        self._lock = lock
+
+    def _read(self, query: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(query).fetchall()
+        except sqlite3.Error as error:
+            raise InvalidArgument(f"{self.path} cannot be read: {error}") from error
+
+    def _write(self, statement: str, values: Sequence[Any]) -> None:
+        try:
+            self._db.execute(statement, values)
+        except sqlite3.Error as error:  # a full disk, most of all
+            raise OSError(errno.EIO, f"{self.path} cannot be written: {error}") from error
+
+    def close(self) -> None:
+        """Close the file. It is safe not to."""
+        self._db.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _make(path: Path) -> None:
+    """Make the file under another name first: whenever the process dies, it is not there, or whole."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        draft.unlink(missing_ok=True)
+        database = sqlite3.connect(draft)
+        try:
+            for statement in _SCHEMA:
+                database.execute(statement)
+            database.commit()
+        finally:
+            database.close()
+        draft.replace(path)
+    except (OSError, sqlite3.Error) as error:
+        raise InvalidArgument(f"{path} cannot be made: {error}") from error

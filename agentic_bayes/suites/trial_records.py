@@ -1,0 +1,145 @@
+"""A trial as the records that judges, rubrics and metrics read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.records.base import short
+from agentic_bayes.records.model import Conversation, ExpectedTools, Interaction, ToolCall, ToolUse
+from agentic_bayes.suites.trial import Attempt, Reply, Task
+
+__all__ = ["as_conversation", "as_interaction", "expected_tools", "readable"]
+
+
+def as_conversation(attempt: Attempt, reply: Reply, *, agent: str = "agent") -> Conversation:
+    """One trial as a conversation with one interaction per message.
+
+    Parameters
+    ----------
+    attempt : Attempt
+        What was to be done.
+    reply : Reply
+        What came of it.
+    agent : str
+        Name of the agent.
+
+    Returns
+    -------
+    Conversation
+        What the task expects stands at its last interaction: ``expected.text`` as the reference, ``expected.tools``
+        as the expected calls. Calls are expected of the trial as a whole; where it has several messages nobody said
+        at which of them, so that no interaction has expected calls (see `as_interaction`).
+
+    Raises
+    ------
+    InvalidArgument
+        If there is not one answer per message.
+    pydantic.ValidationError
+        If the reply or the task holds what records do not: calls without a name, values that JSON has not.
+    """
+    task = attempt.task
+    messages, last = task.messages, len(task.messages) - 1
+    if len(reply.answers) != len(messages):
+        raise InvalidArgument(f"a reply must hold one answer per message: {len(messages)}, got {len(reply.answers)}")
+    turns = tuple(
+        Interaction(
+            qa_id=task.id if last == 0 else f"{task.id}/{position + 1}",
+            query=readable(message),
+            assistant=readable(answer),
+            ground_truth_assistant=_reference(task) if position == last else None,
+            agentic=_used(reply, position),
+            ground_truth_agentic=expected_tools(task) if last == 0 else None,
+        )
+        for position, (message, answer) in enumerate(zip(messages, reply.answers, strict=True))
+    )
+    return Conversation(
+        session_id=f"{task.id} #{attempt.trial}",
+        assistant_id=agent,
+        context=readable(task.system),
+        conversation=turns,
+        task_id=task.id,
+        trial=attempt.trial,
+        metadata=dict(task.metadata),
+    )
+
+
+def as_interaction(attempt: Attempt, reply: Reply) -> Interaction:
+    """One trial as a single interaction: all that was said to the agent, its last answer, all of its calls in order.
+
+    Parameters
+    ----------
+    attempt : Attempt
+        What was to be done.
+    reply : Reply
+        What came of it. If nothing is known of the calls after one of the messages, nothing is known of all.
+
+    Returns
+    -------
+    Interaction
+
+    Raises
+    ------
+    InvalidArgument, pydantic.ValidationError
+        As `as_conversation`.
+    """
+    turns = as_conversation(attempt, reply).conversation
+    known = [turn.agentic.tools_used for turn in turns if turn.agentic is not None]
+    calls = tuple(call for used in known for call in used)
+    if len(turns) > 1:  # positions within one turn say nothing about another
+        calls = tuple(call.model_copy(update={"step": None}) for call in calls)
+    return Interaction(
+        qa_id=attempt.task.id,
+        query="\n\n".join(turn.query for turn in turns),
+        assistant=turns[-1].assistant,
+        ground_truth_assistant=turns[-1].ground_truth_assistant,
+        agentic=ToolUse(tools_used=calls) if len(known) == len(turns) else None,
+        ground_truth_agentic=expected_tools(attempt.task),
+    )
+
+
+def expected_tools(task: Task) -> ExpectedTools | None:
+    """The calls that a task expects; None where it says nothing of them.
+
+    Parameters
+    ----------
+    task : Task
+        Its ``expected.tools`` is a list of calls, or what `ExpectedTools` takes.
+
+    Returns
+    -------
+    ExpectedTools or None
+
+    Raises
+    ------
+    InvalidArgument
+        If it is neither.
+    pydantic.ValidationError
+        If something in it is wrong.
+    """
+    given: Any = task.expected.get("tools")
+    if given is None:
+        return None
+    if isinstance(given, (list, tuple)):
+        given = {"expected_tools": list(given)}
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(f"expected.tools must be a list of calls, or an object, got {short(given)}")
+    return ExpectedTools.model_validate(dict(given))
+
+
+def readable(text: str) -> str:
+    """The text without halves of surrogate pairs, which no UTF-8 text holds; each becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _reference(task: Task) -> str | None:
+    text = task.expected.get("text")
+    return text if isinstance(text, str) else None
+
+
+def _used(reply: Reply, position: int) -> ToolUse | None:
+    calls = reply.tool_calls[position] if position < len(reply.tool_calls) else None
+    if calls is None:
+        return None
+    return ToolUse(tools_used=tuple(ToolCall.model_validate(dict(call)) for call in calls))
