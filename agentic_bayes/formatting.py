@@ -45,17 +45,6 @@ def format_number(value: float | None, digits: int = 3) -> str:
 
     Values strictly inside (0, 1) never print as 0 or 1: they become "<0.001" or ">0.999". Nor does one just below 0,
     which becomes ">-0.001".
-
-    Parameters
-    ----------
-    value : float or None
-        The number.
-    digits : int
-        Decimals.
-
-    Returns
-    -------
-    str
     """
     if value is None or math.isnan(value):
         return "–"
@@ -85,17 +74,7 @@ def format_interval(lower: float | None, upper: float | None, digits: int = 3) -
 
 
 def nan_to_none(value: Any) -> Any:
-    """What strict JSON can hold: NaN becomes null, at any depth; tuples become lists.
-
-    Parameters
-    ----------
-    value : object
-        Of dicts, lists, tuples and plain values.
-
-    Returns
-    -------
-    object
-    """
+    """What strict JSON can hold: NaN becomes null, at any depth; tuples become lists."""
     if isinstance(value, dict):
         return {key: nan_to_none(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -115,24 +94,7 @@ def metric_name(metric: Metric, k: int | str) -> str:
 
 
 def parse_metric(text: str) -> tuple[Metric, int | None]:
-    """Read "pass^3", "pass@3", "pass_pow_k" or "pass_at_k".
-
-    Parameters
-    ----------
-    text : str
-        What somebody wrote.
-
-    Returns
-    -------
-    metric : "pass_at_k" or "pass_pow_k"
-    k : int or None
-        None where the name holds no number.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is none of these.
-    """
+    """Read "pass^3", "pass@3", "pass_pow_k" or "pass_at_k"."""
     names: dict[str, Metric] = {
         "@": "pass_at_k",
         "^": "pass_pow_k",
@@ -152,17 +114,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def indicator_words(attrs: Mapping[Any, Any]) -> str:
-    """The indicator of outcomes with what it was cut at: "answer ≥ 0.7 and tools ≥ 1".
-
-    Parameters
-    ----------
-    attrs : mapping
-        Attributes of outcomes.
-
-    Returns
-    -------
-    str
-    """
+    """The indicator of outcomes with what it was cut at: "answer ≥ 0.7 and tools ≥ 1"."""
     name = str(attrs["indicator"])
 
     def cut(what: str, threshold: str) -> str:
@@ -203,27 +155,6 @@ def html_block(
 
     Everything is escaped, invisible characters are written out, and long cells are cut. There are no colours and no
     style sheet, so that it reads on light and on dark pages, and where HTML is cleaned before it is shown.
-
-    Parameters
-    ----------
-    title : str
-        What it is, or the verdict.
-    header : sequence of str
-        Column names.
-    rows : iterable of sequences of str
-        Cells; only as many are taken as are shown. Columns of numbers are set to the right.
-    text : str
-        What follows the title in the same sentence.
-    notes : sequence of str
-        Paragraphs below the table; empty ones are left out.
-    total : int, optional
-        How many rows there are in all, where `rows` cannot tell without making them.
-    noun : str
-        What a row is, for "and 4,990 more tasks".
-
-    Returns
-    -------
-    str
     """
     listed = rows if isinstance(rows, Sequence) else list(itertools.islice(rows, MOST_ROWS))
     shown = listed[:MOST_ROWS]
@@ -264,17 +195,7 @@ def is_number(cell: str) -> bool:
 
 
 def plain_text(text: str) -> str:
-    """The text with control characters written out, so that it cannot steer a terminal.
-
-    Parameters
-    ----------
-    text : str
-        Anything.
-
-    Returns
-    -------
-    str
-    """
+    """The text with control characters written out, so that it cannot steer a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(

@@ -263,7 +263,10 @@ RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
     ],
 }
 ALLOWED = [
-    ("estimation.estimate", "from agentic_bayes import numerics\nfrom agentic_bayes.outcomes.dataset import check_outcomes"),
+    (
+        "estimation.estimate",
+        "from agentic_bayes import numerics\nfrom agentic_bayes.outcomes.dataset import check_outcomes",
+    ),
     ("cli", "def f():\n    from agentic_bayes import estimate\n    print(estimate)"),
     ("estimation.engines.nuts", "from agentic_bayes.estimation.io import stacks"),
     ("reports.plots.forest", "def f():\n    import matplotlib.pyplot as plt\n    return plt.subplots()"),

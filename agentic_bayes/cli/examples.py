@@ -14,22 +14,7 @@ _SCHEMA = "suite.schema.json"
 
 
 def example_folder(name: str) -> Path:
-    """Where the files of an example are.
-
-    Parameters
-    ----------
-    name : str
-        ``support_agent`` or ``suite``.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InvalidArgument
-        If they are not installed.
-    """
+    """Where the files of an example are."""
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "_examples" / name, package.parent / "examples" / name):
         if folder.is_dir():
@@ -38,23 +23,7 @@ def example_folder(name: str) -> Path:
 
 
 def write_suite(folder: Path) -> list[Path]:
-    """Write a suite, its tasks, its agent, and the JSON schema of suites.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to; made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        What was written.
-
-    Raises
-    ------
-    InvalidArgument
-        If one of the files is there already; then nothing is written.
-    """
+    """Write a suite, its tasks, its agent, and the JSON schema of suites."""
     from agentic_bayes.suites.config import json_schema
 
     source = example_folder("suite")

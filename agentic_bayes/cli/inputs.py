@@ -28,22 +28,7 @@ HEAD = 1 << 22  # the first record of conversations may hold a long context befo
 
 
 def open_input(path: str | Path) -> Estimate | Evidence | Path:
-    """Open an estimate or evidence; a table is left as its path, since its columns need names.
-
-    Parameters
-    ----------
-    path : path
-        netCDF written by `Estimate.save`, JSONL written by `Evidence.write`, or a table.
-
-    Returns
-    -------
-    Estimate, Evidence or Path
-
-    Raises
-    ------
-    InvalidArgument
-        If there is no such file, or it holds conversations, which must be assessed first.
-    """
+    """Open an estimate or evidence; a table is left as its path, since its columns need names."""
     source = Path(path)
     if not source.is_file():
         raise InvalidArgument(no_such_file(source))
@@ -64,17 +49,7 @@ def open_input(path: str | Path) -> Estimate | Evidence | Path:
 
 
 def holds_conversations(path: str | Path) -> bool:
-    """Whether a file begins like one of conversations.
-
-    Parameters
-    ----------
-    path : path
-        An existing file.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a file begins like one of conversations."""
     with open(path, "rb") as stream:
         return "conversation" in _first_keys(Path(path)) or format_of(stream) != "native"
 
@@ -99,26 +74,7 @@ def _first_keys(path: Path) -> frozenset[str]:
 def read_outcomes(
     path: str | Path, *, columns: dict[str, str] | None = None, counting: dict[str, Any] | None = None
 ) -> xr.Dataset:
-    """Outcomes from any of the three kinds of file, or from a run of a suite (its folder, or its id under ``results``).
-
-    Parameters
-    ----------
-    path : path
-        See `open_input`.
-    columns : dict, optional
-        Names of a table's columns, as `outcomes_from_table` takes them.
-    counting : dict, optional
-        How evidence is counted, as `count_outcomes` takes it.
-
-    Returns
-    -------
-    xarray.Dataset
-
-    Raises
-    ------
-    AgenticBayesError
-        As the readers do. `InvalidArgument` if options are given that this kind of file does not use.
-    """
+    """Outcomes from any of the three kinds of file, or from a suite's run (its folder, or its id under ``results``)."""
     columns, counting = columns or {}, counting or {}
     if (run := find_run(str(path))) is not None:
         _refuse(columns | counting, path, "a run of a suite")

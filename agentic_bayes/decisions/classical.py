@@ -20,36 +20,23 @@ __all__ = ["ClassicalTest", "against_agent", "against_value"]
 class ClassicalTest:
     """A frequentist test of the same question, from the unbiased estimates of the tasks.
 
-    Attributes
-    ----------
-    name : str
-        ``paired t`` (differences of task values), ``McNemar`` (exact; every shared task tried once by both),
-        ``Welch t`` (agents without shared tasks) or ``one-sample t`` (against a fixed value).
-    difference, lower, upper : float
-        Mean difference and its confidence interval, in units of probability; NaN where undefined. For McNemar's test
-        the interval is that of Agresti and Min (2005).
-    p_value : float
-        Two-sided; NaN where undefined.
-    ci_prob : float
-        Of the interval.
-    n_tasks : int
-        Tasks that enter.
-    note : str
-        Why something is undefined, or empty.
-
     References
     ----------
     McNemar (1947), Psychometrika 12, 153-157; Agresti and Min (2005), Stat. Med. 24, 729-740.
     """
 
+    # ``paired t`` (differences of task values), ``McNemar`` (exact; every shared task tried once by both), ``Welch t``
+    # (agents without shared tasks) or ``one-sample t`` (against a fixed value)
     name: str
+    # Mean difference and its confidence interval, in units of probability; NaN where undefined. For McNemar's test the
+    # interval is that of Agresti and Min (2005).
     difference: float
     lower: float
     upper: float
-    p_value: float
-    ci_prob: float
-    n_tasks: int
-    note: str = ""
+    p_value: float  # two-sided; NaN where undefined
+    ci_prob: float  # of the interval
+    n_tasks: int  # tasks that enter
+    note: str = ""  # why something is undefined, or empty
 
     def __str__(self) -> str:
         if math.isnan(self.difference):
@@ -68,24 +55,7 @@ def _equals(p_value: float) -> str:
 
 
 def against_agent(counts: Counts, agent: int, baseline: int, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:
-    """Paired t on the shared tasks' values, McNemar where all were tried once, Welch's t where none is shared.
-
-    Parameters
-    ----------
-    counts : Counts
-        The data.
-    agent, baseline : int
-        Indices.
-    metric : {"pass_at_k", "pass_pow_k"}
-    k : int
-        Attempts; tasks with fewer trials have no unbiased value and are left out.
-    ci_prob : float
-        Of the confidence interval.
-
-    Returns
-    -------
-    ClassicalTest
-    """
+    """Paired t on the shared tasks' values, McNemar where all were tried once, Welch's t where none is shared."""
     shared = counts.scored[agent] & counts.scored[baseline]
     trials = counts.trials[[agent, baseline]]
     if shared.any() and k == 1 and np.all(trials[:, shared] == 1):

@@ -41,15 +41,9 @@ TINIEST = 1e-300  # stands for a metric of 0 in a ratio
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of two metrics, or of their odds.
+    """A ratio of two metrics, or of their odds."""
 
-    Attributes
-    ----------
-    median, lower, upper : float
-        Of its posterior, ≥ 0; the interval has the comparison's probability and kind.
-    """
-
-    median: float
+    median: float  # of its posterior, ≥ 0; the interval has the comparison's probability and kind
     lower: float
     upper: float
 
@@ -59,26 +53,14 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class TaskDifference:
-    """The difference of two agents on one task that both attempted.
+    """The difference of two agents on one task that both attempted."""
 
-    Attributes
-    ----------
-    task : str
-        Its name.
-    mean, lower, upper : float
-        Of (agent - baseline) in the comparison's metric and k.
-    prob_better : float
-        Probability that the agent's success probability on this task is higher.
-    successes, trials, baseline_successes, baseline_trials : int
-        Counts.
-    """
-
-    task: str
-    mean: float
+    task: str  # its name
+    mean: float  # of (agent - baseline) in the comparison's metric and k
     lower: float
     upper: float
-    prob_better: float
-    successes: int
+    prob_better: float  # probability that the agent's success probability on this task is higher
+    successes: int  # counts
     trials: int
     baseline_successes: int
     baseline_trials: int
@@ -431,28 +413,14 @@ def _judged(est: Estimate, sides: _Sides) -> str:
 
 @dataclass(frozen=True)
 class _Sides:
-    """The posterior from which two agents are compared.
+    """The posterior from which two agents are compared."""
 
-    Attributes
-    ----------
-    fit : Estimate
-        Holds both.
-    agent, baseline : str
-        Their names in it; no baseline where the other side is a fixed value.
-    paired : bool
-        Whether the difficulty of tasks is shared.
-    shared : int
-        Tasks on which both have scored trials.
-    alike : bool
-        Whether the counts of both are the same, task by task.
-    """
-
-    fit: Estimate
-    agent: str
+    fit: Estimate  # holds both
+    agent: str  # their names in it; no baseline where the other side is a fixed value
     baseline: str | None
-    paired: bool
-    shared: int
-    alike: bool = False
+    paired: bool  # whether the difficulty of tasks is shared
+    shared: int  # tasks on which both have scored trials
+    alike: bool = False  # whether the counts of both are the same, task by task
 
 
 def _pair(est: Estimate, agent: str, baseline: str, pairing: Literal["auto", "tasks", "none"]) -> _Sides:

@@ -30,13 +30,7 @@ GateVerdict = Literal["pass", "fail", "inconclusive"]
 
 
 def check_required(probability: object) -> float:
-    """A probability that a gate may require: in (0.5, 1), since with less it could pass and fail at once.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is anything else.
-    """
+    """A probability that a gate may require: in (0.5, 1), since with less it could pass and fail at once."""
     required = numerics.check_probability(probability, "probability", open_ends=True)
     if required <= 0.5:
         raise InvalidArgument(

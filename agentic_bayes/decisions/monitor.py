@@ -66,23 +66,13 @@ SHARE = 10  # of the sequences: one in so many, where intervals are computed
 
 @dataclass(frozen=True, slots=True)
 class Characteristic:
-    """How the rule behaves if this is the truth.
+    """How the rule behaves if this is the truth."""
 
-    Attributes
-    ----------
-    truth : float
-        The metric.
-    passes, fails, undecided : float
-        Shares of the sequences that end so; NaN where the rule is on a width alone.
-    tasks : float
-        Mean number of tasks when it stops.
-    """
-
-    truth: float
-    passes: float
+    truth: float  # the metric
+    passes: float  # shares of the sequences that end so; NaN where the rule is on a width alone
     fails: float
     undecided: float
-    tasks: float
+    tasks: float  # mean number of tasks when it stops
 
 
 @dataclass(frozen=True)

@@ -62,30 +62,15 @@ POINTS = 64  # quantiles that stand for a posterior in a difference
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """New tasks × trials per task, and what they are worth.
-
-    Attributes
-    ----------
-    tasks, trials : int
-    cost : float
-        tasks × (trials × cost per trial + cost per task), twice that where two agents are to be told apart.
-    width : float
-        Mean width of the interval.
-    conclusive : float
-        Probability that the gate passes or fails; None if that was not asked.
-    detected : float
-        Probability that the interval of the difference excludes 0; None if that was not asked.
-    rate_sd : float
-        √(μ(1-μ)(ρ + (1-ρ)/n)/T): standard error of the success rate from the new tasks alone.
-    """
+    """New tasks × trials per task, and what they are worth."""
 
     tasks: int
     trials: int
-    cost: float
-    width: float
-    conclusive: float | None
-    detected: float | None
-    rate_sd: float
+    cost: float  # tasks × (trials × cost per trial + cost per task), twice that where two agents are to be told apart
+    width: float  # mean width of the interval
+    conclusive: float | None  # probability that the gate passes or fails; None if that was not asked
+    detected: float | None  # probability that the interval of the difference excludes 0; None if that was not asked
+    rate_sd: float  # √(μ(1-μ)(ρ + (1-ρ)/n)/T): standard error of the success rate from the new tasks alone
 
 
 @dataclass(frozen=True)

@@ -84,17 +84,6 @@ class ManyGates:
     """P(metric ≥ bar) of many data sets at once, all tasks tried equally often, on one fixed grid.
 
     For simulated sequences, where a grid for each would take too long; within 1e-4 of the exact engine.
-
-    Parameters
-    ----------
-    metric : {"pass_at_k", "pass_pow_k"}
-    k : int
-    bar : float
-        In [0, 1].
-    trials : int
-        Of every new task.
-    most : int
-        Tasks of the largest data set, to which the spacing of the grid is adapted.
     """
 
     def __init__(self, metric: Metric, k: int, bar: float, trials: int, *, most: int) -> None:

@@ -169,21 +169,7 @@ def estimate(
 
 
 def estimate_as(outcomes: xr.Dataset, settings: Settings, *, note: str = "") -> Estimate:
-    """Estimate with settings that are checked already, as those of another estimate are.
-
-    Parameters
-    ----------
-    outcomes : xarray.Dataset
-        Checked counts.
-    settings : Settings
-        How to estimate.
-    note : str
-        Why these settings were taken, where that was left to the program.
-
-    Returns
-    -------
-    Estimate
-    """
+    """Estimate with settings that are checked already, as those of another estimate are."""
     if settings.method != "crossed" and settings.engine != "pymc":
         return Estimate(outcomes, settings, note=note)
     found = sample(outcomes, settings)

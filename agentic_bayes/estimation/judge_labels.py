@@ -37,29 +37,19 @@ RATES = np.arange(1, 400) / 400  # likewise
 
 @dataclass(frozen=True)
 class JudgeLabels:
-    """Human labels beside the judge's verdicts, or fixed error rates.
+    """Human labels beside the judge's verdicts, or fixed error rates."""
 
-    Attributes
-    ----------
-    hits, misses, rejections, false_alarms : int
-        Labelled attempts that are truly right and judged right, right but judged wrong, wrong and judged wrong, wrong
-        but judged right.
-    located : tuple of (agent, task, labelled, right, judged_right, hits)
-        By task: how many of its attempts are labelled, how many of those are truly right, judged right, and both. These
-        leave the judge's counts and enter as true outcomes.
-    clustering : float
-        Intraclass correlation ρ_J of the judge's errors within a task, in [0, 1).
-    sensitivity, specificity : float or None
-        Given where they are fixed instead of estimated.
-    """
-
+    # labelled attempts that are truly right and judged right, right but judged wrong, wrong and judged wrong, wrong but
+    # judged right
     hits: int = 0
     misses: int = 0
     rejections: int = 0
     false_alarms: int = 0
+    # By task: how many of its attempts are labelled, how many of those are truly right, judged right, and both. These
+    # leave the judge's counts and enter as true outcomes.
     located: Located = ()
-    clustering: float = 0.0
-    sensitivity: float | None = None
+    clustering: float = 0.0  # intraclass correlation ρ_J of the judge's errors within a task, in [0, 1)
+    sensitivity: float | None = None  # given where they are fixed instead of estimated
     specificity: float | None = None
 
     @property
@@ -116,25 +106,7 @@ class JudgeLabels:
 
 
 def read_labels(labels: pd.DataFrame | Mapping[str, float], counts: Counts) -> JudgeLabels:
-    """Labels as `estimate` takes them, checked against the counts.
-
-    Parameters
-    ----------
-    labels : pandas.DataFrame or mapping
-        Columns judge and human (0/1) and, if known, agent, task and trial of the attempt; or fixed error rates, as
-        ``{"sensitivity": 0.95, "specificity": 0.6}``.
-    counts : Counts
-        The judge's counts.
-
-    Returns
-    -------
-    JudgeLabels
-
-    Raises
-    ------
-    InvalidArgument
-        If something is missing, not 0/1, given twice, or not among the counts.
-    """
+    """Labels as `estimate` takes them, checked against the counts."""
     import pandas as pd
 
     if isinstance(labels, Mapping):

@@ -36,24 +36,12 @@ def flag_words(flags: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ModelChecks:
-    """Checks of a posterior against the counts that it was made from.
+    """Checks of a posterior against the counts that it was made from."""
 
-    Attributes
-    ----------
-    posterior : Posterior
-        Of any method; only those that model how tasks differ can be checked.
-    counts : Counts
-        The data.
-    random_seed : int
-        For replicated data.
-    ks : tuple of int
-        Numbers of attempts that will be asked for; looked at together.
-    """
-
-    posterior: Posterior
+    posterior: Posterior  # of any method; only those that model how tasks differ can be checked
     counts: Counts
-    random_seed: int
-    ks: tuple[int, ...]
+    random_seed: int  # for replicated data
+    ks: tuple[int, ...]  # numbers of attempts that will be asked for; looked at together
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def flags(self, agent: int, estimand: Estimand, metric: Metric | None, k: int) -> list[str]:

@@ -24,22 +24,12 @@ EVERY_DELTA = 2  # a step of .5 is enough for checks
 
 @dataclass(frozen=True)
 class Population:
-    """Draws of a distribution of p: a mixture of Betas that share ρ. A component with μ = 0 or 1 is a point mass.
+    """Draws of a distribution of p: a mixture of Betas that share ρ. A component with μ = 0 or 1 is a point mass."""
 
-    Attributes
-    ----------
-    mu, one_minus_mu : ndarray, shape (draws, components)
-        Mean of each Beta and its complement.
-    rho : ndarray, shape (draws, 1)
-        Intra-class correlation.
-    weight : ndarray, shape (draws or 1, components)
-        Of the Betas; sums to 1 over components.
-    """
-
-    mu: Array
+    mu: Array  # shape (draws, components); mean of each Beta and its complement
     one_minus_mu: Array
-    rho: Array
-    weight: Array
+    rho: Array  # shape (draws, 1); intra-class correlation
+    weight: Array  # shape (draws or 1, components); of the Betas; sums to 1 over components
 
     @cached_property
     def _parts(self) -> tuple[Array, Array, Array]:
@@ -81,19 +71,7 @@ class Population:
         return np.asarray(cells / cells.sum(axis=1, keepdims=True))
 
     def powers(self, c: Array, n: Array, most: int) -> tuple[Array, Array]:
-        """E p^r and E (1-p)^r of tasks with c successes in n trials, averaged over draws.
-
-        Parameters
-        ----------
-        c, n : ndarray of int, shape (pairs,)
-        most : int
-            Largest r.
-
-        Returns
-        -------
-        ndarray, ndarray, shape (pairs, most + 1)
-            For r = 0, …, most.
-        """
+        """E p^r and E (1-p)^r of tasks with c successes in n trials, averaged over draws."""
         success, failure, either = self._parts
         share = np.ones((c.size, *self.mu.shape))
         if self.weight.size > 1:  # else there is nothing to decide between
@@ -119,21 +97,7 @@ def log_binomial(n: Array, c: Array) -> Array:
 
 
 def population_of(posterior: Any, agent: int, draws: int) -> Population | None:
-    """The population of one agent; None where the method has no model of how tasks differ.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of any method.
-    agent : int
-        Index of the agent.
-    draws : int
-        About how many of its draws to take, evenly spaced.
-
-    Returns
-    -------
-    Population or None
-    """
+    """The population of one agent; None where the method has no model of how tasks differ."""
     if isinstance(posterior, JudgedPosterior):
         return None  # what it says of true successes says little of the counts that a judge made of them
     match posterior:

@@ -48,19 +48,11 @@ LARGE_GROUP = 100
 
 @dataclass(frozen=True)
 class Counts:
-    """Successes and scored trials as plain arrays.
+    """Successes and scored trials as plain arrays."""
 
-    Attributes
-    ----------
-    agents, tasks : tuple of str
-        Labels.
-    successes, trials, unscored : ndarray of int, shape (agents, tasks)
-        Counts; trials is 0 where nothing was scored.
-    """
-
-    agents: tuple[str, ...]
+    agents: tuple[str, ...]  # labels
     tasks: tuple[str, ...]
-    successes: Array
+    successes: Array  # shape (agents, tasks); counts; trials is 0 where nothing was scored
     trials: Array
     unscored: Array
 
@@ -86,32 +78,11 @@ class Counts:
         return (self.trials > 0) | (self.unscored > 0)
 
     def pairs(self, agent: int) -> tuple[Array, Array, Array]:
-        """Distinct (c, n) of an agent's tasks, also n = 0, and which of them each task has.
-
-        Parameters
-        ----------
-        agent : int
-            Index of the agent.
-
-        Returns
-        -------
-        c, n : ndarray of int, shape (pairs,)
-        place : ndarray of int, shape (tasks,)
-        """
+        """Distinct (c, n) of an agent's tasks, also n = 0, and which of them each task has."""
         return self._pairs[agent]
 
     def groups(self, agent: int) -> tuple[Array, Array, Array]:
-        """Distinct (c, n) of an agent's scored tasks and how many tasks have each.
-
-        Parameters
-        ----------
-        agent : int
-            Index of the agent.
-
-        Returns
-        -------
-        c, n, size : ndarray of int, shape (groups,)
-        """
+        """Distinct (c, n) of an agent's scored tasks and how many tasks have each."""
         c, n, place = self._pairs[agent]
         size = np.bincount(place, minlength=n.size)
         return c[n > 0], n[n > 0], size[n > 0]
@@ -146,25 +117,15 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Mean, sd, median and interval; floats, or arrays of shape (tasks,).
+    """Mean, sd, median and interval; floats, or arrays of shape (tasks,)."""
 
-    Attributes
-    ----------
-    mean, sd, median, lower, upper : float or ndarray
-        NaN where undefined. For the frequentist method ``sd`` is the standard error.
-    n_tasks : int
-        How many tasks inform the number.
-    note : str
-        What a reader must know, or empty.
-    """
-
-    mean: Any
+    mean: Any  # NaN where undefined. For the frequentist method ``sd`` is the standard error.
     sd: Any
     median: Any
     lower: Any
     upper: Any
-    n_tasks: int = 1
-    note: str = ""
+    n_tasks: int = 1  # how many tasks inform the number
+    note: str = ""  # what a reader must know, or empty
 
 
 class Posterior(Protocol):
@@ -261,25 +222,7 @@ def nothing_scored() -> Stats:
 def mean_over_tasks(
     a: Array, b: Array, sizes: Array, wanted: Sequence[tuple[Metric, int]], rng: np.random.Generator
 ) -> list[Array]:
-    """Draws of the mean over tasks of f(p), tasks grouped by equal Beta parameters.
-
-    Parameters
-    ----------
-    a, b : ndarray, shape (draws, groups)
-        Beta parameters of each group, draw by draw.
-    sizes : ndarray of int, shape (groups,)
-        Tasks per group.
-    wanted : sequence of (metric, k)
-        What to average; all share the same draws of p.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    list of ndarray, shape (draws,)
-        One per wanted metric. A group of more than 100 tasks contributes a normal with the exact conditional
-        mean and variance; no draws × tasks array is kept.
-    """
+    """Draws of the mean over tasks of f(p), tasks grouped by equal Beta parameters."""
     count, total = a.shape[0], int(sizes.sum())
     sums = [np.zeros(count) for _ in wanted]
     for group, size in enumerate(sizes):

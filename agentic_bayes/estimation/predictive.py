@@ -78,20 +78,6 @@ def check_counts(
 ) -> tuple[Check, ...]:
     """Posterior predictive check of the counts of one agent.
 
-    Parameters
-    ----------
-    population : Population
-        Draws of the fitted distribution of p.
-    c, n, size : ndarray of int, shape (groups,)
-        Successes, trials, and number of tasks with that pair.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    tuple of Check
-        Empty where fewer than 10 tasks were tried twice or more: then nothing can be checked.
-
     Notes
     -----
     For every draw of the population and every n, replicated tasks are one multinomial histogram over 0, …, n
@@ -182,20 +168,6 @@ def disagreements(
     population: Population, c: Array, n: Array, size: Array, ks: Sequence[int]
 ) -> frozenset[tuple[Metric, int]]:
     """Where the model's mean over the observed tasks is far from the unbiased estimate of the same quantity.
-
-    Parameters
-    ----------
-    population : Population
-        Draws of the fitted distribution of p.
-    c, n, size : ndarray of int, shape (groups,)
-        Successes, trials, and number of tasks with that pair.
-    ks : sequence of int
-        Attempts.
-
-    Returns
-    -------
-    frozenset of (metric, k)
-        Where they differ by more than two standard errors. Compared are tasks with n ≥ k, if there are 10 or more.
 
     Notes
     -----

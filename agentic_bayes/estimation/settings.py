@@ -30,13 +30,7 @@ ENGINES: dict[Method, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How an estimate was asked for; see `estimate` for every field.
-
-    Raises
-    ------
-    InvalidArgument
-        If a value is outside what is allowed, or values do not fit together.
-    """
+    """How an estimate was asked for; see `estimate` for every field."""
 
     method: Method
     k: tuple[int, ...]
@@ -118,13 +112,7 @@ class Settings:
         return self.prior is not None and self.prior.as_dict() is None
 
     def beta_prior(self) -> tuple[float, float]:
-        """(a, b) of the conjugate method's Beta prior.
-
-        Raises
-        ------
-        InvalidArgument
-            If the prior of μ is neither Beta nor Uniform(0, 1).
-        """
+        """(a, b) of the conjugate method's Beta prior."""
         mu = None if self.prior is None else self.prior.mu
         if mu is None:
             return 1.0, 1.0
@@ -153,13 +141,7 @@ class Settings:
 
 
 def check_attempts(k: object) -> int:
-    """An integer in [1, 10^6].
-
-    Raises
-    ------
-    InvalidArgument
-        If it is anything else.
-    """
+    """An integer in [1, 10^6]."""
     attempts = numerics.check_k(k)
     if attempts > LARGEST_K:
         raise InvalidArgument(f"k must be at most {LARGEST_K:,}, got {attempts:,}")
@@ -167,13 +149,7 @@ def check_attempts(k: object) -> int:
 
 
 def check_ks(k: object) -> tuple[int, ...]:
-    """Sorted, distinct integers in [1, 10^6] from one or several.
-
-    Raises
-    ------
-    InvalidArgument
-        If anything else is among them, or nothing.
-    """
+    """Sorted, distinct integers in [1, 10^6] from one or several."""
     if isinstance(k, str) or not isinstance(k, Iterable):
         return (check_attempts(k),)
     ks = sorted({check_attempts(value) for value in k})
@@ -183,13 +159,7 @@ def check_ks(k: object) -> tuple[int, ...]:
 
 
 def check_seed(seed: object) -> int:
-    """An integer in [0, 2^63).
-
-    Raises
-    ------
-    InvalidArgument
-        If it is anything else.
-    """
+    """An integer in [0, 2^63)."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
         raise InvalidArgument(f"random_seed must be an integer ≥ 0, got {seed!r}")
     return int(seed)

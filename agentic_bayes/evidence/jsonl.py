@@ -19,15 +19,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def write_objects(path: Path, objects: Iterable[Mapping[str, Any]]) -> None:
-    """Write one object per line, gzipped if the name ends in ``.gz``. Equal objects give equal bytes.
-
-    Parameters
-    ----------
-    path : Path
-        Where to. The file is replaced once everything is on disk, so that nobody sees half of it.
-    objects : iterable of mapping
-        What to write, in this order.
-    """
+    """Write one object per line, gzipped if the name ends in ``.gz``. Equal objects give equal bytes."""
     with replacing(str(path)) as file:
         file.writelines(map(_line, objects))
 
@@ -39,20 +31,7 @@ def _line(record: Mapping[str, Any]) -> bytes:
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """The objects of a file, or what is wrong with a line.
-
-    Parameters
-    ----------
-    path : Path
-        The file; gzip is told by its first bytes. Blank lines are skipped.
-
-    Yields
-    ------
-    line : int
-        From 1.
-    record : dict or str
-        The object, or a message that says what is wrong. After a line that cannot be decoded nothing follows.
-    """
+    """The objects of a file, or what is wrong with a line."""
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
@@ -81,13 +60,7 @@ def _refuse(constant: str) -> None:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys differ (for ``object_pairs_hook``); of two equal ones, nobody can tell which was meant.
-
-    Raises
-    ------
-    ValueError
-        If a key occurs twice; the message names it.
-    """
+    """An object whose keys differ (for ``object_pairs_hook``); of two equal ones, nobody can tell which was meant."""
     record = dict(pairs)
     if len(record) < len(pairs):
         keys = [key for key, _ in pairs]

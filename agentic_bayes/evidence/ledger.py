@@ -76,22 +76,7 @@ class Ledger:
     def rows(
         self, *, judge: str, tool_rubric: str, metrics: Mapping[str, str], missing: Unscored
     ) -> tuple[EvidenceRow, ...]:
-        """One row per interaction.
-
-        Parameters
-        ----------
-        judge, tool_rubric : str
-            Identities of the graders.
-        metrics : mapping
-            Names of the further metrics, and the identities of their graders.
-        missing : Unscored
-            Stands where a grade is missing.
-
-        Returns
-        -------
-        tuple of EvidenceRow
-            Where the conversations do not fit together, tasks and trials are provisional.
-        """
+        """One row per interaction."""
         identities = self._identities()
         if isinstance(identities, RecordsError):
             identities = self._provisional()

@@ -19,24 +19,12 @@ SHORTEST = 0.1  # seconds between two states that a notebook shows
 
 @dataclass(frozen=True, slots=True)
 class ProgressState:
-    """How far a run has come.
+    """How far a run has come."""
 
-    Attributes
-    ----------
-    done : int
-        Interactions that are finished.
-    total : int or None
-        In all; None where they are read as the work proceeds.
-    unscored : int
-        The part of `done` whose answer could not be scored.
-    cost : float
-        Of the judge's calls so far, where its price is known.
-    """
-
-    done: int
-    total: int | None
-    unscored: int
-    cost: float
+    done: int  # interactions that are finished
+    total: int | None  # in all; None where they are read as the work proceeds
+    unscored: int  # the part of `done` whose answer could not be scored
+    cost: float  # of the judge's calls so far, where its price is known
 
 
 @runtime_checkable
@@ -161,18 +149,7 @@ def _in_notebook() -> bool:
 
 
 def progress_words(state: ProgressState, seconds: float) -> str:
-    """Such as "120 of 500, 3 unscored, cost 0.42, 0:05:12 left".
-
-    Parameters
-    ----------
-    state : ProgressState
-    seconds : float
-        Since the beginning.
-
-    Returns
-    -------
-    str
-    """
+    """Such as "120 of 500, 3 unscored, cost 0.42, 0:05:12 left"."""
     parts = [f"{state.done:,}" + ("" if state.total is None else f" of {state.total:,}")]
     if state.unscored:
         parts.append(f"{state.unscored:,} unscored")

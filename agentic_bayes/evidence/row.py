@@ -87,67 +87,38 @@ ARGUMENT_COUNTS = frozenset({"agree", "unequal", "missing", "extra"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRow:
-    """What is known about one interaction.
+    """What is known about one interaction."""
 
-    Attributes
-    ----------
-    agent, task : str
-        Who attempted what.
-    trial : int
-        Which attempt, within (agent, task).
-    session_id : str
-        The conversation.
-    interaction : int
-        Index of the turn, from 0.
-    qa_id : str
-        The question.
-    answer_score : float or None
-        The judge's score in [0, 1]; None where there is none, and then `unscored_reason` says why.
-    answer_reason : str or None
-        The judge's reason.
-    selection, parameters, sequence, utilization, tool_overall : float or None
-        The tool rubric's scores. All None: no tool verdict; then `tool_reason` says why it is unscored, or is
-        None where nothing was expected. `utilization` alone is None where it could not be measured.
-    tools_correct : bool or None
-        The rubric's verdict, at its own threshold.
-    tool_reason : str or None
-        The rubric's explanation, or why there is no verdict.
-    unscored_reason : str or None
-        Why there is no answer score. Begins with ``agent error: `` if, and only if, the agent crashed.
-    judge, tool_rubric : str
-        Identity of the graders.
-    answer_details : mapping
-        What else the judge gave: its choice, the scores and the spread of several judgements. Not to be changed.
-    tool_details : mapping
-        Tool → how many of its calls were expected, made and matched, and what was wrong with which argument. Not to
-        be changed.
-    metrics : mapping
-        Further metrics: name → `Score` or `Unscored`. Not to be changed.
-    graders : mapping
-        Identities of the further metrics, by name. Not to be changed.
-    """
-
-    agent: str
+    agent: str  # who attempted what
     task: str
-    trial: int
-    session_id: str
-    interaction: int
-    qa_id: str
+    trial: int  # which attempt, within (agent, task)
+    session_id: str  # the conversation
+    interaction: int  # index of the turn, from 0
+    qa_id: str  # the question
+    # the judge's score in [0, 1]; None where there is none, and then `unscored_reason` says why
     answer_score: float | None = None
-    answer_reason: str | None = None
+    answer_reason: str | None = None  # the judge's reason
+    # The tool rubric's scores. All None: no tool verdict; then `tool_reason` says why it is unscored, or is None where
+    # nothing was expected. `utilization` alone is None where it could not be measured.
     selection: float | None = None
     parameters: float | None = None
     sequence: float | None = None
     utilization: float | None = None
     tool_overall: float | None = None
-    tools_correct: bool | None = None
-    tool_reason: str | None = None
+    tools_correct: bool | None = None  # the rubric's verdict, at its own threshold
+    tool_reason: str | None = None  # the rubric's explanation, or why there is no verdict
+    # Why there is no answer score. Begins with ``agent error: `` if, and only if, the agent crashed.
     unscored_reason: str | None = None
-    judge: str
+    judge: str  # identity of the graders
     tool_rubric: str
+    # What else the judge gave: its choice, the scores and the spread of several judgements. Not to be changed.
     answer_details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    # Tool → how many of its calls were expected, made and matched, and what was wrong with which argument. Not to be
+    # changed.
     tool_details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    # Further metrics: name → `Score` or `Unscored`. Not to be changed.
     metrics: Mapping[str, Grade] = field(default_factory=dict, hash=False)
+    # Identities of the further metrics, by name. Not to be changed.
     graders: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:

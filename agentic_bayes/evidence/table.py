@@ -48,21 +48,7 @@ Failure = type[AgenticBayesError]
 
 
 def require_columns(source: str, columns: Columns, required: Iterable[str], *, hint: str, error: Failure) -> None:
-    """Refuse a table without the columns that are needed, and name the nearest ones.
-
-    Parameters
-    ----------
-    source : str
-        Where the table comes from.
-    columns : mapping
-        The table.
-    required : iterable of str
-        Column names.
-    hint : str
-        How to say which column is which.
-    error : type
-        What is raised.
-    """
+    """Refuse a table without the columns that are needed, and name the nearest ones."""
     missing = [name for name in required if name not in columns]
     if missing:
         near = [f"{name!r} ({did_you_mean(str(name), columns)})" for name in missing]
@@ -75,17 +61,7 @@ def require_columns(source: str, columns: Columns, required: Iterable[str], *, h
 
 
 def refuse(source: str, problems: Sequence[str], *, error: Failure) -> None:
-    """Raise one error that names every problem, if there is any.
-
-    Parameters
-    ----------
-    source : str
-        Where the table comes from.
-    problems : sequence of str
-        What is wrong.
-    error : type
-        What is raised.
-    """
+    """Raise one error that names every problem, if there is any."""
     if problems:
         more = f"; … and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
         raise error(f"{source}: " + "; ".join(problems[:SHOWN]) + more)
@@ -121,21 +97,7 @@ def whole_number(value: object) -> int | None:
 
 
 def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]:
-    """Labels as text; whole floats, which a column with gaps becomes, are whole numbers again.
-
-    Parameters
-    ----------
-    values : sequence
-        The cells.
-    column : str
-        How the column is called.
-    problems : list of str
-        What is wrong is added to it.
-
-    Returns
-    -------
-    list of str
-    """
+    """Labels as text; whole floats, which a column with gaps becomes, are whole numbers again."""
     found = []
     for i, value in enumerate(values):
         blank = value is None or str(value).strip() == "" or (isinstance(value, float) and math.isnan(value))
@@ -151,23 +113,7 @@ def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]
 
 
 def whole_numbers(columns: Columns, column: str, size: int, problems: list[str]) -> list[int]:
-    """A column of whole numbers ≥ 0; 0 throughout where there is no such column.
-
-    Parameters
-    ----------
-    columns : mapping
-        The table.
-    column : str
-        How the column is called.
-    size : int
-        How many rows there are.
-    problems : list of str
-        What is wrong is added to it.
-
-    Returns
-    -------
-    list of int
-    """
+    """A column of whole numbers ≥ 0; 0 throughout where there is no such column."""
     found = []
     for i, value in enumerate(columns.get(column, [0] * size)):
         index = whole_number(value)
@@ -178,17 +124,7 @@ def whole_numbers(columns: Columns, column: str, size: int, problems: list[str])
 
 
 def no_repetition(places: Iterable[Hashable], name: Callable[[Any], str], problems: list[str]) -> None:
-    """Every row has a place of its own.
-
-    Parameters
-    ----------
-    places : iterable
-        One for each row.
-    name : callable
-        What a place is called.
-    problems : list of str
-        What is wrong is added to it.
-    """
+    """Every row has a place of its own."""
     first: dict[Hashable, int] = {}
     for i, place in enumerate(places):
         before = first.setdefault(place, i)
@@ -197,22 +133,7 @@ def no_repetition(places: Iterable[Hashable], name: Callable[[Any], str], proble
 
 
 def read_columns(table: pd.DataFrame | str | Path, *, error: Failure) -> tuple[str, Columns]:
-    """Read a table.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame or path
-        CSV, TSV, JSONL or Parquet; CSV, TSV and JSONL may be gzipped.
-    error : type
-        What is raised when it cannot be read.
-
-    Returns
-    -------
-    source : str
-        Where the table comes from.
-    columns : mapping
-        Column name → cells.
-    """
+    """Read a table."""
     if not isinstance(table, (str, Path)):
         import pandas as pd
 

@@ -43,35 +43,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measure of agreement.
+    """One measure of agreement."""
 
-    Attributes
-    ----------
-    measure : {"raw agreement", "kappa", "alpha"}
-        What it is.
-    raters : tuple of str
-        Between whom.
-    value : float
-        1 is perfect agreement; for kappa and alpha 0 is what chance gives. NaN where it is not defined.
-    lower, upper : float
-        Ends of the bootstrap interval.
-    standard_error : float
-        Of kappa, analytic and for large samples (Fleiss, Cohen and Everitt 1969), as a check of the bootstrap; else
-        NaN.
-    items : int
-        How many items at least two of these raters rated.
-    note : str
-        What must be known to read it.
-    """
-
-    measure: Kind
-    raters: tuple[str, ...]
-    value: float
-    lower: float
+    measure: Kind  # what it is
+    raters: tuple[str, ...]  # between whom
+    value: float  # 1 is perfect agreement; for kappa and alpha 0 is what chance gives. NaN where it is not defined.
+    lower: float  # ends of the bootstrap interval
     upper: float
+    # of kappa, analytic and for large samples (Fleiss, Cohen and Everitt 1969), as a check of the bootstrap; else NaN
     standard_error: float
-    items: int
-    note: str = ""
+    items: int  # how many items at least two of these raters rated
+    note: str = ""  # what must be known to read it
 
     def __str__(self) -> str:
         who = " and ".join(self.raters) if len(self.raters) == 2 else plural(len(self.raters), "rater")

@@ -18,40 +18,20 @@ MOST_LABELS = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share with two intervals.
+    """A share with two intervals."""
 
-    Attributes
-    ----------
-    successes, total : int
-        Of how many, how many.
-    value : float
-        successes / total; NaN where total is 0.
-    mean, lower, upper : float
-        Of the Beta(2 + successes, 1 + failures) posterior: mean and equal-tailed interval.
-    wilson_lower, wilson_upper : float
-        Wilson's interval, which has no prior.
-    """
-
-    successes: int
+    successes: int  # of how many, how many
     total: int
-    value: float
-    mean: float
+    value: float  # successes / total; NaN where total is 0
+    mean: float  # of the Beta(2 + successes, 1 + failures) posterior: mean and equal-tailed interval
     lower: float
     upper: float
-    wilson_lower: float
+    wilson_lower: float  # wilson's interval, which has no prior
     wilson_upper: float
 
     @classmethod
     def of(cls, successes: int, total: int, ci_prob: float) -> Share:
-        """The share of so many of so many.
-
-        Parameters
-        ----------
-        successes, total : int
-            0 ≤ successes ≤ total.
-        ci_prob : float
-            Probability of the intervals.
-        """
+        """The share of so many of so many."""
         a, b = PRIOR[0] + successes, PRIOR[1] + total - successes
         lower, upper = beta_quantile([(1 - ci_prob) / 2, (1 + ci_prob) / 2], a, b)
         low, high = wilson_interval(successes, total, ci_prob)
@@ -105,23 +85,7 @@ def labels_needed(
 
 
 def labels_for_width(width: float, a: float, b: float, rate: float, ci_prob: float) -> int:
-    """The fewest further labels after which a Beta(a, b) interval is this narrow, if `rate` of them succeed.
-
-    Parameters
-    ----------
-    width : float
-        Of the interval, in (0, 1).
-    a, b : float
-        What is known so far.
-    rate : float
-        To be expected of further labels.
-    ci_prob : float
-        Probability of the interval.
-
-    Returns
-    -------
-    int
-    """
+    """The fewest further labels after which a Beta(a, b) interval is this narrow, if `rate` of them succeed."""
     check_probability(width, "width", open_ends=True)
 
     def narrow(more: int) -> bool:

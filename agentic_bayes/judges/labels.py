@@ -51,23 +51,13 @@ Place = tuple[str, str, int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the judge said of an attempt or turn.
+    """What the judge said of an attempt or turn."""
 
-    Attributes
-    ----------
-    agent, task, session_id : str
-        Of the conversation.
-    scores : tuple of (float or None)
-        One for each turn.
-    crashed : bool
-        Whether the agent crashed at some turn.
-    """
-
-    agent: str
+    agent: str  # of the conversation
     task: str
     session_id: str
-    scores: tuple[float | None, ...]
-    crashed: bool = False
+    scores: tuple[float | None, ...]  # one for each turn
+    crashed: bool = False  # whether the agent crashed at some turn
 
     @property
     def score(self) -> float | None:
@@ -91,20 +81,7 @@ class HumanLabel:
 
 
 def judged(evidence: Evidence, *, turns: bool) -> dict[Place, Said]:
-    """What the judge said, attempt by attempt or turn by turn.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Scored interactions.
-    turns : bool
-        Whether turns are told apart.
-
-    Returns
-    -------
-    dict
-        Place → what was said; blanks around names are left out, as in tables.
-    """
+    """What the judge said, attempt by attempt or turn by turn."""
     rows: dict[Place, list[EvidenceRow]] = defaultdict(list)
     for row in evidence.rows:
         rows[row.agent.strip(), row.task.strip(), row.trial, row.interaction if turns else None].append(row)
@@ -119,30 +96,7 @@ def judged(evidence: Evidence, *, turns: bool) -> dict[Place, Said]:
 def read_human_labels(
     table: pd.DataFrame | str | Path, *, agents: Sequence[str]
 ) -> tuple[tuple[HumanLabel, ...], bool, int]:
-    """Read labels.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame or path
-        Columns ``task``, ``human`` (0/1, true/false; blank is not labelled), ``trial`` (0 without it), ``agent``
-        (may be missing where there is one) and, where turns are labelled, ``interaction``.
-    agents : sequence of str
-        The agents of the evidence.
-
-    Returns
-    -------
-    labels : tuple of HumanLabel
-        Sorted.
-    turns : bool
-        Whether turns are labelled.
-    blank : int
-        How many rows hold no label.
-
-    Raises
-    ------
-    EvidenceError
-        If anything is wrong with the table; all problems are in one message.
-    """
+    """Read labels."""
     source, columns = read_columns(table, error=EvidenceError)
     needed = ["task", "human", *(["agent"] if len(agents) > 1 else [])]
     require_columns(
@@ -170,17 +124,7 @@ def read_human_labels(
 
 
 def place_name(place: Place) -> str:
-    """A place as people read it.
-
-    Parameters
-    ----------
-    place : tuple
-        Agent, task, trial and turn.
-
-    Returns
-    -------
-    str
-    """
+    """A place as people read it."""
     agent, task, trial, turn = place
     return f"agent {agent!r}, task {task!r}, trial {trial}" + ("" if turn is None else f", interaction {turn}")
 

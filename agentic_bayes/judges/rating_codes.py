@@ -19,20 +19,11 @@ Level = Literal["nominal", "ordinal", "interval"]
 
 @dataclass(frozen=True)
 class Ratings:
-    """Numbered ratings.
+    """Numbered ratings."""
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (items, raters)
-        Categories from 0; -1 where a rater gave none.
-    categories : tuple of str
-        Their names, in order.
-    values : ndarray of float, shape (categories,)
-        What they stand for: their numbers or, where they are not numbers, their places in the order.
-    """
-
-    codes: NDArray[np.int64]
-    categories: tuple[str, ...]
+    codes: NDArray[np.int64]  # shape (items, raters); categories from 0; -1 where a rater gave none
+    categories: tuple[str, ...]  # their names, in order
+    # shape (categories,); what they stand for: their numbers or, where they are not numbers, their places in the order
     values: NDArray[np.float64]
 
 
@@ -44,26 +35,7 @@ def code_ratings(
     categories: Sequence[object] | None,
     problems: list[str],
 ) -> Ratings:
-    """Number the categories of ratings.
-
-    Parameters
-    ----------
-    columns : sequence of sequences
-        What each rater said of every item; blank is "not rated".
-    raters : sequence of str
-        How the columns are called.
-    level : {"nominal", "ordinal", "interval"}
-        What the categories must be: anything, ordered, or numbers.
-    categories : sequence, optional
-        All categories in their order. Without them, numbers are in order of size and other categories of name.
-    problems : list of str
-        What is wrong is added to it.
-
-    Returns
-    -------
-    Ratings
-        Where all ratings are numbers or true and false, they are compared as numbers, else as text.
-    """
+    """Number the categories of ratings."""
     rated = [(i, j, cell) for j, column in enumerate(columns) for i, cell in enumerate(column) if not is_blank(cell)]
     cells = [cell for _, _, cell in rated]
     other = next((cell for cell in (*cells, *(categories or ())) if _value(cell) is None), None)

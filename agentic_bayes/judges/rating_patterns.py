@@ -30,33 +30,17 @@ _HELD = 200_000  # numbers held at a time in a bootstrap: what fits a cache is s
 
 @dataclass(frozen=True)
 class Patterns:
-    """Distinct rows of ratings.
+    """Distinct rows of ratings."""
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (patterns, raters)
-        Categories from 0; -1 where a rater gave none.
-    counts : ndarray of float, shape (patterns,)
-        How many items show each.
-    groups : csr_array of shape (groups, patterns), optional
-        How many items of each group show each. Groups are resampled as a whole; without them, items are.
-    """
-
-    codes: Ints
-    counts: Floats
+    codes: Ints  # shape (patterns, raters); categories from 0; -1 where a rater gave none
+    counts: Floats  # shape (patterns,); how many items show each
+    # shape (groups, patterns); How many items of each group show each. Groups are resampled as a whole; without them,
+    # items are.
     groups: csr_array[Any] | None = None
 
     @classmethod
     def of(cls, codes: Ints, groups: Sequence[str] | None = None) -> Patterns:
-        """The patterns of items.
-
-        Parameters
-        ----------
-        codes : ndarray of int, shape (items, raters)
-            Categories from 0; -1 where a rater gave none.
-        groups : sequence of str, optional
-            The group of every item.
-        """
+        """The patterns of items."""
         distinct, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
         if groups is None:
             return cls(distinct, counts.astype(np.float64))
@@ -85,21 +69,7 @@ class Patterns:
         return int(self.counts @ rated if self.groups is None else np.count_nonzero(self.groups @ rated))
 
     def bootstrap(self, statistics: Sequence[Statistic], *, resamples: int, random_seed: int) -> list[Floats]:
-        """Values of the statistics in resamples of the items, or of the groups.
-
-        Parameters
-        ----------
-        statistics : sequence of callable
-            What to compute.
-        resamples : int
-            How often.
-        random_seed : int
-            Same seed, same values, whatever the order of the items.
-
-        Returns
-        -------
-        list of ndarray, each of shape (resamples,)
-        """
+        """Values of the statistics in resamples of the items, or of the groups."""
         chunks = [[statistic(weights) for statistic in statistics] for weights in self._weights(resamples, random_seed)]
         return [np.concatenate(values) for values in zip(*chunks, strict=True)]
 
@@ -125,19 +95,7 @@ def _drawn(counts: Floats, resamples: int, rng: np.random.Generator) -> Floats:
 
 
 def raw_agreement(patterns: Patterns, raters: Sequence[int]) -> Statistic:
-    """Share of the pairs of ratings of one item that are equal.
-
-    Parameters
-    ----------
-    patterns : Patterns
-        The ratings.
-    raters : sequence of int
-        Columns.
-
-    Returns
-    -------
-    callable
-    """
+    """Share of the pairs of ratings of one item that are equal."""
     pairs, equal = np.zeros(len(patterns.counts)), np.zeros(len(patterns.counts))
     for i, j in itertools.combinations(raters, 2):
         first, second = patterns.codes[:, i], patterns.codes[:, j]
@@ -147,20 +105,7 @@ def raw_agreement(patterns: Patterns, raters: Sequence[int]) -> Statistic:
 
 
 def chance_agreement(patterns: Patterns, raters: Sequence[int]) -> float:
-    """How often two ratings drawn from all of them, with replacement, are equal.
-
-    Parameters
-    ----------
-    patterns : Patterns
-        The ratings.
-    raters : sequence of int
-        Columns.
-
-    Returns
-    -------
-    float
-        Over the items that at least two of these raters rated.
-    """
+    """How often two ratings drawn from all of them, with replacement, are equal."""
     codes = patterns.codes[:, list(raters)]
     row, column = np.nonzero((codes >= 0) & patterns.rated_by(raters)[:, None])
     share = np.bincount(codes[row, column], weights=patterns.counts[row])
@@ -168,20 +113,7 @@ def chance_agreement(patterns: Patterns, raters: Sequence[int]) -> float:
 
 
 def kappa(patterns: Patterns, first: int, second: int) -> Statistic:
-    """Cohen's kappa of two raters.
-
-    Parameters
-    ----------
-    patterns : Patterns
-        The ratings.
-    first, second : int
-        Columns.
-
-    Returns
-    -------
-    callable
-        (p_o - p_e)/(1 - p_e) over the items that both rated; undefined where both always give one category.
-    """
+    """Cohen's kappa of two raters."""
     a, b = patterns.codes[:, first], patterns.codes[:, second]
     both = (a >= 0) & (b >= 0)
     rows = np.flatnonzero(both)
@@ -199,18 +131,6 @@ def kappa(patterns: Patterns, first: int, second: int) -> Statistic:
 
 def kappa_standard_error(patterns: Patterns, first: int, second: int) -> float:
     """Standard error of Cohen's kappa for large samples.
-
-    Parameters
-    ----------
-    patterns : Patterns
-        The ratings.
-    first, second : int
-        Columns.
-
-    Returns
-    -------
-    float
-        NaN where kappa is undefined.
 
     References
     ----------
@@ -233,21 +153,6 @@ def kappa_standard_error(patterns: Patterns, first: int, second: int) -> float:
 
 def alpha(patterns: Patterns, level: Level, values: Floats) -> Statistic:
     """Krippendorff's alpha of all raters.
-
-    Parameters
-    ----------
-    patterns : Patterns
-        The ratings.
-    level : {"nominal", "ordinal", "interval"}
-        What the difference d_ck of two categories is: 1, that of their mid-ranks among all ratings, or that of
-        their values.
-    values : ndarray of float, shape (categories,)
-        What the categories stand for.
-
-    Returns
-    -------
-    callable
-        1 - D_o/D_e; undefined where all ratings are equal.
 
     Notes
     -----

@@ -14,24 +14,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Roc:
-    """Shares of passes at every threshold, and how well the scores order the two classes.
+    """Shares of passes at every threshold, and how well the scores order the two classes."""
 
-    Attributes
-    ----------
-    thresholds : ndarray of float, shape (points,)
-        Falling from infinity, where nothing passes, through every score that occurs.
-    sensitivity : ndarray of float, shape (points,)
-        Share of the positives with a score of at least the threshold.
-    false_pass_rate : ndarray of float, shape (points,)
-        Share of the negatives with such a score: 1 - specificity.
-    auc : float
-        P(score of a positive > score of a negative) + P(equal)/2.
-    """
-
-    thresholds: Floats
-    sensitivity: Floats
-    false_pass_rate: Floats
-    auc: float
+    thresholds: Floats  # shape (points,); falling from infinity, where nothing passes, through every score that occurs
+    sensitivity: Floats  # shape (points,); share of the positives with a score of at least the threshold
+    false_pass_rate: Floats  # shape (points,); share of the negatives with such a score: 1 - specificity
+    auc: float  # P(score of a positive > score of a negative) + P(equal)/2
 
     @property
     def youden(self) -> Floats:
@@ -40,20 +28,7 @@ class Roc:
 
 
 def roc(scores: Floats, positive: NDArray[np.bool_]) -> Roc:
-    """The ROC of scores.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (items,)
-        From which threshold on an item passes.
-    positive : ndarray of bool, shape (items,)
-        The truth.
-
-    Returns
-    -------
-    Roc
-        NaN where a class is empty.
-    """
+    """The ROC of scores."""
     distinct, place = np.unique(scores, return_inverse=True)
     shares = []
     for truth in (positive, ~positive):
@@ -75,17 +50,6 @@ def _auc_variance(area: Floats | float, positives: int, negatives: int, further:
 def auc_standard_error(area: float, positives: int, negatives: int) -> float:
     """Standard error of the area under the ROC.
 
-    Parameters
-    ----------
-    area : float
-        The area.
-    positives, negatives : int
-        Sizes of the classes, ≥ 1.
-
-    Returns
-    -------
-    float
-
     References
     ----------
     Hanley and McNeil (1982), Radiology 143, 29-36, doi:10.1148/radiology.143.1.7063747.
@@ -95,20 +59,6 @@ def auc_standard_error(area: float, positives: int, negatives: int) -> float:
 
 def auc_interval(area: float, positives: int, negatives: int, ci_prob: float = 0.95) -> tuple[float, float]:
     """Score interval of the area under the ROC: the areas that the observed one does not contradict.
-
-    Parameters
-    ----------
-    area : float
-        The area.
-    positives, negatives : int
-        Sizes of the classes.
-    ci_prob : float
-        Nominal coverage, in (0, 1).
-
-    Returns
-    -------
-    lower, upper : float
-        With a width above 0 also where the area is 0 or 1; NaN where a class is empty.
 
     References
     ----------
@@ -134,22 +84,7 @@ def auc_interval(area: float, positives: int, negatives: int, ci_prob: float = 0
 
 
 def reliability(scores: Floats, positive: NDArray[np.bool_], bins: int) -> dict[str, Floats]:
-    """Share of positives among items of similar score.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (items,)
-        In [0, 1].
-    positive : ndarray of bool, shape (items,)
-        The truth.
-    bins : int
-        Equal parts of [0, 1]; a score on a border belongs to the part above it.
-
-    Returns
-    -------
-    dict of ndarray
-        ``from, to, items, mean_score, positives``, for the parts that hold an item.
-    """
+    """Share of positives among items of similar score."""
     # 0.3 * 10 is below 3: the borders themselves decide
     borders = np.arange(bins + 1) / bins
     place = np.clip(np.searchsorted(borders, scores, side="right") - 1, 0, bins - 1)

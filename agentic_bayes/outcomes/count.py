@@ -36,25 +36,13 @@ INDICATORS = ("answer", "tools", "joint", *TOOL_DIMENSIONS)
 
 @dataclass(frozen=True, slots=True)
 class IndicatorRule:
-    """How a scored interaction becomes a verdict.
+    """How a scored interaction becomes a verdict."""
 
-    Attributes
-    ----------
-    indicator : str
-        ``answer``, ``tools``, ``joint``, a dimension of the tool rubric, or the name of a metric.
-    threshold, tool_threshold : float
-        In [0, 1].
-    metric_threshold : float
-        Of the metric that is the indicator, if it is one.
-    errors : {"unscored", "fail", "bounds"}
-        Whether a crashed agent failed (``fail``) or is ``errored``.
-    """
-
-    indicator: str
-    threshold: float
+    indicator: str  # ``answer``, ``tools``, ``joint``, a dimension of the tool rubric, or the name of a metric
+    threshold: float  # in [0, 1]
     tool_threshold: float
-    metric_threshold: float = METRIC_THRESHOLD
-    errors: Errors = "unscored"
+    metric_threshold: float = METRIC_THRESHOLD  # of the metric that is the indicator, if it is one
+    errors: Errors = "unscored"  # whether a crashed agent failed (``fail``) or is ``errored``
 
     def verdict(self, row: EvidenceRow) -> Verdict | None:
         """The verdict on one interaction; None where this indicator does not look at it."""
@@ -242,24 +230,7 @@ def _check_threshold(value: object, name: str) -> float:
 
 
 def metric_threshold(evidence: Evidence, metric: str) -> float:
-    """From which score on a metric counts as passed: what its scores say, and .5 where they say nothing.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Scored interactions.
-    metric : str
-        Name of the metric.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    OutcomesError
-        If its scores were made with different thresholds, or one of these is no number in [0, 1].
-    """
+    """From which score on a metric counts as passed: what its scores say, and .5 where they say nothing."""
     grades = (row.metrics.get(metric) for row in evidence.rows)
     said = [grade.details.get("threshold", METRIC_THRESHOLD) for grade in grades if isinstance(grade, Score)]
     for value in said:
@@ -272,24 +243,7 @@ def metric_threshold(evidence: Evidence, metric: str) -> float:
 
 
 def check_indicator(indicator: object, evidence: Evidence) -> str:
-    """Refuse what is no indicator of this evidence.
-
-    Parameters
-    ----------
-    indicator : str
-        Its name.
-    evidence : Evidence
-        Has the metrics.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    UnknownName
-        If there is no such indicator.
-    """
+    """Refuse what is no indicator of this evidence."""
     metrics = sorted({name for row in evidence.rows for name in row.metrics})
     if not isinstance(indicator, str) or indicator not in (*INDICATORS, *metrics):
         raise UnknownName("indicator", indicator, (*INDICATORS, *metrics))

@@ -43,19 +43,7 @@ def natural_order(labels: Sequence[str]) -> list[int]:
 def dataset_from_counts(
     counts: Mapping[tuple[str, str], tuple[int, int, int, int]], attrs: Mapping[str, Any]
 ) -> xr.Dataset:
-    """Counts per (agent, task) as the outcomes dataset.
-
-    Parameters
-    ----------
-    counts : mapping
-        (agent, task) → (successes, trials, unscored, errored). Cells that are missing were never attempted.
-    attrs : mapping
-        What was counted.
-
-    Returns
-    -------
-    xarray.Dataset
-    """
+    """Counts per (agent, task) as the outcomes dataset."""
     import xarray as xr
 
     agents = sorted({agent for agent, _ in counts}, key=natural_key)
@@ -225,18 +213,7 @@ def differing(outcomes: xr.Dataset) -> list[str]:
 
 
 def allowed_differences(outcomes: xr.Dataset) -> str:
-    """What the counts of different agents do not share, in words; empty where they are counted alike.
-
-    Parameters
-    ----------
-    outcomes : xarray.Dataset
-        Counts, perhaps from `combine_outcomes` with `allow`.
-
-    Returns
-    -------
-    str
-        Such as ``"not counted alike: judge differs (a | b)"``.
-    """
+    """What the counts of different agents do not share, in words; empty where they are counted alike."""
     named = [f"{name} differs ({outcomes.attrs[name]})" for name in differing(outcomes)]
     return f"not counted alike: {', '.join(named)}" if named else ""
 

@@ -1,7 +1,7 @@
 """The pytest plugin: ``@pytest.mark.agentic`` repeats a test as trials, of which only the verdict passes or fails.
 
 Each trial is an item of its own, so that pytest-xdist may run the trials of one test on several workers. What became
-of a trial travels with its reports; `agentic_bayes.pytest_plugin.verdicts` collects them where the session is controlled.
+of a trial travels with its reports; `agentic_bayes.pytest_plugin.verdicts` collects them in the controlling process.
 pytest loads this module in every project of an environment: it must stay cheap, and silent where nobody uses it.
 """
 

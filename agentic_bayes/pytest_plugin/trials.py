@@ -38,32 +38,13 @@ _TRIAL = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """What a marker asks: so many trials, and a gate on them.
+    """What a marker asks: so many trials, and a gate on them."""
 
-    Attributes
-    ----------
-    trials : int
-        How often the test is run, in [1, 10,000].
-    at_least : float
-        The bar, strictly between 0 and 1.
-    k : int
-        Attempts in pass@k or pass^k, ≥ 1; beyond `trials` the verdict is flagged ``extrapolated``.
-    probability : float
-        Required, in (0.5, 1).
-    metric : {"pass_pow_k", "pass_at_k"}
-        What must reach the bar.
-
-    Raises
-    ------
-    InvalidArgument
-        If a value is outside what is allowed.
-    """
-
-    trials: int
-    at_least: float
-    k: int = 1
-    probability: float = 0.95
-    metric: Metric = "pass_pow_k"
+    trials: int  # how often the test is run, in [1, 10,000]
+    at_least: float  # the bar, strictly between 0 and 1
+    k: int = 1  # attempts in pass@k or pass^k, ≥ 1; beyond `trials` the verdict is flagged ``extrapolated``
+    probability: float = 0.95  # required, in (0.5, 1)
+    metric: Metric = "pass_pow_k"  # what must reach the bar
 
     def __post_init__(self) -> None:
         # not before a test uses the marker: these load NumPy
@@ -105,34 +86,18 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One trial of a test, for tests that want to know; the fixture ``trial``.
+    """One trial of a test, for tests that want to know; the fixture ``trial``."""
 
-    Attributes
-    ----------
-    index : int
-        From 0.
-    seed : int
-        In [0, 2^31): its own, and the same in every run.
-    """
-
-    index: int
-    seed: int
+    index: int  # from 0
+    seed: int  # in [0, 2^31): its own, and the same in every run
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
-    """A trial before it is run, as a parameter of its item.
+    """A trial before it is run, as a parameter of its item."""
 
-    Attributes
-    ----------
-    index : int
-        From 0.
-    design : Design
-        What its test asks.
-    """
-
-    index: int
-    design: Design
+    index: int  # from 0
+    design: Design  # what its test asks
 
 
 def trial_id(planned: PlannedTrial) -> str:

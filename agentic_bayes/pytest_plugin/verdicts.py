@@ -26,13 +26,7 @@ TRIAL_STATUSES: tuple[TrialStatus, ...] = ("passed", "failed", "errored", "unsco
 
 
 def check_report_path(config: pytest.Config, path: str) -> Path:
-    """Where the report goes; refused before any test is run if it cannot be written there.
-
-    Raises
-    ------
-    pytest.UsageError
-        If it is not a file in a folder that exists.
-    """
+    """Where the report goes; refused before any test is run if it cannot be written there."""
     target = config.invocation_params.dir / path
     if not target.parent.is_dir() or (target.exists() and not target.is_file()):
         raise pytest.UsageError(f"--agentic-report must be a file in a folder that exists, got {path}")
@@ -120,17 +114,7 @@ class _Crash:
 
 
 class Verdicts:
-    """Collects trials and reports one verdict per test; a plugin of the process that controls the session.
-
-    Parameters
-    ----------
-    config : pytest.Config
-        Of the session.
-    inconclusive : {"fail", "pass"}
-        Whether an inconclusive verdict fails the run.
-    report : Path or None
-        Where an HTML report goes.
-    """
+    """Collects trials and reports one verdict per test; a plugin of the process that controls the session."""
 
     def __init__(self, config: pytest.Config, inconclusive: Inconclusive, report: Path | None) -> None:
         self.config, self.inconclusive, self.report = config, inconclusive, report

@@ -84,20 +84,7 @@ def problem_at(location: Sequence[str | int], message: str, value: object) -> In
 
 
 def problems_of(error: ValidationError, *, source: str, where: str) -> tuple[Problem, ...]:
-    """The problems in a validation error of a record.
-
-    Parameters
-    ----------
-    error : pydantic.ValidationError
-        What validating a `Record` raised.
-    source, where : str
-        File and line or index of the record.
-
-    Returns
-    -------
-    tuple of Problem
-        One for every line of the error.
-    """
+    """The problems in a validation error of a record."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     return tuple(Problem(source, where, field_path(detail["loc"]), detail["msg"]) for detail in details)
 

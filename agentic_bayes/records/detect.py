@@ -23,18 +23,10 @@ FORMATS = get_args(Format)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How one format is told from others, and read.
+    """How one format is told from others, and read."""
 
-    Attributes
-    ----------
-    recognises : callable
-        Whether a file of this `Shape` is in this format.
-    read : callable
-        Gives the records of its bytes.
-    """
-
-    recognises: Callable[[Shape], bool]
-    read: Callable[[BufferedReader, Origin], Iterator[Parsed]]
+    recognises: Callable[[Shape], bool]  # whether a file of this `Shape` is in this format
+    read: Callable[[BufferedReader, Origin], Iterator[Parsed]]  # gives the records of its bytes
 
 
 # in the order in which they are tried
@@ -45,17 +37,7 @@ _READERS: dict[str, Reader] = {
 
 
 def format_of(stream: BufferedReader) -> str:
-    """The format of a file; ``native`` where it is like none of the others.
-
-    Parameters
-    ----------
-    stream : io.BufferedReader
-        The bytes of the file; it is read only until the format is known.
-
-    Returns
-    -------
-    str
-    """
+    """The format of a file; ``native`` where it is like none of the others."""
     if begins_zip(stream):  # of these formats, only Inspect's is packed so; its reader says what is missing
         return inspect.NAME
     shape = Shape()
@@ -72,18 +54,7 @@ def format_of(stream: BufferedReader) -> str:
 
 
 def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
-    """The records of a file that was taken to be native because it is like no other format.
-
-    Parameters
-    ----------
-    found : iterator of Parsed
-        The records as they stand in the file.
-
-    Yields
-    ------
-    Parsed
-        The same; one fault where the first of them is not native either.
-    """
+    """The records of a file that was taken to be native because it is like no other format."""
     first = next(found, None)
     if first is None:
         return
@@ -100,17 +71,7 @@ def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
 
 
 def reader_of(name: str) -> Reader:
-    """How this format is read.
-
-    Parameters
-    ----------
-    name : str
-        Any of `FORMATS` but ``auto`` and ``native``.
-
-    Returns
-    -------
-    Reader
-    """
+    """How this format is read."""
     return _READERS[name]
 
 

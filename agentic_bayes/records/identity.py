@@ -30,34 +30,14 @@ __all__ = ["Identity", "TaskIndex", "task_label"]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Task and trial of one conversation.
+    """Task and trial of one conversation."""
 
-    Attributes
-    ----------
-    task : str
-        Name of the task.
-    trial : int
-        Number of the attempt, within the agent and task.
-    """
-
-    task: str
-    trial: int
+    task: str  # name of the task
+    trial: int  # number of the attempt, within the agent and task
 
 
 def task_label(qa_ids: Iterable[str]) -> str:
-    r"""The name of a task that has no `task_id`.
-
-    Parameters
-    ----------
-    qa_ids : iterable of str
-        The ordered question ids.
-
-    Returns
-    -------
-    str
-        The ids joined by ``|``; a ``|`` or ``\`` within an id is preceded by ``\``. Different ids give
-        different names, and so do the same ids in another order.
-    """
+    r"""The name of a task that has no `task_id`."""
     return "|".join(qa_id.replace("\\", "\\\\").replace("|", "\\|") for qa_id in qa_ids)
 
 
@@ -105,20 +85,7 @@ class TaskIndex:
         self._qa_ids: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def add(self, conversation: Conversation, *, source: str = "", where: str = "") -> int:
-        """Take in one conversation.
-
-        Parameters
-        ----------
-        conversation : Conversation
-            The conversation.
-        source, where : str
-            File, and line or index, for messages; without them, the number of the conversation is named.
-
-        Returns
-        -------
-        int
-            Position of this conversation in what `resolve` returns.
-        """
+        """Take in one conversation."""
         position = len(self._headers)
         qa_ids = conversation.qa_ids
         header = _Header(
@@ -135,18 +102,7 @@ class TaskIndex:
         return position
 
     def resolve(self) -> list[Identity]:
-        """Task and trial of every conversation.
-
-        Returns
-        -------
-        list of Identity
-            In the order of addition.
-
-        Raises
-        ------
-        RecordsError
-            With all problems, where the rules of this module are broken.
-        """
+        """Task and trial of every conversation."""
         if problems := self.problems():
             raise RecordsError(problems)
         tasks, _ = _tasks(self._headers)
@@ -154,19 +110,7 @@ class TaskIndex:
         return [Identity(task, trial) for task, trial in zip(tasks, trials, strict=True)]
 
     def problems(self, *, complete: bool = True) -> list[Problem]:
-        """What `resolve` would raise.
-
-        Parameters
-        ----------
-        complete : bool
-            False says that there are conversations that could not be taken in; what they might put right is
-            then left out.
-
-        Returns
-        -------
-        list of Problem
-            In the order of their places.
-        """
+        """What `resolve` would raise."""
         tasks, unclear = _tasks(self._headers)
         found = _repeated_sessions(self._headers) + _trials(self._headers, tasks)[1]
         found += unclear if complete else []

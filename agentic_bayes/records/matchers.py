@@ -20,22 +20,7 @@ _NUMERIC = ("absolute", "relative", "integers")
 
 @lru_cache(maxsize=256)
 def compiled_pattern(pattern: str) -> Any:
-    """The pattern, compiled by RE2, whose time is linear in the text whatever the pattern.
-
-    Parameters
-    ----------
-    pattern : str
-        A regular expression without look-around and back-references, which RE2 does not have.
-
-    Returns
-    -------
-    re2 pattern
-
-    Raises
-    ------
-    ValueError
-        If it is not one.
-    """
+    """The pattern, compiled by RE2, whose time is linear in the text whatever the pattern."""
     import re2  # type: ignore[import-untyped]  # google-re2 has no types
 
     options = re2.Options()
@@ -49,18 +34,7 @@ def compiled_pattern(pattern: str) -> Any:
 
 
 def as_date(value: object) -> datetime | None:
-    """The moment that a text names completely, to the day at least; None for anything else.
-
-    Parameters
-    ----------
-    value : object
-        ISO 8601, or another way to write a date with a year.
-
-    Returns
-    -------
-    datetime.datetime or None
-        At midnight where no time is named; without a zone where none is.
-    """
+    """The moment that a text names completely, to the day at least; None for anything else."""
     if isinstance(value, datetime):
         return value
     if isinstance(value, date):

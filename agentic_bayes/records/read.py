@@ -106,13 +106,7 @@ def read_conversations(
 
 
 def check_reading(format: object, agent: object) -> None:
-    """Refuse arguments of reading that are outside what is allowed.
-
-    Raises
-    ------
-    InvalidArgument
-        If there is no such format, or the agent is blank.
-    """
+    """Refuse arguments of reading that are outside what is allowed."""
     check_choice("format", format, FORMATS)
     if agent is not None and (not isinstance(agent, str) or not agent.strip()):
         raise InvalidArgument(f"agent must be text that is not blank, or None, got {agent!r}")
@@ -133,22 +127,7 @@ def _checked(sources: list[Source], index: TaskIndex | None) -> Iterator[Convers
 
 
 def records_of(source: Source, index: TaskIndex | None, doubts: Doubts | None = None) -> Iterator[Record]:
-    """The records of one source.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-    index : TaskIndex, optional
-        Takes the conversations.
-    doubts : Doubts, optional
-        Takes what is doubtful.
-
-    Yields
-    ------
-    Conversation or tuple of Problem
-        Each record, or all that is wrong with it.
-    """
+    """The records of one source."""
     try:
         stream = open(source.name, "rb")  # noqa: SIM115 - only the opening is tried; `with` follows
     except OSError as error:
@@ -165,17 +144,7 @@ def records_of(source: Source, index: TaskIndex | None, doubts: Doubts | None = 
 
 
 def format_in(source: Source) -> str:
-    """The format of a file, told by its content unless it was asked for; of a pipe, as asked for.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-
-    Returns
-    -------
-    str
-    """
+    """The format of a file, told by its content unless it was asked for; of a pipe, as asked for."""
     if source.format != "auto" or source.once:
         return source.format
     with open(source.name, "rb") as stream:

@@ -14,29 +14,15 @@ __all__ = ["Found", "select"]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A conversation and which attempt it was.
+    """A conversation and which attempt it was."""
 
-    Attributes
-    ----------
-    agent, session, task : str
-        Its ids; the task as all conversations together tell it.
-    trial : int
-        Which attempt.
-    interactions : int
-        How many turns it has.
-    error : str or None
-        Why it ended early.
-    conversation : Conversation or None
-        The conversation itself; None where many were found without being asked for.
-    """
-
-    agent: str
+    agent: str  # its ids; the task as all conversations together tell it
     session: str
     task: str
-    trial: int
-    interactions: int
-    error: str | None
-    conversation: Conversation | None
+    trial: int  # which attempt
+    interactions: int  # how many turns it has
+    error: str | None  # why it ended early
+    conversation: Conversation | None  # the conversation itself; None where many were found without being asked for
 
 
 def select(
@@ -46,25 +32,7 @@ def select(
     task: str | None = None,
     trial: int | None = None,
 ) -> list[Found]:
-    """The conversations that fit.
-
-    Parameters
-    ----------
-    conversations : iterable of Conversation
-        All of them: together they tell which task and trial each is.
-    session, task, trial : optional
-        What a conversation must be; None: any.
-
-    Returns
-    -------
-    list of Found
-        In order of arrival.
-
-    Raises
-    ------
-    InvalidArgument
-        If none fits; the message names the nearest session or task.
-    """
+    """The conversations that fit."""
     index = TaskIndex()
     kept: list[tuple[Conversation | None, str, str, int, str | None]] = []
     asked = session is not None or task is not None or trial is not None

@@ -30,21 +30,11 @@ _KEPT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file, or one pipe, which can be read once only.
+    """One file, or one pipe, which can be read once only."""
 
-    Attributes
-    ----------
-    origin : Origin
-        Its name, and what stands for what it does not say.
-    format : str
-        As asked for; ``auto`` where its content tells.
-    once : bool
-        Whether it is a pipe.
-    """
-
-    origin: Origin
-    format: str
-    once: bool
+    origin: Origin  # its name, and what stands for what it does not say
+    format: str  # as asked for; ``auto`` where its content tells
+    once: bool  # whether it is a pipe
 
     @property
     def name(self) -> str:

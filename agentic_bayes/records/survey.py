@@ -19,68 +19,31 @@ __all__ = ["FileReport", "Survey", "survey"]
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What is in one file.
+    """What is in one file."""
 
-    Attributes
-    ----------
-    name : str
-        The file.
-    format : str
-        Its format.
-    conversations, interactions : int
-        That could be read.
-    agents : tuple of str
-        In them.
-    errors : int
-        Conversations in which the agent, or what it ran on, broke down.
-    recorded : int
-        Conversations with a recorded score.
-    expectations : int
-        Interactions with expected tool calls.
-    bad_records : int
-        Records that could not be read.
-    """
-
-    name: str
-    format: str
-    conversations: int = 0
+    name: str  # the file
+    format: str  # its format
+    conversations: int = 0  # that could be read
     interactions: int = 0
-    agents: tuple[str, ...] = ()
-    errors: int = 0
-    recorded: int = 0
-    expectations: int = 0
-    bad_records: int = 0
+    agents: tuple[str, ...] = ()  # in them
+    errors: int = 0  # conversations in which the agent, or what it ran on, broke down
+    recorded: int = 0  # conversations with a recorded score
+    expectations: int = 0  # interactions with expected tool calls
+    bad_records: int = 0  # records that could not be read
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is in a set of files.
+    """What is in a set of files."""
 
-    Attributes
-    ----------
-    files : tuple of FileReport
-        One per file.
-    agents : dict of str to int
-        Agent → conversations.
-    tasks : int
-        How many different tasks were attempted; 0 where that cannot be told.
-    problems : tuple of Problem
-        What is wrong; the first thousand.
-    n_problems : int
-        How many problems there are.
-    kinds : dict of str to int
-        Kind of problem → how often it occurs, the most frequent first.
-    doubts : tuple of str
-        What does not stop a file from being read, but should be known.
-    """
-
-    files: tuple[FileReport, ...]
-    agents: dict[str, int] = field(default_factory=dict)
-    tasks: int = 0
-    problems: tuple[Problem, ...] = ()
-    n_problems: int = 0
+    files: tuple[FileReport, ...]  # one per file
+    agents: dict[str, int] = field(default_factory=dict)  # agent → conversations
+    tasks: int = 0  # how many different tasks were attempted; 0 where that cannot be told
+    problems: tuple[Problem, ...] = ()  # what is wrong; the first thousand
+    n_problems: int = 0  # how many problems there are
+    # kind of problem → how often it occurs, the most frequent first
     kinds: dict[str, int] = field(default_factory=dict)
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  # what does not stop a file from being read, but should be known
 
     @property
     def conversations(self) -> int:
@@ -99,23 +62,7 @@ class Survey:
 
 
 def survey(paths: PathLike | Iterable[PathLike], *, format: Format = "auto", agent: str | None = None) -> Survey:
-    """Look through files of conversations.
-
-    Parameters
-    ----------
-    paths, format, agent
-        As for `read_conversations`.
-
-    Returns
-    -------
-    Survey
-        Also where a file cannot be read: that is among its problems.
-
-    Raises
-    ------
-    InvalidArgument
-        Where an argument is wrong, or a path is a pipe, which cannot be read twice.
-    """
+    """Look through files of conversations."""
     check_reading(format, agent)
     problems, doubts, index = Problems(), Doubts(), TaskIndex()
     kinds: Counter[str] = Counter()

@@ -86,24 +86,7 @@ def _text(conversation: object, source: str, number: int) -> str:
 
 @contextmanager
 def replacing(name: str) -> Iterator[BufferedWriter | gzip.GzipFile]:
-    """A new file that takes the place of another once all of it is on disk; after an error nothing has changed.
-
-    Parameters
-    ----------
-    name : str
-        The file; gzipped where it ends in ``.gz``. Same content, same bytes. Where it is a link, what it points
-        at is replaced.
-
-    Yields
-    ------
-    io.BufferedWriter or gzip.GzipFile
-        Takes bytes.
-
-    Raises
-    ------
-    InvalidArgument
-        Where something else than a file is in its place.
-    """
+    """A new file that takes the place of another once all of it is on disk; after an error nothing has changed."""
     target = os.path.realpath(name)
     check_replaceable(Path(target))
     beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{secrets.token_hex(4)}.tmp")

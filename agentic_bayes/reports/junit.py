@@ -15,20 +15,7 @@ FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(gate: Gate, *, excused: bool = False) -> str:
-    """One test case per requirement; its text is the gate's sentence.
-
-    Parameters
-    ----------
-    gate : Gate
-        What was decided.
-    excused : bool
-        Whether what is inconclusive is skipped; else it is a failure.
-
-    Returns
-    -------
-    str
-        An XML document.
-    """
+    """One test case per requirement; its text is the gate's sentence."""
     cases = []
     for one in gate.requirements:
         place = f"{gate.agent}.{metric_name(gate.metric, gate.k)}"
@@ -54,15 +41,5 @@ def junit_xml(gate: Gate, *, excused: bool = False) -> str:
 
 
 def clean_text(text: str) -> str:
-    """The text without what XML cannot hold.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-    """
+    """The text without what XML cannot hold."""
     return FORBIDDEN.sub("\ufffd", text)

@@ -18,17 +18,7 @@ MOST_PROBLEMS = 50
 
 
 def survey_tables(found: Survey) -> list[Table]:
-    """What is in files of conversations, file by file, and the kinds of problems.
-
-    Parameters
-    ----------
-    found : Survey
-        From `survey`.
-
-    Returns
-    -------
-    list of Table
-    """
+    """What is in files of conversations, file by file, and the kinds of problems."""
     rows = tuple(
         (
             Path(file.name).name,
@@ -48,17 +38,7 @@ def survey_tables(found: Survey) -> list[Table]:
 
 
 def survey_lines(found: Survey) -> list[str]:
-    """What a survey comes to, in sentences.
-
-    Parameters
-    ----------
-    found : Survey
-        From `survey`.
-
-    Returns
-    -------
-    list of str
-    """
+    """What a survey comes to, in sentences."""
     agents = ", ".join(map(plain_text, list(found.agents)[:MOST_FILES]))
     more = f" and {len(found.agents) - MOST_FILES:,} more" if len(found.agents) > MOST_FILES else ""
     counts = [
@@ -77,18 +57,7 @@ def survey_lines(found: Survey) -> list[str]:
 
 
 def conversations_table(found: Sequence[Found]) -> Table:
-    """Which conversations there are, to choose one.
-
-    Parameters
-    ----------
-    found : sequence of Found
-        From `select`.
-
-    Returns
-    -------
-    Table
-        The first fifty.
-    """
+    """Which conversations there are, to choose one."""
     rows = tuple(
         (plain_text(one.session), plain_text(one.agent), plain_text(one.task), str(one.trial), str(one.interactions))
         for one in found[:MOST_PROBLEMS]

@@ -52,22 +52,12 @@ NUMBERS = ("mean", "sd", "median", "lower", "upper")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A number that came out otherwise.
+    """A number that came out otherwise."""
 
-    Attributes
-    ----------
-    what : str
-        File, row and column, in words.
-    stored, again : float
-        The number in the folder, and that of the new run.
-    allowed : float
-        What rounding or Monte-Carlo error explains.
-    """
-
-    what: str
-    stored: float
+    what: str  # file, row and column, in words
+    stored: float  # the number in the folder, and that of the new run
     again: float
-    allowed: float
+    allowed: float  # what rounding or Monte-Carlo error explains
 
     @property
     def size(self) -> float:

@@ -147,22 +147,7 @@ def write_results(
 
 
 def folder_path(folder: str | os.PathLike[str]) -> Path:
-    """The folder of an argument.
-
-    Parameters
-    ----------
-    folder : path
-        As it was given.
-
-    Returns
-    -------
-    pathlib.Path
-
-    Raises
-    ------
-    InvalidArgument
-        If it is no path.
-    """
+    """The folder of an argument."""
     if not isinstance(folder, (str, os.PathLike)):
         raise InvalidArgument(f"folder must be a path, got {type(folder).__name__}")
     return Path(folder)
@@ -184,18 +169,7 @@ def _resolved(counting: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tables_of(est: Estimate) -> dict[str, str]:
-    """The numbers of an estimate as the texts of their files: equal numbers give equal texts.
-
-    Parameters
-    ----------
-    est : Estimate
-        The estimate.
-
-    Returns
-    -------
-    dict of str
-        File name → CSV.
-    """
+    """The numbers of an estimate as the texts of their files: equal numbers give equal texts."""
     tables = {SUMMARY: est.summary(), BASELINE: est.baseline(tasks=True)}
     return {name: table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
 
@@ -206,17 +180,7 @@ def this_platform() -> str:
 
 
 def same_counts(one: xr.Dataset, other: xr.Dataset) -> bool:
-    """Whether two outcomes are of the same agents and tasks and count the same.
-
-    Parameters
-    ----------
-    one, other : xarray.Dataset
-        Outcomes.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether two outcomes are of the same agents and tasks and count the same."""
     first, second = check_outcomes(one), check_outcomes(other)
     return all(first[name].equals(second[name]) for name in COUNTS)
 
@@ -238,24 +202,7 @@ def _outcomes_text(outcomes: xr.Dataset) -> str:
 
 
 def read_outcomes_file(path: Path, attrs: Mapping[str, Any]) -> xr.Dataset:
-    """The counts of an ``outcomes.csv``.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    attrs : mapping
-        What was counted.
-
-    Returns
-    -------
-    xarray.Dataset
-
-    Raises
-    ------
-    OutcomesError
-        If it is no such file any more.
-    """
+    """The counts of an ``outcomes.csv``."""
     counts: dict[tuple[str, str], tuple[int, int, int, int]] = {}
     try:
         with path.open(encoding="utf-8", errors="surrogatepass", newline="") as stream:
@@ -276,30 +223,14 @@ def read_outcomes_file(path: Path, attrs: Mapping[str, Any]) -> xr.Dataset:
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What a file held when it was written.
+    """What a file held when it was written."""
 
-    Attributes
-    ----------
-    sha256 : str
-        Of its bytes, in hexadecimal digits.
-    size : int
-        In bytes.
-    """
-
-    sha256: str
-    size: int
+    sha256: str  # of its bytes, in hexadecimal digits
+    size: int  # in bytes
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """The record of a regular file; a link is not followed.
-
-        Raises
-        ------
-        OSError
-            If it cannot be read.
-        InvalidArgument
-            If it is something else than a file.
-        """
+        """The record of a regular file; a link is not followed."""
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise InvalidArgument(f"{path.name} must be a file, is a link, a folder, a pipe or a device")
         with path.open("rb") as stream:
@@ -307,13 +238,7 @@ class FileRecord:
 
     @classmethod
     def parsed(cls, record: Any, place: str) -> Self:
-        """The record that a manifest has.
-
-        Raises
-        ------
-        InvalidArgument
-            If it is none; `place` is where it stands.
-        """
+        """The record that a manifest has."""
         if not isinstance(record, dict):
             raise InvalidArgument(f"{place} must hold sha256 and size, got {short(record)}")
         digits, size = record.get("sha256"), record.get("size")
@@ -326,39 +251,17 @@ class FileRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a folder of results says of itself.
+    """What a folder of results says of itself."""
 
-    Attributes
-    ----------
-    command : tuple of str
-        The command line that made it, or empty.
-    settings : dict
-        How it was estimated, the seed included: `Settings.record`.
-    note : str
-        Why this method or engine was taken, where that was left to the program.
-    versions : dict of str
-        Of Python and of the packages that numbers depend on.
-    platform : str
-        System and processor family.
-    attrs : dict
-        What the outcomes count.
-    counting : dict or None
-        How they were counted from the evidence; None where there is none.
-    cannot_rerun : str
-        Why the estimate cannot be made again, or empty.
-    files : dict of FileRecord
-        Every other file, by name.
-    """
-
-    command: tuple[str, ...]
-    settings: dict[str, Any]
-    note: str
-    versions: dict[str, str]
-    platform: str
-    attrs: dict[str, Any]
-    counting: dict[str, Any] | None
-    cannot_rerun: str
-    files: dict[str, FileRecord]
+    command: tuple[str, ...]  # the command line that made it, or empty
+    settings: dict[str, Any]  # how it was estimated, the seed included: `Settings.record`
+    note: str  # why this method or engine was taken, where that was left to the program
+    versions: dict[str, str]  # of Python and of the packages that numbers depend on
+    platform: str  # system and processor family
+    attrs: dict[str, Any]  # what the outcomes count
+    counting: dict[str, Any] | None  # how they were counted from the evidence; None where there is none
+    cannot_rerun: str  # why the estimate cannot be made again, or empty
+    files: dict[str, FileRecord]  # every other file, by name
 
     def write(self, folder: Path) -> None:
         """Write ``manifest.json``; the same content gives the same bytes."""
@@ -370,13 +273,7 @@ class Manifest:
             file.write(json.dumps(record, indent=2, allow_nan=False, default=_plain).encode() + b"\n")
 
     def parsed_settings(self) -> Settings:
-        """The settings, checked.
-
-        Raises
-        ------
-        InvalidArgument
-            If they are no settings of an estimate.
-        """
+        """The settings, checked."""
         try:
             return Settings.from_record(self.settings)
         except InvalidArgument:
@@ -386,13 +283,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read ``manifest.json``, which anybody may have written: nothing in it leads out of the folder.
-
-        Raises
-        ------
-        InvalidArgument
-            If there is none, or it is not one that `write_results` could have written.
-        """
+        """Read ``manifest.json``, which anybody may have written: nothing in it leads out of the folder."""
         path = folder / MANIFEST
         try:
             size = FileRecord.of(path).size

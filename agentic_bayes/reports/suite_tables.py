@@ -15,17 +15,7 @@ MOST_TASKS = 50
 
 
 def run_tables(summary: Mapping[str, Any]) -> list[Table]:
-    """A run, task by task.
-
-    Parameters
-    ----------
-    summary : mapping
-        What `RunResults.summary` gives.
-
-    Returns
-    -------
-    list of Table
-    """
+    """A run, task by task."""
     rows = [
         (
             task["task"],
@@ -43,19 +33,7 @@ def run_tables(summary: Mapping[str, Any]) -> list[Table]:
 
 
 def run_lines(summary: Mapping[str, Any], folder: Path) -> list[str]:
-    """What a run comes to, in sentences.
-
-    Parameters
-    ----------
-    summary : mapping
-        What `RunResults.summary` gives.
-    folder : Path
-        Where its files are.
-
-    Returns
-    -------
-    list of str
-    """
+    """What a run comes to, in sentences."""
     told = summary["passed_trials"] + summary["failed_trials"]
     rate = "no trial has a verdict"
     if told:
@@ -74,17 +52,7 @@ def run_lines(summary: Mapping[str, Any], folder: Path) -> list[str]:
 
 
 def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """Runs, one per row.
-
-    Parameters
-    ----------
-    runs : sequence of mapping
-        What `RunResults.counts` gives.
-
-    Returns
-    -------
-    Table
-    """
+    """Runs, one per row."""
     rows = tuple(
         (
             run["run_id"],

@@ -43,45 +43,17 @@ ESTIMANDS = {"population": "on a new task of this kind", "tasks": "on these task
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table and what a reader must know about it.
+    """A table and what a reader must know about it."""
 
-    Attributes
-    ----------
-    title : str
-        What it shows.
-    header : tuple of str
-        Column names.
-    rows : tuple of tuples of str
-        Cells.
-    notes : tuple of str
-        Lines below it.
-    whole : bool
-        Whether the first column is kept on one line, however long: names to be copied.
-    """
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    whole: bool = False
+    title: str  # what it shows
+    header: tuple[str, ...]  # column names
+    rows: tuple[tuple[str, ...], ...]  # cells
+    notes: tuple[str, ...] = ()  # lines below it
+    whole: bool = False  # whether the first column is kept on one line, however long: names to be copied
 
 
 def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:
-    """Per agent: conversations, interactions, what was scored, and how tools were used.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Scored interactions.
-    threshold : float
-        From which answer score on an answer counts as right, in [0, 1].
-
-    Returns
-    -------
-    Table
-        Its notes give the denominators, the commonest reasons for what is unscored, and the number of right answers
-        through wrong tools.
-    """
+    """Per agent: conversations, interactions, what was scored, and how tools were used."""
     summary = evidence.summary(threshold=threshold)
     rows = [
         (
@@ -107,18 +79,7 @@ def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:
 
 
 def metrics_tables(evidence: Evidence) -> list[Table]:
-    """Further metrics, by agent; no table where there is none.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Scored interactions.
-
-    Returns
-    -------
-    list of Table
-        One, or none.
-    """
+    """Further metrics, by agent; no table where there is none."""
     names = sorted({name for row in evidence for name in row.metrics})
     rows = []
     cuts = {name: metric_threshold(evidence, name) for name in names}
@@ -144,18 +105,7 @@ def _metric_reasons(evidence: Evidence) -> list[str]:
 
 
 def tool_problems_tables(evidence: Evidence) -> list[Table]:
-    """What goes wrong most often with which tool and argument; no table where nothing does.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Scored interactions.
-
-    Returns
-    -------
-    list of Table
-        One, or none.
-    """
+    """What goes wrong most often with which tool and argument; no table where nothing does."""
     if not any(row.tool_overall is not None and row.tool_details for row in evidence):
         return []
     found = tool_diagnostics(evidence)
@@ -188,17 +138,7 @@ def _reasons(reasons: Iterable[str | None]) -> list[str]:
 
 
 def estimate_tables(est: Estimate) -> list[Table]:
-    """Per agent and estimand: pass@k and pass^k with intervals, beside the unbiased and the plug-in estimate.
-
-    Parameters
-    ----------
-    est : Estimate
-        Any estimate.
-
-    Returns
-    -------
-    list of Table
-    """
+    """Per agent and estimand: pass@k and pass^k with intervals, beside the unbiased and the plug-in estimate."""
     own, plain = est.summary(tasks=False), est.baseline()
     as_judged = est.uncorrected.summary(tasks=False) if est.settings.judge is not None else None
     tables = []
@@ -293,17 +233,7 @@ def _footnotes(frames: Sequence[Any], ks: Sequence[int]) -> list[str]:
 
 
 def comparison_lines(found: Comparison) -> list[str]:
-    """What stands below a comparison's sentence: ratios, losses, the tasks that drive it, the frequentist test.
-
-    Parameters
-    ----------
-    found : Comparison
-        From `agentic_bayes.compare`.
-
-    Returns
-    -------
-    list of str
-    """
+    """What stands below a comparison's sentence: ratios, losses, the tasks that drive it, the frequentist test."""
     other = found.baseline if isinstance(found.baseline, str) else format_number(found.baseline)
     lines = [
         f"ratio {found.ratio}, odds ratio {found.odds_ratio} (posterior medians)",
@@ -316,17 +246,7 @@ def comparison_lines(found: Comparison) -> list[str]:
 
 
 def rank_table(ranks: Any) -> Table:
-    """The result of `rank`, best agent first.
-
-    Parameters
-    ----------
-    ranks : pandas.DataFrame
-        From `agentic_bayes.rank`.
-
-    Returns
-    -------
-    Table
-    """
+    """The result of `rank`, best agent first."""
     first = ranks.iloc[0]
     name = metric_name(first["metric"], first["k"])
     rows = [
@@ -354,18 +274,7 @@ def rank_table(ranks: Any) -> Table:
 
 
 def superiority_table(matrix: Any) -> Table:
-    """The result of `superiority`: the probability that the agent of the row beats the one of the column.
-
-    Parameters
-    ----------
-    matrix : pandas.DataFrame
-        From `agentic_bayes.superiority`.
-
-    Returns
-    -------
-    Table
-        Columns are numbered as the rows are, since names would not fit.
-    """
+    """The result of `superiority`: the probability that the agent of the row beats the one of the column."""
     rows = [
         (f"{i}. {agent}", *(format_share(value, 2) for value in values))
         for i, (agent, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True), start=1)
@@ -375,18 +284,7 @@ def superiority_table(matrix: Any) -> Table:
 
 
 def plan_table(plan: Plan) -> Table:
-    """The designs of a plan, one per number of trials: the cheapest that does it, else the dearest that was tried.
-
-    Parameters
-    ----------
-    plan : Plan
-        From `agentic_bayes.plan`.
-
-    Returns
-    -------
-    Table
-        The recommended design is marked; `Plan.table` has all that were simulated.
-    """
+    """The designs of a plan, one per number of trials: the cheapest that does it, else the dearest that was tried."""
     goals = {"conclusive": "P(conclusive)", "detected": "P(told apart)"}
     extra = [name for name in goals if name == plan.goal]
     rows = [

@@ -25,13 +25,6 @@ def print_table(console: Screen, table: Table) -> None:
     A table that needs more than the screen gets narrower where that costs least: headers and names take more lines, and
     the interval goes below its value. One that still needs more is wider than the screen: numbers that are cut would be
     other numbers.
-
-    Parameters
-    ----------
-    console : rich.console.Console
-        Where to.
-    table : Table
-        What.
     """
     from rich import box
     from rich.console import Console

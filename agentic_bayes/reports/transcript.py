@@ -23,22 +23,7 @@ def transcript(
     *,
     tool_rubric: ToolRubric = ToolRubric(),  # noqa: B008 - frozen
 ) -> str:
-    """A conversation, for people.
-
-    Parameters
-    ----------
-    conversation : Conversation
-        The conversation.
-    rows : sequence of EvidenceRow
-        Its scores, where it was assessed.
-    tool_rubric : ToolRubric
-        Grades the tool calls where no scores are given.
-
-    Returns
-    -------
-    str
-        Text without control characters, whatever is in the conversation.
-    """
+    """A conversation, for people."""
     return "\n".join(_lines(conversation, {row.interaction: row for row in rows}, tool_rubric))
 
 

@@ -31,56 +31,17 @@ MOST = 10  # more trials of one task in one round
 
 
 def first_plan(tasks: int, budget: int) -> int:
-    """Trials of every task in the first round.
-
-    Parameters
-    ----------
-    tasks : int
-        How many there are.
-    budget : int
-        Trials that may be spent; at least one per task.
-
-    Returns
-    -------
-    int
-    """
+    """Trials of every task in the first round."""
     return min(FIRST, budget // tasks)
 
 
 def round_size(spent: int, budget: int, concurrency: int) -> int:
-    """Trials of the next round: a share of those so far, at least as many as run at a time, within the budget.
-
-    Parameters
-    ----------
-    spent, budget : int
-        Trials so far, and in all.
-    concurrency : int
-        Trials at a time.
-
-    Returns
-    -------
-    int
-    """
+    """Trials of the next round: a share of those so far, at least as many as run at a time, within the budget."""
     return min(max(concurrency, round(SHARE * spent), 1), budget - spent)
 
 
 def end_of(est: Estimate, target: str, width: float) -> str | None:
-    """Why no more trials are needed.
-
-    Parameters
-    ----------
-    est : Estimate
-        Of the trials so far, one agent.
-    target : str
-        Such as ``pass^3``.
-    width : float
-        Of the interval of these tasks.
-
-    Returns
-    -------
-    str or None
-        None: they are needed.
-    """
+    """Why no more trials are needed."""
     metric, k = _asked(target)
     (row,) = _rows(est, metric, k, "tasks")
     if row["upper"] - row["lower"] > width:
@@ -89,24 +50,7 @@ def end_of(est: Estimate, target: str, width: float) -> str | None:
 
 
 def allocate(est: Estimate, target: str, open_tasks: Mapping[str, int], size: int) -> dict[str, int]:
-    """How many more trials each task gets in a round.
-
-    Parameters
-    ----------
-    est : Estimate
-        Of the trials so far, one agent.
-    target : str
-        Such as ``pass^3``.
-    open_tasks : mapping
-        Tasks that may get more, in the order that decides between equals.
-    size : int
-        Trials of the round.
-
-    Returns
-    -------
-    dict
-        Task → more trials, only of those that get some.
-    """
+    """How many more trials each task gets in a round."""
     metric, k = _asked(target)
     known = {row["task"]: (row["mean"], row["sd"]) for row in _rows(est, "pass_pow_k", 1, "task")}
     (new,) = _rows(est, "pass_pow_k", 1, "population")  # for a task without a verdict: the mean, and nothing sure of it
@@ -130,24 +74,7 @@ def allocate(est: Estimate, target: str, open_tasks: Mapping[str, int], size: in
 
 
 def remaining_variances(a: Any, b: Any, metric: Metric, k: int, most: int) -> Any:
-    """Expected posterior variance of f(p) after j more trials, for j = 0, …, most.
-
-    Parameters
-    ----------
-    a, b : array_like, shape (tasks,)
-        p ~ Beta(a, b).
-    metric : {"pass_pow_k", "pass_at_k"}
-        f(p) = p^k, or 1 - (1-p)^k.
-    k : int
-        Attempts.
-    most : int
-        Largest j.
-
-    Returns
-    -------
-    ndarray, shape (tasks, most + 1)
-        Falls with j.
-    """
+    """Expected posterior variance of f(p) after j more trials, for j = 0, …, most."""
     from scipy.special import betaln, gammaln
 
     if metric == "pass_at_k":  # the variance of (1-p)^k

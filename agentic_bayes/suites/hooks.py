@@ -23,22 +23,6 @@ async def run_hook(hooks: Hooks, name: str, event: Mapping[str, Any], folder: Pa
     """Run one hook, if it is declared; what goes wrong is a warning and stops nothing.
 
     What a hook leaves running in the background ends with it, unless it has left its process group (``setsid``).
-
-    Parameters
-    ----------
-    hooks : Hooks
-        As declared.
-    name : str
-        Which, such as ``before_run``.
-    event : mapping
-        Told on standard input, as JSON.
-    folder : Path
-        Where the command runs.
-
-    Warns
-    -----
-    HookFailed
-        If it cannot be run, fails, or takes longer than a minute.
     """
     command = getattr(hooks, name)
     if command is None:

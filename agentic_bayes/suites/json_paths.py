@@ -24,23 +24,7 @@ class JsonNotFound(Exception):
 
 @functools.lru_cache(maxsize=256)
 def compiled_path(path: str) -> Any:
-    """A JSONPath that is ready to be used.
-
-    Parameters
-    ----------
-    path : str
-        Such as ``$.order.items[0].price``, as RFC 9535 has it; without its functions ``match`` and ``search``, whose
-        patterns can take time without bound.
-
-    Returns
-    -------
-    jsonpath.JSONPath
-
-    Raises
-    ------
-    InvalidArgument
-        If it is none.
-    """
+    """A JSONPath that is ready to be used."""
     try:
         return _environment().compile(path)
     except Exception as error:
@@ -62,44 +46,14 @@ def _environment() -> Any:
 
 
 def values_at(path: str, document: Any) -> list[Any]:
-    """What stands at a path, in the order of the document.
-
-    Parameters
-    ----------
-    path : str
-        A JSONPath.
-    document : object
-        A JSON value.
-
-    Returns
-    -------
-    list
-        Empty where nothing stands there.
-    """
+    """What stands at a path, in the order of the document."""
     if isinstance(document, str):  # the library would read it as JSON text
         return [document] if path.strip() == "$" else []
     return list(compiled_path(path).findall(document))
 
 
 def strict_json(text: str) -> Any:
-    """The JSON value that a text is.
-
-    Parameters
-    ----------
-    text : str
-        Only that value.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    ValueError
-        If it is none; nor are ``NaN``, ``Infinity`` and numbers that no float can hold.
-    RecursionError
-        If it is nested too deeply.
-    """
+    """The JSON value that a text is."""
 
     def constant(name: str) -> None:
         raise ValueError(f"{name} is not JSON")
@@ -114,25 +68,7 @@ def strict_json(text: str) -> Any:
 
 
 def found_json(text: str, kind: type | None = None) -> Any:
-    """The JSON in a text: all of it, else the first complete value in a code fence, else in the prose.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    kind : type, optional
-        ``dict`` or ``list``: only an object, or a list, is looked for; in prose nothing else can be told from words.
-
-    Returns
-    -------
-    object
-        The JSON value.
-
-    Raises
-    ------
-    JsonNotFound
-        If there is none: nothing complete, of this kind, with every key once and no deeper than records may be.
-    """
+    """The JSON in a text: all of it, else the first complete value in a code fence, else in the prose."""
     kinds = [kind] if kind in _KINDS else list(_KINDS)
     try:
         return _read(text.strip())

@@ -34,34 +34,7 @@ def write_run_report(
     at_least: float | None = None,
     probability: float = 0.95,
 ) -> Path:
-    """Write everything about a run into one HTML file.
-
-    Parameters
-    ----------
-    results : RunResults
-        The run.
-    path : Path
-        Where to; an existing file is replaced.
-    est : Estimate, optional
-        Of the run; made unless given.
-    k : sequence of int
-        Numbers of attempts, where it is made.
-    baseline : float, optional
-        A value with which the agent is compared.
-    metric, verdict_k, estimand
-        Of the verdict.
-    at_least, probability
-        Of a gate, if there is one: its verdict comes first.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InvalidArgument
-        If no trial of the run has a verdict.
-    """
+    """Write everything about a run into one HTML file."""
     if not results.decided:
         raise InvalidArgument(f"run {results.folder.name} has no trial with a verdict: there is nothing to report")
     fitted = results.estimate(k) if est is None else est

@@ -31,40 +31,15 @@ _PERCENTILES = (50, 90, 99)
 
 @dataclass(frozen=True)
 class RunResults:
-    """The trials of a run, and what follows from them.
+    """The trials of a run, and what follows from them."""
 
-    Attributes
-    ----------
-    folder : Path
-        The run's folder.
-    facts : mapping
-        What the run is.
-    trials : tuple of TrialResult
-        Everything that ended, by task in the suite's order, then by number.
-    """
-
-    folder: Path
-    facts: Mapping[str, Any]
-    trials: tuple[TrialResult, ...]
+    folder: Path  # the run's folder
+    facts: Mapping[str, Any]  # what the run is
+    trials: tuple[TrialResult, ...]  # everything that ended, by task in the suite's order, then by number
 
     @classmethod
     def of(cls, folder: Path) -> RunResults:
-        """What is in a run's folder.
-
-        Parameters
-        ----------
-        folder : Path
-            The folder.
-
-        Returns
-        -------
-        RunResults
-
-        Raises
-        ------
-        InvalidArgument
-            If it is none.
-        """
+        """What is in a run's folder."""
         with RunStore(folder) as store:
             facts = store.facts
             if "planned" not in facts:
@@ -94,17 +69,7 @@ class RunResults:
         return html_block(repr(self), header, rows, notes=notes, noun="task")
 
     def only(self, tasks: Iterable[str]) -> RunResults:
-        """Of some tasks.
-
-        Parameters
-        ----------
-        tasks : iterable of str
-            Their ids.
-
-        Returns
-        -------
-        RunResults
-        """
+        """Of some tasks."""
         wanted = set(tasks)
         planned = {task: count for task, count in self.facts["planned"].items() if task in wanted}
         trials = tuple(trial for trial in self.trials if trial.task in wanted)
@@ -139,73 +104,27 @@ class RunResults:
         return dataset_from_counts(counts, attrs)
 
     def estimate(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> Estimate:
-        """The hierarchical estimate of the run.
-
-        Parameters
-        ----------
-        k : sequence of int
-            Numbers of attempts.
-        **settings
-            As for `agentic_bayes.estimate`.
-
-        Returns
-        -------
-        Estimate
-        """
+        """The hierarchical estimate of the run."""
         return estimate(self.outcomes, k=tuple(k), **settings)
 
     def counts(self) -> dict[str, Any]:
-        """One line on the run.
-
-        Returns
-        -------
-        dict
-            ``run_id, suite, agent, trials, passed, failed, errored, pass_rate, pending``.
-        """
+        """One line on the run."""
         facts = {"run_id": self.folder.name, "suite": self.facts["suite"], "agent": self.facts["agent"]}
         return {**facts, **_counts(self.trials), "pending": self.pending}
 
     def measures(self) -> dict[str, Any]:
-        """Mean score, latency, tokens and cost of the run.
-
-        Returns
-        -------
-        dict
-            ``score, latency_p50, latency_p90, latency_p99, input_tokens, output_tokens, cost``; None where there is
-            nothing.
-        """
+        """Mean score, latency, tokens and cost of the run."""
         return _measures(self.trials)
 
     def tasks(self) -> list[dict[str, Any]]:
-        """One row per task: counts, mean score, latency, cost.
-
-        Returns
-        -------
-        list of dict
-            ``task, trials, passed, failed, errored, pass_rate, score, latency_p50, cost``; None where there is nothing.
-        """
+        """One row per task: counts, mean score, latency, cost."""
         by_task: dict[str, list[TrialResult]] = {}
         for trial in self.trials:
             by_task.setdefault(trial.task, []).append(trial)
         return [{"task": task, **_counts(own), **_measures(own)} for task, own in by_task.items()]
 
     def summary(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> dict[str, Any]:
-        """Everything in one object, for ``summary.json``.
-
-        Parameters
-        ----------
-        k : sequence of int
-            Numbers of attempts.
-        **settings
-            As for `agentic_bayes.estimate`.
-
-        Returns
-        -------
-        dict
-            AgentEval's names first: ``total_tasks, total_trials, passed_trials, failed_trials, error_trials,
-            overall_pass_rate`` (of the trials with a verdict; None without any); then the run, latency, tokens and
-            cost, pass@k and pass^k with intervals and the unbiased estimates beside them, and the tasks.
-        """
+        """Everything in one object, for ``summary.json``."""
         return self._summary(self.estimate(k, **settings) if self.decided else None)
 
     def _summary(self, est: Estimate | None) -> dict[str, Any]:
@@ -237,16 +156,6 @@ class RunResults:
         """``summary.json``, ``trials.jsonl`` and ``junit.xml`` in the run's folder.
 
         Where a trial has a verdict, also the estimate as `write_results` writes it, so that it can be made again.
-
-        Parameters
-        ----------
-        k : sequence of int
-            Numbers of attempts.
-
-        Returns
-        -------
-        Estimate or None
-            What was written.
         """
         est = self.estimate(k) if self.decided else None
         lines = (json.dumps(asdict(trial), allow_nan=False) for trial in self.trials)
@@ -264,17 +173,7 @@ class RunResults:
 
 
 def junit_of_run(results: RunResults) -> str:
-    """The run as JUnit XML: a test case per trial; errored ones are errors, not failures.
-
-    Parameters
-    ----------
-    results : RunResults
-        The run.
-
-    Returns
-    -------
-    str
-    """
+    """The run as JUnit XML: a test case per trial; errored ones are errors, not failures."""
     from xml.etree import ElementTree
 
     counts = _counts(results.trials)
@@ -320,18 +219,7 @@ def _measures(trials: Sequence[TrialResult]) -> dict[str, Any]:
 
 
 def unlike_tasks(one: Path, other: Path) -> list[str]:
-    """Tasks of two runs that have one id and are not the same task.
-
-    Parameters
-    ----------
-    one, other : Path
-        Folders of runs.
-
-    Returns
-    -------
-    list of str
-        Ids of tasks whose input, expectations, graders or pass threshold differ.
-    """
+    """Tasks of two runs that have one id and are not the same task."""
     facts = []
     for folder in (one, other):
         with RunStore(folder) as store:
@@ -340,22 +228,7 @@ def unlike_tasks(one: Path, other: Path) -> list[str]:
 
 
 def gate_of(text: str) -> tuple[str, int, float, float]:
-    """A gate in one word, such as ``pass^3>=0.7@0.95``: metric, k, bar and required probability.
-
-    Parameters
-    ----------
-    text : str
-        The gate; without ``@`` a probability of .95 is required.
-
-    Returns
-    -------
-    tuple of (str, int, float, float)
-
-    Raises
-    ------
-    InvalidArgument
-        If it is not of this form.
-    """
+    """A gate in one word, such as ``pass^3>=0.7@0.95``: metric, k, bar and required probability."""
     from agentic_bayes.estimation.settings import check_ks
     from agentic_bayes.formatting import parse_metric
     from agentic_bayes.numerics import check_probability

@@ -18,18 +18,10 @@ __all__ = ["Bar", "Pattern", "Patterns", "Place", "Rule", "Texts", "expected_tex
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a grader works.
+    """Where a grader works."""
 
-    Attributes
-    ----------
-    folder : Path
-        The suite's folder.
-    pass_threshold : float
-        From which score on a grader passes that gives only a score.
-    """
-
-    folder: Path
-    pass_threshold: float
+    folder: Path  # the suite's folder
+    pass_threshold: float  # from which score on a grader passes that gives only a score
 
 
 @runtime_checkable
@@ -46,21 +38,7 @@ class Rule(Protocol):
 
 
 def graded(value: float, passed: bool, reason: str) -> Score:
-    """A score that says whether the grader passes.
-
-    Parameters
-    ----------
-    value : float
-        The score, in [0, 1].
-    passed : bool
-        Whether the grader passes.
-    reason : str
-        Why.
-
-    Returns
-    -------
-    Score
-    """
+    """A score that says whether the grader passes."""
     return Score(value, reason, {"pass": bool(passed)})
 
 

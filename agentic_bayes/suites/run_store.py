@@ -34,18 +34,6 @@ _BUSY_SECONDS = 60.0
 class RunStore:
     """The trials of one run, and what the run is.
 
-    Parameters
-    ----------
-    folder : Path
-        The run's folder.
-    create : bool
-        Whether to make the file; else it must be there.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is not a run's folder, or the file is something else.
-
     Notes
     -----
     In WAL mode with ``synchronous=NORMAL``: a killed process loses nothing that was added.
@@ -80,25 +68,13 @@ class RunStore:
         return {name: json.loads(value) for name, value in self._read("SELECT name, value FROM facts")}
 
     def note(self, facts: Mapping[str, Any]) -> None:
-        """Keep facts about the run.
-
-        Parameters
-        ----------
-        facts : mapping
-            Name → a value that JSON can hold.
-        """
+        """Keep facts about the run."""
         rows = [(name, json.dumps(value)) for name, value in facts.items()]
         values = ", ".join(["(?, ?)"] * len(rows))  # one statement: all of them are on disk, or none
         self._write(f"INSERT OR REPLACE INTO facts VALUES {values}", [part for row in rows for part in row])
 
     def add(self, result: TrialResult) -> None:
-        """Put a trial on disk, in the place of an earlier error.
-
-        Parameters
-        ----------
-        result : TrialResult
-            The trial.
-        """
+        """Put a trial on disk, in the place of an earlier error."""
         record = json.dumps({**asdict(result), "ended": time.time()})
         row = (result.task, result.trial, result.status, record)
         # a verdict stands: of two processes that ran the same trial, the first one's counts
@@ -122,13 +98,7 @@ class RunStore:
             )
 
     def lock(self) -> None:
-        """Keep other processes from running these trials as well, until this one closes the file or dies.
-
-        Raises
-        ------
-        InvalidArgument
-            If another one runs them.
-        """
+        """Keep other processes from running these trials as well, until this one closes the file or dies."""
         lock = sqlite3.connect(self.path.with_name(LOCK), timeout=0, isolation_level=None, check_same_thread=False)
         try:
             lock.execute("BEGIN EXCLUSIVE")

@@ -35,33 +35,15 @@ _LONGEST_NAME = 40
 
 @dataclass(frozen=True)
 class Run:
-    """A run: its folder, and which trials it is to have.
+    """A run: its folder, and which trials it is to have."""
 
-    Attributes
-    ----------
-    suite : Suite
-        What is run.
-    folder : Path
-        Where its trials are kept.
-    tasks : tuple of TaskConfig
-        Those that were chosen.
-    pending : tuple of (TaskConfig, int)
-        Trials without a verdict: never run, or errored.
-    planned : dict of str to int
-        Trials of each task; with adaptive trials those of the rounds so far.
-    budget : int or None
-        Trials that adaptive ones may grow to; None where every task has its number.
-    continued : bool
-        Whether it was begun before.
-    """
-
-    suite: Suite
-    folder: Path
-    tasks: tuple[TaskConfig, ...]
-    pending: tuple[tuple[TaskConfig, int], ...]
-    planned: dict[str, int]
-    budget: int | None = None
-    continued: bool = False
+    suite: Suite  # what is run
+    folder: Path  # where its trials are kept
+    tasks: tuple[TaskConfig, ...]  # those that were chosen
+    pending: tuple[tuple[TaskConfig, int], ...]  # trials without a verdict: never run, or errored
+    planned: dict[str, int]  # trials of each task; with adaptive trials those of the rounds so far
+    budget: int | None = None  # trials that adaptive ones may grow to; None where every task has its number
+    continued: bool = False  # whether it was begun before
 
     @property
     def total(self) -> int:
@@ -77,28 +59,7 @@ class Run:
 def select_tasks(
     suite: Suite, *, tags: Sequence[str] = (), exclude_tags: Sequence[str] = (), limit: int | None = None
 ) -> tuple[TaskConfig, ...]:
-    """Some of the tasks of a suite.
-
-    Parameters
-    ----------
-    suite : Suite
-        All tasks.
-    tags : sequence of str
-        A task needs one of these; none: any task.
-    exclude_tags : sequence of str
-        A task may have none of these, whatever else it has.
-    limit : int, optional
-        The first so many.
-
-    Returns
-    -------
-    tuple of TaskConfig
-
-    Raises
-    ------
-    InvalidArgument
-        If a tag occurs nowhere, or nothing is left.
-    """
+    """Some of the tasks of a suite."""
     known = {tag for task in suite.tasks for tag in task.tags}
     for tag in (*tags, *exclude_tags):
         if tag not in known:
@@ -190,19 +151,7 @@ def _first_round(suite: Suite, tasks: Sequence[TaskConfig]) -> tuple[dict[str, i
 
 
 def find_run(name: str, *, results: Path = Path("results")) -> Path | None:
-    """The folder of a run.
-
-    Parameters
-    ----------
-    name : str
-        A run's folder, or its id.
-    results : Path
-        Where runs are looked for by id.
-
-    Returns
-    -------
-    Path or None
-    """
+    """The folder of a run."""
     for folder in (Path(name), results / name):
         if (folder / FILE).is_file():
             return folder
@@ -267,46 +216,13 @@ def _new_id(suite: Suite, results: Path) -> str:
 
 
 def seed_of(suite: Suite, task: TaskConfig, trial: int) -> int:
-    """The seed of a trial: its own, and the same in every run.
-
-    Parameters
-    ----------
-    suite : Suite
-        The suite.
-    task : TaskConfig
-        The task.
-    trial : int
-        Which attempt.
-
-    Returns
-    -------
-    int
-        In [0, 2^31).
-    """
+    """The seed of a trial: its own, and the same in every run."""
     text = f"{suite.config.name}\0{task.id}\0{trial}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
 
 
 def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[TrialGrader]]:
-    """The graders of every task, checked against it.
-
-    Parameters
-    ----------
-    suite : Suite
-        The suite.
-    tasks : iterable of TaskConfig
-        The tasks.
-
-    Returns
-    -------
-    dict
-        Task → graders.
-
-    Raises
-    ------
-    SuiteError
-        With everything that is wrong with any of them.
-    """
+    """The graders of every task, checked against it."""
     from agentic_bayes.suites.graders import make as graders
 
     made: dict[tuple[GraderConfig, ...] | str, list[TrialGrader]] = {}
@@ -335,20 +251,7 @@ def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[Tr
 
 
 def check_suite(suite: Suite, tasks: Sequence[TaskConfig]) -> None:
-    """Make the agent and the graders, and throw them away: what is wrong with them is said before anything runs.
-
-    Parameters
-    ----------
-    suite : Suite
-        The suite.
-    tasks : sequence of TaskConfig
-        Whose graders are made.
-
-    Raises
-    ------
-    SuiteError
-        If one is not declared as it must be.
-    """
+    """Make the agent and the graders, and throw them away: what is wrong with them is said before anything runs."""
     from agentic_bayes.suites.agents.make import make_agent
 
     make_graders(suite, tasks)
@@ -611,23 +514,7 @@ def _remote_grades(suite: Suite, task: TaskConfig, attempt: Attempt, reply: Repl
 
 
 async def grades_of(graders: Sequence[TrialGrader], attempt: Attempt, reply: Reply) -> dict[str, dict[str, Any]]:
-    """What every grader says, as a file can hold it.
-
-    Parameters
-    ----------
-    graders : sequence of TrialGrader
-        In order.
-    attempt : Attempt
-        The trial.
-    reply : Reply
-        What the agent gave.
-
-    Returns
-    -------
-    dict
-        Grader → ``{"score", "pass", "reason", "weight"}`` or ``{"unscored", "weight"}``. A grader that raises has not
-        scored.
-    """
+    """What every grader says, as a file can hold it."""
     found: dict[str, dict[str, Any]] = {}
     for grader in graders:
         try:
@@ -680,22 +567,7 @@ def _told(error: BaseException) -> str:
 
 
 def verdict_of(task: str, trial: int, grades: dict[str, dict[str, Any]]) -> TrialResult:
-    """The verdict that follows from grades: one grader that fails decides, one that could not tell leaves it open.
-
-    Parameters
-    ----------
-    task : str
-        Id of the task.
-    trial : int
-        Which attempt.
-    grades : dict
-        As `grades_of` gives them.
-
-    Returns
-    -------
-    TrialResult
-        Its score is Σ w s / Σ w over the graders that scored; None where their weights are all 0.
-    """
+    """The verdict that follows from grades: one grader that fails decides, one that could not tell leaves it open."""
     scored = [grade for grade in grades.values() if "score" in grade]
     weight = sum(grade["weight"] for grade in scored)
     score = sum(grade["weight"] * grade["score"] for grade in scored) / weight if weight else None

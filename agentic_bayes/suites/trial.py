@@ -15,75 +15,37 @@ Status = Literal["pass", "fail", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task of a suite.
+    """A task of a suite."""
 
-    Attributes
-    ----------
-    id : str
-        Unique within the suite.
-    messages : tuple of str
-        What the user says, one after the other; one for a single prompt.
-    system : str
-        What the agent is told.
-    params : mapping
-        For the agent.
-    expected : mapping
-        What graders compare with: ``text``, ``json``, ``fields``, ``tools``, as given.
-    name : str
-        For people.
-    tags : tuple of str
-        For choosing tasks.
-    metadata : mapping
-        Anything else.
-    """
-
-    id: str
-    messages: tuple[str, ...]
-    system: str = ""
-    params: Mapping[str, Any] = field(default_factory=dict)
+    id: str  # unique within the suite
+    messages: tuple[str, ...]  # what the user says, one after the other; one for a single prompt
+    system: str = ""  # what the agent is told
+    params: Mapping[str, Any] = field(default_factory=dict)  # for the agent
+    # what graders compare with: ``text``, ``json``, ``fields``, ``tools``, as given
     expected: Mapping[str, Any] = field(default_factory=dict)
-    name: str = ""
-    tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""  # for people
+    tags: tuple[str, ...] = ()  # for choosing tasks
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # anything else
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One trial of a task, as it is given to an agent.
+    """One trial of a task, as it is given to an agent."""
 
-    Attributes
-    ----------
-    task : Task
-        What to do.
-    trial : int
-        Which attempt, from 0.
-    seed : int
-        A number that belongs to this trial alone, the same in every run of the same suite.
-    """
-
-    task: Task
-    trial: int
-    seed: int
+    task: Task  # what to do
+    trial: int  # which attempt, from 0
+    seed: int  # A number that belongs to this trial alone, the same in every run of the same suite
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an agent gave.
+    """What an agent gave."""
 
-    Attributes
-    ----------
-    answers : tuple of str
-        One per message of the task.
-    tool_calls : tuple of (tuple of mapping)
-        Per message, the calls that were made: ``tool_name, parameters`` and, where known, ``result``; None where
-        nothing is known of calls.
-    input_tokens, output_tokens : int or None
-        As the agent reported them.
-    """
-
-    answers: tuple[str, ...]
+    answers: tuple[str, ...]  # one per message of the task
+    # per message, the calls that were made: ``tool_name, parameters`` and, where known, ``result``; None where nothing
+    # is known of calls
     tool_calls: tuple[Sequence[Mapping[str, Any]] | None, ...] = ()
-    input_tokens: int | None = None
+    input_tokens: int | None = None  # as the agent reported them
     output_tokens: int | None = None
 
     @property
@@ -108,18 +70,10 @@ class Agent(Protocol):
 
 @runtime_checkable
 class TrialGrader(Protocol):
-    """Something that grades trials.
+    """Something that grades trials."""
 
-    Attributes
-    ----------
-    name : str
-        Its type in the suite, made unique by a number where it occurs more than once.
-    weight : float
-        How much its score counts.
-    """
-
-    name: str
-    weight: float
+    name: str  # its type in the suite, made unique by a number where it occurs more than once
+    weight: float  # how much its score counts
 
     async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
         """A `Score` whose details hold ``pass`` (bool), or `Unscored`; may raise, which is unscored too."""
@@ -128,46 +82,19 @@ class TrialGrader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What came of one trial.
+    """What came of one trial."""
 
-    Attributes
-    ----------
-    task : str
-        Id of the task.
-    trial : int
-        Which attempt.
-    status : {"pass", "fail", "error"}
-        Whether all graders passed; error where the agent or a grader broke down.
-    score : float or None
-        Weighted mean of the graders' scores; None for an error.
-    answers : tuple of str
-        What the agent said.
-    tool_calls : tuple
-        What it called.
-    grades : mapping
-        Grader → ``{"score", "pass", "reason"}`` or ``{"unscored"}``.
-    error : str
-        Why there is no verdict.
-    latency : float
-        Seconds that the agent took.
-    attempts : int
-        How often the agent was asked.
-    input_tokens, output_tokens : int or None
-        As reported.
-    cost : float or None
-        Of the tokens, where their price is known.
-    """
-
-    task: str
-    trial: int
-    status: Status
-    score: float | None = None
-    answers: tuple[str, ...] = ()
-    tool_calls: tuple[Any, ...] = ()
+    task: str  # id of the task
+    trial: int  # which attempt
+    status: Status  # whether all graders passed; error where the agent or a grader broke down
+    score: float | None = None  # weighted mean of the graders' scores; None for an error
+    answers: tuple[str, ...] = ()  # what the agent said
+    tool_calls: tuple[Any, ...] = ()  # what it called
+    # grader → ``{"score", "pass", "reason"}`` or ``{"unscored"}``
     grades: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    error: str = ""
-    latency: float = 0.0
-    attempts: int = 1
-    input_tokens: int | None = None
+    error: str = ""  # why there is no verdict
+    latency: float = 0.0  # seconds that the agent took
+    attempts: int = 1  # how often the agent was asked
+    input_tokens: int | None = None  # as reported
     output_tokens: int | None = None
-    cost: float | None = None
+    cost: float | None = None  # of the tokens, where their price is known

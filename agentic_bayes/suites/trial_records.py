@@ -14,31 +14,7 @@ __all__ = ["as_conversation", "as_interaction", "expected_tools", "readable"]
 
 
 def as_conversation(attempt: Attempt, reply: Reply, *, agent: str = "agent") -> Conversation:
-    """One trial as a conversation with one interaction per message.
-
-    Parameters
-    ----------
-    attempt : Attempt
-        What was to be done.
-    reply : Reply
-        What came of it.
-    agent : str
-        Name of the agent.
-
-    Returns
-    -------
-    Conversation
-        What the task expects stands at its last interaction: ``expected.text`` as the reference, ``expected.tools``
-        as the expected calls. Calls are expected of the trial as a whole; where it has several messages nobody said
-        at which of them, so that no interaction has expected calls (see `as_interaction`).
-
-    Raises
-    ------
-    InvalidArgument
-        If there is not one answer per message.
-    pydantic.ValidationError
-        If the reply or the task holds what records do not: calls without a name, values that JSON has not.
-    """
+    """One trial as a conversation with one interaction per message."""
     task = attempt.task
     messages, last = task.messages, len(task.messages) - 1
     if len(reply.answers) != len(messages):
@@ -66,24 +42,7 @@ def as_conversation(attempt: Attempt, reply: Reply, *, agent: str = "agent") -> 
 
 
 def as_interaction(attempt: Attempt, reply: Reply) -> Interaction:
-    """One trial as a single interaction: all that was said to the agent, its last answer, all of its calls in order.
-
-    Parameters
-    ----------
-    attempt : Attempt
-        What was to be done.
-    reply : Reply
-        What came of it. If nothing is known of the calls after one of the messages, nothing is known of all.
-
-    Returns
-    -------
-    Interaction
-
-    Raises
-    ------
-    InvalidArgument, pydantic.ValidationError
-        As `as_conversation`.
-    """
+    """One trial as a single interaction: all that was said to the agent, its last answer, all of its calls in order."""
     turns = as_conversation(attempt, reply).conversation
     known = [turn.agentic.tools_used for turn in turns if turn.agentic is not None]
     calls = tuple(call for used in known for call in used)
@@ -100,24 +59,7 @@ def as_interaction(attempt: Attempt, reply: Reply) -> Interaction:
 
 
 def expected_tools(task: Task) -> ExpectedTools | None:
-    """The calls that a task expects; None where it says nothing of them.
-
-    Parameters
-    ----------
-    task : Task
-        Its ``expected.tools`` is a list of calls, or what `ExpectedTools` takes.
-
-    Returns
-    -------
-    ExpectedTools or None
-
-    Raises
-    ------
-    InvalidArgument
-        If it is neither.
-    pydantic.ValidationError
-        If something in it is wrong.
-    """
+    """The calls that a task expects; None where it says nothing of them."""
     given: Any = task.expected.get("tools")
     if given is None:
         return None

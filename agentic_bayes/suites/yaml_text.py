@@ -41,24 +41,12 @@ class FromVariables(str):
 
 @dataclass
 class Document:
-    """What is in a YAML file.
+    """What is in a YAML file."""
 
-    Attributes
-    ----------
-    source : str
-        The file.
-    value : object
-        Its content as plain values.
-    lines : dict
-        Path of a value → the line where it stands, from 1.
-    problems : list of Problem
-        What is wrong with it.
-    """
-
-    source: str
-    value: Any = None
-    lines: dict[Place, int] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    source: str  # the file
+    value: Any = None  # its content as plain values
+    lines: dict[Place, int] = field(default_factory=dict)  # path of a value → the line where it stands, from 1
+    problems: list[Problem] = field(default_factory=list)  # what is wrong with it
 
     def line(self, path: Place) -> str:
         """Where a path stands, or the nearest place above it; empty where nothing is known."""
@@ -73,19 +61,7 @@ class Document:
 
 
 def read_yaml(path: Path, *, environment: Mapping[str, str] | None = None) -> Document:
-    """Read a file; whatever is wrong is in the document's problems.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    environment : mapping, optional
-        Values of ``${VAR}`` and ``${VAR:-default}`` in texts; the process's own unless given. ``$$`` is a ``$``.
-
-    Returns
-    -------
-    Document
-    """
+    """Read a file; whatever is wrong is in the document's problems."""
     import yaml
 
     document = Document(str(path))

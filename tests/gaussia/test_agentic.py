@@ -568,7 +568,10 @@ def test_verbose_changes_no_result():
 
 def test_importing_configures_no_logging():
     """The root logger of a program that imports the façade is as it was."""
-    code = "import logging, agentic_bayes.gaussia.agentic as a; r = logging.getLogger(); assert not r.handlers and r.level == 30"
+    code = (
+        "import logging, agentic_bayes.gaussia.agentic; r = logging.getLogger(); "
+        "assert not r.handlers and r.level == 30"
+    )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 

@@ -133,21 +133,7 @@ def from_record(record: dict[str, Any] | None) -> Diagnostics | ImportanceDiagno
 
 
 def diagnose(posterior: xr.Dataset, divergences: int, target_accept: float) -> Diagnostics:
-    """Diagnose draws.
-
-    Parameters
-    ----------
-    posterior : xarray.Dataset
-        Draws of the sampled parameters, dims (chain, draw, …).
-    divergences : int
-        Divergent transitions after warm-up.
-    target_accept : float
-        As sampled.
-
-    Returns
-    -------
-    Diagnostics
-    """
+    """Diagnose draws."""
     return Diagnostics(
         rhat=_arviz.rhat(posterior),
         ess_bulk=_arviz.ess(posterior, "bulk"),

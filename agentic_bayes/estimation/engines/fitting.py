@@ -21,40 +21,16 @@ SHARED_SHARE = 0.5  # of the tasks, attempted by two agents or more, from which 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Draws of the hyperparameters and the engine's account of them.
+    """Draws of the hyperparameters and the engine's account of them."""
 
-    Attributes
-    ----------
-    draws : xarray.Dataset
-        Dims (chain, draw, agent).
-    sample_stats : xarray.Dataset or None
-        NUTS's account, dims (chain, draw).
-    diagnostics : Diagnostics or ImportanceDiagnostics
-        Whether the draws may be trusted.
-    note : str
-        What a reader must know about the engine, or empty.
-    """
-
-    draws: xr.Dataset
-    sample_stats: xr.Dataset | None
-    diagnostics: Diagnostics | ImportanceDiagnostics
-    note: str = ""
+    draws: xr.Dataset  # dims (chain, draw, agent)
+    sample_stats: xr.Dataset | None  # NUTS's account, dims (chain, draw)
+    diagnostics: Diagnostics | ImportanceDiagnostics  # whether the draws may be trusted
+    note: str = ""  # what a reader must know about the engine, or empty
 
 
 def choose_method(counts: Counts) -> tuple[Literal["crossed", "hierarchical"], str]:
-    """What ``method="auto"`` means for these counts, and why.
-
-    Parameters
-    ----------
-    counts : Counts
-        The data.
-
-    Returns
-    -------
-    method : {"crossed", "hierarchical"}
-        Crossed if there are two agents or more and at least half of the tasks were attempted by two or more.
-    reason : str
-    """
+    """What ``method="auto"`` means for these counts, and why."""
     if len(counts.agents) < 2:
         return "hierarchical", "there is one agent"
     shared, total = int((counts.attempted.sum(axis=0) >= 2).sum()), len(counts.tasks)
@@ -63,19 +39,7 @@ def choose_method(counts: Counts) -> tuple[Literal["crossed", "hierarchical"], s
 
 
 def sample(outcomes: xr.Dataset, settings: Settings) -> Sampled:
-    """Draws for a method that is not exact.
-
-    Parameters
-    ----------
-    outcomes : xarray.Dataset
-        Checked counts.
-    settings : Settings
-        Of method ``crossed``, or ``hierarchical`` with engine ``pymc``.
-
-    Returns
-    -------
-    Sampled
-    """
+    """Draws for a method that is not exact."""
     note = ""
     by_importance = settings.engine in ("auto", "importance") and not settings.pool_agents and settings.prior_is_default
     if settings.method == "crossed" and by_importance:

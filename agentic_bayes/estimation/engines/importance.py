@@ -26,17 +26,10 @@ WIDEN = 1.15  # scales of the proposals: a tail that is too wide costs little, o
 
 @dataclass(frozen=True)
 class ImportanceFit:
-    """Equally weighted draws and whether they may be trusted.
+    """Equally weighted draws and whether they may be trusted."""
 
-    Attributes
-    ----------
-    theta, rho : ndarray, shape (4,000, agents)
-    sigma : ndarray, shape (4,000,)
-    diagnostics : ImportanceDiagnostics
-    """
-
-    theta: Array
-    sigma: Array
+    theta: Array  # shape (4,000, agents)
+    sigma: Array  # shape (4,000,)
     rho: Array
     diagnostics: ImportanceDiagnostics
 
@@ -108,20 +101,11 @@ SIGNS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 
 @dataclass(frozen=True)
 class _SplitT:
-    """Independent Student t along the columns of `axes`, with one scale below the centre and one above.
+    """Independent Student t along the columns of `axes`, with one scale below the centre and one above."""
 
-    Attributes
-    ----------
-    centre : ndarray, shape (dim,)
-    axes : ndarray, shape (dim, dim)
-        Orthonormal columns.
-    below, above : ndarray, shape (dim,)
-        Scales.
-    """
-
-    centre: Array
-    axes: Array
-    below: Array
+    centre: Array  # shape (dim,)
+    axes: Array  # shape (dim, dim); orthonormal columns
+    below: Array  # shape (dim,); scales
     above: Array
 
     @classmethod
@@ -160,21 +144,7 @@ class _SplitT:
 
 
 def fit_crossed(counts: Counts, *, random_seed: int = 0, size: int = FINAL_SIZE) -> ImportanceFit:
-    """Draws of (θ, σ, ρ) of the crossed model.
-
-    Parameters
-    ----------
-    counts : Counts
-        The data.
-    random_seed : int
-        Same seed, same draws.
-    size : int
-        Final proposals, a power of two.
-
-    Returns
-    -------
-    ImportanceFit
-    """
+    """Draws of (θ, σ, ρ) of the crossed model."""
     from scipy.stats import qmc
 
     target = _Target(counts)
@@ -208,18 +178,6 @@ def fit_crossed(counts: Counts, *, random_seed: int = 0, size: int = FINAL_SIZE)
 
 def smoothed(log_weight: Array) -> tuple[Array, float]:
     """Pareto-smoothed log weights and the shape k of their tail.
-
-    Parameters
-    ----------
-    log_weight : ndarray, shape (draws,)
-        Log importance ratios.
-
-    Returns
-    -------
-    log_weight : ndarray, shape (draws,)
-        The largest are replaced by quantiles of the fitted generalised Pareto distribution, at most the raw maximum.
-    k : float
-        Its shape.
 
     References
     ----------

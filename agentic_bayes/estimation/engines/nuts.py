@@ -200,26 +200,7 @@ DISTRIBUTIONS: dict[str, tuple[str, Callable[..., dict[str, float]], bool, bool]
 
 
 def distribution(name: str, frozen: Any, **keywords: Any) -> Any:
-    """A frozen `scipy.stats` distribution as a PyMC variable of the model in context.
-
-    Parameters
-    ----------
-    name : str
-        Name of the variable.
-    frozen : scipy.stats frozen distribution
-        One of those in `DISTRIBUTIONS`.
-    **keywords
-        Passed to PyMC, such as ``dims``.
-
-    Returns
-    -------
-    pytensor variable
-
-    Raises
-    ------
-    InvalidArgument
-        If PyMC has no counterpart here.
-    """
+    """A frozen `scipy.stats` distribution as a PyMC variable of the model in context."""
     kind = getattr(getattr(frozen, "dist", None), "name", None)
     if kind not in DISTRIBUTIONS:
         raise InvalidArgument(
@@ -238,21 +219,12 @@ def distribution(name: str, frozen: Any, **keywords: Any) -> Any:
 
 @dataclass(frozen=True)
 class Fit:
-    """What NUTS gives.
+    """What NUTS gives."""
 
-    Attributes
-    ----------
-    posterior : xarray.Dataset
-        Draws, dims (chain, draw, agent): ``rho``, ``mu`` or ``theta``, and (chain, draw): ``m``, ``tau``, ``sigma``.
-    sample_stats : xarray.Dataset
-        The sampler's account, dims (chain, draw).
-    diagnostics : Diagnostics
-        Whether they may be trusted.
-    """
-
+    # draws, dims (chain, draw, agent): ``rho``, ``mu`` or ``theta``, and (chain, draw): ``m``, ``tau``, ``sigma``
     posterior: xr.Dataset
-    sample_stats: xr.Dataset
-    diagnostics: Diagnostics
+    sample_stats: xr.Dataset  # the sampler's account, dims (chain, draw)
+    diagnostics: Diagnostics  # whether they may be trusted
 
 
 @lru_cache(maxsize=8)
@@ -286,35 +258,7 @@ def fit(
     tune: int = TUNE,
     target_accepts: tuple[float, ...] = TARGET_ACCEPTS,
 ) -> Fit:
-    """Sample the hierarchical or the crossed model.
-
-    Parameters
-    ----------
-    outcomes : xarray.Dataset
-        Checked counts.
-    method, pool_agents, prior
-        As in `build_model`.
-    random_seed : int
-        Same seed, same draws.
-    draws, tune : int
-        Per chain; there are four.
-    target_accepts : tuple of float
-        Tried in turn until the diagnostics pass.
-
-    Returns
-    -------
-    Fit
-
-    Raises
-    ------
-    EstimateError
-        If the sampler finds no place to begin, as with 10^12 trials or more of a task.
-
-    Warns
-    -----
-    NotConverged
-        If the last try leaves problems; the fit carries them, and so does everything made from it.
-    """
+    """Sample the hierarchical or the crossed model."""
     import nutpie
 
     described = json.dumps(None if prior is None else prior.as_dict())

@@ -25,22 +25,7 @@ DIMS, SHAPE = ("chain", "draw", "agent"), (CHAINS, DRAWS)
 
 
 def hyper_draws(posterior: Posterior, counts: Counts, draws: xr.Dataset | None) -> xr.Dataset | None:
-    """Draws of the hyperparameters, from a sampler or from the grids.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of any method.
-    counts : Counts
-        The data.
-    draws : xarray.Dataset or None
-        A sampler's draws.
-
-    Returns
-    -------
-    xarray.Dataset or None
-        ``mu`` and ``rho`` (chain, draw, agent), and what else the model has; None where there are none.
-    """
+    """Draws of the hyperparameters, from a sampler or from the grids."""
     import xarray as xr
 
     shape = (*SHAPE, len(counts.agents))
@@ -68,32 +53,7 @@ def draw_groups(
     *,
     tasks: bool,
 ) -> dict[str, xr.Dataset]:
-    """ArviZ's groups ``posterior`` and, with `tasks`, ``log_likelihood`` and ``log_prior``.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a method that has one.
-    counts : Counts
-        The data.
-    ks : tuple of int
-        Numbers of attempts.
-    hyper : xarray.Dataset or None
-        What `hyper_draws` gave.
-    prior : Prior or None
-        Of the estimate.
-    tasks : bool
-        Whether to make what has a value per task and draw.
-
-    Returns
-    -------
-    dict of xarray.Dataset
-
-    Raises
-    ------
-    EstimateError
-        If ``p`` would have more than 10^7 values.
-    """
+    """ArviZ's groups ``posterior`` and, with `tasks`, ``log_likelihood`` and ``log_prior``."""
     import xarray as xr
 
     n_agents, n_tasks = counts.successes.shape

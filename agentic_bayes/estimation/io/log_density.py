@@ -25,22 +25,6 @@ def density_groups(
 ) -> dict[str, xr.Dataset]:
     """ArviZ's groups ``log_likelihood`` and ``log_prior``.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of any method.
-    counts : Counts
-        The data.
-    prior : Prior or None
-        What the posterior was made with; None where that is not known any more, and then there is no ``log_prior``.
-    hyper : xarray.Dataset or None
-        Draws of the hyperparameters, dims (chain, draw, …).
-
-    Returns
-    -------
-    dict of xarray.Dataset
-        Empty where tasks share nothing, so that leaving one out says nothing about the others.
-
     Notes
     -----
     ``log_likelihood`` has one variable, ``successes`` (chain, draw, cell), over the cells with a scored trial; the

@@ -19,27 +19,7 @@ GROUPS = ("outcomes", "draws", "sample_stats")
 
 
 def write_groups(target: Path, record: Mapping[str, Any], groups: Mapping[str, xr.Dataset | None]) -> Path:
-    """Write a record and datasets; beside their place first, so that nothing is left half-written.
-
-    Parameters
-    ----------
-    target : pathlib.Path
-        The file; its folder is made.
-    record : mapping
-        Plain JSON values.
-    groups : mapping
-        Group name → dataset; None is left out.
-
-    Returns
-    -------
-    pathlib.Path
-        `target`.
-
-    Raises
-    ------
-    InvalidArgument
-        Where something else than a file is in its place.
-    """
+    """Write a record and datasets; beside their place first, so that nothing is left half-written."""
     import xarray as xr
 
     check_replaceable(target)
@@ -61,23 +41,7 @@ def write_groups(target: Path, record: Mapping[str, Any], groups: Mapping[str, x
 
 
 def read_groups(source: Path) -> tuple[dict[str, Any], dict[str, xr.Dataset]]:
-    """The record and the datasets of a saved estimate, loaded.
-
-    Parameters
-    ----------
-    source : pathlib.Path
-        A file that `write_groups` wrote.
-
-    Returns
-    -------
-    record : dict
-    groups : dict of xarray.Dataset
-
-    Raises
-    ------
-    EstimateError
-        If it has another format version. What else is wrong with a file surfaces as the readers' own errors.
-    """
+    """The record and the datasets of a saved estimate, loaded."""
     import h5py  # type: ignore[import-untyped]
     import xarray as xr
 

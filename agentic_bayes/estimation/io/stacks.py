@@ -30,19 +30,7 @@ def is_major_one() -> bool:
 
 
 def from_groups(groups: Mapping[str, xr.Dataset], attrs: Mapping[str, Any]) -> Any:
-    """InferenceData (0.x) or DataTree (1.x) from datasets.
-
-    Parameters
-    ----------
-    groups : mapping
-        Group name → dataset.
-    attrs : mapping
-        Attributes of the whole.
-
-    Returns
-    -------
-    arviz.InferenceData or xarray.DataTree
-    """
+    """InferenceData (0.x) or DataTree (1.x) from datasets."""
     if is_major_one():
         import xarray as xr
 
@@ -69,20 +57,7 @@ def ess(posterior: xr.Dataset, method: str) -> float:
 
 
 def by_parameter(posterior: xr.Dataset, statistic: Convergence) -> dict[str, float]:
-    """R-hat, or bulk or tail effective sample size, of every parameter of a (chain, draw, …) dataset.
-
-    Parameters
-    ----------
-    posterior : xarray.Dataset
-        Draws.
-    statistic : {"rhat", "bulk", "tail"}
-        Which.
-
-    Returns
-    -------
-    dict
-        "name" or "name[label, …]" → value.
-    """
+    """R-hat, or bulk or tail effective sample size, of every parameter of a (chain, draw, …) dataset."""
     az = arviz()
     found = _dataset(az.rhat(posterior) if statistic == "rhat" else az.ess(posterior, method=statistic))
     values = {}

@@ -32,28 +32,15 @@ __all__ = ["ConjugatePosterior"]
 
 @dataclass(frozen=True)
 class ConjugatePosterior:
-    """Independent Beta posteriors, one per task, or one per agent when tasks are pooled.
-
-    Attributes
-    ----------
-    counts : Counts
-        The data.
-    ci_prob, ci_kind
-        Of the intervals.
-    random_seed : int
-        For the `tasks` interval and for draws; everything else is in closed form.
-    pool_tasks : bool
-        One success probability per agent: its trials are taken as one binomial. Only then is there a population.
-    prior : tuple of float
-        (a, b) of the Beta prior of p.
-    """
+    """Independent Beta posteriors, one per task, or one per agent when tasks are pooled."""
 
     counts: Counts
-    ci_prob: float
+    ci_prob: float  # of the intervals
     ci_kind: CIKind
-    random_seed: int
+    random_seed: int  # for the `tasks` interval and for draws; everything else is in closed form
+    # One success probability per agent: its trials are taken as one binomial. Only then is there a population.
     pool_tasks: bool = False
-    prior: tuple[float, float] = (1.0, 1.0)
+    prior: tuple[float, float] = (1.0, 1.0)  # (a, b) of the Beta prior of p
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property

@@ -58,22 +58,7 @@ def expit_pair(logit: Array) -> tuple[Array, Array]:
 
 
 class CrossedLikelihood:
-    """Likelihood of (θ, σ, ρ) with δ and p integrated out.
-
-    Parameters
-    ----------
-    counts : Counts
-        The data.
-
-    Attributes
-    ----------
-    patterns : ndarray of int, shape (patterns, agents)
-        For each distinct pattern, which distinct (c, n) of each agent it has.
-    size : ndarray of int, shape (patterns,)
-        Tasks per pattern.
-    place : ndarray of int, shape (tasks,)
-        Pattern of each task.
-    """
+    """Likelihood of (θ, σ, ρ) with δ and p integrated out."""
 
     def __init__(self, counts: Counts) -> None:
         self.counts = counts
@@ -87,17 +72,7 @@ class CrossedLikelihood:
         self.place = self.place.reshape(-1)
 
     def agent_tables(self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> list[Array]:
-        """Log likelihood of each agent's distinct (c, n) at every δ.
-
-        Parameters
-        ----------
-        theta, rho, one_minus_rho : ndarray, shape (draws, agents)
-        sigma : ndarray, shape (draws,)
-
-        Returns
-        -------
-        list of ndarray, shape (draws, pairs, δ nodes)
-        """
+        """Log likelihood of each agent's distinct (c, n) at every δ."""
         tables = []
         for a, (c, n) in enumerate(self.pairs):
             mu, nu = expit_pair(theta[:, a, None] + sigma[:, None] * DELTA)
@@ -154,26 +129,14 @@ def _rising(base: Array, rho: Array, lengths: Array) -> dict[int, Array]:
 
 @dataclass(frozen=True)
 class CrossedPosterior:
-    """Posterior of every estimand from draws of (θ, σ, ρ).
-
-    Attributes
-    ----------
-    counts : Counts
-        The data.
-    ci_prob, ci_kind
-        Of the intervals.
-    random_seed : int
-        For the draws of δ and p.
-    theta, rho : ndarray, shape (draws, agents)
-    sigma : ndarray, shape (draws,)
-    """
+    """Posterior of every estimand from draws of (θ, σ, ρ)."""
 
     counts: Counts
-    ci_prob: float
+    ci_prob: float  # of the intervals
     ci_kind: CIKind
-    random_seed: int
-    theta: Array
-    sigma: Array
+    random_seed: int  # for the draws of δ and p
+    theta: Array  # shape (draws, agents)
+    sigma: Array  # shape (draws,)
     rho: Array
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 

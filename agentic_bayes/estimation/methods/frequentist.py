@@ -19,22 +19,13 @@ Estimator = Literal["unbiased", "plugin"]
 
 @dataclass(frozen=True)
 class FrequentistEstimate:
-    """Point estimates with confidence intervals.
-
-    Attributes
-    ----------
-    counts : Counts
-        The data.
-    ci_prob : float
-        Nominal coverage.
-    estimator : {"unbiased", "plugin"}
-        ``unbiased``: mean over the tasks with n ≥ k of 1 - C(n-c,k)/C(n,k) and C(c,k)/C(n,k), with a t interval on
-        the task values (tasks are the independent units). ``plugin``: the pooled rate c/n put into 1-(1-p)^k and
-        p^k, with Wilson's interval mapped through; biased when tasks differ.
-    """
+    """Point estimates with confidence intervals."""
 
     counts: Counts
-    ci_prob: float
+    ci_prob: float  # nominal coverage
+    # ``unbiased``: mean over the tasks with n ≥ k of 1 - C(n-c,k)/C(n,k) and C(c,k)/C(n,k), with a t interval on the
+    # task values (tasks are the independent units). ``plugin``: the pooled rate c/n put into 1-(1-p)^k and p^k, with
+    # Wilson's interval mapped through; biased when tasks differ.
     estimator: Estimator = "unbiased"
 
     @property

@@ -45,25 +45,13 @@ KAPPA_RANGE = (1e-6, 1e6)
 
 @dataclass(frozen=True)
 class HierarchicalPosterior:
-    """Posterior of every estimand from draws of (μ, ρ).
-
-    Attributes
-    ----------
-    counts : Counts
-        The data.
-    ci_prob, ci_kind
-        Of the intervals.
-    random_seed : int
-        For the draws of p given (μ, ρ).
-    mu, rho : ndarray, shape (chains, draws, agents)
-        Draws of the population mean and intra-class correlation.
-    """
+    """Posterior of every estimand from draws of (μ, ρ)."""
 
     counts: Counts
-    ci_prob: float
+    ci_prob: float  # of the intervals
     ci_kind: CIKind
-    random_seed: int
-    mu: Array
+    random_seed: int  # for the draws of p given (μ, ρ)
+    mu: Array  # shape (chains, draws, agents); draws of the population mean and intra-class correlation
     rho: Array
     _cache: dict[Any, Array] = field(default_factory=dict, repr=False, compare=False)
 

@@ -66,26 +66,14 @@ CHANCE = 0.05  # probability of s₁ + s₀ ≤ 1 from which the judge counts as
 
 @dataclass(frozen=True)
 class Kinds:
-    """The distinct tasks of one agent, and how many there are of each.
+    """The distinct tasks of one agent, and how many there are of each."""
 
-    Attributes
-    ----------
-    c, n : ndarray of int, shape (kinds,)
-        Attempts judged right, of those that no human labelled.
-    right, labelled : ndarray of int, shape (kinds,)
-        Truly right attempts, of those that were labelled.
-    size : ndarray of int, shape (kinds,)
-        Tasks.
-    place : ndarray of int, shape (tasks,)
-        Kind of every task; -1 where nothing is known of it.
-    """
-
-    c: Array
+    c: Array  # shape (kinds,); attempts judged right, of those that no human labelled
     n: Array
-    right: Array
+    right: Array  # shape (kinds,); truly right attempts, of those that were labelled
     labelled: Array
-    size: Array
-    place: Array
+    size: Array  # shape (kinds,); tasks
+    place: Array  # shape (tasks,); kind of every task; -1 where nothing is known of it
 
     @classmethod
     def of(cls, counts: Counts, agent: int, labels: JudgeLabels) -> Kinds:
@@ -101,16 +89,7 @@ class Kinds:
 
 
 class Rates:
-    """Nodes of (s₁, s₀), flattened, with the log of their prior mass and of the labels' likelihood.
-
-    Parameters
-    ----------
-    labels : JudgeLabels
-    ranges : ((low, high), (low, high))
-        Of s₁ and s₀.
-    nodes : int
-        Per rate.
-    """
+    """Nodes of (s₁, s₀), flattened, with the log of their prior mass and of the labels' likelihood."""
 
     def __init__(
         self, labels: JudgeLabels, ranges: tuple[tuple[float, float], tuple[float, float]], nodes: int
@@ -197,48 +176,16 @@ class JudgedLikelihood(AgentLikelihood):
 
 @dataclass(frozen=True)
 class JudgedFit:
-    """Posterior grids of all agents through a judge that errs.
+    """Posterior grids of all agents through a judge that errs."""
 
-    Attributes
-    ----------
-    grids : GridFit
-        θ and ρ of every agent with the error rates integrated out, as the exact engine takes them.
-    rates : Rates
-        Nodes of the error rates.
-    log_rates : ndarray, shape (rates,)
-        Log of their posterior mass.
-    tables : list of ndarray, shape (θ nodes, ρ nodes, rates)
-        Log posterior mass of θ and ρ given the rates, one per agent.
-    """
-
-    grids: GridFit
-    rates: Rates
-    log_rates: Array
-    tables: list[Array]
+    grids: GridFit  # θ and ρ of every agent with the error rates integrated out, as the exact engine takes them
+    rates: Rates  # nodes of the error rates
+    log_rates: Array  # shape (rates,); log of their posterior mass
+    tables: list[Array]  # shape (θ nodes, ρ nodes, rates); log posterior mass of θ and ρ given the rates, one per agent
 
 
 def fit_judged(counts: Counts, labels: JudgeLabels, *, prior: Prior, fine: float = 1.0) -> JudgedFit:
-    """Posterior grids of agents that do not share strength, and of the judge's error rates, which they share.
-
-    Parameters
-    ----------
-    counts : Counts
-        The judge's counts.
-    labels : JudgeLabels
-    prior : Prior
-        Of μ and ρ or κ.
-    fine : float
-        Grids are this many times as fine; for checking that they are fine enough.
-
-    Returns
-    -------
-    JudgedFit
-
-    Raises
-    ------
-    EstimateError
-        If a task has more than 200 trials.
-    """
+    """Posterior grids of agents that do not share strength, and of the judge's error rates, which they share."""
     if int(counts.trials.max(initial=0)) > MOST_TRIALS:
         raise EstimateError(
             f"judge errors are corrected for tasks with at most {MOST_TRIALS} trials, "
@@ -340,15 +287,9 @@ def _label_range(good: float, bad: float) -> Range:
 
 @dataclass(frozen=True)
 class JudgedPosterior(ExactPosterior):
-    """Posterior of every estimand through a judge that errs.
+    """Posterior of every estimand through a judge that errs."""
 
-    Attributes
-    ----------
-    judged : JudgedFit
-        The grids with the error rates.
-    """
-
-    judged: JudgedFit = field(kw_only=True)
+    judged: JudgedFit = field(kw_only=True)  # the grids with the error rates
 
     @classmethod
     def of(

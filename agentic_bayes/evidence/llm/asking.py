@@ -44,23 +44,13 @@ _CUT_OFF = {"length", "max_tokens"}
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a model, and how its reply is read.
+    """What is asked of a model, and how its reply is read."""
 
-    Attributes
-    ----------
-    schema : mapping
-        JSON schema of the object that is asked for.
-    digest : str
-        A hash of everything that the model is told beside the material.
-    read : callable
-        Makes a `Score` of (reply, whether it is structured); raises `ReplyError` where it cannot.
-    correction : callable
-        What the model is told after a reply that could not be read: (its text, the problem) → messages.
-    """
-
-    schema: Mapping[str, Any]
-    digest: str
+    schema: Mapping[str, Any]  # JSON schema of the object that is asked for
+    digest: str  # A hash of everything that the model is told beside the material
+    # makes a `Score` of (reply, whether it is structured); raises `ReplyError` where it cannot
     read: Callable[[Any, bool], Score]
+    # what the model is told after a reply that could not be read: (its text, the problem) → messages
     correction: Callable[[str, ReplyError], Messages]
 
 
@@ -107,34 +97,7 @@ class Asked:
 
 
 class Asker:
-    """A chat model that is asked for JSON objects, as the judges of this package do it.
-
-    Parameters
-    ----------
-    model : langchain_core.language_models.BaseChatModel or str
-        The model, or its name such as "openai:gpt-4o-mini", which is resolved when it is first needed.
-    use_structured_output : bool
-        Ask through the provider's structured output; else, or where there is none, in text.
-    structured_method : {"auto", "json_schema", "function_calling", "json_mode"}
-        Which kind of it.
-    attempts : int
-        Calls per question, at most.
-    backoff : float
-        Seconds before the first repetition of a failed call.
-    timeout : float, optional
-        Seconds after which a call has failed.
-    price : tuple of float, optional
-        What a million input tokens and a million output tokens cost.
-    model_arguments : mapping, optional
-        For a model given by name: arguments of its class.
-    sleep : callable, optional
-        Awaited with the seconds to wait; for tests.
-
-    Raises
-    ------
-    InvalidArgument
-        If an argument is outside what is allowed.
-    """
+    """A chat model that is asked for JSON objects, as the judges of this package do it."""
 
     def __init__(
         self,
@@ -177,13 +140,7 @@ class Asker:
         self.model_name, self.parameters = model_name(model), parameters(model)
 
     def ready(self) -> None:
-        """Make the model, if it was given by name and was not needed before.
-
-        Raises
-        ------
-        MissingPackage, InvalidArgument
-            If it cannot be made.
-        """
+        """Make the model, if it was given by name and was not needed before."""
         if self.model is None and self._named is not None:
             self._take(resolve(*self._named))
 
@@ -194,19 +151,7 @@ class Asker:
         return self.model_name + (f" parameters={digest(self.parameters)[:8]}" if self.parameters else "")
 
     def for_owner(self, owner: object, run: Calls | None) -> Any:
-        """The model with connections of its own for a run or an event loop.
-
-        Parameters
-        ----------
-        owner : object
-            The run, or the loop.
-        run : Calls or None
-            Closes the connections at its end.
-
-        Returns
-        -------
-        langchain_core.language_models.BaseChatModel
-        """
+        """The model with connections of its own for a run or an event loop."""
         model = self._models.get(owner)
         if model is None:
             model, close = for_one_loop(self.model)
@@ -216,42 +161,14 @@ class Asker:
         return model
 
     def asked(self, schema: Mapping[str, Any], content: str) -> Asked:
-        """The state of one kind of question.
-
-        Parameters
-        ----------
-        schema : mapping
-            JSON schema of the object that is asked for.
-        content : str
-            A hash of everything that the model is told beside the material.
-
-        Returns
-        -------
-        Asked
-        """
+        """The state of one kind of question."""
         found = self._asked.get(content)
         if found is None:
             found = self._asked[content] = Asked(self, schema, content)
         return found
 
     async def ask(self, question: Question, opening: Sequence[BaseMessage], text: str, *, repeat: int = 0) -> Grade:
-        """What the model says, from the run's store if it was paid for already.
-
-        Parameters
-        ----------
-        question : Question
-            What is asked.
-        opening : sequence of messages
-            What stands before the material.
-        text : str
-            The human message with the material.
-        repeat : int
-            Which repetition this is; each is asked for on its own.
-
-        Returns
-        -------
-        Score or Unscored
-        """
+        """What the model says, from the run's store if it was paid for already."""
         asked = self.asked(question.schema, question.digest)
         run = RUN.get() or Calls()
         key = text_digest(f"{asked.digest} {repeat} {text}")
@@ -316,13 +233,7 @@ def _check_model(model: object, arguments: object) -> None:
 
 
 def check_number(name: str, value: object, allowed: str, *, zero: bool = True) -> None:
-    """Refuse what is not such a number.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is none, or negative, or 0 without `zero`.
-    """
+    """Refuse what is not such a number."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     # whole numbers beyond the largest float are left out, as infinity and NaN are
     if not number or not 0 <= value <= sys.float_info.max or (value == 0 and not zero):  # type: ignore[operator]
@@ -370,24 +281,7 @@ def reply_text(reply: Any) -> str:
 
 
 def structured_objects(reply: Any, *, structured: bool) -> list[Any] | None:
-    """The objects that a reply holds apart from its text; None where its text is to be read.
-
-    Parameters
-    ----------
-    reply : object
-        What the model gave.
-    structured : bool
-        Whether it was asked for structured output.
-
-    Returns
-    -------
-    list or None
-
-    Raises
-    ------
-    ReplyError
-        If the reply was cut off, refused or is empty.
-    """
+    """The objects that a reply holds apart from its text; None where its text is to be read."""
     message, text = _raw(reply), reply_text(reply)
     calls = getattr(message, "tool_calls", None)
     if structured and calls:

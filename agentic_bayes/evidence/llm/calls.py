@@ -27,28 +27,7 @@ _GATHERING_SECONDS = 0.001  # a worker waits for it, so that nothing else is pai
 
 
 class Calls:
-    """The calls of one run.
-
-    Parameters
-    ----------
-    store : Store, optional
-        Where judgements are kept and found again.
-    requests_per_second : float, optional
-        Calls begin at least ``1 / requests_per_second`` seconds apart.
-    max_cost : float, optional
-        No call begins that, if it cost as much as the dearest so far, would take what is spent beyond this.
-    fail_fast : int, optional
-        So many judgements lost to transport one after the other stop the run.
-
-    Attributes
-    ----------
-    stopped : str or None
-        Why no further call is made, such as "stopped after 5 transport failures: …".
-    spent : float
-        Cost so far, where the price is known.
-    at_end : list of callable
-        What `close` awaits.
-    """
+    """The calls of one run."""
 
     def __init__(
         self,
@@ -79,21 +58,7 @@ class Calls:
                 await end()
 
     async def judgement(self, key: str, model: str, ask: Callable[[list[Call]], Awaitable[Score]]) -> Grade:
-        """One judgement: from the store, or asked for and then in the store before anything else happens.
-
-        Parameters
-        ----------
-        key : str
-            The content of the call. With a store, two judgements with the same key at the same time are one.
-        model : str
-            Name of the model.
-        ask : callable
-            Makes the calls, and appends each to the list that it is given.
-
-        Returns
-        -------
-        Score or Unscored
-        """
+        """One judgement: from the store, or asked for and then in the store before anything else happens."""
         if self._store is None:
             return await self._judged(key, model, ask)
         while True:
@@ -181,13 +146,7 @@ class Calls:
                 self._pauses.discard(scope)
 
     async def begin(self) -> None:
-        """Wait until a call may begin.
-
-        Raises
-        ------
-        Stopped
-            If none may.
-        """
+        """Wait until a call may begin."""
         if self._interval:
             async with self._turn:
                 # from the moment at which the last one really began: a late one must not be caught up with
@@ -216,17 +175,7 @@ RUN: contextvars.ContextVar[Calls | None] = contextvars.ContextVar("agentic_baye
 
 
 class Attempt:
-    """One call, from its turn to its outcome, as an asynchronous context; it is appended to `log` at the end.
-
-    Parameters
-    ----------
-    calls : Calls
-        The run.
-    log : list of Call
-        The calls of the judgement.
-    price : Price or None
-        What the model's tokens cost.
-    """
+    """One call, from its turn to its outcome, as an asynchronous context; it is appended to `log` at the end."""
 
     def __init__(self, calls: Calls, log: list[Call], price: Price | None) -> None:
         self._calls, self._log, self._price = calls, log, price

@@ -46,27 +46,7 @@ def is_model_name(text: str) -> bool:
 
 
 def resolve(name: str, arguments: Mapping[str, Any]) -> Any:
-    """The LangChain chat model that a name such as "openai:gpt-4o-mini" stands for.
-
-    Parameters
-    ----------
-    name : str
-        "provider:model". Any provider that ``langchain`` knows, if that is installed; else one of openai,
-        anthropic and ollama, through the provider's own LangChain package.
-    arguments : mapping
-        Given to the model's class.
-
-    Returns
-    -------
-    langchain_core.language_models.BaseChatModel
-
-    Raises
-    ------
-    MissingPackage
-        If the package is not installed.
-    InvalidArgument
-        If the provider is unknown, or the model cannot be made, as without a key.
-    """
+    """The LangChain chat model that a name such as "openai:gpt-4o-mini" stands for."""
     provider, _, model = name.partition(":")
     provider = provider.strip().replace("-", "_")
     # attempts are counted, spaced and paid for here
@@ -139,23 +119,7 @@ def parameters(model: Any) -> str:
 
 
 def reply_modes(model: Any, schema: Mapping[str, Any], method: StructuredMethod) -> list[tuple[str, Ask]]:
-    """Ways to ask the model for an object, best first.
-
-    Parameters
-    ----------
-    model : langchain_core.language_models.BaseChatModel
-        The model.
-    schema : mapping
-        JSON schema of the object.
-    method : "auto", "json_schema", "function_calling" or "json_mode"
-        With "auto", what the model's profile says it supports, or the model's own choice if it has no profile.
-
-    Returns
-    -------
-    list of (str, callable)
-        Each with what is awaited with the messages. Without what the model has not; empty if it can only be asked
-        in text.
-    """
+    """Ways to ask the model for an object, best first."""
     if method != "auto":
         wanted: Sequence[str] = (method,)
     elif profile := getattr(model, "profile", None):

@@ -29,26 +29,11 @@ _QUOTED = 2000
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the judge is told, beside the material.
+    """What the judge is told, beside the material."""
 
-    Attributes
-    ----------
-    rubric : str, optional
-        Replaces the built-in rubric.
-    choices : mapping, optional
-        Label → score: the only scores that may be given.
-    examples : sequence of mapping
-        Judged examples, with ``query, reference, answer, reasoning, score``.
-
-    Raises
-    ------
-    InvalidArgument
-        If one of them is not as described.
-    """
-
-    rubric: str | None = None
-    choices: Mapping[str, float] | None = None
-    examples: Sequence[Mapping[str, Any]] = ()
+    rubric: str | None = None  # replaces the built-in rubric
+    choices: Mapping[str, float] | None = None  # label → score: the only scores that may be given
+    examples: Sequence[Mapping[str, Any]] = ()  # judged examples, with ``query, reference, answer, reasoning, score``
     digest: str = field(init=False)
     """A hash of everything that the judge is told beside the material."""
     opening: Messages = field(init=False, repr=False)
@@ -113,13 +98,7 @@ class Prompt:
         return schema
 
     def question(self, material: Mapping[str, str]) -> str:
-        """The human message for one interaction, which follows the `opening`.
-
-        Parameters
-        ----------
-        material : mapping
-            Name → text: query, reference, answer, and what else is shown.
-        """
+        """The human message for one interaction, which follows the `opening`."""
         return fenced(material, _text("judge_interaction"))
 
     def correction(self, reply: str, problem: ReplyError) -> Messages:
@@ -145,17 +124,6 @@ def _text(name: str) -> str:
 
 def fenced(material: Mapping[str, str], template: str) -> str:
     """The material, each part between marks that no part contains.
-
-    Parameters
-    ----------
-    material : mapping
-        Name → text.
-    template : str
-        What stands around it, with the places ``$key`` and ``$parts``.
-
-    Returns
-    -------
-    str
 
     Notes
     -----

@@ -40,25 +40,7 @@ _LENGTH = 120
 
 
 def read_text(text: str, judged: Sequence[str]) -> Score:
-    """The verdict in a reply in text.
-
-    Parameters
-    ----------
-    text : str
-        The reply.
-    judged : sequence of str
-        The texts under judgement. An object that occurs in one of them is a quotation, not a verdict.
-
-    Returns
-    -------
-    Score
-
-    Raises
-    ------
-    ReplyError
-        If there is not exactly one verdict: no complete JSON object with both keys outside ``<think>``,
-        several with different scores, or one whose score is not a number in [0, 1].
-    """
+    """The verdict in a reply in text."""
     found = [
         verdict
         for source, value in objects_in(text)
@@ -72,24 +54,7 @@ def read_text(text: str, judged: Sequence[str]) -> Score:
 
 
 def read_objects(objects: Sequence[object], judged: Sequence[str]) -> Score:
-    """The verdict among objects, each of which should be one.
-
-    Parameters
-    ----------
-    objects : sequence of object
-        What a model with structured output gave.
-    judged : sequence of str
-        The texts under judgement.
-
-    Returns
-    -------
-    Score
-
-    Raises
-    ------
-    ReplyError
-        As `read_text`.
-    """
+    """The verdict among objects, each of which should be one."""
     quoted = {
         _content(verdict)
         for material in judged
@@ -106,17 +71,7 @@ def read_objects(objects: Sequence[object], judged: Sequence[str]) -> Score:
 
 
 def message_text(content: object) -> str:
-    """The text of a chat message, whose content is text or a list of blocks.
-
-    Parameters
-    ----------
-    content : object
-        ``message.content``. Blocks that are not text, such as a model's thoughts, are left out.
-
-    Returns
-    -------
-    str
-    """
+    """The text of a chat message, whose content is text or a list of blocks."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, (list, tuple)) else []
@@ -131,25 +86,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, strict=False)
 
 
 def objects_in(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
-    """Complete outermost JSON objects.
-
-    Parameters
-    ----------
-    text : str
-        A model's reply, or other text.
-    is_reply : bool
-        Whether it is a reply, of which only what is outside of thoughts (``<think>``) counts.
-
-    Returns
-    -------
-    list of (str, object)
-        Each with its source text.
-
-    Raises
-    ------
-    ReplyError
-        If a reply holds more than fifty unreadable objects.
-    """
+    """Complete outermost JSON objects."""
     found: list[tuple[str, Any]] = []
     broken = position = 0
     while mark := _MARK.search(text, position):

@@ -42,33 +42,16 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a call is made, and how long is waited between.
+    """How often a call is made, and how long is waited between."""
 
-    Attributes
-    ----------
-    attempts : int
-        Calls at most.
-    backoff : float
-        Seconds before the first repetition; doubles each time, up to 30, with up to a quarter more so that
-        calls that failed together are not repeated together. A longer wait that the provider asks for in
-        ``Retry-After`` is kept, up to ten minutes; if it asks for more, the call has failed.
-    """
-
-    attempts: int = 4
+    attempts: int = 4  # calls at most
+    # Seconds before the first repetition; doubles each time, up to 30, with up to a quarter more so that calls that
+    # failed together are not repeated together. A longer wait that the provider asks for in ``Retry-After`` is kept, up
+    # to ten minutes; if it asks for more, the call has failed.
     backoff: float = 1.0
 
     async def run(self, attempt: Callable[[], Awaitable[T]], *, key: str, sleep: Sleep) -> T:
-        """What the first attempt that succeeds gives; raises what the last one raised.
-
-        Parameters
-        ----------
-        attempt : callable
-            Makes the call. A `ReplyError` is tried again without a wait.
-        key : str
-            The jitter is derived from it: nothing random, and different for different calls.
-        sleep : callable
-            Awaited with the seconds to wait.
-        """
+        """What the first attempt that succeeds gives; raises what the last one raised."""
         failed: list[Exception] = []
         try:
             return await attempt()
@@ -100,13 +83,7 @@ class Retries:
 
 
 async def within(timeout: float | None, call: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-    """What the call gives within so many seconds.
-
-    Raises
-    ------
-    TimeoutError
-        If it gives nothing.
-    """
+    """What the call gives within so many seconds."""
     try:
         async with asyncio.timeout(timeout) as limit:
             for _ in range(_MOST_STALE):

@@ -45,28 +45,14 @@ READ = "read"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a model.
+    """One call of a model."""
 
-    Attributes
-    ----------
-    started : float
-        When, in seconds since 1970.
-    latency : float
-        Seconds until the reply or the failure.
-    input_tokens, output_tokens : int or None
-        As the model reported them; None where it did not.
-    cost : float or None
-        What they cost; None without tokens or without a price.
-    outcome : str
-        "read", or why there was no verdict.
-    """
-
-    started: float
-    latency: float
-    input_tokens: int | None = None
+    started: float  # when, in seconds since 1970
+    latency: float  # seconds until the reply or the failure
+    input_tokens: int | None = None  # as the model reported them; None where it did not
     output_tokens: int | None = None
-    cost: float | None = None
-    outcome: str = READ
+    cost: float | None = None  # what they cost; None without tokens or without a price
+    outcome: str = READ  # "read", or why there was no verdict
 
 
 Judgement = tuple[str, str, Sequence[Call], Score | None]

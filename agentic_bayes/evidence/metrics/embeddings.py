@@ -38,18 +38,7 @@ class TextEmbeddings(Protocol):
 
 
 class Embedder:
-    """Unit vectors of texts, each computed once.
-
-    Parameters
-    ----------
-    embeddings : TextEmbeddings, optional
-        Any LangChain `Embeddings`. Left out: `offline_embeddings`.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is something else.
-    """
+    """Unit vectors of texts, each computed once."""
 
     def __init__(self, embeddings: TextEmbeddings | None = None) -> None:
         if embeddings is not None and (isinstance(embeddings, type) or not isinstance(embeddings, TextEmbeddings)):
@@ -66,26 +55,7 @@ class Embedder:
         return f"{type(self._given).__name__}{f'({model})' if model else ''}"
 
     def vectors(self, texts: Sequence[str], *, ahead: Iterable[str] = ()) -> list[Floats]:
-        """Unit vectors of the texts.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Texts that are not empty.
-        ahead : iterable of str
-            Texts that will be asked for next; the first of them are embedded in the same call.
-
-        Returns
-        -------
-        list of ndarray of float, shape (dimensions,)
-
-        Raises
-        ------
-        MissingPackage
-            If no embeddings were given, and the offline model is not installed.
-        EvidenceError
-            If the embeddings gave something else than one vector of finite numbers per text, or a zero vector.
-        """
+        """Unit vectors of the texts."""
         wanted = [_bounded(text) for text in texts]
         if any(text not in self._kept for text in wanted):
             # others that will be asked for soon come along: one call of a provider for many texts
@@ -135,17 +105,7 @@ class _Offline:
 
 @functools.cache
 def offline_embeddings() -> TextEmbeddings:
-    """Embeddings that need no network and no torch: WordLlama's 256 dimensions, from its own package.
-
-    Returns
-    -------
-    TextEmbeddings
-
-    Raises
-    ------
-    MissingPackage
-        If the package is not installed.
-    """
+    """Embeddings that need no network and no torch: WordLlama's 256 dimensions, from its own package."""
     if importlib.util.find_spec(_PACKAGE) is None:
         raise MissingPackage(
             "metrics on embeddings need a model: give one (any LangChain Embeddings), "

@@ -15,17 +15,7 @@ class PlannedMetric(StagedMetric):
     """A metric that first looks for the task and the plan."""
 
     async def task_and_plan(self, record: TraceRecord) -> tuple[str, list[str]]:
-        """The task, and the steps of the plan; none where the record shows no plan.
-
-        Parameters
-        ----------
-        record : TraceRecord
-            The record.
-
-        Returns
-        -------
-        tuple of (str, list of str)
-        """
+        """The task, and the steps of the plan; none where the record shows no plan."""
         task = await self.ask("task", Task, {"record": record.text}, record)
         plan = await self.ask("plan", Plan, {"task": task.task, "record": record.text}, record)
         return task.task, plan.plan

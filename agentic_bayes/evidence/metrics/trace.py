@@ -29,68 +29,29 @@ _NO_ERROR = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TraceRecord:
-    """The record of one interaction.
+    """The record of one interaction."""
 
-    Attributes
-    ----------
-    text : str
-        What a model is shown.
-    texts : tuple of str
-        Every text in it as the log has it: what the agent and its tools wrote, which is never a reply.
-    calls : int or None
-        How many tool calls were made; None where they were not recorded.
-    cut : bool
-        Whether something was left out.
-    """
-
-    text: str
+    text: str  # what a model is shown
+    # every text in it as the log has it: what the agent and its tools wrote, which is never a reply
     texts: tuple[str, ...]
-    calls: int | None
-    cut: bool
+    calls: int | None  # how many tool calls were made; None where they were not recorded
+    cut: bool  # whether something was left out
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A piece of a record.
+    """A piece of a record."""
 
-    Attributes
-    ----------
-    head : str
-        What it is.
-    text : str
-        What it says; may be shortened.
-    essential : bool
-        Whether half of the budget is kept for it and its like: the request, the answer, what is known of the agent.
-    error : bool
-        Whether it is a call that failed.
-    kind : str
-        Under what it is counted where it is left out.
-    """
-
-    head: str
-    text: str
+    head: str  # what it is
+    text: str  # what it says; may be shortened
+    # whether half of the budget is kept for it and its like: the request, the answer, what is known of the agent
     essential: bool = False
-    error: bool = False
-    kind: str = ""
+    error: bool = False  # whether it is a call that failed
+    kind: str = ""  # under what it is counted where it is left out
 
 
 def trace_record(conversation: Conversation, position: int, *, budget: int) -> TraceRecord:
     """The record of one interaction.
-
-    Parameters
-    ----------
-    conversation : Conversation
-        The conversation.
-    position : int
-        Index of the interaction.
-    budget : int
-        Characters of the text, at most.
-
-    Returns
-    -------
-    TraceRecord
-        The agent's role and context, the tools it could use, the request, thoughts, every call with its result, errors,
-        and the answer. Headings carry a key that no text in the record contains, so that no text can pretend to be one.
 
     Notes
     -----
@@ -129,20 +90,7 @@ def trace_record(conversation: Conversation, position: int, *, budget: int) -> T
 
 
 def available_tools(conversation: Conversation, turn: Interaction) -> list[dict[str, Any]]:
-    """The tools that the agent could use, where the record says so: ``metadata["available_tools"]``.
-
-    Parameters
-    ----------
-    conversation : Conversation
-        Its metadata, and
-    turn : Interaction
-        that of the turn, which goes first.
-
-    Returns
-    -------
-    list of dict
-        ``name`` and ``description``.
-    """
+    """The tools that the agent could use, where the record says so: ``metadata["available_tools"]``."""
     given = turn.metadata.get("available_tools", conversation.metadata.get("available_tools"))
     found = []
     for tool in given if isinstance(given, (list, tuple)) else ():

@@ -21,18 +21,7 @@ _STOP_WORDS = frozenset(
 
 
 def normalised(text: str) -> str:
-    """The text in one spelling: case, width, white space and signs do not matter.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        Signs stay where there is nothing else; one that is repeated stands once.
-    """
+    """The text in one spelling: case, width, white space and signs do not matter."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     bare = "".join(" " if unicodedata.category(character)[0] in "PSC" else character for character in plain)
     kept = " ".join(bare.split())
@@ -40,19 +29,7 @@ def normalised(text: str) -> str:
 
 
 def words(text: str) -> frozenset[str]:
-    """The different words of a text, without those that every text has.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    frozenset of str
-        Numbers are words; marks belong to their letters. A run of a script without spaces gives its pairs of
-        neighbouring characters. If there are none but stop words, these; if there is no word at all, its signs.
-    """
+    """The different words of a text, without those that every text has."""
     found: set[str] = set()
     for word in normalised(text).split():
         rest = 0
@@ -66,16 +43,5 @@ def words(text: str) -> frozenset[str]:
 
 
 def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
-    """Share of common words among the words of either.
-
-    Parameters
-    ----------
-    first, second : frozenset of str
-        Words.
-
-    Returns
-    -------
-    float
-        0 where neither has any.
-    """
+    """Share of common words among the words of either."""
     return len(first & second) / len(first | second) if first | second else 0.0

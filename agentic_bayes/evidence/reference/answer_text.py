@@ -75,28 +75,15 @@ _LONGEST_NUMBER = 24  # words
 
 
 class Token(NamedTuple):
-    """A piece of text that is compared as a whole.
+    """A piece of text that is compared as a whole."""
 
-    Attributes
-    ----------
-    kind : {"word", "number", "code", "character", "symbol"}
-        A number has a canonical decimal form; a code is any other text with a digit (dates, times, ids); a
-        character belongs to a script without spaces.
-    text : str
-        Its normal form.
-    units : frozenset of str
-        What its unit may mean; empty where none was given or recognised.
-    negated : bool
-        Whether a negation stands directly before it in the same clause.
-    opens : bool
-        Whether it is the first of its clause.
-    """
-
+    # A number has a canonical decimal form; a code is any other text with a digit (dates, times, ids); a character
+    # belongs to a script without spaces
     kind: Literal["word", "number", "code", "character", "symbol"]
-    text: str
-    units: Meanings = frozenset()
-    negated: bool = False
-    opens: bool = False
+    text: str  # its normal form
+    units: Meanings = frozenset()  # what its unit may mean; empty where none was given or recognised
+    negated: bool = False  # whether a negation stands directly before it in the same clause
+    opens: bool = False  # whether it is the first of its clause
 
     @property
     def key(self) -> tuple[str, str]:

@@ -18,18 +18,7 @@ _HALVES = frozenset({"am", "pm"})
 
 
 def with_months(found: Sequence[Token]) -> list[Token]:
-    """The tokens, with the name of a month beside a day or a year as a code.
-
-    Parameters
-    ----------
-    found : sequence of Token
-        Of one text, in order.
-
-    Returns
-    -------
-    list of Token
-        ``Mar 14``, ``14th of March`` and ``March, 2026`` hold the code ``march``; in ``we march`` it stays a word.
-    """
+    """The tokens, with the name of a month beside a day or a year as a code."""
     out = list(found)
     for place, token in enumerate(found):
         if token.kind == "word" and token.text in MONTHS and _beside_number(found, place):

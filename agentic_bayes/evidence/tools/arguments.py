@@ -49,37 +49,18 @@ def canonical(value: object) -> Canonical:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One argument in which two calls differ.
+    """One argument in which two calls differ."""
 
-    Attributes
-    ----------
-    key : str
-        Name of the argument.
-    kind : {"missing", "extra", "unequal"}
-        Expected and not given; given and not expected; both, with different values.
-    expected, made : Any
-        The two values (None where there is none).
-    """
-
-    key: str
+    key: str  # name of the argument
+    # expected and not given; given and not expected; both, with different values
     kind: Literal["missing", "extra", "unequal"]
-    expected: Any = None
+    expected: Any = None  # the two values (None where there is none)
     made: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentRule:
     """How arguments are compared.
-
-    Parameters
-    ----------
-    over : {"union_keys", "expected_keys"}
-        The keys that count: those of either call, or only the expected ones.
-    float_tolerance : float
-        Two numbers of which at least one has a fraction are equal when they differ by at most this,
-        absolutely or relative to the larger. Whole numbers (5 and 5.0, ids, counts) are compared exactly.
-    numeric_strings : bool
-        Whether the text "5" equals the number 5.
 
     Notes
     -----
@@ -98,19 +79,7 @@ class ArgumentRule:
     def counts(
         self, expected: Sequence[Mapping[str, Any]], made: Sequence[Mapping[str, Any]]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Agreement of every expected with every made call, as two whole numbers.
-
-        Parameters
-        ----------
-        expected, made : sequence of mapping
-            Arguments of the calls.
-
-        Returns
-        -------
-        agreeing, considered : array of int, shape (len(expected), len(made))
-            Number of keys with equal values, and of keys that count. The agreement is their ratio, and 1
-            where no key counts.
-        """
+        """Agreement of every expected with every made call, as two whole numbers."""
         shape = (len(expected), len(made))
         agreeing, common = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         columns_of = _calls_by_key(made)

@@ -88,40 +88,14 @@ class _Declared:
 
 @dataclass(frozen=True, slots=True)
 class CallRule:
-    """How calls of the same tool are compared.
-
-    Parameters
-    ----------
-    arguments : ArgumentRule
-        How values are compared where nothing else is declared, and which keys count.
-    matchers : mapping
-        Tool (or ``*``) → path of an argument → `Matcher`, or a callable that is given the expected and the made
-        value and tells whether they agree. A call's own matchers go before these.
-    schemas : mapping
-        Tool → a callable that gives what is wrong with the arguments of a call, or None. A call whose arguments are
-        wrong agrees with nothing.
-    """
+    """How calls of the same tool are compared."""
 
     arguments: ArgumentRule = ArgumentRule()  # noqa: RUF009 - frozen
     matchers: Mapping[str, Mapping[str, Compare]] = field(default_factory=dict)
     schemas: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = field(default_factory=dict)
 
     def counts(self, tool: str, expected: Sequence[ToolCall], made: Sequence[ToolCall]) -> tuple[Ints, Ints]:
-        """Agreement of every expected with every made call of a tool, as two whole numbers.
-
-        Parameters
-        ----------
-        tool : str
-            Name of the tool.
-        expected, made : sequence of ToolCall
-            Its calls.
-
-        Returns
-        -------
-        agreeing, considered : array of int, shape (len(expected), len(made))
-            Number of arguments that agree, and of those that count. The agreement is their ratio, and 1 where none
-            counts.
-        """
+        """Agreement of every expected with every made call of a tool, as two whole numbers."""
         shape = (len(expected), len(made))
         agreeing, considered = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         groups: dict[str, list[int]] = {}
@@ -165,22 +139,7 @@ class CallRule:
         return agreeing, considered
 
     def keys(self, tool: str, expected: ToolCall, made: ToolCall) -> Iterator[tuple[str, Difference | None]]:
-        """Every argument that counts, in the order in which they were written.
-
-        Parameters
-        ----------
-        tool : str
-            Name of the tool.
-        expected, made : ToolCall
-            Two calls of it.
-
-        Yields
-        ------
-        key : str
-            Name of the argument.
-        lost : Difference or None
-            In what they differ; None where they agree.
-        """
+        """Every argument that counts, in the order in which they were written."""
         declared = self._declared(tool, expected)
         wanted, given = expected.parameters, made.parameters
         names = [*wanted, *(key for key in declared.required if key not in wanted)]
@@ -190,19 +149,7 @@ class CallRule:
                 yield key, lost
 
     def invalid(self, tool: str, call: ToolCall) -> str | None:
-        """What the tool's schema finds wrong with the arguments of a call, or None.
-
-        Parameters
-        ----------
-        tool : str
-            Name of the tool.
-        call : ToolCall
-            A call of it.
-
-        Returns
-        -------
-        str or None
-        """
+        """What the tool's schema finds wrong with the arguments of a call, or None."""
         check = self.schemas.get(tool)
         return None if check is None else check(call.parameters)
 

@@ -27,37 +27,17 @@ _STEPS = 4000
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An expected call and the call made for it.
+    """An expected call and the call made for it."""
 
-    Attributes
-    ----------
-    expected, made : int
-        Their positions.
-    agreement : Fraction
-        Agreement of their arguments, in [0, 1].
-    """
-
-    expected: int
+    expected: int  # their positions
     made: int
-    agreement: Fraction
+    agreement: Fraction  # agreement of their arguments, in [0, 1]
 
 
 def match_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: CallRule) -> list[Pair]:
     """Match calls one to one within a tool name, with the largest total agreement.
 
     Among the matchings with the largest total, one in which the most pairs stand in order is taken.
-
-    Parameters
-    ----------
-    expected, made : sequence of ToolCall
-        The calls, in order.
-    rule : CallRule
-        How calls agree.
-
-    Returns
-    -------
-    list of Pair
-        As many pairs per tool name as both sides have calls of it, by position of the expected call.
 
     Notes
     -----
@@ -77,18 +57,7 @@ def match_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: Ca
 
 
 def longest_in_order(pairs: Sequence[Pair]) -> list[Pair]:
-    """The largest set of pairs (sorted by expected call) that were made in the expected order.
-
-    Parameters
-    ----------
-    pairs : sequence of Pair
-        What `match_calls` gives.
-
-    Returns
-    -------
-    list of Pair
-        By position of the expected call.
-    """
+    """The largest set of pairs (sorted by expected call) that were made in the expected order."""
     ends: list[int] = []  # made: the smallest end of a chain of each length
     last: list[int] = []  # the pair at that end
     before: list[int | None] = []

@@ -82,18 +82,11 @@ class ToolCorrectnessScore(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ToolVerdict:
-    """A tool verdict, and the counts behind it.
+    """A tool verdict, and the counts behind it."""
 
-    Attributes
-    ----------
-    score : ToolCorrectnessScore
-        The verdict.
-    tools : mapping
-        Tool → how many of its calls were expected, made and matched, and what was wrong with which argument; for
-        `tool_diagnostics`.
-    """
-
-    score: ToolCorrectnessScore
+    score: ToolCorrectnessScore  # the verdict
+    # tool → how many of its calls were expected, made and matched, and what was wrong with which argument; for
+    # `tool_diagnostics`
     tools: Mapping[str, Any]
 
 

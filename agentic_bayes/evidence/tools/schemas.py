@@ -15,26 +15,7 @@ _SHOWN = 120
 
 
 def schema_check(tool: str, schema: object) -> Callable[[Mapping[str, Any]], str | None]:
-    """A function that gives what is wrong with the arguments of a call.
-
-    Parameters
-    ----------
-    tool : str
-        Name of the tool, for messages.
-    schema : mapping
-        JSON schema of the object that holds the arguments.
-
-    Returns
-    -------
-    callable
-        Arguments → what is wrong, or None.
-
-    Raises
-    ------
-    InvalidArgument
-        If it is no JSON schema, refers to something outside of itself, has a pattern that RE2 (which is linear in
-        time) cannot read, or patternProperties.
-    """
+    """A function that gives what is wrong with the arguments of a call."""
     if not isinstance(schema, Mapping):
         raise InvalidArgument(f"schemas[{tool!r}] must be a JSON schema (an object), got {short(schema)}")
     if too_deep(schema):

@@ -17,25 +17,13 @@ __all__ = ["Trace"]
 
 @dataclass(frozen=True)
 class Trace:
-    """Expected and made calls, and how they are matched.
+    """Expected and made calls, and how they are matched."""
 
-    Attributes
-    ----------
-    expected, made : sequence of ToolCall
-        In order, under the names that the rubric's aliases stand for.
-    pairs : sequence of Pair
-        Which made call answers which expected one.
-    rule : CallRule
-        How calls are compared.
-    scope_violations : sequence of int
-        Positions of made calls of tools that may not be called.
-    """
-
-    expected: Sequence[ToolCall]
+    expected: Sequence[ToolCall]  # in order, under the names that the rubric's aliases stand for
     made: Sequence[ToolCall]
-    pairs: Sequence[Pair]
-    rule: CallRule
-    scope_violations: Sequence[int] = ()
+    pairs: Sequence[Pair]  # which made call answers which expected one
+    rule: CallRule  # how calls are compared
+    scope_violations: Sequence[int] = ()  # positions of made calls of tools that may not be called
 
     @classmethod
     def of(
@@ -47,25 +35,7 @@ class Trace:
         allowed: Sequence[str] | None,
         forbidden: Sequence[str],
     ) -> Trace:
-        """The trace of an interaction whose calls are recorded and expected.
-
-        Parameters
-        ----------
-        interaction : Interaction
-            The turn.
-        rule : CallRule
-            How calls are compared.
-        names : mapping
-            Alias → name.
-        allowed : sequence of str or None
-            The only tools that may be called, beside the expected ones and those that the turn itself allows.
-        forbidden : sequence of str
-            Tools that may not be called, beside those that the turn itself forbids.
-
-        Returns
-        -------
-        Trace
-        """
+        """The trace of an interaction whose calls are recorded and expected."""
         wanted, used = interaction.ground_truth_agentic, interaction.agentic
         if wanted is None or used is None:
             raise ValueError("calls must be expected and recorded")
@@ -89,17 +59,7 @@ class Trace:
         return longest_in_order(self.pairs)
 
     def lost_points(self, *, missing: bool, extra: bool, order: bool) -> Iterator[str]:
-        """Every lost point, in a sentence that names step, tool, argument and both values.
-
-        Parameters
-        ----------
-        missing, extra, order : bool
-            Whether an expected call that was not made, a call that was not expected, and the order cost something.
-
-        Yields
-        ------
-        str
-        """
+        """Every lost point, in a sentence that names step, tool, argument and both values."""
         answered = {pair.expected: pair.made for pair in self.pairs}
         for index, call in enumerate(self.expected):
             if index not in answered:
@@ -131,20 +91,7 @@ class Trace:
             yield f"Scope violation: {_step(self.made[place], place)}, {_shown(self.made[place])}, may not be called."
 
     def counts(self, *, missing: bool, extra: bool, order: bool) -> dict[str, Any]:
-        """What went right and wrong, tool by tool and argument by argument, as numbers that add up over interactions.
-
-        Parameters
-        ----------
-        missing, extra, order : bool
-            Whether an expected call that was not made, a call that was not expected, and the order cost something.
-
-        Returns
-        -------
-        dict
-            Tool → ``expected``, ``made``, ``matched``, ``missed``, ``extra``, ``wrong_arguments``, ``out_of_order``,
-            ``invalid``, ``scope_violations`` (those that are not 0) and ``arguments``: argument → ``agree``,
-            ``unequal``, ``missing``, ``extra``.
-        """
+        """Count what went right and wrong by tool and argument; the numbers add up over interactions."""
         found: dict[str, dict[str, Any]] = {}
 
         def add(tool: str, what: str) -> None:

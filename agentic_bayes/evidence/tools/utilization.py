@@ -23,20 +23,6 @@ _DECIMALS = 6
 def answer_uses_results(query: str, answer: str | None, made: Sequence[ToolCall]) -> bool | None:
     """Whether at least one informative value of the recorded results occurs in the answer.
 
-    Parameters
-    ----------
-    query : str
-        What the user said.
-    answer : str or None
-        What the agent answered.
-    made : sequence of ToolCall
-        The calls, with their results.
-
-    Returns
-    -------
-    bool or None
-        None where there is no answer, no result, or no informative value in any.
-
     Notes
     -----
     The values are the numbers and texts in the results, at any depth (text that is JSON is read). A value is

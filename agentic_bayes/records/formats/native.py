@@ -17,18 +17,7 @@ __all__ = ["parse"]
 
 
 def parse(stream: BufferedReader) -> Iterator[Parsed]:
-    """The records of one file.
-
-    Parameters
-    ----------
-    stream : io.BufferedReader
-        The bytes of the file; it need not be seekable.
-
-    Yields
-    ------
-    Parsed
-        Records and faults in file order.
-    """
+    """The records of one file."""
     text = JsonText(stream)
     first = text.peek()
     if first == "[":

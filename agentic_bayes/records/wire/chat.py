@@ -30,55 +30,25 @@ ORPHANS = "results_without_call"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call in a message.
+    """A tool call in a message."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the tool.
-    arguments : dict
-        Argument name → value.
-    id : str or None
-        What its result refers to.
-    """
-
-    name: str
-    arguments: dict[str, Any]
-    id: str | None = None
+    name: str  # name of the tool
+    arguments: dict[str, Any]  # argument name → value
+    id: str | None = None  # what its result refers to
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message.
+    """One message."""
 
-    Attributes
-    ----------
-    role : {"system", "user", "assistant", "tool"}
-        Who speaks; "tool" is the result of a call.
-    text : str
-        What is said; of a tool, its result where that is text.
-    calls : sequence of Call
-        Calls that an assistant makes in it.
-    answers : str or None
-        Of a tool: the id of the call whose result this is.
-    tool : str or None
-        Of a tool: its name, for results without an id.
-    result : Any
-        Of a tool: the result where it is not text.
-    error : str or None
-        Why the agent could not go on.
-    tokens : tuple of (int, int)
-        Tokens taken and given, where the log has them.
-    """
-
-    role: Role
-    text: str = ""
-    calls: Sequence[Call] = ()
-    answers: str | None = None
-    tool: str | None = None
-    result: Any = None
-    error: str | None = None
-    tokens: tuple[int, int] = (0, 0)
+    role: Role  # who speaks; "tool" is the result of a call
+    text: str = ""  # what is said; of a tool, its result where that is text
+    calls: Sequence[Call] = ()  # calls that an assistant makes in it
+    answers: str | None = None  # of a tool: the id of the call whose result this is
+    tool: str | None = None  # of a tool: its name, for results without an id
+    result: Any = None  # of a tool: the result where it is not text
+    error: str | None = None  # why the agent could not go on
+    tokens: tuple[int, int] = (0, 0)  # tokens taken and given, where the log has them
 
 
 @dataclass(slots=True)
@@ -90,22 +60,7 @@ class _Turn:
 
 
 def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[str, Any]]:
-    """The interactions of a chat, cut where the user speaks.
-
-    Parameters
-    ----------
-    messages : iterable of Message
-        In order.
-    qa_prefix : str
-        The interactions are ``turn 1``, ``turn 2``, ….
-
-    Returns
-    -------
-    list of dict
-        Interactions in the native format. The query is what the user said (several messages in a row are one query);
-        the answer is what the agent said after its last tool call or, if nothing, together with it; what it said before
-        is in ``metadata["before_calls"]``. A turn that the log does not finish has an error.
-    """
+    """The interactions of a chat, cut where the user speaks."""
     collected: list[_Turn] = []
     for message in messages:
         if message.role == "user":
@@ -121,21 +76,7 @@ def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[
 
 
 def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
-    """A whole chat as one interaction: what the user said, and what the agent said and did.
-
-    Parameters
-    ----------
-    messages : sequence of Message
-        In order.
-    qa_id : str
-        Id of the question.
-
-    Returns
-    -------
-    dict
-        An interaction in the native format; the texts of each side are joined by blank lines, and
-        ``metadata["dialogue"]`` has them in order where the user spoke more than once.
-    """
+    """A whole chat as one interaction: what the user said, and what the agent said and did."""
     said = [message.text for message in messages if message.role == "user" and message.text.strip()]
     answers = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     calls, orphans = _calls(messages)
@@ -152,18 +93,7 @@ def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
 
 
 def dialogue(messages: Iterable[Message]) -> list[dict[str, str]]:
-    """Who said what, in order, without the calls.
-
-    Parameters
-    ----------
-    messages : iterable of Message
-        In order.
-
-    Returns
-    -------
-    list of dict
-        ``role`` and ``text`` of every message of user and agent that holds text.
-    """
+    """Who said what, in order, without the calls."""
     spoken = (message for message in messages if message.role in ("user", "assistant") and message.text.strip())
     return [{"role": message.role, "text": message.text} for message in spoken]
 
@@ -217,18 +147,7 @@ def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
 
 
 def doubts_of(conversation: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """What should be known of the turns of a conversation.
-
-    Parameters
-    ----------
-    conversation : iterable of dict
-        Interactions in the native format.
-
-    Returns
-    -------
-    tuple of (str, str)
-        Place and message.
-    """
+    """What should be known of the turns of a conversation."""
     without_call = any(turn.get("metadata", {}).get(ORPHANS) for turn in conversation)
     text = f"results of tools belong to no call that is there: they are left out and counted, as {ORPHANS} in metadata"
     return (("", text),) if without_call else ()

@@ -15,28 +15,14 @@ _MISSING = object()
 
 
 class Faults:
-    """What is wrong with one record, as (field path, message), in the order in which it was found.
-
-    Attributes
-    ----------
-    not_finite : int
-        How many numbers `fitting` replaced.
-    """
+    """What is wrong with one record, as (field path, message), in the order in which it was found."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], None] = {}
         self.not_finite = 0
 
     def add(self, path: tuple[str | int, ...], message: str) -> None:
-        """Note one thing, once.
-
-        Parameters
-        ----------
-        path : tuple of (str or int)
-            Where it is.
-        message : str
-            What is wrong, what is allowed and what came.
-        """
+        """Note one thing, once."""
         self._found.setdefault((field_path(path), message))
 
     def __bool__(self) -> bool:
@@ -52,15 +38,6 @@ class Faults:
 
 class Fields:
     """An object of a file, read field by field.
-
-    Parameters
-    ----------
-    value : object
-        The parsed JSON value; anything but an object is a fault, and then no field is there.
-    path : tuple of (str or int)
-        Where it is in the file.
-    faults : Faults
-        Takes what is wrong.
 
     Notes
     -----
@@ -209,13 +186,7 @@ UNREADABLE = "(not JSON)"
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON text; of two values for one key, nobody can tell which was meant.
-
-    Raises
-    ------
-    ValueError
-        Where a key is given twice.
-    """
+    """An object of JSON text; of two values for one key, nobody can tell which was meant."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key is given twice")
@@ -236,24 +207,7 @@ _DEEPEST = MAX_DEPTH - 20
 def fitting(
     value: Any, path: tuple[str | int, ...], faults: Faults, *, text: Callable[[str], str] | None = None
 ) -> Any:
-    """A value of a file as a record can hold it.
-
-    Parameters
-    ----------
-    value : object
-        The parsed JSON value.
-    path : tuple of (str or int)
-        Where it is in the file.
-    faults : Faults
-        Takes broken text (half of a surrogate pair) and endless nesting, and counts what is replaced.
-    text : callable, optional
-        Replaces every text.
-
-    Returns
-    -------
-    object
-        The same, with None in place of numbers that are not finite.
-    """
+    """A value of a file as a record can hold it."""
     if isinstance(value, str):
         value = text(value) if text else value
         if not value.isascii():

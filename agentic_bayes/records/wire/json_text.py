@@ -35,27 +35,15 @@ _LONGEST_TOKEN = 16
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One record, or why it could not be read.
+    """One record, or why it could not be read."""
 
-    Attributes
-    ----------
-    where : str
-        ``"line 3"`` or ``"index 2"``.
-    value : object
-        The record as an object in the native format, not yet validated; `NO_VALUE` where there is none.
-    faults : tuple of (str, str)
-        Field path and message of everything that is wrong.
-    doubts : tuple of (str, str)
-        The same for what does not stop the record from being read, but should be known: a warning.
-    file : str
-        The file in which the faults are, where it is another one than the file that is read.
-    """
-
-    where: str
+    where: str  # ``"line 3"`` or ``"index 2"``
+    # the record as an object in the native format, not yet validated; `NO_VALUE` where there is none
     value: Any = NO_VALUE
-    faults: tuple[tuple[str, str], ...] = ()
+    faults: tuple[tuple[str, str], ...] = ()  # field path and message of everything that is wrong
+    # the same for what does not stop the record from being read, but should be known: a warning
     doubts: tuple[tuple[str, str], ...] = ()
-    file: str = ""
+    file: str = ""  # the file in which the faults are, where it is another one than the file that is read
 
 
 class Broken(Exception):
@@ -247,26 +235,15 @@ def _repeated_keys(value: Any, location: tuple[str | int, ...]) -> Iterator[tupl
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a file: a value of an object or of a list, or an end.
+    """A piece of a file: a value of an object or of a list, or an end."""
 
-    Attributes
-    ----------
-    document : int
-        Number of the object or list at the top of the file, from 0; JSON Lines holds many.
-    where : str
-        ``"line 3"``, of the beginning of the document; empty for the first of a file.
-    path : tuple of (str or int)
-        Where in the document the value is, such as ``("simulations", 4)``; empty at the end of the document.
-    value : object
-        The value; `NO_VALUE` where it could not be read. At an end, an empty list or object: what has ended.
-    faults : tuple of (str, str)
-        Path within the value, and message, of everything that is wrong with the JSON.
-    """
-
-    document: int
-    where: str
+    document: int  # number of the object or list at the top of the file, from 0; JSON Lines holds many
+    where: str  # ``"line 3"``, of the beginning of the document; empty for the first of a file
+    # where in the document the value is, such as ``("simulations", 4)``; empty at the end of the document
     path: tuple[str | int, ...]
+    # The value; `NO_VALUE` where it could not be read. At an end, an empty list or object: what has ended.
     value: Any = NO_VALUE
+    # path within the value, and message, of everything that is wrong with the JSON
     faults: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -276,21 +253,7 @@ class Part:
 
 
 def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[Part]:
-    """The pieces of a JSON or JSON Lines file.
-
-    Parameters
-    ----------
-    stream : io.BufferedReader
-        The bytes of the file; it need not be seekable.
-    streamed : collection of str
-        Members of an object at the top whose items are given one by one, where they are lists.
-
-    Yields
-    ------
-    Part
-        Every value with its path, then, for each document, one part with an empty path: its end, unless the document
-        broke off. Faults come with the part in which they are.
-    """
+    """The pieces of a JSON or JSON Lines file."""
     text = JsonText(stream)
     for document in count():
         first = text.peek()

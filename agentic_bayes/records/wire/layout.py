@@ -19,21 +19,11 @@ STREAMED = frozenset({"messages", "simulations", "tasks", "samples", "resourceSp
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a file is from, for what it does not say itself.
+    """Where a file is from, for what it does not say itself."""
 
-    Attributes
-    ----------
-    name : str
-        The file.
-    stem : str
-        Its name without the ending.
-    given_agent : str or None
-        The agent that the caller named.
-    """
-
-    name: str
-    stem: str
-    given_agent: str | None = None
+    name: str  # the file
+    stem: str  # its name without the ending
+    given_agent: str | None = None  # the agent that the caller named
 
     @property
     def agent(self) -> str:
@@ -43,30 +33,14 @@ class Origin:
 
 @dataclass(slots=True)
 class Shape:
-    """What is known of a file after reading a little of it.
+    """What is known of a file after reading a little of it."""
 
-    Attributes
-    ----------
-    is_list : bool
-        Whether the file is a list, not an object.
-    keys : set of str
-        Members of the (first) object at the top; empty for a list.
-    values : dict
-        Their values where these are no lists of records.
-    first : dict
-        The first item of those that are.
-    item : object
-        The first item of a list at the top.
-    complete : bool
-        Whether all of the first object was seen.
-    """
-
-    is_list: bool = False
-    keys: set[str] = field(default_factory=set)
-    values: dict[str, Any] = field(default_factory=dict)
-    first: dict[str, Any] = field(default_factory=dict)
-    item: Any = None
-    complete: bool = False
+    is_list: bool = False  # whether the file is a list, not an object
+    keys: set[str] = field(default_factory=set)  # members of the (first) object at the top; empty for a list
+    values: dict[str, Any] = field(default_factory=dict)  # their values where these are no lists of records
+    first: dict[str, Any] = field(default_factory=dict)  # the first item of those that are
+    item: Any = None  # the first item of a list at the top
+    complete: bool = False  # whether all of the first object was seen
 
     @property
     def record_keys(self) -> set[str]:
@@ -76,13 +50,7 @@ class Shape:
         return self.keys
 
     def take(self, part: Part) -> None:
-        """Learn from the next part of the file.
-
-        Parameters
-        ----------
-        part : Part
-            Of the first document.
-        """
+        """Learn from the next part of the file."""
         match part.path:
             case ():
                 self.complete = True
@@ -98,18 +66,7 @@ class Shape:
 
 
 def documents(parts: Iterator[Part]) -> Iterator[list[Part]]:
-    """The parts of a file, one list per object or list at its top; for JSON Lines with small records.
-
-    Parameters
-    ----------
-    parts : iterator of Part
-        All parts of a file.
-
-    Yields
-    ------
-    list of Part
-        All of one document, its end included.
-    """
+    """The parts of a file, one list per object or list at its top; for JSON Lines with small records."""
     waiting: list[Part] = []
     for part in parts:
         if waiting and part.document != waiting[0].document:
@@ -121,20 +78,7 @@ def documents(parts: Iterator[Part]) -> Iterator[list[Part]]:
 
 
 def records(parts: Iterator[Part], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
-    """The records of a file that is a list of them, one object, or JSON Lines.
-
-    Parameters
-    ----------
-    parts : iterator of Part
-        All parts of a file.
-    convert : callable
-        Makes a record in the native format of a value; notes what is wrong with it.
-
-    Yields
-    ------
-    Parsed
-        One per record; faults outside of records as records of their own.
-    """
+    """The records of a file that is a list of them, one object, or JSON Lines."""
     empty = True
     members: dict[str, Any] = {}
     problems: list[tuple[str, str]] = []

@@ -59,38 +59,17 @@ MARKS = {"image_url": "image", "input_image": "image", "input_file": "file", "in
 
 @dataclass(slots=True)
 class Log:
-    """Messages as they come in.
+    """Messages as they come in."""
 
-    Attributes
-    ----------
-    messages : list of Message
-        In order.
-    faults : Faults
-        What is wrong with them.
-    doubts : dict
-        (path, message) of what should be known, in order.
-    model : str or None
-        The model that wrote them, where they say so.
-    waiting : bool
-        Whether the last message makes calls whose results are still to come.
-    """
-
-    messages: list[Message] = field(default_factory=list)
-    faults: Faults = field(default_factory=Faults)
+    messages: list[Message] = field(default_factory=list)  # in order
+    faults: Faults = field(default_factory=Faults)  # what is wrong with them
+    # (path, message) of what should be known, in order
     doubts: dict[tuple[str, str], None] = field(default_factory=dict)
-    model: str | None = None
-    waiting: bool = False
+    model: str | None = None  # the model that wrote them, where they say so
+    waiting: bool = False  # whether the last message makes calls whose results are still to come
 
     def add(self, message: Message, path: Path) -> None:
-        """Take in one message.
-
-        Parameters
-        ----------
-        message : Message
-            The message.
-        path : tuple of (str or int)
-            Where it is, for what cannot be kept of it.
-        """
+        """Take in one message."""
         fitting(message.text, path, self.faults)
         if message.result is not None:
             message = changed(message, result=fitting(message.result, path, self.faults))
@@ -99,15 +78,7 @@ class Log:
         self.waiting = bool(message.calls)
 
     def add_call(self, call: Call, path: Path) -> None:
-        """Take in one call: of the message before, where that is the agent's, too.
-
-        Parameters
-        ----------
-        call : Call
-            The call.
-        path : tuple of (str or int)
-            Where it is.
-        """
+        """Take in one call: of the message before, where that is the agent's, too."""
         if self.messages and self.messages[-1].role == "assistant":
             last = self.messages[-1]
             self.waiting = self.waiting or not last.calls
@@ -119,15 +90,7 @@ class Log:
             self.add(Message("assistant", calls=[call]), path)
 
     def add_text(self, text: str, path: Path) -> None:
-        """Take in what the agent says: in one breath with the calls before it, where these say nothing and wait.
-
-        Parameters
-        ----------
-        text : str
-            What is said.
-        path : tuple of (str or int)
-            Where it is.
-        """
+        """Take in what the agent says: in one breath with the calls before it, where these say nothing and wait."""
         if self.waiting and not self.messages[-1].text:
             fitting(text, path, self.faults)
             self.messages[-1] = changed(self.messages[-1], text=text)
@@ -148,37 +111,21 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How messages of one format are read.
+    """How messages of one format are read."""
 
-    Attributes
-    ----------
-    name : str
-        The format.
-    take : callable
-        Adds a raw message, which is at this path, to a `Log`.
-    is_message : callable
-        Whether an object is a message, not a conversation.
-    sections : dict
-        Members of a conversation that hold messages, in order, and whose words plain text in place of a list is;
-        None where only a list is allowed. Where the first, ``messages``, is there, those in `instead` are not read.
-    instead : frozenset of str
-        Members that take the place of ``messages``.
-    failure : callable
-        Why the agent could not finish, of a conversation with a member of `instead`; None where it could.
-    reply : callable
-        Adds to the log of ``messages`` what answers them, where other members of the conversation hold it.
-    half : callable
-        Where and why this is no conversation but only a request or only a reply, by its other members and the names
-        of its sections; None where it may be one.
-    """
-
-    name: str
-    take: Callable[[Any, Path, Log], None]
-    is_message: Callable[[Mapping[str, Any]], bool]
+    name: str  # the format
+    take: Callable[[Any, Path, Log], None]  # adds a raw message, which is at this path, to a `Log`
+    is_message: Callable[[Mapping[str, Any]], bool]  # whether an object is a message, not a conversation
+    # Members of a conversation that hold messages, in order, and whose words plain text in place of a list is; None
+    # where only a list is allowed. Where the first, ``messages``, is there, those in `instead` are not read.
     sections: Mapping[str, Role | None]
-    instead: frozenset[str] = frozenset()
+    instead: frozenset[str] = frozenset()  # members that take the place of ``messages``
+    # why the agent could not finish, of a conversation with a member of `instead`; None where it could
     failure: Callable[[Fields], str | None] = lambda about: None
+    # adds to the log of ``messages`` what answers them, where other members of the conversation hold it
     reply: Callable[[Fields, Log], None] = lambda about, log: None
+    # where and why this is no conversation but only a request or only a reply, by its other members and the names of
+    # its sections; None where it may be one
     half: Callable[[Mapping[str, Any], Set[str]], tuple[Path, str] | None] = lambda about, found: None
 
 
@@ -200,21 +147,7 @@ def of_langchain(value: Any) -> bool:
 
 
 def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterable[str]) -> bool:
-    """Whether a file of this shape is a log of such messages.
-
-    Parameters
-    ----------
-    shape : Shape
-        What is known of the file.
-    is_message : callable
-        Whether a value is a message without doubt.
-    members : iterable of str
-        Members of a conversation that hold messages.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a file of this shape is a log of such messages."""
     if shape.record_keys & FOREIGN:
         return False
     if not shape.is_list:
@@ -225,24 +158,7 @@ def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterabl
 
 
 def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), required: bool = False) -> str:
-    """What is said in a content: text, null, or a list of parts.
-
-    Parameters
-    ----------
-    message : Fields
-        The message.
-    key : str
-        Where its content is.
-    skipped : iterable of str
-        Types of parts that are read elsewhere.
-    required : bool
-        Whether absent and null are faults.
-
-    Returns
-    -------
-    str
-        The texts; thoughts are left out, and of an image or a file there is a mark, such as ``[image]``.
-    """
+    """What is said in a content: text, null, or a list of parts."""
     if not isinstance(message.raw(key), list):
         return message.text(key, required=required) or ""
     pieces: list[str] = []
@@ -268,23 +184,7 @@ def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), requ
 
 
 def conversations(pieces: Iterator[Part], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file.
-
-    Parameters
-    ----------
-    pieces : iterator of Part
-        All parts of the file.
-    dialect : Dialect
-        How its messages are read.
-    origin : Origin
-        What the file does not say.
-
-    Yields
-    ------
-    Parsed
-        One per conversation. One without an id is named after the file; it is a task of its own, unless it says
-        which task it is.
-    """
+    """The conversations of a file."""
     waiting: Parsed | None = None
     alone = True
     for parsed in _File(dialect).read(pieces):
@@ -297,20 +197,7 @@ def conversations(pieces: Iterator[Part], dialect: Dialect, origin: Origin) -> I
 
 
 def one_conversation(messages: Iterable[Any], dialect: Dialect) -> Parsed:
-    """A conversation that is not from a file.
-
-    Parameters
-    ----------
-    messages : iterable
-        Raw messages.
-    dialect : Dialect
-        How they are read.
-
-    Returns
-    -------
-    Parsed
-        The record, without ``session_id``, ``assistant_id`` and ``task_id``.
-    """
+    """A conversation that is not from a file."""
     record = _Record(dialect)
     record.found.add("messages")
     for index, message in enumerate(messages):

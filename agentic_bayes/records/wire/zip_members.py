@@ -42,13 +42,7 @@ def seekable(stream: BufferedReader) -> IO[bytes]:
 
 
 def directory(stream: IO[bytes]) -> zipfile.ZipFile:
-    """The directory of a zip file.
-
-    Raises
-    ------
-    OSError
-        Where there is none.
-    """
+    """The directory of a zip file."""
     try:
         return zipfile.ZipFile(stream)
     except _BAD as error:
@@ -56,13 +50,7 @@ def directory(stream: IO[bytes]) -> zipfile.ZipFile:
 
 
 def opened(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> BufferedReader:
-    """The bytes of a member; reading them raises OSError where they are damaged.
-
-    Raises
-    ------
-    OSError
-        Where the member cannot be read, or says that it holds far more than it can.
-    """
+    """The bytes of a member; reading them raises OSError where they are damaged."""
     if member.file_size > max(ABSURD, RATIO * member.compress_size):
         raise OSError(
             f"must hold at most {RATIO:,} times the bytes that it takes, "

@@ -63,19 +63,7 @@ class Panel:
 
 
 def attempts(est: Estimate, k: int) -> tuple[int, ...]:
-    """The k of the curves: 1, 2, … and those that were asked for; before a large one also 10, 20, 50, 100, ….
-
-    Parameters
-    ----------
-    est : Estimate
-        Any estimate.
-    k : int
-        Of the verdict.
-
-    Returns
-    -------
-    tuple of int
-    """
+    """The k of the curves: 1, 2, … and those that were asked for; before a large one also 10, 20, 50, 100, …."""
     most_trials = int(est.counts.trials.max(initial=1))
     asked = {*est.settings.k, k}
     end = max(5, min(MOST_K, most_trials), *(k for k in asked if k <= MOST_K))
@@ -91,19 +79,7 @@ def interval_bar(mean: float, lower: float, upper: float) -> Bar | None:
 
 
 def difference_bars(found: Sequence[Comparison]) -> tuple[float, list[Bar]]:
-    """Intervals of differences on one axis that has 0 in its middle.
-
-    Parameters
-    ----------
-    found : sequence of Comparison
-        At least one.
-
-    Returns
-    -------
-    edge : float
-        The difference at the right end of the axis, a multiple of .1.
-    bars : list of Bar
-    """
+    """Intervals of differences on one axis that has 0 in its middle."""
     furthest = max(max(abs(one.lower), abs(one.upper), one.rope) for one in found)
     edge = math.ceil(furthest * 10 + 1e-9) / 10
     return edge, [
@@ -113,20 +89,7 @@ def difference_bars(found: Sequence[Comparison]) -> tuple[float, list[Bar]]:
 
 
 def curve_panels(est: Estimate, own: Any, plugin: Any) -> list[Panel]:
-    """pass@k and pass^k over k, agent by agent.
-
-    Parameters
-    ----------
-    est : Estimate
-        With the k of the curves.
-    own, plugin : pandas.DataFrame
-        Rows of one estimand, of the estimate and of the plug-in formula.
-
-    Returns
-    -------
-    list of Panel
-        pass@k, then pass^k.
-    """
+    """pass@k and pass^k over k, agent by agent."""
     ks = est.settings.k
     most = int(est.counts.trials.max(initial=0))
     place = _k_axis(ks)
@@ -147,19 +110,7 @@ def curve_panels(est: Estimate, own: Any, plugin: Any) -> list[Panel]:
 
 
 def curve_numbers(est: Estimate, own: Any, plugin: Any) -> list[dict[str, Any]]:
-    """What the slider says at every k, as text.
-
-    Parameters
-    ----------
-    est, own, plugin
-        As for `curve_panels`.
-
-    Returns
-    -------
-    list of dict
-        One per k: ``k``, and ``rows``: per agent and metric its name, the mean, the interval, the plug-in value, and
-        what makes it doubtful.
-    """
+    """What the slider says at every k, as text."""
     texts = {}
     for metric in METRICS:
         for agent in est.agents:

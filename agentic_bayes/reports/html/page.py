@@ -164,27 +164,7 @@ def write_page(
     evidence: Evidence | None = None,
     store: Store | None = None,
 ) -> Path:
-    """Write the page of a question that is settled and of attempts that are found.
-
-    Parameters
-    ----------
-    est : Estimate
-        The estimate.
-    path : Path
-        Where to.
-    asked : Question
-        From `agentic_bayes.reports.html.question.ask`.
-    trials : sequence of Trial
-        From `agentic_bayes.reports.html.trials.find_trials`, or made of a run of a suite.
-    facts : mapping
-        What else is known, such as the latency of a run: name → text.
-    source, evidence, store
-        As for `write_report`; without a source there are no commands.
-
-    Returns
-    -------
-    pathlib.Path
-    """
+    """Write the page of a question that is settled and of attempts that are found."""
     text = _page(est, asked, trials, facts=facts, source=source, evidence=evidence, store=store)
     with replacing(str(path)) as file:
         file.write(text.encode())

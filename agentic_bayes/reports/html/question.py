@@ -20,54 +20,27 @@ MOST_COMPARED = 3  # numbers of attempts at which two agents are compared
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """Verdicts that were given elsewhere, and that the page begins with instead of its own.
+    """Verdicts that were given elsewhere, and that the page begins with instead of its own."""
 
-    Attributes
-    ----------
-    title : str
-        In a few words.
-    kind : {"good", "bad", "open"}
-        For the colour.
-    lines : tuple of str
-        One sentence each.
-    """
-
-    title: str
-    kind: Literal["good", "bad", "open"]
-    lines: tuple[str, ...]
+    title: str  # in a few words
+    kind: Literal["good", "bad", "open"]  # for the colour
+    lines: tuple[str, ...]  # one sentence each
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, and the comparisons that answer it.
+    """What is asked, and the comparisons that answer it."""
 
-    Attributes
-    ----------
-    metric, k, estimand
-        Of the verdict.
-    agent : str
-        Whom the page is about.
-    comparisons : tuple of Comparison
-        The verdict's own first, then others at further k; empty where nothing is compared.
-    ranks : pandas.DataFrame or None
-        With three agents or more.
-    gate : Gate or None
-        Where a bar was given.
-    lead : Lead or None
-        Verdicts that come first.
-    note : str
-        Why nothing is compared, although there are several agents; or empty.
-    """
-
-    metric: Metric
+    metric: Metric  # of the verdict
     k: int
     estimand: Estimand
-    agent: str
+    agent: str  # whom the page is about
+    # the verdict's own first, then others at further k; empty where nothing is compared
     comparisons: tuple[Comparison, ...] = ()
-    ranks: Any = None
-    gate: Gate | None = None
-    lead: Lead | None = None
-    note: str = ""
+    ranks: Any = None  # with three agents or more
+    gate: Gate | None = None  # where a bar was given
+    lead: Lead | None = None  # verdicts that come first
+    note: str = ""  # why nothing is compared, although there are several agents; or empty
 
     @property
     def name(self) -> str:
@@ -90,32 +63,7 @@ def ask(
     at_least: float | None = None,
     probability: float = 0.95,
 ) -> Question:
-    """Settle whom the page is about and who is compared with whom; compare them, and hold the one against its bar.
-
-    Parameters
-    ----------
-    est : Estimate
-        Any estimate.
-    agent : str, optional
-        By default the later one of two agents, the best-ranked one of several.
-    baseline : str or float, optional
-        By default the earlier one of two agents, the next one in rank of several.
-    metric, k, estimand
-        Of the verdict; the estimand is by default ``population`` where the method defines it.
-    at_least : float, optional
-        The bar of a gate.
-    probability : float
-        What the gate requires.
-
-    Returns
-    -------
-    Question
-
-    Raises
-    ------
-    UnknownName, InvalidArgument, EstimateError
-        As `compare` does, where a comparison was asked for.
-    """
+    """Settle whom the page is about and who is compared with whom; compare them, and hold the one against its bar."""
     check_choice("metric", metric, METRICS)
     if estimand is None:
         estimand = "population" if "population" in est.posterior.estimands else "tasks"

@@ -82,22 +82,7 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
 
 
 def estimate_sections(est: Estimate, own: Any, plain: Any, ks: Sequence[int]) -> list[dict[str, Any]]:
-    """The estimates, one table per estimand, with intervals drawn and the frequentist ones beside them.
-
-    Parameters
-    ----------
-    est : Estimate
-        The estimate.
-    own, plain : pandas.DataFrame
-        Its summary and its baseline.
-    ks : sequence of int
-        Numbers of attempts that were asked for.
-
-    Returns
-    -------
-    list of dict
-        ``caption`` and ``rows``.
-    """
+    """The estimates, one table per estimand, with intervals drawn and the frequentist ones beside them."""
     rows = {
         (r["agent"], r["estimand"], r["metric"], r["k"], r["estimator"]): r
         for frame in (own, plain)

@@ -22,21 +22,7 @@ MOST_BYTES = 10_000_000  # of all conversations in a page
 
 
 def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]:
-    """The table of tasks, column by column.
-
-    Parameters
-    ----------
-    est : Estimate
-        The estimate; a task's own number is its success probability (pass^1, estimand ``task``).
-    comparison : Comparison, optional
-        Of two agents, task by task.
-
-    Returns
-    -------
-    dict
-        ``names``; ``agents``, each with ``passed, scored, unscored, errored`` and, as number and as text, ``mean``;
-        ``difference`` with ``better`` (probability that the agent is better on this task), ``mean`` and ``text``.
-    """
+    """The table of tasks, column by column."""
     agents = []
     errored = est.outcomes["errored"].values
     for index, name in enumerate(est.agents):
@@ -75,23 +61,7 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
 
 
 def trial_records(est: Estimate, trials: Sequence[Trial]) -> tuple[list[Markup], int]:
-    """The attempts as compact records in JSON, those that did not pass first where not all fit.
-
-    Parameters
-    ----------
-    est : Estimate
-        Its agents and tasks are referred to by position.
-    trials : sequence of Trial
-        From `find_trials`.
-
-    Returns
-    -------
-    records : list
-        ``[agent, tasks, number, session, verdict, name of the agent, turns]``; a turn is ``[qa_id, parts, scores]``, a
-        part ``[index into PARTS, text]`` (of "other", also who said it), a score ``[name, value, reason]``.
-    left_out : int
-        Attempts beyond what fits into a page.
-    """
+    """The attempts as compact records in JSON, those that did not pass first where not all fit."""
     places = _places(est, trials)
     chosen = sorted(range(len(trials)), key=lambda i: (trials[i].verdict == "pass", i))
     kept: dict[int, Markup] = {}

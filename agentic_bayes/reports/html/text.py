@@ -28,19 +28,7 @@ def cut(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def shown(value: object, longest: int = LONGEST_NAME) -> Markup:
-    """Text from anywhere as HTML: escaped, isolated from the direction of its surroundings, unseen characters marked.
-
-    Parameters
-    ----------
-    value : object
-        Anything; its text is taken.
-    longest : int
-        Characters that are shown.
-
-    Returns
-    -------
-    markupsafe.Markup
-    """
+    """Text from anywhere as HTML: escaped, isolated from surrounding text direction, unseen characters marked."""
     from markupsafe import Markup, escape
 
     text = cut(str(value), longest)
@@ -72,17 +60,7 @@ def _is_unseen(sign: str) -> bool:
 
 
 def json_block(value: Any) -> Markup:
-    """A value as JSON that may stand in a ``<script type="application/json">``: nothing in it can end the element.
-
-    Parameters
-    ----------
-    value : object
-        Of dicts, lists and plain values, without NaN.
-
-    Returns
-    -------
-    markupsafe.Markup
-    """
+    """A value as JSON that may stand in a ``<script type="application/json">``: nothing in it can end the element."""
     from markupsafe import Markup
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -27,48 +27,25 @@ Score_ = tuple[str, float | None, str]
 
 @dataclass(slots=True)
 class Trial:
-    """One attempt: what was said, and how it was scored; either may be missing.
+    """One attempt: what was said, and how it was scored; either may be missing."""
 
-    Attributes
-    ----------
-    agent, task : str
-        Who attempted what.
-    number : int
-        Which attempt.
-    session : str
-        The conversation.
-    questions : dict
-        Index of an interaction → its qa_id.
-    said : iterable, optional
-        Of every interaction what was said and called: (one of PARTS, text) or ("other", text, who said it). It is gone
-        through at most once.
-    scores : dict
-        Index of an interaction → its scores, which are gone through at most once.
-    verdict : str
-        "pass", "fail", "unscored", "errored", or empty where nothing was scored or the indicator does not look at it.
-    reasons : list of str
-        Why it did not pass.
-    """
-
-    agent: str
+    agent: str  # who attempted what
     task: str
-    number: int
-    session: str
-    questions: dict[int, str]
+    number: int  # which attempt
+    session: str  # the conversation
+    questions: dict[int, str]  # index of an interaction → its qa_id
+    # Of every interaction what was said and called: (one of PARTS, text) or ("other", text, who said it). It is gone
+    # through at most once.
     said: Iterable[Iterable[Part]] | None = None
+    # index of an interaction → its scores, which are gone through at most once
     scores: Mapping[int, Iterable[Score_]] = field(default_factory=dict)
+    # "pass", "fail", "unscored", "errored", or empty where nothing was scored or the indicator does not look at it
     verdict: str = ""
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)  # why it did not pass
 
 
 def _checked(conversations: Iterable[Conversation] | None) -> list[Conversation]:
-    """The conversations as a list.
-
-    Raises
-    ------
-    InvalidArgument
-        If something else is among them.
-    """
+    """The conversations as a list."""
     if conversations is None:
         return []
     found: list[Any] = list(conversations) if isinstance(conversations, Iterable) else [conversations]
@@ -79,27 +56,7 @@ def _checked(conversations: Iterable[Conversation] | None) -> list[Conversation]
 
 
 def find_trials(est: Estimate, evidence: Evidence | None, conversations: Iterable[Conversation] | None) -> list[Trial]:
-    """Every attempt of the estimate's agents that something is known of.
-
-    Parameters
-    ----------
-    est : Estimate
-        Says by which rule an attempt passed.
-    evidence : Evidence, optional
-        Scores.
-    conversations : iterable of Conversation, optional
-        What was said.
-
-    Returns
-    -------
-    list of Trial
-        By agent, task and number.
-
-    Raises
-    ------
-    RecordsError
-        If it cannot be told which task a conversation attempted.
-    """
+    """Every attempt of the estimate's agents that something is known of."""
     found: dict[tuple[str, str, int], Trial] = {}
     known = None if est.agents == ("all",) else set(est.agents)
     if evidence is not None:
@@ -218,13 +175,7 @@ def _scores(row: EvidenceRow) -> Iterator[Score_]:
 
 
 def check_agents(est: Estimate, evidence: Evidence | None) -> None:
-    """Refuse evidence of other agents.
-
-    Raises
-    ------
-    InvalidArgument
-        If no agent of the evidence is in the estimate.
-    """
+    """Refuse evidence of other agents."""
     if evidence is None or est.agents == ("all",):
         return
     own: Mapping[str, None] = dict.fromkeys(row.agent for row in evidence.rows)

@@ -27,31 +27,15 @@ MANY_UNSCORED = 0.05  # share of the trials from which a verdict's first advice 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer to one question.
+    """An answer to one question."""
 
-    Attributes
-    ----------
-    question : str
-        As a reader asks it.
-    lines : tuple of str
-        The answer.
-    command : str
-        What to type next, or empty.
-    """
-
-    question: str
-    lines: tuple[str, ...]
-    command: str = ""
+    question: str  # as a reader asks it
+    lines: tuple[str, ...]  # the answer
+    command: str = ""  # what to type next, or empty
 
 
 def headline(est: Estimate, asked: Question) -> tuple[str, str]:
-    """The verdict in a few words, and its kind for the colour.
-
-    Returns
-    -------
-    text, kind : str
-        The kind is "good", "bad" or "open".
-    """
+    """The verdict in a few words, and its kind for the colour."""
     if asked.lead is not None:
         return asked.lead.title, asked.lead.kind
     if (gate := asked.gate) is not None:
@@ -105,23 +89,7 @@ def _number(row: dict[str, Any], est: Estimate) -> str:
 
 
 def answers(est: Estimate, asked: Question, failed_most: Sequence[str], source: str) -> list[Answer]:
-    """Which is better, how sure is that, on what data, what failed most, what next.
-
-    Parameters
-    ----------
-    est : Estimate
-        The estimate.
-    asked : Question
-        What was asked, with its comparisons and its gate.
-    failed_most : sequence of str
-        What failed most beside the worst tasks.
-    source : str
-        Name of the file in commands.
-
-    Returns
-    -------
-    list of Answer
-    """
+    """Which is better, how sure is that, on what data, what failed most, what next."""
     found = []
     if asked.lead is not None:
         found.append(Answer("What are the verdicts?", asked.lead.lines))
@@ -223,20 +191,7 @@ def _doubts(est: Estimate, asked: Question) -> list[str]:
 
 
 def worst_tasks(est: Estimate, most: int = 5) -> dict[str, list[tuple[str, int, int]]]:
-    """The tasks with the lowest success probability, agent by agent; only those of which a trial failed.
-
-    Parameters
-    ----------
-    est : Estimate
-        The estimate; of tasks that are equally bad, those with more trials come first.
-    most : int
-        How many.
-
-    Returns
-    -------
-    dict
-        Agent → (task, successes, trials), worst first.
-    """
+    """The tasks with the lowest success probability, agent by agent; only those of which a trial failed."""
     found = {}
     for index, agent in enumerate(est.agents):
         successes, trials = est.counts.successes[index], est.counts.trials[index]

@@ -52,21 +52,7 @@ FINE = 4000  # cells in which draws are counted before they are smoothed
 
 
 def density(draws: Any, points: int = 400, *, within: tuple[float, float] = (0.0, 1.0)) -> tuple[Any, Any]:
-    """Kernel density of draws in an interval, reflected at both ends so that no mass leaks out.
-
-    Parameters
-    ----------
-    draws : ndarray, shape (draws,)
-        Values in the interval.
-    points : int
-        Size of the grid.
-    within : tuple of float
-        The interval.
-
-    Returns
-    -------
-    x, y : ndarray, shape (points,)
-    """
+    """Kernel density of draws in an interval, reflected at both ends so that no mass leaks out."""
     from scipy.ndimage import gaussian_filter1d
 
     draws = np.asarray(draws, dtype=np.float64)

@@ -34,23 +34,7 @@ DPI = 150
 
 
 def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> list[str]:
-    """Posteriors, curves, forest, shrinkage and tool bars as PNG.
-
-    Parameters
-    ----------
-    est : Estimate
-        Any estimate.
-    evidence : Evidence or None
-        What it was made from, if there is any.
-    folder : Path
-        An existing folder; gets ``curves.png`` (a panel per agent, of the first 12), ``forest.png``, where there is a
-        posterior ``posterior.png`` and ``shrinkage.png`` (as ``curves.png``), and with evidence ``tools.png``.
-
-    Returns
-    -------
-    list of str
-        Names of the files, in order.
-    """
+    """Posteriors, curves, forest, shrinkage and tool bars as PNG."""
     written = ["curves.png", "forest.png"]
     scored = [agent for i, agent in enumerate(est.agents) if est.counts.scored[i].any()]
     if est.settings.method != "frequentist":
@@ -83,15 +67,7 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> lis
 
 
 def save_plan_picture(plan: Plan, path: Path) -> None:
-    """`plot_plan` as a picture file.
-
-    Parameters
-    ----------
-    plan : Plan
-        From `agentic_bayes.plan`.
-    path : Path
-        Ends in a format that matplotlib writes, such as ``.png`` or ``.svg``.
-    """
+    """`plot_plan` as a picture file."""
     figure, ax = _single()
     plot_plan(plan, ax=ax)
     _save(figure, PLAN_SIZE, path)

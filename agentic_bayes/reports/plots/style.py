@@ -119,17 +119,6 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[Entry] =
     """Title, a quieter line below it, and a legend that stands between these and the picture, where no data can be.
 
     Without a layout engine there is no room to count on outside the axes: the legend goes where it hides least.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Of which picture.
-    title, below : str
-        What is drawn; and how, where that is to be said.
-    entries : sequence of (artist, text)
-        The legend.
-    ncols : int
-        Its columns.
     """
     width = ax.get_window_extent().width / ax.figure.dpi
     title, below = _broken(title, width * 10.5), _broken(below, width * 14.0)

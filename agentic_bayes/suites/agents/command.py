@@ -56,21 +56,13 @@ def _variables(value: dict[str, str]) -> dict[str, str]:
 
 
 class CommandSettings(Record):
-    """Declaration of an agent of type command.
+    """Declaration of an agent of type command."""
 
-    Attributes
-    ----------
-    command : str or list of str
-        Text for the shell, or a program with its arguments.
-    env : dict
-        Variables beside those of the process.
-    max_output : int
-        Bytes of standard output at most.
-    """
-
+    # text for the shell, or a program with its arguments
     command: Annotated[str | tuple[str, ...], BeforeValidator(_command)]
+    # variables beside those of the process
     env: Annotated[Texts, AfterValidator(_variables)] = Field(default_factory=dict)
-    max_output: Bytes = MOST_OUTPUT
+    max_output: Bytes = MOST_OUTPUT  # bytes of standard output at most
 
 
 class CommandAgent:
@@ -124,35 +116,7 @@ async def run_command(
     environment: Mapping[str, str] | None = None,
     limit: int | None = None,
 ) -> tuple[int, bytes, bytes]:
-    """Run a command until it ends, and end everything that it started and that is still in its process group.
-
-    Parameters
-    ----------
-    command : str or sequence of str
-        Text for the shell, or a program with its arguments.
-    given : bytes
-        For its standard input.
-    folder : Path
-        Where it runs.
-    environment : mapping, optional
-        The process's own unless given.
-    limit : int, optional
-        Bytes of standard output after which it is killed; without it, its output is thrown away.
-
-    Returns
-    -------
-    status : int
-        Negative: the signal that ended it.
-    written : bytes
-        Its standard output, at most one byte more than the limit.
-    errors : bytes
-        The last of its standard error.
-
-    Raises
-    ------
-    OSError
-        If it cannot be started.
-    """
+    """Run a command until it ends, and end everything that it started and that is still in its process group."""
     with anyio.CancelScope(shield=True):  # stopped while it begins, it would run on, and be waited for
         process = await anyio.open_process(
             command if isinstance(command, str) else list(command),

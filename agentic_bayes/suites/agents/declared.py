@@ -35,19 +35,7 @@ Bytes = Annotated[int, Field(ge=1, strict=True)]
 
 
 def wrong(field: str, message: str) -> Problem:
-    """Something wrong with the declaration of the agent.
-
-    Parameters
-    ----------
-    field : str
-        Path below the agent's ``config``; empty for all of it.
-    message : str
-        What is wrong.
-
-    Returns
-    -------
-    Problem
-    """
+    """Something wrong with the declaration of the agent."""
     return Problem("", "", f"agent.config.{field}" if field else "agent.config", message)
 
 

@@ -59,52 +59,31 @@ JsonPath = Annotated[Text, AfterValidator(_json_path)]
 
 
 class UsagePaths(Record):
-    """Where tokens are reported.
+    """Where tokens are reported."""
 
-    Attributes
-    ----------
-    input_tokens, output_tokens : str or None
-        JSONPath to each.
-    """
-
-    input_tokens: JsonPath | None = None
+    input_tokens: JsonPath | None = None  # JSONPath to each
     output_tokens: JsonPath | None = None
 
 
 class HttpSettings(Record):
-    """Declaration of an agent of type http.
+    """Declaration of an agent of type http."""
 
-    Attributes
-    ----------
-    url : str
-        Address. Here, in headers and in the body, ``{{prompt}}``, ``{{messages}}``, ``{{system}}``, ``{{task_id}}``,
-        ``{{trial}}``, ``{{seed}}``, ``{{params}}`` and ``{{params.name}}`` are replaced.
-    method : str
-        POST unless given.
-    headers : dict
-        Beside the usual ones.
-    body : Any
-        Any JSON value. Text that is one placeholder becomes the value itself, a list or a number perhaps. A body that
-        is text is sent as it is. Without one, prompt and messages are sent; with GET and DELETE, nothing.
-    answer : str or None
-        JSONPath to the answer; the whole text of the reply unless given. Several texts are joined; what is no text
-        becomes JSON text.
-    tool_calls : str or None
-        JSONPath to the calls, or to a list of them; where it leads nowhere, no calls were made.
-    usage : UsagePaths
-        JSONPaths to the tokens.
-    max_output : int
-        Bytes of the reply at most.
-    """
-
+    # Address. Here, in headers and in the body, ``{{prompt}}``, ``{{messages}}``, ``{{system}}``, ``{{task_id}}``,
+    # ``{{trial}}``, ``{{seed}}``, ``{{params}}`` and ``{{params.name}}`` are replaced.
     url: Annotated[Text, AfterValidator(_url)]
+    # POST unless given
     method: Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE"], BeforeValidator(_method)] = "POST"
-    headers: Texts = Field(default_factory=dict)
+    headers: Texts = Field(default_factory=dict)  # beside the usual ones
+    # Any JSON value. Text that is one placeholder becomes the value itself, a list or a number perhaps. A body that is
+    # text is sent as it is. Without one, prompt and messages are sent; with GET and DELETE, nothing.
     body: Json = None
+    # JSONPath to the answer; the whole text of the reply unless given. Several texts are joined; what is no text
+    # becomes JSON text.
     answer: JsonPath | None = None
+    # JSONPath to the calls, or to a list of them; where it leads nowhere, no calls were made
     tool_calls: JsonPath | None = None
-    usage: UsagePaths = Field(default_factory=UsagePaths)
-    max_output: Bytes = MOST_OUTPUT
+    usage: UsagePaths = Field(default_factory=UsagePaths)  # JSONPaths to the tokens
+    max_output: Bytes = MOST_OUTPUT  # bytes of the reply at most
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:

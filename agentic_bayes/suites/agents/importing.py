@@ -84,24 +84,6 @@ def load_object(path: str, *, folder: Path, field: str) -> Any:
     in the suite's folder counts, as it is now. ``sys.path`` is as before afterwards; what the functions of these
     modules import when they are called is found in the folder all the same, for the rest of the program. A module of
     that name that is loaded by then is taken, though, be it another suite's.
-
-    Parameters
-    ----------
-    path : str
-        ``module:name``; the name may have dots, too.
-    folder : Path
-        Where the module is looked for first.
-    field : str
-        Of the declaration, for what is wrong.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    SuiteError
-        If there is no such module or name in it, or the module cannot be imported.
     """
     module_name, _, name = path.partition(":")
     with _ONE_AT_A_TIME:

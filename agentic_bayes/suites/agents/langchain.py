@@ -23,19 +23,13 @@ Form = Literal["messages", "state", "text"]
 
 
 class RunnableSettings(Record):
-    """Declaration of an agent of type langchain.
+    """Declaration of an agent of type langchain."""
 
-    Attributes
-    ----------
-    object : str
-        ``module:name`` of a Runnable or chat model, or of a function without arguments that returns one; in the suite's
-        folder or on PYTHONPATH.
-    input : {"auto", "messages", "state", "text"}
-        What it is given: the messages, ``{"messages": [...]}``, or what the user said as text. "auto" follows what it
-        says of its input.
-    """
-
+    # ``module:name`` of a Runnable or chat model, or of a function without arguments that returns one; in the suite's
+    # folder or on PYTHONPATH
     object: ImportPath
+    # What it is given: the messages, ``{"messages": [...]}``, or what the user said as text. "auto" follows what it
+    # says of its input.
     input: Literal["auto", "messages", "state", "text"] = "auto"
 
 

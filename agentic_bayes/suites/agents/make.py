@@ -26,31 +26,7 @@ S = TypeVar("S", bound=Record)
 
 
 def make_agent(config: AgentConfig, *, folder: Path, environment: Mapping[str, str] | None = None) -> Agent:
-    """The agent that a suite declares.
-
-    Parameters
-    ----------
-    config : AgentConfig
-        As declared.
-    folder : Path
-        Of the suite: modules are looked for there, and commands run there.
-    environment : mapping, optional
-        Where keys are looked for, and what commands see; the process's own variables unless given.
-
-    Returns
-    -------
-    Agent
-        With an asynchronous ``close()`` where it holds connections. It is for one event loop.
-
-    Raises
-    ------
-    SuiteError
-        With everything that is wrong with the declaration.
-    InvalidArgument
-        If the provider's package refuses the model's settings.
-    MissingPackage
-        If the package that the type needs is not installed.
-    """
+    """The agent that a suite declares."""
     folder = folder.resolve()
     variables = os.environ if environment is None else environment
     match config.type:

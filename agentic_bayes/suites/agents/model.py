@@ -27,37 +27,19 @@ _NOT_RUN = "This tool was not run: the model was tried without its tools."
 
 
 class ModelSettings(Record):
-    """Declaration of an agent of type openai or anthropic.
+    """Declaration of an agent of type openai or anthropic."""
 
-    Attributes
-    ----------
-    model : str
-        The provider's name for it.
-    base_url : str or None
-        Another address than the provider's.
-    temperature, top_p : float or None
-        The provider's own unless given.
-    max_tokens : int or None
-        Of an answer.
-    api_key_env : str or None
-        Name of the environment variable that holds the key; the provider's usual one unless given.
-    tools : tuple of dict
-        Tools that the model may call, in OpenAI's form. They are not run: the calls are what is tried.
-    tool_choice : str, dict or None
-        Whether it must call one, as the LangChain package has it.
-    options : dict
-        Anything else that the LangChain class takes.
-    """
-
-    model: Plain
-    base_url: Plain | None = None
-    temperature: Annotated[Number, Field(ge=0)] | None = None
+    model: Plain  # the provider's name for it
+    base_url: Plain | None = None  # another address than the provider's
+    temperature: Annotated[Number, Field(ge=0)] | None = None  # the provider's own unless given
     top_p: Probability | None = None
-    max_tokens: Annotated[int, Field(ge=1, strict=True)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, strict=True)] | None = None  # of an answer
+    # name of the environment variable that holds the key; the provider's usual one unless given
     api_key_env: Plain | None = None
+    # Tools that the model may call, in OpenAI's form. They are not run: the calls are what is tried.
     tools: tuple[dict[str, Any], ...] = ()
-    tool_choice: str | dict[str, Any] | None = None
-    options: Metadata = Field(default_factory=dict)
+    tool_choice: str | dict[str, Any] | None = None  # whether it must call one, as the LangChain package has it
+    options: Metadata = Field(default_factory=dict)  # anything else that the LangChain class takes
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:

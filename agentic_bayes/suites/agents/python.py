@@ -26,15 +26,9 @@ _KEYWORDS = ("messages", "task_id", "trial", "seed", "params")
 
 
 class PythonSettings(Record):
-    """Declaration of an agent of type python.
+    """Declaration of an agent of type python."""
 
-    Attributes
-    ----------
-    function : str
-        ``module:name``, in the suite's folder or on PYTHONPATH.
-    """
-
-    function: ImportPath
+    function: ImportPath  # ``module:name``, in the suite's folder or on PYTHONPATH
 
 
 class PythonAgent:
@@ -83,13 +77,7 @@ class _SharedLoop:
         self._suspect = False  # a call ran out of time: does it block the loop?
 
     async def result_of(self, found: Awaitable[Any]) -> Any:
-        """What comes of it.
-
-        Raises
-        ------
-        AgentError
-            If it raises what is no `Exception`, and would end the loop.
-        """
+        """What comes of it."""
 
         async def whole() -> tuple[Any, BaseException | None]:
             try:
@@ -142,11 +130,6 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
     """What the call gives, in a thread of its own.
 
     The threads of a pool are waited for at the end of the program: one function that hangs would keep it from ending.
-
-    Raises
-    ------
-    AgentError
-        If it raises what is no `Exception`, and would end the run.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
@@ -190,13 +173,7 @@ def _ending(error: BaseException) -> str:
 
 
 def _keywords_of(function: object, name: str) -> tuple[str, ...]:
-    """Those of the keywords that the function takes.
-
-    Raises
-    ------
-    SuiteError
-        If it cannot be called as agents are.
-    """
+    """Those of the keywords that the function takes."""
     if not callable(function):
         raise SuiteError([wrong("function", f"{name} must be a function, got {short(function)}")])
     try:

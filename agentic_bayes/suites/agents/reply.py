@@ -40,38 +40,16 @@ Messages = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What an agent replied to one message.
+    """What an agent replied to one message."""
 
-    Attributes
-    ----------
-    answer : str
-        What it said.
-    calls : list of dict or None
-        The calls that it made; None where nothing is known of them.
-    input_tokens, output_tokens : int or None
-        As reported.
-    """
-
-    answer: str
-    calls: list[dict[str, Any]] | None = None
-    input_tokens: int | None = None
+    answer: str  # what it said
+    calls: list[dict[str, Any]] | None = None  # the calls that it made; None where nothing is known of them
+    input_tokens: int | None = None  # as reported
     output_tokens: int | None = None
 
 
 async def converse(attempt: Attempt, say: Callable[[str, Messages], Awaitable[Turn]]) -> Reply:
-    """All messages of a task, one after the other.
-
-    Parameters
-    ----------
-    attempt : Attempt
-        The trial.
-    say : callable
-        Awaited with the user's message and the dialogue that ends with it: ``{"role", "content"}`` each.
-
-    Returns
-    -------
-    Reply
-    """
+    """All messages of a task, one after the other."""
     system = attempt.task.system
     dialogue: Messages = [{"role": "system", "content": system}] if system else []
     turns = []
@@ -106,25 +84,7 @@ def told(attempt: Attempt, prompt: str, messages: Messages) -> dict[str, Any]:
 
 
 def turn_of(value: object, *, prompt: str) -> Turn:
-    """The turn in what an agent gave.
-
-    Parameters
-    ----------
-    value : object
-        Text, or an object with ``answer`` and perhaps ``tool_calls`` and ``usage``, or with ``messages`` in OpenAI's
-        form.
-    prompt : str
-        What the user had said.
-
-    Returns
-    -------
-    Turn
-
-    Raises
-    ------
-    AgentError
-        If it is something else.
-    """
+    """The turn in what an agent gave."""
     if isinstance(value, str):
         return Turn(_unicode(value))
     if not isinstance(value, Mapping):
@@ -150,13 +110,7 @@ def turn_of(value: object, *, prompt: str) -> Turn:
 
 
 def turn_of_langchain(messages: Sequence[Any], *, prompt: str) -> Turn:
-    """The turn in the LangChain messages that followed what the user said.
-
-    Raises
-    ------
-    AgentError
-        If there is no answer among them.
-    """
+    """The turn in the LangChain messages that followed what the user said."""
     try:
         conversation = conversation_from_langchain(
             [{"type": "human", "data": {"content": prompt}}, *messages], session_id="trial", agent="agent"
@@ -174,13 +128,7 @@ def turn_of_langchain(messages: Sequence[Any], *, prompt: str) -> Turn:
 
 
 def calls_of(value: object) -> list[dict[str, Any]] | None:
-    """Tool calls as ``tool_name, parameters`` and perhaps ``result``; None where none are reported.
-
-    Raises
-    ------
-    AgentError
-        If it is no list of calls.
-    """
+    """Tool calls as ``tool_name, parameters`` and perhaps ``result``; None where none are reported."""
     if value is None:
         return None
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
@@ -192,13 +140,7 @@ def calls_of(value: object) -> list[dict[str, Any]] | None:
 
 
 def usage_of(value: object) -> tuple[int | None, int | None]:
-    """Tokens taken and given, under their names at any provider.
-
-    Raises
-    ------
-    AgentError
-        If they are no whole numbers from 0 to 2**53, or there are none.
-    """
+    """Tokens taken and given, under their names at any provider."""
     if value is None:
         return None, None
     if not isinstance(value, Mapping):

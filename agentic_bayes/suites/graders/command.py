@@ -63,23 +63,14 @@ def _bytes(value: Any) -> Any:
 
 
 class CommandSettings(Record):
-    """How a command is run.
+    """How a command is run."""
 
-    Attributes
-    ----------
-    command : str or list of str
-        Text is given to the shell; of a list, the first item is the program. It runs in the suite's folder.
-    timeout : float
-        Seconds, or text such as "90s", after which it is killed with everything that it started.
-    max_output : int
-        Bytes that it may write to its standard output.
-    env : mapping
-        Variables that it is given beside those of this process.
-    """
-
+    # Text is given to the shell; of a list, the first item is the program. It runs in the suite's folder.
     command: Annotated[str | tuple[str, ...], BeforeValidator(_command)]
+    # seconds, or text such as "90s", after which it is killed with everything that it started
     timeout: Annotated[Seconds, AfterValidator(_positive)] = Field(default=30.0)
-    max_output: Annotated[int, BeforeValidator(_bytes)] = 1 << 20
+    max_output: Annotated[int, BeforeValidator(_bytes)] = 1 << 20  # bytes that it may write to its standard output
+    # variables that it is given beside those of this process
     env: Annotated[dict[str, str], BeforeValidator(_environment)] = Field(default_factory=dict)
 
     def missing_program(self, folder: Path) -> str | None:
@@ -107,13 +98,6 @@ class _Ended:
 class Command:
     """Grades by a command.
 
-    Attributes
-    ----------
-    settings : CommandSettings
-        What is run.
-    place : Place
-        Where.
-
     Notes
     -----
     The command reads one JSON object: ``task_id, trial, messages, agent_output`` (the last answer), ``answers``,
@@ -124,8 +108,8 @@ class Command:
     be read, a Python traceback (but of an ``AssertionError``).
     """
 
-    settings: CommandSettings
-    place: Place
+    settings: CommandSettings  # what is run
+    place: Place  # where
 
     def check(self, task: Task) -> str | None:
         """Nothing of a task is needed."""

@@ -27,31 +27,17 @@ _ROUNDING = 1e-9
 
 
 class ReferenceSettings(Record):
-    """How `ReferenceJudge` decides.
+    """How `ReferenceJudge` decides."""
 
-    Attributes
-    ----------
-    threshold : float
-        From which score on the grader passes; left out, ``pass_threshold``.
-    """
-
-    threshold: Bar | None = None
+    threshold: Bar | None = None  # from which score on the grader passes; left out, ``pass_threshold``
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The last answer against ``expected.text``, by the offline `ReferenceJudge`.
+    """The last answer against ``expected.text``, by the offline `ReferenceJudge`."""
 
-    Attributes
-    ----------
-    settings : ReferenceSettings
-        The bar.
-    place : Place
-        Where.
-    """
-
-    settings: ReferenceSettings
-    place: Place
+    settings: ReferenceSettings  # the bar
+    place: Place  # where
 
     def check(self, task: Task) -> str | None:
         """What keeps a task from being graded."""
@@ -69,15 +55,9 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """All calls of a trial against ``expected.tools``, by a `ToolRubric`; its own threshold decides.
+    """All calls of a trial against ``expected.tools``, by a `ToolRubric`; its own threshold decides."""
 
-    Attributes
-    ----------
-    rubric : ToolRubric
-        The rubric.
-    """
-
-    rubric: ToolRubric
+    rubric: ToolRubric  # the rubric
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Tools:
@@ -110,21 +90,14 @@ class Tools:
 class TraceMetric:
     """A trace metric by its name.
 
-    Attributes
-    ----------
-    metric : Grader
-        The metric.
-    threshold : float
-        From which score on the grader passes.
-
     Notes
     -----
     A metric scores one interaction. Where a task has several messages, the score is the mean over them, and there is
     none where one of them is unscored.
     """
 
-    metric: Grader
-    threshold: float
+    metric: Grader  # the metric
+    threshold: float  # from which score on the grader passes
 
     @classmethod
     def of(cls, name: str, config: Mapping[str, Any], place: Place) -> TraceMetric:

@@ -37,16 +37,6 @@ def _tolerance(value: Any) -> Any:
 class JsonMatch(Record):
     """The JSON in the answer has the values of ``expected.json``; the score is the share of the paths at which it has.
 
-    Attributes
-    ----------
-    paths : list of str
-        JSONPaths (RFC 9535) at which both are compared; left out, they are compared as a whole.
-    ignore_order : bool
-        Without regard to the order of lists, at any depth; how often an item occurs counts.
-    tolerance : float
-        By how much numbers may differ. Left out: fractions may differ by the rounding of their last digits, and whole
-        numbers not at all.
-
     Notes
     -----
     The answer may be JSON as a whole, or hold it in a code fence or in prose, where the first complete object (list,
@@ -54,8 +44,12 @@ class JsonMatch(Record):
     without such JSON scores 0: it is the agent that gave none.
     """
 
+    # JSONPaths (RFC 9535) at which both are compared; left out, they are compared as a whole
     paths: Annotated[Texts, BeforeValidator(_paths)] = (_WHOLE,)
+    # without regard to the order of lists, at any depth; how often an item occurs counts
     ignore_order: StrictBool = False
+    # By how much numbers may differ. Left out: fractions may differ by the rounding of their last digits, and whole
+    # numbers not at all.
     tolerance: Annotated[float, BeforeValidator(_tolerance)] | None = None
 
     def check(self, task: Task) -> str | None:

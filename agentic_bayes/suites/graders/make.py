@@ -28,51 +28,18 @@ __all__ = ["SuiteGrader", "grader_names", "make_graders"]
 
 @dataclass(slots=True)
 class SuiteGrader:
-    """A grader with its name and its weight in a suite.
+    """A grader with its name and its weight in a suite."""
 
-    Attributes
-    ----------
-    name : str
-        Its type, made unique by a number.
-    weight : float
-        How much its score counts; 0 is 0.
-    rule : Rule
-        How it grades.
-    """
-
-    name: str
-    weight: float
-    rule: Rule
+    name: str  # its type, made unique by a number
+    weight: float  # how much its score counts; 0 is 0
+    rule: Rule  # how it grades
 
     def check(self, task: Task) -> str | None:
-        """What keeps a task from being graded, such as an expectation that it lacks; None if nothing does.
-
-        Parameters
-        ----------
-        task : Task
-            The task; nothing is run.
-
-        Returns
-        -------
-        str or None
-        """
+        """What keeps a task from being graded, such as an expectation that it lacks; None if nothing does."""
         return self.rule.check(task)
 
     async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """Grade one trial.
-
-        Parameters
-        ----------
-        attempt : Attempt
-            What was to be done.
-        reply : Reply
-            What came of it.
-
-        Returns
-        -------
-        Score or Unscored
-            The details of a score hold ``pass`` (bool).
-        """
+        """Grade one trial."""
         problem = self.rule.check(attempt.task)
         return await self.rule.grade(attempt, reply) if problem is None else Unscored(problem)
 
@@ -81,10 +48,6 @@ class SuiteGrader:
 
         Models are made and not asked. It is worth a call before the first trial, and needs what `make_graders` does
         not: a declaration can be checked on a machine that has no keys.
-
-        Returns
-        -------
-        str or None
         """
         prepare = getattr(self.rule, "ready", None)
         try:
@@ -96,37 +59,14 @@ class SuiteGrader:
 
 
 def grader_names() -> list[str]:
-    """The types that a grader may have: this package's, and the names of all trace metrics.
-
-    Returns
-    -------
-    list of str
-    """
+    """The types that a grader may have: this package's, and the names of all trace metrics."""
     return sorted({*_MAKERS, *metric_names()})
 
 
 def make_graders(
     configs: Sequence[GraderConfig], *, pass_threshold: float, folder: Path, problems: list[str]
 ) -> list[TrialGrader]:
-    """Graders as they are declared. Nothing is run, and no model is asked.
-
-    Parameters
-    ----------
-    configs : sequence of GraderConfig
-        As declared.
-    pass_threshold : float
-        From which score on a grader passes that gives only a score.
-    folder : Path
-        The suite's folder, where commands run.
-    problems : list of str
-        Whatever is wrong is appended, such as "contains: keywords must be a list of texts, got 'paris'".
-
-    Returns
-    -------
-    list of TrialGrader
-        `SuiteGrader` objects, in order, without those that have problems. A type that occurs again has its number in
-        the name: "contains", "contains-2".
-    """
+    """Graders as they are declared. Nothing is run, and no model is asked."""
     place = Place(folder, pass_threshold)
     names = grader_names()
     seen: Counter[str] = Counter()

@@ -54,27 +54,15 @@ NotBlank = Annotated[Text, BeforeValidator(_given_text)]
 
 
 class _Asking(Record):
-    """How a model is asked; the values are checked by `Asker`.
+    """How a model is asked; the values are checked by `Asker`."""
 
-    Attributes
-    ----------
-    model : str
-        "provider:model", such as "openai:gpt-4o-mini"; from Python also a LangChain chat model.
-    threshold : float
-        From which score on the grader passes; left out, ``pass_threshold``.
-    timeout : float, optional
-        Seconds, or text such as "90s", after which a call has failed.
-    use_structured_output, structured_method, attempts, backoff, price, model_arguments, sleep
-        As for `LLMJudge`.
-    """
-
-    model: Any
-    threshold: Bar | None = None
-    use_structured_output: Any = True
+    model: Any  # "provider:model", such as "openai:gpt-4o-mini"; from Python also a LangChain chat model
+    threshold: Bar | None = None  # from which score on the grader passes; left out, ``pass_threshold``
+    use_structured_output: Any = True  # as for `LLMJudge`
     structured_method: Any = "auto"
     attempts: Any = 4
     backoff: Any = 1.0
-    timeout: Seconds | None = 300.0
+    timeout: Seconds | None = 300.0  # seconds, or text such as "90s", after which a call has failed
     price: Any = None
     model_arguments: Any = None
     sleep: Any = None
@@ -86,48 +74,24 @@ class _Asking(Record):
 
 
 class LlmSettings(_Asking):
-    """How an answer is judged by a model.
+    """How an answer is judged by a model."""
 
-    Attributes
-    ----------
-    rubric : str
-        What the score means. Needed where a task has no ``expected.text``; with one it replaces the built-in rubric.
-    choices : mapping
-        Label → score: the only scores that may be given.
-    context : bool
-        Whether the model is shown what the agent was told (the task's ``system``).
-    """
-
+    # What the score means. Needed where a task has no ``expected.text``; with one it replaces the built-in rubric.
     rubric: NotBlank | None = None
-    choices: Any = None
-    context: StrictBool = False
+    choices: Any = None  # label → score: the only scores that may be given
+    context: StrictBool = False  # whether the model is shown what the agent was told (the task's ``system``)
 
 
 class PairwiseSettings(_Asking):
-    """How an answer is compared with another one.
+    """How an answer is compared with another one."""
 
-    Attributes
-    ----------
-    criteria : str
-        What makes an answer better.
-    reference : str
-        The other answer; left out, the task's ``expected.text``.
-    """
-
-    criteria: NotBlank | None = None
-    reference: NotBlank | None = None
+    criteria: NotBlank | None = None  # what makes an answer better
+    reference: NotBlank | None = None  # the other answer; left out, the task's ``expected.text``
 
 
 @dataclass(frozen=True)
 class Llm:
     """Grades by a model: against ``expected.text`` where a task has one, else by the rubric alone.
-
-    Attributes
-    ----------
-    settings : LlmSettings
-        The model and what it is told.
-    place : Place
-        Where.
 
     Notes
     -----
@@ -135,8 +99,8 @@ class Llm:
     fails, or whose replies cannot be read, gives `Unscored`.
     """
 
-    settings: LlmSettings
-    place: Place
+    settings: LlmSettings  # the model and what it is told
+    place: Place  # where
     _judges: dict[tuple[bool, bool], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -215,21 +179,14 @@ class _RubricJudge:
 class Pairwise:
     """Compares the answer with another one, in both orders: 1 for a win, .5 for a tie, 0 for a loss, and their mean.
 
-    Attributes
-    ----------
-    settings : PairwiseSettings
-        The model and what it is told.
-    place : Place
-        Where.
-
     Notes
     -----
     Models prefer a place. What they say of both orders is one score, and a verdict that went with the place is noted in
     its reason. Both answers are nameless. If one of the orders gives no verdict, there is none.
     """
 
-    settings: PairwiseSettings
-    place: Place
+    settings: PairwiseSettings  # the model and what it is told
+    place: Place  # where
     _asker: Asker = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -24,18 +24,10 @@ _SHOWN = 80
 
 
 class ExactMatch(Record):
-    """The answer is ``expected.text``.
+    """The answer is ``expected.text``."""
 
-    Attributes
-    ----------
-    ignore_case : bool
-        Without regard to case.
-    ignore_whitespace : bool
-        Without regard to white space, wherever it stands.
-    """
-
-    ignore_case: StrictBool = False
-    ignore_whitespace: StrictBool = False
+    ignore_case: StrictBool = False  # without regard to case
+    ignore_whitespace: StrictBool = False  # without regard to white space, wherever it stands
 
     def check(self, task: Task) -> str | None:
         """What keeps a task from being graded."""
@@ -55,19 +47,12 @@ class ExactMatch(Record):
 
 
 class Contains(Record):
-    """The answer contains keywords; the score is the share that it contains, and only all of them pass.
+    """The answer contains keywords; the score is the share that it contains, and only all of them pass."""
 
-    Attributes
-    ----------
-    keywords : list of str
-        What must occur. Left out: ``expected.fields`` (a list of texts, or the texts of an object), else
-        ``expected.text``.
-    ignore_case : bool
-        Without regard to case.
-    """
-
+    # What must occur. Left out: ``expected.fields`` (a list of texts, or the texts of an object), else
+    # ``expected.text``.
     keywords: Texts | None = None
-    ignore_case: StrictBool = False
+    ignore_case: StrictBool = False  # without regard to case
 
     def check(self, task: Task) -> str | None:
         """What keeps a task from being graded."""
@@ -107,22 +92,13 @@ class Contains(Record):
 
 
 class Regex(Record):
-    """The answer matches a regular expression (RE2: linear time, no look-around, no back-references).
+    """The answer matches a regular expression (RE2: linear time, no look-around, no back-references)."""
 
-    Attributes
-    ----------
-    pattern : str
-        The expression. Left out: ``expected.pattern`` of the task. ``expected.text`` is never taken for a pattern: in
-        one, "$5.00" means something else.
-    ignore_case : bool
-        Without regard to case.
-    full : bool
-        The whole answer must match; else a part of it is enough.
-    """
-
+    # The expression. Left out: ``expected.pattern`` of the task. ``expected.text`` is never taken for a pattern: in
+    # one, "$5.00" means something else.
     pattern: Pattern | None = None
-    ignore_case: StrictBool = False
-    full: StrictBool = False
+    ignore_case: StrictBool = False  # without regard to case
+    full: StrictBool = False  # the whole answer must match; else a part of it is enough
 
     def check(self, task: Task) -> str | None:
         """What keeps a task from being graded."""
@@ -176,30 +152,18 @@ _MARKUP = (
 
 
 class Constraint(Record):
-    """Rules about the form of the answer; the score is the share of the rules that it keeps, and only all pass.
+    """Rules about the form of the answer; the score is the share of the rules that it keeps, and only all pass."""
 
-    Attributes
-    ----------
-    min_words, max_words : int
-        Words: what stands between white space.
-    min_chars, max_chars : int
-        Characters, white space included.
-    min_lines, max_lines : int
-        Lines, blank ones included; a line break at the end begins no further line.
-    format : {"json", "markdown", "text"}
-        The whole answer is a JSON value; there is Markdown in it (a heading, list, quotation, fence, table, bold text,
-        code or link); it is neither.
-    must_match, must_not_match : list of str
-        Patterns (RE2) of which a part of the answer must match each, or none. Each pattern is a rule.
-    """
-
-    min_words: Count | None = None
+    min_words: Count | None = None  # words: what stands between white space
     max_words: Count | None = None
-    min_chars: Count | None = None
+    min_chars: Count | None = None  # characters, white space included
     max_chars: Count | None = None
-    min_lines: Count | None = None
+    min_lines: Count | None = None  # lines, blank ones included; a line break at the end begins no further line
     max_lines: Count | None = None
+    # the whole answer is a JSON value; there is Markdown in it (a heading, list, quotation, fence, table, bold text,
+    # code or link); it is neither
     format: Format | None = None
+    # Patterns (RE2) of which a part of the answer must match each, or none. Each pattern is a rule.
     must_match: Patterns = ()
     must_not_match: Patterns = ()
 

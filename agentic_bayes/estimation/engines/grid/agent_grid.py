@@ -30,23 +30,13 @@ STEP = 0.11  # of x in θ = centre + scale·sinh(x)
 
 @dataclass(frozen=True)
 class AgentGrid:
-    """Likelihood of one agent on a grid and, once known, its posterior weights.
+    """Likelihood of one agent on a grid and, once known, its posterior weights."""
 
-    Attributes
-    ----------
-    axis : Axis
-        Nodes of θ.
-    rho : RhoAxis
-        Nodes of ρ.
-    loglik : ndarray, shape (θ nodes, ρ nodes)
-        Log likelihood.
-    log_prior : ndarray, shape (θ nodes,)
-        Log of the density that multiplies the likelihood of θ: the prior, or what the other agents say of it.
-    """
-
-    axis: Axis
-    rho: RhoAxis
-    loglik: Array
+    axis: Axis  # nodes of θ
+    rho: RhoAxis  # nodes of ρ
+    loglik: Array  # shape (θ nodes, ρ nodes); log likelihood
+    # shape (θ nodes,); log of the density that multiplies the likelihood of θ: the prior, or what the other agents say
+    # of it
     log_prior: Array
 
     @cached_property
@@ -136,14 +126,9 @@ def _share(part: tuple[float, float], whole: tuple[float, float]) -> float:
 
 @dataclass(frozen=True)
 class InflatedAxis(RhoAxis):
-    """Nodes of ρ times nodes of the probabilities that a task never or always passes.
+    """Nodes of ρ times nodes of the probabilities that a task never or always passes."""
 
-    Attributes
-    ----------
-    never, always, rest : ndarray, shape (nodes,)
-        Weights of the point mass at p = 0, of the one at p = 1, and of the Beta distribution.
-    """
-
+    # shape (nodes,); weights of the point mass at p = 0, of the one at p = 1, and of the Beta distribution
     never: Array
     always: Array
     rest: Array

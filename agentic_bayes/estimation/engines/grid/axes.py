@@ -54,21 +54,13 @@ def log_logistic(theta: Array) -> Array:
 
 @dataclass(frozen=True)
 class Axis:
-    """Nodes of the trapezoid rule in x, θ = centre + scale·sinh(x).
+    """Nodes of the trapezoid rule in x, θ = centre + scale·sinh(x)."""
 
-    Attributes
-    ----------
-    centre, scale, start, step : float
-        θ_i = centre + scale·sinh(start + i·step).
-    size : int
-        Number of nodes.
-    """
-
-    centre: float
+    centre: float  # θ_i = centre + scale·sinh(start + i·step)
     scale: float
     start: float
     step: float
-    size: int
+    size: int  # number of nodes
 
     @classmethod
     def over(cls, low: float, high: float, centre: float, scale: float, *, step: float) -> Axis:
@@ -127,22 +119,12 @@ def moments(theta: Array, mass: Array) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class RhoAxis:
-    """Nodes of ρ and their prior mass.
+    """Nodes of ρ and their prior mass."""
 
-    Attributes
-    ----------
-    v : ndarray, shape (nodes,)
-        Nodes in the coordinate in which they are regular; see `Concentration`.
-    rho, one_minus_rho : ndarray, shape (nodes,)
-        ρ and 1 - ρ.
-    log_weight : ndarray, shape (nodes,)
-        Log of prior density times the width of the node.
-    """
-
-    v: Array
-    rho: Array
+    v: Array  # shape (nodes,); nodes in the coordinate in which they are regular; see `Concentration`
+    rho: Array  # shape (nodes,); ρ and 1 - ρ
     one_minus_rho: Array
-    log_weight: Array
+    log_weight: Array  # shape (nodes,); log of prior density times the width of the node
 
 
 @dataclass(frozen=True)
@@ -151,17 +133,10 @@ class Concentration:
 
     A prior of ρ is bounded at ρ = 0 and is laid out in v = log(1 + n_max ρ); one of κ may be singular there and is
     laid out in v = log κ.
-
-    Attributes
-    ----------
-    n_max : int
-        Largest number of trials.
-    prior : Prior
-        Where `rho` or `kappa` may be given.
     """
 
-    n_max: int
-    prior: Prior
+    n_max: int  # largest number of trials
+    prior: Prior  # where `rho` or `kappa` may be given
 
     @cached_property
     def ends(self) -> tuple[float, float]:

@@ -21,20 +21,6 @@ def log_likelihood_table(
 ) -> Array:
     """Log likelihood of grouped tasks on a grid, up to the binomial coefficients.
 
-    Parameters
-    ----------
-    c, n, size : ndarray of int, shape (groups,)
-        Successes, trials, and number of tasks with that pair.
-    log_mu, log_nu : ndarray, shape (means,)
-        log μ and log(1 - μ), carried apart so that neither end loses digits.
-    rho, one_minus_rho : ndarray, shape (correlations,)
-        ρ and 1 - ρ, in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (means, correlations)
-        Σ log [Π_{j<c} ((1-ρ)μ + jρ) · Π_{j<n-c} ((1-ρ)(1-μ) + jρ) / Π_{j<n} ((1-ρ) + jρ)].
-
     Notes
     -----
     With α = μκ, β = (1-μ)κ and κ = 1/ρ - 1 this is B(α + c, β + n - c)/B(α, β); in ρ it is finite at both ends. The
@@ -100,19 +86,7 @@ def _stirling(a: Array) -> Array:
 
 
 def mean_power(mu: Array, rho: Array, one_minus_rho: Array, c: int, n: int, k: int) -> Array:
-    """E p^k for p ~ Beta(α + c, β + n - c), in (μ, ρ): Π_{j<k} ((1-ρ)μ + (c+j)ρ)/((1-ρ) + (n+j)ρ).
-
-    Parameters
-    ----------
-    mu, rho, one_minus_rho : ndarray
-        Broadcast together. For moments of 1 - p pass 1 - μ and n - c.
-    c, n, k : int
-        Successes, trials, power.
-
-    Returns
-    -------
-    ndarray
-    """
+    """E p^k for p ~ Beta(α + c, β + n - c), in (μ, ρ): Π_{j<k} ((1-ρ)μ + (c+j)ρ)/((1-ρ) + (n+j)ρ)."""
     base = one_minus_rho * mu
     if k > LONGEST_PRODUCT:
         positive = np.maximum(rho, TINY)

@@ -45,28 +45,14 @@ RHO_CELLS = 128  # for draws of ρ
 
 @dataclass(frozen=True)
 class ExactPosterior:
-    """Posterior of every estimand without Monte-Carlo error in any mean, nor in the quantiles of `population`.
-
-    Attributes
-    ----------
-    counts : Counts
-        The data.
-    ci_prob, ci_kind
-        Of the intervals.
-    random_seed : int
-        For quantiles of `tasks` and `task` and for draws.
-    fit : GridFit
-        The posterior grids.
-    wanted : tuple of (metric, k)
-        What will be asked for; computed together.
-    """
+    """Posterior of every estimand without Monte-Carlo error in any mean, nor in the quantiles of `population`."""
 
     counts: Counts
-    ci_prob: float
+    ci_prob: float  # of the intervals
     ci_kind: CIKind
-    random_seed: int
-    fit: GridFit
-    wanted: tuple[tuple[Metric, int], ...]
+    random_seed: int  # for quantiles of `tasks` and `task` and for draws
+    fit: GridFit  # the posterior grids
+    wanted: tuple[tuple[Metric, int], ...]  # what will be asked for; computed together
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -150,22 +136,7 @@ class ExactPosterior:
         return fine
 
     def cdf(self, agent: int, metric: Metric, k: int, y: Array) -> Array:
-        """Posterior probability that the population's metric is at most y.
-
-        Parameters
-        ----------
-        agent : int
-            Index of the agent.
-        metric : {"pass_at_k", "pass_pow_k"}
-        k : int
-            Attempts.
-        y : ndarray of float
-            Values in [0, 1].
-
-        Returns
-        -------
-        ndarray of float
-        """
+        """Posterior probability that the population's metric is at most y."""
         return _Distribution(self._fine(agent), metric, k).cdf(y)
 
     def at_least(self, agent: int, metric: Metric, k: int, bar: float) -> float:
@@ -177,19 +148,7 @@ class ExactPosterior:
         return _Distribution(self._fine(agent), metric, k).quantile(q)
 
     def density(self, agent: int, metric: Metric, k: int, points: int = 400) -> tuple[Array, Array]:
-        """Density of the population's metric, from its own distribution function.
-
-        Parameters
-        ----------
-        agent, metric, k
-            As in `cdf`.
-        points : int
-            Size of the grid, which leaves out a tail of 1e-4 on each side.
-
-        Returns
-        -------
-        x, density : ndarray, shape (points,)
-        """
+        """Density of the population's metric, from its own distribution function."""
         low, high = self.quantile(agent, metric, k, np.array([1e-4, 1 - 1e-4]))
         edges = np.linspace(low, high, points + 1)
         return (edges[:-1] + edges[1:]) / 2, np.diff(self.cdf(agent, metric, k, edges)) / np.diff(edges)
@@ -282,21 +241,14 @@ class _FineGrid:
     A density that its nodes resolve is the sinc interpolant of them: C(x) = Σ m_i (½ + Si(π(x - x_i)/h)/π). That asks
     for twice as many nodes as the trapezoid rule does; the log density, which is smoother, is interpolated to them.
     Between the nodes of the finer axis stands the quintic that takes C, C' and C'' from both ends.
-
-    Attributes
-    ----------
-    axis : Axis
-        θ of the fine nodes, uniform in x.
-    rho, one_minus_rho, mass : ndarray, shape (ρ nodes,)
-        ρ, 1 - ρ, and the posterior mass of this ρ.
-    cumulative, density, slope : ndarray, shape (nodes, ρ nodes)
-        Posterior mass of θ up to this node and of this ρ, and its derivatives by the number of the node.
     """
 
-    axis: Axis
-    rho: Array
+    axis: Axis  # θ of the fine nodes, uniform in x
+    rho: Array  # shape (ρ nodes,); ρ, 1 - ρ, and the posterior mass of this ρ
     one_minus_rho: Array
     mass: Array
+    # shape (nodes, ρ nodes); posterior mass of θ up to this node and of this ρ, and its derivatives by the number of
+    # the node
     cumulative: Array
     density: Array
     slope: Array

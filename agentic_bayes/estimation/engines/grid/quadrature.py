@@ -48,15 +48,7 @@ TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
 
 
 class _Functions:
-    """Functions f_a, given by their logs at the nodes of their axes, to be smoothed by a normal kernel.
-
-    Parameters
-    ----------
-    axes : list of Axis
-        One per function.
-    log_f : list of ndarray
-        Values at the nodes.
-    """
+    """Functions f_a, given by their logs at the nodes of their axes, to be smoothed by a normal kernel."""
 
     def __init__(self, axes: list[Axis], log_f: list[Array]) -> None:
         self.axes, self.log_f = axes, log_f
@@ -106,35 +98,15 @@ def _hermite() -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class PoolGrid:
-    """Posterior of (m, τ), through which agents share strength.
+    """Posterior of (m, τ), through which agents share strength."""
 
-    Attributes
-    ----------
-    tau : ndarray, shape (τ nodes,)
-        Nodes of τ.
-    m : list of Axis
-        Nodes of m, one axis per τ.
-    log_mass : list of ndarray
-        Log posterior mass of each (m, τ) node.
-    log_integral : list of ndarray, shape (agents, m nodes)
-        log I_a(m, τ), one array per τ.
-    """
-
-    tau: Array
-    m: list[Axis]
-    log_mass: list[Array]
-    log_integral: list[Array]
+    tau: Array  # shape (τ nodes,); nodes of τ
+    m: list[Axis]  # nodes of m, one axis per τ
+    log_mass: list[Array]  # log posterior mass of each (m, τ) node
+    log_integral: list[Array]  # shape (agents, m nodes); log I_a(m, τ), one array per τ
 
     def log_priors(self, theta: Array, agents: Array) -> Array:
-        """Log of ∫∫ N(θ; m, τ²) p(m, τ | data)/I_a(m, τ) dm dτ: what the other agents say of an agent's θ.
-
-        Parameters
-        ----------
-        theta : ndarray, shape (agents, points)
-            Where.
-        agents : ndarray of int
-            Whose.
-        """
+        """Log of ∫∫ N(θ; m, τ²) p(m, τ | data)/I_a(m, τ) dm dτ: what the other agents say of an agent's θ."""
         total = np.full(theta.shape, -np.inf)
         for k, axis in enumerate(self.m):
             density = self.log_mass[k] - np.log(axis.spacing) - self.log_integral[k][agents]
@@ -201,21 +173,11 @@ def _variance(grid: AgentGrid) -> float:
 
 @dataclass(frozen=True)
 class GridFit:
-    """What the exact engine gives.
+    """What the exact engine gives."""
 
-    Attributes
-    ----------
-    agents : list of AgentGrid
-        One posterior per agent.
-    pool : PoolGrid or None
-        Posterior of (m, τ), if agents share strength.
-    likelihoods : list of AgentLikelihood
-        One per agent, at any nodes.
-    """
-
-    agents: list[AgentGrid]
-    pool: PoolGrid | None
-    likelihoods: list[AgentLikelihood]
+    agents: list[AgentGrid]  # one posterior per agent
+    pool: PoolGrid | None  # posterior of (m, τ), if agents share strength
+    likelihoods: list[AgentLikelihood]  # one per agent, at any nodes
 
 
 def log_prior_theta(prior: Prior) -> LogDensity:

@@ -57,20 +57,7 @@ def recognises(shape: Shape) -> bool:
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The samples of a log.
-
-    Parameters
-    ----------
-    stream : io.BufferedReader
-        The bytes of the file; a zip file that comes through a pipe is put into a temporary file first.
-    origin : Origin
-        What the file does not say.
-
-    Yields
-    ------
-    Parsed
-        One per sample, in the order of the file.
-    """
+    """The samples of a log."""
     log = _Log(origin)
     yield from _with_doubts(_zipped(stream, log) if begins_zip(stream) else _plain(stream, log), log)
 

@@ -59,20 +59,7 @@ def _keys(value: Any) -> set[str]:
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The simulations of a file and, where it stands beside a folder of them, of the folder.
-
-    Parameters
-    ----------
-    stream : io.BufferedReader
-        The bytes of the file.
-    origin : Origin
-        What the file does not say.
-
-    Yields
-    ------
-    Parsed
-        One per simulation.
-    """
+    """The simulations of a file and, where it stands beside a folder of them, of the folder."""
     results = _Results(origin)
     index, home = _index_of(origin.name), _home_of(origin.name)
     sound = True
@@ -167,13 +154,7 @@ class _Document:
 
 
 class _Results:
-    """What a file of results says, as far as it was read.
-
-    Attributes
-    ----------
-    found, listed : set of str
-        Ids of the simulations that were read, and of those that should be there.
-    """
+    """What a file of results says, as far as it was read."""
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin

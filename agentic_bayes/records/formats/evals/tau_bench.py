@@ -28,20 +28,7 @@ def recognises(shape: Shape) -> bool:
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The attempts of a file.
-
-    Parameters
-    ----------
-    stream : io.BufferedReader
-        The bytes of the file.
-    origin : Origin
-        What the file does not say.
-
-    Yields
-    ------
-    Parsed
-        One per attempt.
-    """
+    """The attempts of a file."""
     return records(parts(stream, STREAMED), lambda value, faults: _conversation(value, faults, origin))
 
 

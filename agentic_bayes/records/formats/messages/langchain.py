@@ -68,20 +68,7 @@ def recognises(shape: Shape) -> bool:
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file.
-
-    Parameters
-    ----------
-    stream : io.BufferedReader
-        The bytes of the file.
-    origin : Origin
-        What the file does not say.
-
-    Yields
-    ------
-    Parsed
-        One per conversation.
-    """
+    """The conversations of a file."""
     return conversations(parts(stream, STREAMED), _DIALECT, origin)
 
 
@@ -94,36 +81,7 @@ def conversation_from_langchain(
     trial: int | None = None,
     **fields: Any,
 ) -> Conversation:
-    """A conversation from LangChain messages.
-
-    Parameters
-    ----------
-    messages : iterable of langchain_core.messages.BaseMessage
-        The messages in order, or their dumps.
-    session_id : str
-        Id of the conversation, unique within the agent.
-    agent : str
-        The agent (version) under evaluation.
-    task_id : str, optional
-        The task that was attempted. Without it, the conversation is a task of its own, named by its ``session_id``:
-        its turns have no ids of their own by which it could be told.
-    trial : int, optional
-        Which attempt this is.
-    **fields
-        Other fields of `Conversation`, such as ``error`` or ``metadata``.
-
-    Returns
-    -------
-    Conversation
-        One interaction for every time that the user speaks.
-
-    Raises
-    ------
-    RecordsError
-        With everything that is wrong with the messages.
-    pydantic.ValidationError
-        Where another argument is wrong, or a value that JSON cannot hold is an argument or a result of a call.
-    """
+    """A conversation from LangChain messages."""
     dumps = [dict(message) if isinstance(message, Mapping) else _dumped(message) for message in messages]
     parsed = one_conversation(dumps, _DIALECT)
     if parsed.value is NO_VALUE:

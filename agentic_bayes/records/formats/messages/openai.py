@@ -56,35 +56,12 @@ def recognises(shape: Shape) -> bool:
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file.
-
-    Parameters
-    ----------
-    stream : io.BufferedReader
-        The bytes of the file.
-    origin : Origin
-        What the file does not say.
-
-    Yields
-    ------
-    Parsed
-        One per conversation.
-    """
+    """The conversations of a file."""
     return conversations(parts(stream, STREAMED), _DIALECT, origin)
 
 
 def function_calls(message: Fields) -> list[Call]:
-    """The calls of a message: those in ``tool_calls`` or, in old logs, the one in ``function_call``.
-
-    Parameters
-    ----------
-    message : Fields
-        The message.
-
-    Returns
-    -------
-    list of Call
-    """
+    """The calls of a message: those in ``tool_calls`` or, in old logs, the one in ``function_call``."""
     calls = [_chat_call(call) for call in message.mappings("tool_calls")]
     if "function_call" in message and not calls:
         function = message.mapping("function_call")

@@ -39,11 +39,6 @@ class ToldCalls:
 
     A call is looked for in queues of those that it may be. A source tells of no call twice, so that it goes through
     each queue once, however many calls there are.
-
-    Attributes
-    ----------
-    made : list of _Made
-        The calls, in the order in which they were first told of.
     """
 
     def __init__(self) -> None:

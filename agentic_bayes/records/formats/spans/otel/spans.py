@@ -55,82 +55,40 @@ _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What an evaluator gave.
+    """What an evaluator gave."""
 
-    Attributes
-    ----------
-    time : int
-        When, in nanoseconds.
-    name : str
-        What was evaluated.
-    value : Any
-        The score; None where there is none.
-    notes : dict
-        Label and explanation, where given.
-    """
-
-    time: int
-    name: str
-    value: Any
-    notes: dict[str, str]
+    time: int  # when, in nanoseconds
+    name: str  # what was evaluated
+    value: Any  # the score; None where there is none
+    notes: dict[str, str]  # label and explanation, where given
 
 
 @dataclass(slots=True)
 class Span:
-    """What is needed of a span.
+    """What is needed of a span."""
 
-    Attributes
-    ----------
-    trace, id, parent : str
-        Which span this is, and within which (empty for the outermost).
-    begin, end : int
-        Nanoseconds; 0 where not recorded.
-    kind : {"chat", "agent", "tool", "other", "none"}
-        A call of a model, a run of an agent, a call of a tool, another step of such a system, or anything else.
-    agent, conversation, task, model : str or None
-        Names that the span gives.
-    asked : list of Message
-        What the model or agent was given, from the last message of the user on.
-    before : int
-        Number of messages before these.
-    said : list of Message
-        What it gave.
-    system : str
-        What it was told.
-    call : Call or None
-        Of a tool: the call.
-    result : tuple
-        Of a tool: its result, if there is one.
-    error : str or None
-        Why it failed.
-    tokens : tuple of (int, int)
-        Tokens taken and given.
-    ratings : list of Rating
-        What evaluators gave.
-    not_finite : int
-        How many numbers, which JSON cannot hold, were replaced by null.
-    """
-
-    trace: str
+    trace: str  # which span this is, and within which (empty for the outermost)
     id: str
     parent: str = ""
-    begin: int = 0
+    begin: int = 0  # nanoseconds; 0 where not recorded
     end: int = 0
+    # A call of a model, a run of an agent, a call of a tool, another step of such a system, or anything else
     kind: Kind = "none"
-    agent: str | None = None
+    agent: str | None = None  # names that the span gives
     conversation: str | None = None
     task: str | None = None
     model: str | None = None
+    # what the model or agent was given, from the last message of the user on
     asked: list[Message] = field(default_factory=list)
-    before: int = 0
-    said: list[Message] = field(default_factory=list)
-    system: str = ""
-    call: Call | None = None
-    result: tuple[Any, ...] = ()
-    error: str | None = None
-    tokens: tuple[int, int] = (0, 0)
-    ratings: list[Rating] = field(default_factory=list)
-    not_finite: int = 0
+    before: int = 0  # number of messages before these
+    said: list[Message] = field(default_factory=list)  # what it gave
+    system: str = ""  # what it was told
+    call: Call | None = None  # of a tool: the call
+    result: tuple[Any, ...] = ()  # of a tool: its result, if there is one
+    error: str | None = None  # why it failed
+    tokens: tuple[int, int] = (0, 0)  # tokens taken and given
+    ratings: list[Rating] = field(default_factory=list)  # what evaluators gave
+    not_finite: int = 0  # how many numbers, which JSON cannot hold, were replaced by null
 
     @property
     def order(self) -> tuple[int, str]:
@@ -139,18 +97,7 @@ class Span:
 
 
 def attributes_of(owner: Fields) -> dict[str, Any]:
-    """The attributes of a span, an event or a resource.
-
-    Parameters
-    ----------
-    owner : Fields
-        What has ``attributes``: a list of ``{"key", "value"}``.
-
-    Returns
-    -------
-    dict
-        Name → value; numbers that are not finite are None.
-    """
+    """The attributes of a span, an event or a resource."""
     return _pairs(owner, "attributes")
 
 
@@ -211,18 +158,7 @@ def _whole(owner: Fields, key: str) -> int | None:
 
 
 def span_of(raw: Fields) -> Span | None:
-    """What is needed of a span.
-
-    Parameters
-    ----------
-    raw : Fields
-        The span as it is in the file.
-
-    Returns
-    -------
-    Span or None
-        None where it has no ids; this and all else that is wrong is noted.
-    """
+    """What is needed of a span."""
     trace, identity = raw.text("traceId", required=True), raw.text("spanId", required=True)
     attributes = attributes_of(raw)
     events = [(event.text("name") or "", event, attributes_of(event)) for event in raw.mappings("events")]

@@ -39,20 +39,7 @@ def recognises(shape: Shape) -> bool:
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The conversations of a file.
-
-    Parameters
-    ----------
-    stream : io.BufferedReader
-        The bytes of the file.
-    origin : Origin
-        What the file does not say.
-
-    Yields
-    ------
-    Parsed
-        What is wrong with spans, in the order of the file; then one per conversation, in the order of time.
-    """
+    """The conversations of a file."""
     spans = _Spans()
     wrong = False
     for part in parts(stream, {SPANS}):
