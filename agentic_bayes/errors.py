@@ -29,7 +29,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 __all__ = [
@@ -53,11 +52,7 @@ __all__ = [
     "StoppedEarly",
     "SuiteError",
     "UnknownName",
-    "check_choice",
-    "check_replaceable",
-    "check_type",
     "did_you_mean",
-    "no_such_file",
 ]
 
 
@@ -71,40 +66,6 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
         return "there is none"
     shown = ", ".join(repr(n) for n in names[:12])
     return f"valid: {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-
-
-def no_such_file(path: Path) -> str:
-    """Text such as "x.csv: no such file", and the nearest name in its folder where one is near."""
-    if path.exists():
-        return f"{path}: must be a file, is a {'folder' if path.is_dir() else 'pipe or a device'}"
-    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
-    return f"{path}: no such file" + (f" (did you mean {near[0]!r}?)" if near else "")
-
-
-def check_type(name: str, value: object, kind: type, origin: str) -> None:
-    """Refuse an argument of another type, and say where such a thing comes from.
-
-    Raises
-    ------
-    InvalidArgument
-        If `value` is not of this kind.
-    """
-    if not isinstance(value, kind):
-        article = "an" if kind.__name__[0].upper() in "AEIOU" else "a"
-        raise InvalidArgument(f"{name} must be {article} {kind.__name__} ({origin}), got {type(value).__name__}")
-
-
-def check_replaceable(path: Path) -> None:
-    """Refuse what a file that is to be written would replace, unless it is a file.
-
-    Raises
-    ------
-    InvalidArgument
-        If `path` is a folder, a pipe or a device.
-    """
-    if path.exists() and not path.is_file():
-        raise InvalidArgument(no_such_file(path))
 
 
 class AgenticBayesError(Exception):
@@ -135,28 +96,6 @@ class UnknownName(InvalidArgument, LookupError):
     def __reduce__(self) -> tuple[Any, ...]:
         # an error must survive the way back from another process
         return type(self), (self.kind, self.name, self.valid)
-
-
-def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
-    """Refuse what is not one of a closed set, and name the nearest.
-
-    Parameters
-    ----------
-    name : str
-        How the argument is called.
-    value : object
-        What was given.
-    allowed : iterable of str
-        The closed set.
-
-    Raises
-    ------
-    UnknownName
-        If `value` is none of them.
-    """
-    names = tuple(allowed)
-    if not isinstance(value, str) or value not in names:
-        raise UnknownName(name, value, names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,6 @@ __all__ = [
     "beta_pass_pow_k_mean",
     "beta_quantile",
     "bootstrap_interval",
-    "check_k",
-    "check_probability",
     "clopper_pearson_interval",
     "hdi_from_draws",
     "hdi_from_quantiles",
@@ -39,58 +37,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-
-
-def check_k(k: object, name: str = "k") -> int:
-    """An integer ≥ 1, or an error that says what came.
-
-    Parameters
-    ----------
-    k : object
-        What was given. NumPy integers are fine; booleans, floats and text are not.
-    name : str
-        How the argument is called.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    InvalidArgument
-        If `k` is anything else.
-    """
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InvalidArgument(f"{name} must be an integer ≥ 1, got {k!r}")
-    return int(k)
-
-
-def check_probability(value: object, name: str, *, open_ends: bool = False) -> float:
-    """A number in [0, 1], or in (0, 1) with `open_ends`, or an error that says what came.
-
-    Parameters
-    ----------
-    value : object
-        What was given.
-    name : str
-        How the argument is called.
-    open_ends : bool
-        Whether 0 and 1 themselves are refused.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InvalidArgument
-        If `value` is not such a number.
-    """
-    allowed = "strictly between 0 and 1" if open_ends else "in [0, 1]"
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
-    if not number or not 0 <= value <= 1 or (open_ends and value in (0, 1)):  # type: ignore[operator]
-        raise InvalidArgument(f"{name} must be a number {allowed}, got {value!r}")
-    return float(value)  # type: ignore[arg-type]
 
 
 def _counts(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> tuple[Floats, Floats, NDArray[np.int64]]:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from agentic_bayes import errors
+from agentic_bayes.checks import check_choice, check_replaceable, check_type, no_such_file
 from agentic_bayes.errors import (
     AgenticBayesError,
     AgenticBayesWarning,
@@ -17,11 +18,7 @@ from agentic_bayes.errors import (
     Problem,
     RecordsError,
     UnknownName,
-    check_choice,
-    check_replaceable,
-    check_type,
     did_you_mean,
-    no_such_file,
 )
 
 CLASSES = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]

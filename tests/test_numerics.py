@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from agentic_bayes import numerics
+from agentic_bayes.checks import check_k, check_probability
 from agentic_bayes.errors import InvalidArgument
 
 TAU_BENCH = np.repeat([0, 1, 2, 3, 4], [14, 12, 10, 4, 10])  # successes in 4 trials of 50 tasks
@@ -411,15 +412,15 @@ def test_hdi_of_few_draws():
 @pytest.mark.parametrize("k", [1, 7, np.int64(3), np.uint8(2), 10**20])
 def test_k_that_is_allowed(k):
     """Integers of Python and NumPy are numbers of attempts."""
-    assert numerics.check_k(k) == k
-    assert type(numerics.check_k(k)) is int
+    assert check_k(k) == k
+    assert type(check_k(k)) is int
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, "3", 3.0, True, np.True_, None, np.float64(2), [1]])
 def test_k_that_is_refused(k):
     """Anything else is refused, and the message shows it."""
     with pytest.raises(InvalidArgument, match="attempts must be an integer ≥ 1, got ") as caught:
-        numerics.check_k(k, "attempts")
+        check_k(k, "attempts")
     assert str(caught.value).endswith(f"got {k!r}")
 
 
@@ -427,16 +428,16 @@ def test_k_that_is_refused(k):
 def test_a_probability_that_is_refused(value):
     """What is not a number in the range is refused, and the message shows it."""
     with pytest.raises(InvalidArgument, match=r"threshold must be a number in \[0, 1\], got ") as caught:
-        numerics.check_probability(value, "threshold")
+        check_probability(value, "threshold")
     assert str(caught.value).endswith(f"got {value!r}")
 
 
 def test_the_ends_of_a_probability():
     """0 and 1 are probabilities, but not of an interval."""
-    assert [numerics.check_probability(value, "p") for value in (0, 1, 0.5, np.float32(0.5))] == [0, 1, 0.5, 0.5]
+    assert [check_probability(value, "p") for value in (0, 1, 0.5, np.float32(0.5))] == [0, 1, 0.5, 0.5]
     for value in (0, 1, 1.0):
         with pytest.raises(InvalidArgument, match="ci_prob must be a number strictly between 0 and 1, got"):
-            numerics.check_probability(value, "ci_prob", open_ends=True)
+            check_probability(value, "ci_prob", open_ends=True)
 
 
 class TestBootstrapInterval:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument, RecordsError, check_choice
+from agentic_bayes.checks import check_choice
+from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument, RecordsError
 
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
@@ -169,8 +170,8 @@ def run_command(
     """Run a suite: agent × tasks × trials, graded; an unfinished run goes on where it was."""
     import asyncio
 
+    from agentic_bayes.checks import check_probability
     from agentic_bayes.formatting import plural
-    from agentic_bayes.numerics import check_probability
     from agentic_bayes.suites.config import load_suite
     from agentic_bayes.suites.results import RunResults, gate_of
     from agentic_bayes.suites.runner import check_suite, plan_run, run_suite, select_tasks
@@ -666,7 +667,7 @@ def cache_clear(
 
 
 def _check_store(path: Path) -> None:
-    from agentic_bayes.errors import no_such_file
+    from agentic_bayes.checks import no_such_file
 
     if not path.is_file():
         raise InvalidArgument(no_such_file(path))
@@ -755,8 +756,8 @@ def compare(
     """Compare two agents, or one with a value: the difference, its interval and the probability of superiority."""
     from dataclasses import asdict
 
+    from agentic_bayes.checks import check_probability
     from agentic_bayes.decisions.compare import compare as compare_agents
-    from agentic_bayes.numerics import check_probability
     from agentic_bayes.reports.tables import comparison_lines
 
     question = _question(metric, estimand)
@@ -842,9 +843,9 @@ def gate(
     """Pass, fail or inconclusive: is an agent good enough to ship? For CI; see the exit codes below."""
     from dataclasses import asdict
 
+    from agentic_bayes.checks import check_probability
     from agentic_bayes.decisions.gate import check_required
     from agentic_bayes.decisions.gate import gate as judge_agent
-    from agentic_bayes.numerics import check_probability
 
     question = _question(metric, estimand)
     for name, value in (("at_least", at_least), ("margin", margin)):
@@ -1193,7 +1194,7 @@ def _rubric(path: Path | None) -> ToolRubric:
 
 
 def _ks(text: str, option: str = "--k") -> tuple[int, ...]:
-    from agentic_bayes.estimation.settings import check_ks
+    from agentic_bayes.checks import check_ks
 
     try:
         found = tuple(int(part) for part in text.split(","))

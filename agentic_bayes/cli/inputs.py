@@ -9,7 +9,8 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.errors import InvalidArgument, no_such_file
+from agentic_bayes.checks import no_such_file
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.outcomes.count import count_outcomes

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from agentic_bayes import numerics
+from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
-from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice, check_type
+from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Array, CIKind, Estimand, apply_metric, interval_of_draws
@@ -316,11 +316,11 @@ def compare(
     """
     check_type("est", est, Estimate, "estimate() makes one")
     check_choice("pairing", pairing, ("auto", "tasks", "none"))
-    half_width = numerics.check_probability(rope, "rope")
+    half_width = check_probability(rope, "rope")
     if isinstance(baseline, str):
         sides = _pair(est, agent, baseline, pairing)
     else:
-        baseline = numerics.check_probability(baseline, "baseline (a fixed value)")
+        baseline = check_probability(baseline, "baseline (a fixed value)")
         if pairing == "tasks":
             raise EstimateError("pairing='tasks' needs a baseline agent, got a fixed value")
         sides = _Sides(est, agent, None, paired=False, shared=0)

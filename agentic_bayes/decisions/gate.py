@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agentic_bayes import numerics
-from agentic_bayes.errors import InvalidArgument, check_type
+from agentic_bayes.checks import check_probability, check_type
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import CIKind, Estimand
@@ -31,7 +31,7 @@ GateVerdict = Literal["pass", "fail", "inconclusive"]
 
 def check_required(probability: object) -> float:
     """A probability that a gate may require: in (0.5, 1), since with less it could pass and fail at once."""
-    required = numerics.check_probability(probability, "probability", open_ends=True)
+    required = check_probability(probability, "probability", open_ends=True)
     if required <= 0.5:
         raise InvalidArgument(
             f"probability must be in (0.5, 1), else a gate could pass and fail at once, got {required:g}"
@@ -236,9 +236,9 @@ def gate(
         If the estimate has no posterior or does not define the estimand.
     """
     check_type("est", est, Estimate, "estimate() makes one")
-    bar = numerics.check_probability(at_least, "at_least")
+    bar = check_probability(at_least, "at_least")
     required = check_required(probability)
-    allowed = numerics.check_probability(margin, "margin")
+    allowed = check_probability(margin, "margin")
     index = est.agent_index(agent)
     name = est.agents[index]
     question: dict[str, Any] = {"metric": metric, "k": k, "estimand": estimand}

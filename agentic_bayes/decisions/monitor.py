@@ -17,7 +17,16 @@ from typing import Literal, Self
 
 import numpy as np
 
-from agentic_bayes import numerics
+from agentic_bayes.checks import (
+    check_attempts,
+    check_choice,
+    check_k,
+    check_probability,
+    check_replaceable,
+    check_seed,
+    check_type,
+    no_such_file,
+)
 from agentic_bayes.decisions.gate import check_required, ruling, shown_beside
 from agentic_bayes.decisions.simulate import (
     NO_DATA,
@@ -28,17 +37,9 @@ from agentic_bayes.decisions.simulate import (
     mu_with_metric,
     simulate_successes,
 )
-from agentic_bayes.errors import (
-    EstimateError,
-    InvalidArgument,
-    check_choice,
-    check_replaceable,
-    check_type,
-    no_such_file,
-)
+from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Array, CIKind
-from agentic_bayes.estimation.settings import check_attempts, check_seed
 from agentic_bayes.formatting import (
     METRICS,
     Metric,
@@ -335,17 +336,17 @@ class StoppingRule:
         check_choice("ci_kind", self.ci_kind, ("eti", "hdi"))
         check_attempts(self.k)
         for name in ("batch", "trials", "looks", "simulations"):
-            numerics.check_k(getattr(self, name), name)
+            check_k(getattr(self, name), name)
         for name in ("at_least", "width"):
             if getattr(self, name) is not None:
-                numerics.check_probability(getattr(self, name), name, open_ends=True)
+                check_probability(getattr(self, name), name, open_ends=True)
         if self.at_least is None and self.width is None:
             raise ValueError("at_least or width must be given")
         if self.at_least is not None:
             check_required(self.required)
         _check_false_winners(self.false_winners)
-        numerics.check_probability(self.rho, "rho")
-        numerics.check_probability(self.ci_prob, "ci_prob", open_ends=True)
+        check_probability(self.rho, "rho")
+        check_probability(self.ci_prob, "ci_prob", open_ends=True)
         check_seed(self.random_seed)
         for one in self.characteristics:
             self._check_characteristic(one)
@@ -356,7 +357,7 @@ class StoppingRule:
         shares = (one.passes, one.fails, one.undecided)
         for name, value in zip(("truth", "passes", "fails", "undecided"), (one.truth, *shares), strict=True):
             if name == "truth" or self.at_least is not None:
-                numerics.check_probability(value, name)
+                check_probability(value, name)
             elif not math.isnan(value):
                 raise ValueError(f"{name} must be null without a bar")
         if self.at_least is not None and abs(sum(shares) - 1) > 1e-9:
@@ -476,25 +477,25 @@ def monitor(
         raise InvalidArgument("say when to stop: at_least (a bar) or width (of the interval), or both")
     check_choice("metric", metric, METRICS)
     check_choice("ci_kind", ci_kind, ("eti", "hdi"))
-    bar = None if at_least is None else numerics.check_probability(at_least, "at_least", open_ends=True)
-    narrow = None if width is None else numerics.check_probability(width, "width", open_ends=True)
+    bar = None if at_least is None else check_probability(at_least, "at_least", open_ends=True)
+    narrow = None if width is None else check_probability(width, "width", open_ends=True)
     allowed = _check_false_winners(false_winners)
-    size = numerics.check_k(simulations, "simulations")
+    size = check_k(simulations, "simulations")
     if size < 100:
         raise InvalidArgument(f"simulations must be an integer ≥ 100, got {size}")
     runs = _Runs(
         metric=metric,
         k=check_attempts(k),
-        batch=numerics.check_k(batch, "batch"),
-        trials=numerics.check_k(trials, "trials"),
-        looks=numerics.check_k(looks, "looks"),
-        rho=numerics.check_probability(rho, "rho"),
-        ci=(numerics.check_probability(ci_prob, "ci_prob", open_ends=True), ci_kind),
+        batch=check_k(batch, "batch"),
+        trials=check_k(trials, "trials"),
+        looks=check_k(looks, "looks"),
+        rho=check_probability(rho, "rho"),
+        ci=(check_probability(ci_prob, "ci_prob", open_ends=True), ci_kind),
         seed=check_seed(random_seed),
         progress=progress,
     )
     runs.check_size(size)
-    share = numerics.check_probability(mu, "mu", open_ends=True)
+    share = check_probability(mu, "mu", open_ends=True)
     least = check_required(probability)
     required, described = math.nan, []
     if bar is not None:
@@ -531,7 +532,7 @@ def monitor(
 
 
 def _check_false_winners(share: object) -> float:
-    allowed = numerics.check_probability(share, "false_winners", open_ends=True)
+    allowed = check_probability(share, "false_winners", open_ends=True)
     if allowed >= 0.5:
         raise InvalidArgument(f"false_winners must be in (0, 0.5), got {allowed:g}")
     return allowed

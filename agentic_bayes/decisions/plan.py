@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from agentic_bayes import numerics
+from agentic_bayes.checks import check_attempts, check_choice, check_k, check_probability, check_seed, check_type
 from agentic_bayes.decisions.gate import check_required, ruling
 from agentic_bayes.decisions.simulate import (
     NO_DATA,
@@ -24,11 +24,10 @@ from agentic_bayes.decisions.simulate import (
     mu_with_metric,
     simulate_successes,
 )
-from agentic_bayes.errors import InvalidArgument, check_choice, check_type
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Array, CIKind
-from agentic_bayes.estimation.settings import check_attempts, check_seed
 from agentic_bayes.formatting import (
     METRICS,
     Metric,
@@ -273,7 +272,7 @@ def plan(
         raise InvalidArgument("cost_per_trial and cost_per_task must not both be 0")
     most = math.inf if budget is None else _amount(budget, "budget")
     options = _trials(trials, k)
-    size = SIMULATIONS[goal] if simulations is None else numerics.check_k(simulations, "simulations")
+    size = SIMULATIONS[goal] if simulations is None else check_k(simulations, "simulations")
     if size < 10:
         raise InvalidArgument(f"simulations must be an integer ≥ 10, got {size}")
     if size > MOST_SIMULATIONS:
@@ -283,7 +282,7 @@ def plan(
         check_type("est", est, Estimate, "estimate() makes one")
         ci_prob, ci_kind = est.settings.ci_prob, est.settings.ci_kind
     check_choice("ci_kind", ci_kind, ("eti", "hdi"))
-    ci_prob = numerics.check_probability(ci_prob, "ci_prob", open_ends=True)
+    ci_prob = check_probability(ci_prob, "ci_prob", open_ends=True)
     known, truth = _truth(est, agent, mu, rho, metric, k, size, seed)
     study = _Study(
         metric=metric,
@@ -329,17 +328,17 @@ def _goal(
     wanted = [name for name, value in given.items() if value is not None]
     if len(wanted) > 1:
         raise InvalidArgument(f"one goal at a time: width, at_least or difference, got {' and '.join(wanted)}")
-    likely = numerics.check_probability(power, "power", open_ends=True)
+    likely = check_probability(power, "power", open_ends=True)
     if not wanted:
         if budget is None:
             raise InvalidArgument("say what is wanted (width, at_least or difference) or what may be spent (budget)")
         return "width", None
     if width is not None:
-        return "width", numerics.check_probability(width, "width", open_ends=True)
+        return "width", check_probability(width, "width", open_ends=True)
     if at_least is not None:
-        numerics.check_probability(at_least, "at_least")
+        check_probability(at_least, "at_least")
         return "conclusive", likely
-    numerics.check_probability(difference, "difference", open_ends=True)
+    check_probability(difference, "difference", open_ends=True)
     return "detected", likely
 
 
@@ -357,7 +356,7 @@ def _trials(trials: int | Iterable[int] | None, k: int) -> tuple[int, ...]:
     if trials is None:
         return tuple(sorted({*TRIALS, *([k] if k <= 20 else [])}))
     several: Iterable[object] = trials if isinstance(trials, Iterable) and not isinstance(trials, bytes) else [trials]
-    options = tuple(sorted({numerics.check_k(n, "trials") for n in several}))
+    options = tuple(sorted({check_k(n, "trials") for n in several}))
     if not options:
         raise InvalidArgument("trials must name one number of trials per task or more, got none")
     if options[-1] > MOST_TRIALS:
@@ -381,8 +380,8 @@ def _truth(
             raise InvalidArgument(f"an agent needs an estimate, got agent {agent!r} without one")
         if mu is None or rho is None:
             raise InvalidArgument("give an estimate, or a guess of both mu and rho")
-        share = numerics.check_probability(mu, "mu", open_ends=True)
-        return NO_DATA, (np.full(size, share), np.full(size, numerics.check_probability(rho, "rho")))
+        share = check_probability(mu, "mu", open_ends=True)
+        return NO_DATA, (np.full(size, share), np.full(size, check_probability(rho, "rho")))
     if mu is not None or rho is not None:
         raise InvalidArgument("give an estimate or a guess of mu and rho, not both")
     index = est.agent_index(agent)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.errors import InvalidArgument, check_type
+from agentic_bayes.checks import check_type
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Array, Estimand
 from agentic_bayes.formatting import Metric

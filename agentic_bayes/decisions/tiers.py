@@ -30,8 +30,8 @@ from typing import Any, Literal, assert_never
 
 import numpy as np
 
-from agentic_bayes import numerics
-from agentic_bayes.errors import InvalidArgument, check_choice, check_type
+from agentic_bayes.checks import check_choice, check_k, check_probability, check_type
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import format_number, html_block, indicator_words, one_line
@@ -137,7 +137,7 @@ def classify(
     if est is not None:
         check_type("est", est, Estimate, "estimate() makes one")
     check_choice("table", table, TIERS)
-    k = numerics.check_k(k)
+    k = check_k(k)
     names = ("pass_at_1", "pass_pow_3") if table == "paper" else ("pass_at_k", "pass_pow_k")
     typed = {
         "pass_at_1": pass_at_1,
@@ -165,7 +165,7 @@ def classify(
             raise InvalidArgument(
                 f"table {table!r} needs an estimate, or {names[0]} and {names[1]}; got {', '.join(given) or 'neither'}"
             )
-        at, power = (np.array([numerics.check_probability(given[name], name)]) for name in names)
+        at, power = (np.array([check_probability(given[name], name)]) for name in names)
         if table == "paper" and at[0] > 0.9 and power[0] < 0.3:
             raise InvalidArgument(
                 f"pass_at_1 {at[0]:g} and pass_pow_3 {power[0]:g} contradict each other: "

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from agentic_bayes import numerics
+from agentic_bayes.checks import check_k, check_probability
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.posterior import Array, apply_metric
 from agentic_bayes.formatting import Metric
@@ -67,8 +68,8 @@ def pass_bounds(c: Array, n: Array, size: Array, metric: Metric, k: int, *, prob
     >>> round(lower, 3), round(upper, 3)
     (0.008, 0.375)
     """
-    numerics.check_k(k)
-    numerics.check_probability(prob, "prob", open_ends=True)
+    check_k(k)
+    check_probability(prob, "prob", open_ends=True)
     successes, trials, tasks = (np.asarray(part, dtype=np.int64) for part in (c, n, size))
     if not successes.shape == trials.shape == tasks.shape or np.any((successes < 0) | (successes > trials)):
         raise InvalidArgument("c, n and size must have one shape, with 0 ≤ c ≤ n")

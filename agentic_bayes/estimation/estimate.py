@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, assert_never, get_args
 
 import numpy as np
 
-from agentic_bayes import numerics
-from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName, check_choice, no_such_file
+from agentic_bayes.checks import check_attempts, check_choice, check_ks, check_probability, no_such_file
+from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
 from agentic_bayes.estimation.engines.fitting import choose_method, sample
 from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
@@ -40,7 +40,7 @@ from agentic_bayes.estimation.posterior import (
 )
 from agentic_bayes.estimation.predictive import Statistic
 from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.estimation.settings import Engine, Method, Settings, check_attempts, check_ks
+from agentic_bayes.estimation.settings import Engine, Method, Settings
 from agentic_bayes.formatting import (
     METRICS,
     MOST_ROWS,
@@ -440,7 +440,7 @@ class Estimate:
         InvalidArgument, EstimateError
             As `metric_draws` does.
         """
-        bar = numerics.check_probability(value, "value")
+        bar = check_probability(value, "value")
         index = self._check_question(agent, metric, k, estimand)
         if estimand == "population" and isinstance(self.posterior, ExactPosterior):
             return self.posterior.at_least(index, metric, k, bar)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from agentic_bayes import numerics
-from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice
+from agentic_bayes.checks import check_choice, check_probability
+from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.estimation.posterior import Array, Counts
 from agentic_bayes.formatting import plural
 
@@ -114,7 +114,7 @@ def read_labels(labels: pd.DataFrame | Mapping[str, float], counts: Counts) -> J
             raise InvalidArgument(
                 f"fixed judge_labels must be sensitivity and specificity, got {sorted(map(str, labels))}"
             )
-        rates = {name: numerics.check_probability(value, name) for name, value in labels.items()}
+        rates = {name: check_probability(value, name) for name, value in labels.items()}
         return JudgeLabels(sensitivity=rates["sensitivity"], specificity=rates["specificity"])
     if not isinstance(labels, pd.DataFrame):
         raise InvalidArgument(

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Self, get_args
 
-import numpy as np
-
-from agentic_bayes import numerics
-from agentic_bayes.errors import InvalidArgument, check_choice
+from agentic_bayes.checks import check_choice, check_ks, check_probability, check_seed
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.judge_labels import JudgeLabels
 from agentic_bayes.estimation.methods.frequentist import Estimator
 from agentic_bayes.estimation.posterior import CIKind
 from agentic_bayes.estimation.prior import Prior
 
-__all__ = ["Engine", "Method", "Settings", "check_attempts", "check_ks", "check_seed"]
+__all__ = ["Engine", "Method", "Settings"]
 
 Method = Literal["frequentist", "conjugate", "hierarchical", "crossed"]
 Engine = Literal["auto", "quadrature", "importance", "pymc"]
-LARGEST_K = 10**6  # log-gamma differences keep nine digits up to here
 ENGINES: dict[Method, tuple[str, ...]] = {
     "frequentist": (),
     "conjugate": (),
@@ -55,7 +51,7 @@ class Settings:
         for name, allowed in closed:
             check_choice(name, getattr(self, name), allowed)
         object.__setattr__(self, "k", check_ks(self.k))
-        numerics.check_probability(self.ci_prob, "ci_prob", open_ends=True)
+        check_probability(self.ci_prob, "ci_prob", open_ends=True)
         for name in ("pool_agents", "pool_tasks", "inflate"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidArgument(f"{name} must be True or False, got {getattr(self, name)!r}")
@@ -138,28 +134,3 @@ class Settings:
         """What `record` wrote; a prior given as a function is not kept there and becomes None."""
         plain = {"k": tuple(record["k"]), "prior": Prior.from_dict(record["prior"])}
         return cls(**{**record, **plain, "judge": JudgeLabels.from_record(record.get("judge"))})
-
-
-def check_attempts(k: object) -> int:
-    """An integer in [1, 10^6]."""
-    attempts = numerics.check_k(k)
-    if attempts > LARGEST_K:
-        raise InvalidArgument(f"k must be at most {LARGEST_K:,}, got {attempts:,}")
-    return attempts
-
-
-def check_ks(k: object) -> tuple[int, ...]:
-    """Sorted, distinct integers in [1, 10^6] from one or several."""
-    if isinstance(k, str) or not isinstance(k, Iterable):
-        return (check_attempts(k),)
-    ks = sorted({check_attempts(value) for value in k})
-    if not ks:
-        raise InvalidArgument("k must hold at least one integer ≥ 1, got none")
-    return tuple(ks)
-
-
-def check_seed(seed: object) -> int:
-    """An integer in [0, 2^63)."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
-        raise InvalidArgument(f"random_seed must be an integer ≥ 0, got {seed!r}")
-    return int(seed)

@@ -17,6 +17,7 @@ from typing import cast
 import anyio
 from anyio.abc import TaskGroup
 
+from agentic_bayes.checks import check_k
 from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.ledger import Ledger, Turn
@@ -27,7 +28,6 @@ from agentic_bayes.evidence.progress import DetailedProgress, ProgressState
 from agentic_bayes.evidence.row import AGENT_ERROR, COLUMNS
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
-from agentic_bayes.numerics import check_k
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.errors import EvidenceError, Problem, no_such_file
+from agentic_bayes.checks import check_probability, no_such_file
+from agentic_bayes.errors import EvidenceError, Problem
 from agentic_bayes.evidence.jsonl import read_objects, write_objects
 from agentic_bayes.evidence.row import (
     COLUMNS,
@@ -23,7 +24,6 @@ from agentic_bayes.evidence.row import (
 )
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.formatting import format_number, html_block, plural
-from agentic_bayes.numerics import check_probability
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.errors import AgenticBayesError, MissingPackage, did_you_mean, no_such_file
+from agentic_bayes.checks import no_such_file
+from agentic_bayes.errors import AgenticBayesError, MissingPackage, did_you_mean
 from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.records.base import short
 

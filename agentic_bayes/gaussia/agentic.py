@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
+from agentic_bayes.checks import check_k, check_probability
 from agentic_bayes.errors import InvalidArgument, NothingScored, UnknownName
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.llm.judge import LLMJudge
@@ -17,7 +18,6 @@ from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.formatting import plural
 from agentic_bayes.gaussia.modes import BayesianMode, FrequentistMode, StatisticalMode
 from agentic_bayes.gaussia.result import AgenticMetric, AgenticResult, Settings
-from agentic_bayes.numerics import check_k, check_probability
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.retriever import Retriever

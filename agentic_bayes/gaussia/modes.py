@@ -6,13 +6,12 @@ import math
 import sys
 from dataclasses import dataclass
 
+from agentic_bayes.checks import check_k, check_probability
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.numerics import (
     beta_pass_at_k_mean,
     beta_pass_pow_k_mean,
     beta_quantile,
-    check_k,
-    check_probability,
     plugin_pass_at_k,
     plugin_pass_pow_k,
 )

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_bayes.errors import EvidenceError, InvalidArgument, check_choice
+from agentic_bayes.checks import check_choice, check_k, check_probability
+from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.table import labels, read_columns, refuse, require_columns
 from agentic_bayes.formatting import format_interval, format_number, html_block, one_line, plural
 from agentic_bayes.judges.rating_codes import Level, code_ratings
@@ -28,7 +29,7 @@ from agentic_bayes.judges.rating_patterns import (
     kappa_standard_error,
     raw_agreement,
 )
-from agentic_bayes.numerics import check_k, check_probability, wilson_interval
+from agentic_bayes.numerics import wilson_interval
 from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:

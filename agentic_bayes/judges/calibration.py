@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from agentic_bayes.errors import EvidenceError, check_choice, check_type, did_you_mean
+from agentic_bayes.checks import check_choice, check_probability, check_type
+from agentic_bayes.errors import EvidenceError, did_you_mean
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import format_interval, format_number, html_block, one_line, plural
 from agentic_bayes.judges.agreement import Measure, agreement
 from agentic_bayes.judges.error_rates import PRIOR, Share, labels_for_width
 from agentic_bayes.judges.labels import HumanLabel, Said, judged, place_name, read_human_labels
 from agentic_bayes.judges.roc import Roc, auc_interval, reliability, roc
-from agentic_bayes.numerics import check_probability, wilson_interval
+from agentic_bayes.numerics import wilson_interval
 from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:

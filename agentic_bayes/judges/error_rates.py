@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from agentic_bayes.checks import check_probability
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import format_interval, format_number
-from agentic_bayes.numerics import beta_quantile, check_probability, wilson_interval
+from agentic_bayes.numerics import beta_quantile, wilson_interval
 
 __all__ = ["PRIOR", "Share", "labels_for_width", "labels_needed"]
 

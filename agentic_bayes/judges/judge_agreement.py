@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from agentic_bayes.errors import EvidenceError, InvalidArgument, check_choice, check_type
+from agentic_bayes.checks import check_choice, check_probability, check_type
+from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.judges.agreement import Agreement, agreement
-from agentic_bayes.numerics import check_probability
 from agentic_bayes.records.base import short
 
 __all__ = ["judge_agreement"]

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from agentic_bayes.errors import EvidenceError, InvalidArgument, check_choice, check_type
+from agentic_bayes.checks import check_choice, check_k, check_type
+from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.table import (
@@ -26,7 +27,6 @@ from agentic_bayes.evidence.table import (
     whole_numbers,
     zero_one,
 )
-from agentic_bayes.numerics import check_k
 from agentic_bayes.records.base import short
 from agentic_bayes.records.write import replacing
 

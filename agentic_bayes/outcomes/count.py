@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, assert_never, get_args
 
-from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName, check_choice, check_type
+from agentic_bayes.checks import check_choice, check_type
+from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score

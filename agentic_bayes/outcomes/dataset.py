@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.errors import InvalidArgument, OutcomesError, check_choice
+from agentic_bayes.checks import check_choice
+from agentic_bayes.errors import InvalidArgument, OutcomesError
 
 if TYPE_CHECKING:
     import xarray as xr

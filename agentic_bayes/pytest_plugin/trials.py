@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import pytest
 
-from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice
+from agentic_bayes.checks import check_choice
+from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.formatting import METRICS, Metric
 
 __all__ = [
@@ -48,9 +49,8 @@ class Design:
 
     def __post_init__(self) -> None:
         # not before a test uses the marker: these load NumPy
+        from agentic_bayes.checks import check_attempts, check_k, check_probability
         from agentic_bayes.decisions.gate import check_required
-        from agentic_bayes.estimation.settings import check_attempts
-        from agentic_bayes.numerics import check_k, check_probability
 
         check_choice("metric", self.metric, METRICS)
         checked = {

@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError, check_choice
+from agentic_bayes.checks import check_choice
+from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError
 from agentic_bayes.records.base import problems_of
 from agentic_bayes.records.detect import FORMATS, Format, format_of, native_only, reader_of
 from agentic_bayes.records.formats.native import parse

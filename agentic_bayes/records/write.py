@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from io import BufferedWriter
 from pathlib import Path
 
-from agentic_bayes.errors import InvalidArgument, Problem, RecordsError, check_replaceable
+from agentic_bayes.checks import check_replaceable
+from agentic_bayes.errors import InvalidArgument, Problem, RecordsError
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import SUFFIXES, PathLike

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_bayes.errors import InvalidArgument, check_type
+from agentic_bayes.checks import check_k, check_probability, check_type
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.numerics import check_k, check_probability
 from agentic_bayes.outcomes.count import IndicatorRule, check_indicator, metric_threshold
 from agentic_bayes.records.base import short
 

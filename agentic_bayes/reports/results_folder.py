@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from agentic_bayes.errors import InvalidArgument, NotReproducible, OutcomesError, check_replaceable, check_type
+from agentic_bayes.checks import check_replaceable, check_type
+from agentic_bayes.errors import InvalidArgument, NotReproducible, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.evidence.evidence import Evidence

@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from agentic_bayes.errors import Problem, SuiteError, did_you_mean, no_such_file
+from agentic_bayes.checks import no_such_file
+from agentic_bayes.errors import Problem, SuiteError, did_you_mean
 from agentic_bayes.formatting import parse_metric
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.suites.agents.declared import without_secrets

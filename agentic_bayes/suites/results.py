@@ -229,9 +229,8 @@ def unlike_tasks(one: Path, other: Path) -> list[str]:
 
 def gate_of(text: str) -> tuple[str, int, float, float]:
     """A gate in one word, such as ``pass^3>=0.7@0.95``: metric, k, bar and required probability."""
-    from agentic_bayes.estimation.settings import check_ks
+    from agentic_bayes.checks import check_ks, check_probability
     from agentic_bayes.formatting import parse_metric
-    from agentic_bayes.numerics import check_probability
 
     metric, sign, rest = text.partition(">=")
     bar, at, probability = rest.partition("@")

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.errors import EstimateError, check_replaceable
+from agentic_bayes.checks import check_replaceable
+from agentic_bayes.errors import EstimateError
 
 if TYPE_CHECKING:
     import xarray as xr

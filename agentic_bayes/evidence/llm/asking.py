@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-from agentic_bayes.errors import InvalidArgument, ReplyError, check_choice
+from agentic_bayes.checks import check_choice, check_k
+from agentic_bayes.errors import InvalidArgument, ReplyError
 from agentic_bayes.evidence.llm.calls import RUN, Attempt, Calls, Price
 from agentic_bayes.evidence.llm.models import (
     Ask,
@@ -29,7 +30,6 @@ from agentic_bayes.evidence.llm.reply import message_text
 from agentic_bayes.evidence.llm.retries import Retries, is_unsupported, within
 from agentic_bayes.evidence.llm.store import Call
 from agentic_bayes.evidence.score import Grade, Score
-from agentic_bayes.numerics import check_k
 from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from agentic_bayes.errors import InvalidArgument, ReplyError, check_choice
+from agentic_bayes.checks import check_choice, check_k
+from agentic_bayes.errors import InvalidArgument, ReplyError
 from agentic_bayes.evidence.llm.asking import Asked, Asker, Question, reply_text, structured_objects, to_langchain
 from agentic_bayes.evidence.llm.calls import Price
 from agentic_bayes.evidence.llm.models import StructuredMethod
 from agentic_bayes.evidence.llm.prompt import Prompt, digest
 from agentic_bayes.evidence.llm.reply import read_objects, read_text
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.numerics import check_k
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 

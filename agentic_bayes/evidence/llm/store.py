@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from agentic_bayes.errors import InvalidArgument, UnknownName, check_replaceable
+from agentic_bayes.checks import check_replaceable
+from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.records.base import short
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
+from agentic_bayes.checks import check_probability
 from agentic_bayes.evidence.metrics.embeddings import Embedder, TextEmbeddings
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.numerics import check_probability
 from agentic_bayes.records.model import Conversation
 
 __all__ = ["Coherence"]

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from agentic_bayes.checks import check_k, check_probability
 from agentic_bayes.evidence.metrics.embeddings import Embedder, TextEmbeddings
 from agentic_bayes.evidence.metrics.words import jaccard, normalised, words
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.numerics import check_k, check_probability
 from agentic_bayes.records.model import Conversation
 
 __all__ = ["LoopDetection"]

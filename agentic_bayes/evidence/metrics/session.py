@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_bayes.errors import InvalidArgument, UnknownName, check_type
+from agentic_bayes.checks import check_k, check_probability, check_type
+from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.numerics import check_k, check_probability
 from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from agentic_bayes.checks import check_k, check_probability
 from agentic_bayes.errors import InvalidArgument, ReplyError
 from agentic_bayes.evidence.llm.asking import Asker, Question, reply_text, structured_objects, to_langchain
 from agentic_bayes.evidence.llm.calls import Price
@@ -19,7 +20,6 @@ from agentic_bayes.evidence.llm.prompt import Messages, digest, fenced
 from agentic_bayes.evidence.llm.reply import objects_in
 from agentic_bayes.evidence.metrics.trace import LEAST_BUDGET, TraceRecord, trace_record
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.numerics import check_k, check_probability
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.model import Conversation
 

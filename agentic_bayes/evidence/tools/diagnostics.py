@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.errors import EvidenceError, check_type
+from agentic_bayes.checks import check_probability, check_type
+from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import COUNTS
 from agentic_bayes.formatting import format_interval, format_number, html_block, one_line, plural
-from agentic_bayes.numerics import check_probability, wilson_interval
+from agentic_bayes.numerics import wilson_interval
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from agentic_bayes.errors import DoubtfulRecords, EvidenceError, InvalidArgument, did_you_mean, no_such_file
+from agentic_bayes.checks import no_such_file
+from agentic_bayes.errors import DoubtfulRecords, EvidenceError, InvalidArgument, did_you_mean
 from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.table import is_blank, read_columns, refuse, require_columns, whole_number
 from agentic_bayes.records.base import problems_of, short

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from agentic_bayes.errors import InvalidArgument, UnknownName, check_choice, did_you_mean, no_such_file
+from agentic_bayes.checks import check_choice, check_probability, no_such_file
+from agentic_bayes.errors import InvalidArgument, UnknownName, did_you_mean
 from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.llm.prompt import text_digest
 from agentic_bayes.evidence.score import Unscored
@@ -22,7 +23,6 @@ from agentic_bayes.evidence.tools.call_rule import CallRule, Compare
 from agentic_bayes.evidence.tools.schemas import schema_check
 from agentic_bayes.evidence.tools.trace import Trace
 from agentic_bayes.evidence.tools.utilization import answer_uses_results
-from agentic_bayes.numerics import check_probability
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.matchers import Matcher
 from agentic_bayes.records.model import Interaction, ToolCall

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from agentic_bayes.checks import check_choice
 from agentic_bayes.decisions.compare import Comparison, compare
 from agentic_bayes.decisions.gate import Gate, gate
 from agentic_bayes.decisions.rank import rank
-from agentic_bayes.errors import EstimateError, check_choice
+from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import METRICS, Metric, metric_name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agentic_bayes.checks import check_type
 from agentic_bayes.decisions.compare import Comparison
-from agentic_bayes.errors import check_type
 from agentic_bayes.formatting import format_number, format_share, interval_words, metric_name
 from agentic_bayes.reports.plots.posterior import density
 from agentic_bayes.reports.plots.style import (

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.errors import EstimateError, InvalidArgument, check_type
+from agentic_bayes.checks import check_type
+from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.engines.diagnostics import (
     MAX_PARETO_K,
     MAX_RHAT,

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from agentic_bayes import numerics
-from agentic_bayes.errors import InvalidArgument, check_choice, check_type
+from agentic_bayes.checks import check_attempts, check_choice, check_probability, check_type
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.estimation.settings import check_attempts
 from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name, plural
 from agentic_bayes.reports.plots.style import (
     COLOURS,
@@ -113,7 +112,7 @@ def plot_forest(
     if isinstance(most, bool) or not isinstance(most, int) or not 2 <= most <= MOST_LINES:
         raise InvalidArgument(f"most must be an integer from 2 to {MOST_LINES}, got {most!r}")
     if ref_val is not None:
-        ref_val = numerics.check_probability(ref_val, "ref_val")
+        ref_val = check_probability(ref_val, "ref_val")
     if of == "agents" and agent is not None:
         raise InvalidArgument(f"agent says whose tasks are drawn: leave it out with of='agents', got {agent!r}")
     title = metric_name(metric, k)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agentic_bayes.checks import check_type
 from agentic_bayes.decisions.plan import Plan
-from agentic_bayes.errors import EstimateError, check_type
+from agentic_bayes.errors import EstimateError
 from agentic_bayes.formatting import interval_words, metric_name, plural
 from agentic_bayes.reports.plots.style import COLOURS, GREY, LINES, MARKERS, Entry, axes_for, heading, name_axes, quiet
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes import numerics
-from agentic_bayes.errors import EstimateError, check_choice, check_type
+from agentic_bayes.checks import check_choice, check_probability, check_type
+from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.posterior import Estimand, Stats
@@ -125,7 +125,7 @@ def plot_posterior(
     """
     check_type("est", est, Estimate, "estimate() makes one")
     if ref_val is not None:
-        ref_val = numerics.check_probability(ref_val, "ref_val")
+        ref_val = check_probability(ref_val, "ref_val")
     if rope is not None:
         rope = check_region(rope)
     chosen = check_agents(est, agents)

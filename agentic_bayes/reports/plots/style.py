@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes import numerics
+from agentic_bayes.checks import check_probability
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
@@ -254,7 +254,7 @@ def defined_estimand(est: Estimate, estimand: Estimand) -> Estimand:
 def check_region(rope: Any) -> tuple[float, float]:
     """A region of the metric: (lower, upper) inside [0, 1]."""
     try:
-        lower, upper = (numerics.check_probability(bound, "rope") for bound in rope)
+        lower, upper = (check_probability(bound, "rope") for bound in rope)
     except (TypeError, ValueError):
         lower = upper = 0.0
     if not lower < upper:

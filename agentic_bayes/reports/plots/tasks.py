@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.errors import EstimateError, InvalidArgument, check_choice, check_type
+from agentic_bayes.checks import check_attempts, check_choice, check_type
+from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Array
-from agentic_bayes.estimation.settings import check_attempts
 from agentic_bayes.formatting import METRICS, Metric, format_number, metric_name, plural
 from agentic_bayes.reports.plots.style import (
     CELL_HATCH,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agentic_bayes.errors import EvidenceError, check_choice, check_type
+from agentic_bayes.checks import check_choice, check_type
+from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import format_number, plural
 from agentic_bayes.judges.calibration import JudgeCalibration

@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agentic_bayes.checks import check_probability
 from agentic_bayes.errors import InvalidArgument, did_you_mean
 from agentic_bayes.evidence.metrics.registry import make_metric
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
-from agentic_bayes.numerics import check_probability
 from agentic_bayes.records.base import Record, problems_of
 from agentic_bayes.suites.rules import Bar, Place, graded, needs_text
 from agentic_bayes.suites.trial import Attempt, Reply, Task

@@ -1,0 +1,95 @@
+"""Checks of arguments: what is wrong, what is allowed, and what came."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from agentic_bayes.errors import InvalidArgument, UnknownName
+
+LARGEST_K = 10**6  # log-gamma differences keep nine digits up to here
+
+
+def no_such_file(path: Path) -> str:
+    """Text such as "x.csv: no such file", and the nearest name in its folder where one is near."""
+    if path.exists():
+        return f"{path}: must be a file, is a {'folder' if path.is_dir() else 'pipe or a device'}"
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
+    return f"{path}: no such file" + (f" (did you mean {near[0]!r}?)" if near else "")
+
+
+def check_type(name: str, value: object, kind: type, origin: str) -> None:
+    """Refuse an argument of another type, and say where such a thing comes from."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0].upper() in "AEIOU" else "a"
+        raise InvalidArgument(f"{name} must be {article} {kind.__name__} ({origin}), got {type(value).__name__}")
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse what a file that is to be written would replace, unless it is a file."""
+    if path.exists() and not path.is_file():
+        raise InvalidArgument(no_such_file(path))
+
+
+def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
+    """Refuse what is not one of a closed set, and name the nearest."""
+    names = tuple(allowed)
+    if not isinstance(value, str) or value not in names:
+        raise UnknownName(name, value, names)
+
+
+def check_k(k: object, name: str = "k") -> int:
+    """An integer ≥ 1, or an error that says what came."""
+    return check_count(k, name)
+
+
+def check_probability(value: object, name: str, *, open_ends: bool = False) -> float:
+    """A number in [0, 1], or in (0, 1) with `open_ends`, or an error that says what came."""
+    allowed = "strictly between 0 and 1" if open_ends else "in [0, 1]"
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
+    if not number or not 0 <= value <= 1 or (open_ends and value in (0, 1)):  # type: ignore[operator]
+        raise InvalidArgument(f"{name} must be a number {allowed}, got {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def check_count(value: object, name: str, *, least: int = 1) -> int:
+    """An integer ≥ `least`, or an error that says what came."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InvalidArgument(f"{name} must be an integer ≥ {least}, got {value!r}")
+    return int(value)
+
+
+def check_flag(value: object, name: str) -> bool:
+    """True or False, or an error that says what came."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidArgument(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_attempts(k: object) -> int:
+    """An integer in [1, 10^6]."""
+    attempts = check_k(k)
+    if attempts > LARGEST_K:
+        raise InvalidArgument(f"k must be at most {LARGEST_K:,}, got {attempts:,}")
+    return attempts
+
+
+def check_ks(k: object) -> tuple[int, ...]:
+    """Sorted, distinct integers in [1, 10^6] from one or several."""
+    if isinstance(k, str) or not isinstance(k, Iterable):
+        return (check_attempts(k),)
+    ks = sorted({check_attempts(value) for value in k})
+    if not ks:
+        raise InvalidArgument("k must hold at least one integer ≥ 1, got none")
+    return tuple(ks)
+
+
+def check_seed(seed: object) -> int:
+    """An integer in [0, 2^63)."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+        raise InvalidArgument(f"random_seed must be an integer ≥ 0, got {seed!r}")
+    return int(seed)
