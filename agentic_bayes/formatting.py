@@ -2,42 +2,59 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal, assert_never, get_args
+from typing import Any, Literal, Self, get_args
 
+from agentic_bayes.checks import check_attempts
 from agentic_bayes.errors import InvalidArgument
 
-__all__ = [
-    "METRICS",
-    "Metric",
-    "format_interval",
-    "format_number",
-    "format_share",
-    "html_block",
-    "indicator_words",
-    "interval_kind",
-    "interval_words",
-    "is_number",
-    "metric_name",
-    "nan_to_none",
-    "one_line",
-    "parse_metric",
-    "plain_text",
-    "plural",
-]
-
-Metric = Literal["pass_at_k", "pass_pow_k"]
-METRICS: tuple[Metric, ...] = get_args(Metric)
+MetricFamily = Literal["pass_at_k", "pass_pow_k"]  # as ArviZ variables are called
+FAMILIES: tuple[MetricFamily, ...] = get_args(MetricFamily)
 MOST_ROWS = 20  # of a table in a notebook
 MOST_OF_CELL, MOST_OF_NOTE = 120, 1000  # characters
 _PLAIN = "margin:0.4em 0;text-align:left;max-width:60em"
 # "0.420*", "<0.001 [0.000, 0.010]", "4 of 20", "1 to 3", "22 ◄"; a name may begin with a digit, too
+_METRIC = re.compile(r"pass(?P<sign>[@^])(?P<k>[1-9][0-9]{0,18})")
 _NUMBER = re.compile(r"|–|\[.*|[<>]?[-+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]+| \[.*| \(.*| ◄)?|nan|inf")
+
+
+class Metric(str):
+    """A metric as people write it: "pass@3" (at least one of 3 attempts succeeds) or "pass^3" (all 3 do)."""
+
+    __slots__ = ("family", "k")
+    family: MetricFamily
+    k: int
+
+    def __new__(cls, text: object) -> Self:
+        """Read "pass@3" or "pass^3"; anything else is an `InvalidArgument`."""
+        if isinstance(text, cls):
+            return text
+        found = _METRIC.fullmatch(text.strip()) if isinstance(text, str) else None
+        if not found:
+            raise InvalidArgument(f'metric must be "pass@k" or "pass^k" with a number, e.g. "pass^3", got {text!r}')
+        metric = super().__new__(cls, found.group())
+        metric.family = "pass_at_k" if found["sign"] == "@" else "pass_pow_k"
+        metric.k = check_attempts(int(found["k"]))
+        return metric
+
+    @classmethod
+    def of(cls, family: MetricFamily, k: int) -> Self:
+        """The metric of this family at k."""
+        return cls(f"pass{'@' if family == 'pass_at_k' else '^'}{k}")
+
+    def __getnewargs__(self) -> tuple[str]:
+        return (str(self),)
+
+
+def metrics_at(ks: Iterable[int]) -> tuple[Metric, ...]:
+    """Both metrics at every k: pass@k for all, then pass^k."""
+    ks = tuple(ks)
+    return tuple(Metric.of(family, k) for family in FAMILIES for k in ks)
 
 
 def format_number(value: float | None, digits: int = 3) -> str:
@@ -82,32 +99,6 @@ def nan_to_none(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def metric_name(metric: Metric, k: int | str) -> str:
-    """A metric as people write it: "pass@3" or "pass^3"."""
-    match metric:
-        case "pass_at_k":
-            return f"pass@{k}"
-        case "pass_pow_k":
-            return f"pass^{k}"
-        case _:
-            assert_never(metric)
-
-
-def parse_metric(text: str) -> tuple[Metric, int | None]:
-    """Read "pass^3", "pass@3", "pass_pow_k" or "pass_at_k"."""
-    names: dict[str, Metric] = {
-        "@": "pass_at_k",
-        "^": "pass_pow_k",
-        "_at_": "pass_at_k",
-        "_pow_": "pass_pow_k",
-    }
-    found = re.fullmatch(r"pass(@|\^|_at_|_pow_)([kK]|[1-9][0-9]{0,18})", text.strip())
-    if not found:
-        raise InvalidArgument(f'metric must be like "pass^3", "pass@3", "pass_pow_k" or "pass_at_k", got {text!r}')
-    sign, k = found.groups()
-    return names[sign], None if k in "kK" else int(k)
-
-
 def plural(count: int, noun: str) -> str:
     """Count and noun: "1 task", "2 tasks"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -141,41 +132,91 @@ def interval_kind(method: str, ci_prob: float, ci_kind: str) -> str:
     return f"{ci_prob * 100:.4g} % confidence interval" if method == "frequentist" else interval_words(ci_prob, ci_kind)
 
 
-def html_block(
-    title: str,
-    header: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    text: str = "",
-    notes: Sequence[str] = (),
-    total: int | None = None,
-    noun: str = "row",
-) -> str:
-    """What a notebook shows of a result: a title, a table of at most `MOST_ROWS` rows, and notes below it.
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """What a result shows, built once; notebooks, the terminal, Markdown, HTML and JUnit render it."""
 
-    Everything is escaped, invisible characters are written out, and long cells are cut. There are no colours and no
-    style sheet, so that it reads on light and on dark pages, and where HTML is cleaned before it is shown.
-    """
-    listed = rows if isinstance(rows, Sequence) else list(itertools.islice(rows, MOST_ROWS))
-    shown = listed[:MOST_ROWS]
-    hidden = (len(listed) if total is None else total) - len(shown)
-    more = [f"… and {hidden:,} more {noun if hidden == 1 else f'{noun}s'}"] if hidden > 0 else []
-    numeric = [bool(shown) and all(is_number(row[i]) for row in shown) for i in range(len(header))]
-    align = [f' style="text-align:{"right" if right else "left"}"' for right in numeric]
+    title: str  # what it is, or the verdict
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]  # cells as text
+    text: str = ""  # follows the title in the same sentence
+    notes: Sequence[str] = ()  # paragraphs below the table; empty ones are left out
+    noun: str = "row"  # what a row is, for "and 4,990 more tasks"
 
-    def line(tag: str, cells: Sequence[str]) -> str:
-        return "".join(f"<{tag}{style}>{_safe(cell)}</{tag[:2]}>" for cell, style in zip(cells, align, strict=True))
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers only, and so are set to the right."""
+        return [bool(self.rows) and all(is_number(row[i]) for row in self.rows) for i in range(len(self.header))]
 
-    names = line('th scope="col"', header)
-    body = "".join(f"<tr>{line('td', row)}</tr>" for row in shown)
-    below = "<br>".join(_safe(note, cut=MOST_OF_NOTE) for note in (*more, *notes) if note)
-    return (
-        f'<div class="agentic-bayes" style="{_PLAIN}"><p style="{_PLAIN}">'
-        f"<strong>{_safe(title, cut=MOST_OF_NOTE)}</strong>{_safe(text, cut=MOST_OF_NOTE)}</p>"
-        f'<table style="{_PLAIN}"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
-        + (f'<p style="{_PLAIN}"><small>{below}</small></p>' if below else "")
-        + "</div>"
-    )
+    def to_markdown(self) -> str:
+        """Title, a pipe table and the notes."""
+        title = f"**{one_line(self.title)}**{one_line(self.text)}"
+        return "\n\n".join([title, markdown_table(self.header, self.rows), *filter(None, map(one_line, self.notes))])
+
+    def to_html(self) -> str:
+        """What a notebook shows: the first `MOST_ROWS` rows.
+
+        Everything is escaped, invisible characters are written out, and long cells are cut. There are no colours and
+        no style sheet, so that it reads on light and on dark pages, and where HTML is cleaned before it is shown.
+        """
+        shown, hidden = self.rows[:MOST_ROWS], len(self.rows) - MOST_ROWS
+        more = [f"… and {hidden:,} more {self.noun if hidden == 1 else f'{self.noun}s'}"] if hidden > 0 else []
+        align = [f' style="text-align:{"right" if right else "left"}"' for right in self.numeric]
+
+        def line(tag: str, cells: Sequence[str]) -> str:
+            return "".join(f"<{tag}{style}>{_safe(cell)}</{tag[:2]}>" for cell, style in zip(cells, align, strict=True))
+
+        names = line('th scope="col"', self.header)
+        body = "".join(f"<tr>{line('td', row)}</tr>" for row in shown)
+        below = "<br>".join(_safe(note, cut=MOST_OF_NOTE) for note in (*more, *self.notes) if note)
+        return (
+            f'<div class="agentic-bayes" style="{_PLAIN}"><p style="{_PLAIN}">'
+            f"<strong>{_safe(self.title, cut=MOST_OF_NOTE)}</strong>{_safe(self.text, cut=MOST_OF_NOTE)}</p>"
+            f'<table style="{_PLAIN}"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
+            + (f'<p style="{_PLAIN}"><small>{below}</small></p>' if below else "")
+            + "</div>"
+        )
+
+
+class Tabular:
+    """A result that is shown as one table: its notebook and Markdown forms follow from it."""
+
+    def table(self) -> Table:
+        """The table that every renderer shows."""
+        raise NotImplementedError
+
+    def to_markdown(self) -> str:
+        """The result as Markdown: a title, a pipe table and notes.
+
+        Returns
+        -------
+        str
+        """
+        return self.table().to_markdown()
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html()
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A pipe table as GitHub renders it; pipes and line breaks in cells are escaped."""
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
+
+    return "\n".join([line(header), "|" + " --- |" * len(header), *map(line, rows)])
+
+
+def json_ready(value: Any) -> Any:
+    """What strict JSON can hold, at any depth: NaN becomes null, tuples lists, NumPy scalars plain numbers."""
+    if isinstance(value, Mapping):
+        return {str(key): json_ready(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_ready(part) for part in value]
+    plain = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return None
+    return str(plain) if isinstance(plain, str) else plain
 
 
 def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def _counts(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> tuple[Floats, Floats, NDArray[np.int64]]:

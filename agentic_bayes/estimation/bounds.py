@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.checks import check_k, check_probability
+from agentic_bayes.checks import check_probability
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.posterior import Array, apply_metric
+from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
 
 __all__ = ["pass_bounds"]
 
@@ -23,17 +24,15 @@ NODES = 151  # of p, uniform in arcsin √p: dense at both ends, where p^k and (
 MOST_TAILS = 48  # limits in one program; which ones depends on the numbers of trials, never on the successes
 
 
-def pass_bounds(c: Array, n: Array, size: Array, metric: Metric, k: int, *, prob: float = 0.95) -> tuple[float, float]:
+def pass_bounds(c: Array, n: Array, size: Array, metric: str, *, prob: float = 0.95) -> tuple[float, float]:
     """Bounds of E f(p) over every distribution of p that the counts do not contradict.
 
     Parameters
     ----------
     c, n, size : array_like of int, shape (groups,)
         Successes, trials, and number of tasks with that pair. Pairs with n = 0 say nothing.
-    metric : {"pass_at_k", "pass_pow_k"}
-        f(p) = 1 - (1-p)^k or p^k.
-    k : int
-        Attempts, ≥ 1.
+    metric : str
+        "pass@k" or "pass^k" with a number: f(p) = 1 - (1-p)^k or p^k.
     prob : float
         Confidence of the bounds, in (0, 1).
 
@@ -64,11 +63,11 @@ def pass_bounds(c: Array, n: Array, size: Array, metric: Metric, k: int, *, prob
 
     Examples
     --------
-    >>> lower, upper = pass_bounds([0, 1, 2, 3, 4], [4] * 5, [14, 12, 10, 4, 10], "pass_pow_k", 8)
+    >>> lower, upper = pass_bounds([0, 1, 2, 3, 4], [4] * 5, [14, 12, 10, 4, 10], "pass^8")
     >>> round(lower, 3), round(upper, 3)
     (0.008, 0.375)
     """
-    check_k(k)
+    wanted = Metric(metric)
     check_probability(prob, "prob", open_ends=True)
     successes, trials, tasks = (np.asarray(part, dtype=np.int64) for part in (c, n, size))
     if not successes.shape == trials.shape == tasks.shape or np.any((successes < 0) | (successes > trials)):
@@ -77,7 +76,7 @@ def pass_bounds(c: Array, n: Array, size: Array, metric: Metric, k: int, *, prob
     tails, low, high = _limits(successes[used], trials[used], tasks[used], prob)
     if not tails.size:
         return 0.0, 1.0
-    return _extremes(apply_metric(_nodes(), metric, k), tails, low, high)
+    return _extremes(apply_metric(_nodes(), wanted), tails, low, high)
 
 
 def _nodes() -> Array:

@@ -19,19 +19,20 @@ import numpy as np
 
 from agentic_bayes.checks import check_choice, check_probability
 from agentic_bayes.errors import InvalidArgument, UnknownName
-from agentic_bayes.estimation.posterior import Array, Counts
-from agentic_bayes.formatting import plural
+from agentic_bayes.estimation.counts import Counts
+from agentic_bayes.estimation.distribution import Stats
+from agentic_bayes.formatting import format_interval, format_number, plural
+from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["HowKnown", "JudgeLabels", "read_labels"]
 
 HowKnown = Literal["none", "estimated", "fixed"]
 Located = tuple[tuple[str, str, int, int, int, int], ...]
 LOCATION = ("agent", "task", "trial")
 ALLOWED = ("judge", "human", *LOCATION)
 CORRELATIONS = tuple(i / 40 for i in range(33))  # among which the likeliest is looked for
+CHANCE_WORDS = "; this judge may be no better than chance, so its verdicts say next to nothing"
 RATES = np.arange(1, 400) / 400  # likewise
 
 
@@ -236,3 +237,18 @@ def _is_missing(value: Any) -> bool:
 def _name(value: Any) -> str:
     """Labels of agents and tasks are text; a column of whole numbers that has gaps holds floats."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def judge_words(labels: JudgeLabels, rates: tuple[Stats, Stats] | None, *, at_chance: bool) -> str:
+    """How the judge's errors were taken into account, in a sentence; `rates` are None where it makes none."""
+    if rates is None or labels.calibration == "fixed":
+        text = f"judge error fixed: sensitivity {labels.sensitivity:g}, specificity {labels.specificity:g}"
+    else:
+        shown = [
+            f"{name} {format_number(stats.mean)} {format_interval(stats.lower, stats.upper)}"
+            for name, stats in zip(("sensitivity", "specificity"), rates, strict=True)
+        ]
+        text = f"judge error estimated from {plural(labels.n_labels, 'label')}: {', '.join(shown)}"
+        if labels.clustering:
+            text += f"; errors cluster by task, most likely with an intraclass correlation of {labels.clustering:g}"
+    return text + (CHANCE_WORDS if at_chance else "")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from agentic_bayes.estimation.bounds import pass_bounds
-from agentic_bayes.estimation.population import Population, population_of
-from agentic_bayes.estimation.posterior import Array, Counts, Estimand, Posterior
+from agentic_bayes.estimation.methods.values import Crossed, Frequentist, Hierarchical
+from agentic_bayes.estimation.population import Population
+from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.estimation.predictive import LEAST_TASKS, Check, Replicated, check_counts, disagreements, replicate
-from agentic_bayes.formatting import METRICS, Metric, format_interval
-
-__all__ = ["FLAGS", "ModelChecks", "flag_words"]
+from agentic_bayes.estimation.settings import Settings
+from agentic_bayes.formatting import Metric, format_interval
+from agentic_bayes.numerics import Array
 
 DRAWS = 1000  # of the posterior's, for the checks
 FLAGS = {
@@ -36,80 +36,78 @@ def flag_words(flags: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ModelChecks:
-    """Checks of a posterior against the counts that it was made from."""
+    """Checks of a posterior against the counts that it was made from, each made once."""
 
     posterior: Posterior  # of any method; only those that model how tasks differ can be checked
-    counts: Counts
-    random_seed: int  # for replicated data
-    ks: tuple[int, ...]  # numbers of attempts that will be asked for; looked at together
-    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    settings: Settings
+    converged: bool = True  # whether the sampler's diagnostics passed, if there was one
 
-    def flags(self, agent: int, estimand: Estimand, metric: Metric | None, k: int) -> list[str]:
-        """``misfit`` and ``disagrees``, where they apply; without a metric, to either of them."""
-        found = ["misfit"] if any(check.misfit for check in self.predictive(agent)) else []
-        metrics = METRICS if metric is None else (metric,)
-        if estimand == "tasks" and any((one, k) in self._disagreements(agent, k) for one in metrics):
-            found.append("disagrees")
-        return found
+    def flags(self, agent: int, estimand: Estimand, metric: Metric) -> tuple[str, ...]:
+        """What makes a number of this agent doubtful; see `FLAGS`."""
+        most, method = int(self.posterior.counts.trials[agent].max(initial=0)), self.settings.method
+        flags = [*([] if self.converged else ["not_converged"]), *self.posterior.flags]
+        if most == 0:
+            return (*flags, "no_data")
+        if isinstance(method, Hierarchical | Crossed) and most == 1 and (metric.k > 1 or estimand != "population"):
+            flags.append("prior_driven")
+        if metric.k > most and method != Frequentist():
+            flags.append("extrapolated")
+        if any(check.misfit for check in self.predictive(agent)):
+            flags.append("misfit")
+        if estimand == "tasks" and metric in self._disagreements(agent, metric.k):
+            flags.append("disagrees")
+        return tuple(flags)
 
     def predictive(self, agent: int) -> tuple[Check, ...]:
         """The posterior predictive check of one agent; empty where there is nothing to check."""
-        key = agent, "predictive"
-        if key not in self._cache:
+
+        def checked() -> tuple[Check, ...]:
             population = self._population(agent)
-            rng = np.random.default_rng([self.random_seed, 5, self.counts.streams[agent]])
-            checks = () if population is None else check_counts(population, *self._groups(agent), rng)
-            self._cache[key] = checks
-        found: tuple[Check, ...] = self._cache[key]
-        return found
+            return () if population is None else check_counts(population, *self._groups(agent), self._rng(agent))
+
+        return self.posterior.once(("check", agent), checked)
 
     def replicated(self, agent: int) -> tuple[Replicated, ...]:
-        """Histograms of one agent's counts beside replicated ones; empty where there is nothing to check.
-
-        They are those of `predictive`: the same draws, in the same order.
-        """
+        """Histograms of one agent's counts next to the replicated ones of `predictive`; empty where there are none."""
         population = self._population(agent)
         c, n, size = self._groups(agent)
         repeated = n > 1
         if population is None or size[repeated].sum() < LEAST_TASKS:
             return ()
-        rng = np.random.default_rng([self.random_seed, 5, self.counts.streams[agent]])
-        return tuple(replicate(population, c[repeated], n[repeated], size[repeated], rng))
+        return tuple(replicate(population, c[repeated], n[repeated], size[repeated], self._rng(agent)))
 
     def not_checked(self, agent: int) -> str:
         """Why there is no posterior predictive check of this agent."""
-        repeated = int((self.counts.trials[agent] > 1).sum())
+        repeated = int((self.posterior.counts.trials[agent] > 1).sum())
         return f"needs {LEAST_TASKS} tasks tried twice or more, there are {repeated}"
 
-    def bounds_note(self, agent: int, metric: Metric, k: int, prob: float) -> str:
+    def bounds_note(self, agent: int, metric: Metric, prob: float) -> str:
         """Distribution-free bounds of the metric on a new task, in words."""
-        key = agent, metric, k, prob
-        if key not in self._cache:
-            lower, upper = pass_bounds(*self._groups(agent), metric, k, prob=prob)
+
+        def note() -> str:
+            lower, upper = pass_bounds(*self._groups(agent), metric, prob=prob)
             if np.isnan(lower):
-                self._cache[key] = "no distribution-free bounds: the trials of a task vary less than repeats can"
-            else:
-                self._cache[key] = f"distribution-free bounds {format_interval(lower, upper)}"
-        note: str = self._cache[key]
-        return note
+                return "no distribution-free bounds: the trials of a task vary less than repeats can"
+            return f"distribution-free bounds {format_interval(lower, upper)}"
+
+        return self.posterior.once(("bounds", agent, metric, prob), note)
+
+    def _rng(self, agent: int) -> np.random.Generator:
+        return self.posterior.rng(5, self.posterior.counts.streams[agent])
 
     def _groups(self, agent: int) -> tuple[Array, Array, Array]:
-        return self.counts.groups(agent)
+        return self.posterior.counts.groups(agent)
 
     def _population(self, agent: int) -> Population | None:
-        key = agent, "population"
-        if key not in self._cache:
-            scored = int(self.counts.scored[agent].sum())
-            self._cache[key] = None if scored < LEAST_TASKS else population_of(self.posterior, agent, DRAWS)
-        found: Population | None = self._cache[key]
-        return found
+        if int(self.posterior.counts.scored[agent].sum()) < LEAST_TASKS:
+            return None
+        return self.posterior.once(("population", agent), lambda: self.posterior.population(agent, DRAWS))
 
-    def _disagreements(self, agent: int, k: int) -> frozenset[tuple[Metric, int]]:
-        ks = self.ks if k in self.ks else (k,)
-        key = agent, "disagreements", ks
-        if key not in self._cache:
+    def _disagreements(self, agent: int, k: int) -> frozenset[Metric]:
+        ks = self.settings.k if k in self.settings.k else (k,)
+
+        def far() -> frozenset[Metric]:
             population = self._population(agent)
-            found = frozenset() if population is None else disagreements(population, *self._groups(agent), ks)
-            self._cache[key] = found
-        far: frozenset[tuple[Metric, int]] = self._cache[key]
-        return far
+            return frozenset() if population is None else disagreements(population, *self._groups(agent), ks)
+
+        return self.posterior.once(("disagreements", agent, ks), far)

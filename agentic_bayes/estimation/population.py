@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, log_rising
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
-from agentic_bayes.estimation.methods.crossed import DELTA, LOG_WEIGHT, CrossedPosterior, expit_pair
-from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.methods.inflated import InflatedPosterior
-from agentic_bayes.estimation.methods.judged import JudgedPosterior
-from agentic_bayes.estimation.posterior import Array
-
-__all__ = ["Population", "log_binomial", "population_of"]
+from agentic_bayes.numerics import Array
 
 TINY = 1e-300
-EVERY_DELTA = 2  # a step of .5 is enough for checks
 
 
 @dataclass(frozen=True)
@@ -94,34 +85,3 @@ def log_binomial(n: Array, c: Array) -> Array:
     from scipy.special import gammaln
 
     return np.asarray(gammaln(n + 1.0) - gammaln(c + 1.0) - gammaln(n - c + 1.0))
-
-
-def population_of(posterior: Any, agent: int, draws: int) -> Population | None:
-    """The population of one agent; None where the method has no model of how tasks differ."""
-    if isinstance(posterior, JudgedPosterior):
-        return None  # what it says of true successes says little of the counts that a judge made of them
-    match posterior:
-        case InflatedPosterior():
-            mu, rho = (part[:, agent, None] for part in posterior.hyper_draws())
-            never, always, rest = (part[:, None] for part in posterior.weights_drawn(agent))
-            zero = np.zeros(mu.shape)
-            mu, one_minus_mu = np.hstack([mu, zero, zero + 1]), np.hstack([1 - mu, zero + 1, zero])
-            return Population(mu, one_minus_mu, rho, np.hstack([rest, never, always])).thinned(draws)
-        case ExactPosterior():
-            mu, rho = (part[:, agent, None] for part in posterior.hyper_draws())
-        case HierarchicalPosterior():
-            mu, rho = (part[:, :, agent].reshape(-1, 1) for part in (posterior.mu, posterior.rho))
-        case CrossedPosterior():
-            every = max(posterior.sigma.size // draws, 1)
-            theta, sigma, rho = (
-                part[::every]
-                for part in (posterior.theta[:, agent, None], posterior.sigma, posterior.rho[:, agent, None])
-            )
-            log_weight = LOG_WEIGHT[::EVERY_DELTA]
-            weight = np.exp(log_weight - log_weight.max())
-            return Population(
-                *expit_pair(theta + sigma[:, None] * DELTA[::EVERY_DELTA]), rho, weight[None] / weight.sum()
-            )
-        case _:
-            return None
-    return Population(mu, 1 - mu, rho, np.ones((1, 1))).thinned(draws)

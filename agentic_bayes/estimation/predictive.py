@@ -12,10 +12,10 @@ from agentic_bayes import numerics
 from agentic_bayes.checks import check_k
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
+from agentic_bayes.estimation.methods.values import Hierarchical
 from agentic_bayes.estimation.population import Population
-from agentic_bayes.estimation.posterior import Array
-from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.formatting import Metric
+from agentic_bayes.formatting import Metric, MetricFamily
+from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import check_outcomes
 
 if TYPE_CHECKING:
@@ -165,9 +165,7 @@ def _histograms(c: Array, n: Array, size: Array, rng: np.random.Generator) -> li
     return found
 
 
-def disagreements(
-    population: Population, c: Array, n: Array, size: Array, ks: Sequence[int]
-) -> frozenset[tuple[Metric, int]]:
+def disagreements(population: Population, c: Array, n: Array, size: Array, ks: Sequence[int]) -> frozenset[Metric]:
     """Where the model's mean over the observed tasks is far from the unbiased estimate of the same quantity.
 
     Notes
@@ -187,9 +185,10 @@ def disagreements(
         return frozenset()
     # with many distinct pairs fewer draws do: the mean over tasks is averaged over both
     population = population.thinned(max(MOST_VALUES // (c.size * population.mu.shape[1]), LEAST_DRAWS))
-    far: set[tuple[Metric, int]] = set()
-    for metric, powers in zip(("pass_pow_k", "pass_at_k"), population.powers(c, n, 2 * max(asked)), strict=True):
-        hits = c if metric == "pass_pow_k" else n - c
+    far: set[Metric] = set()
+    families: tuple[MetricFamily, ...] = ("pass_pow_k", "pass_at_k")
+    for family, powers in zip(families, population.powers(c, n, 2 * max(asked)), strict=True):
+        hits = c if family == "pass_pow_k" else n - c
         for k in asked:
             used = n >= k
             shared = _shared(n[used], k)  # of sets of k trials; j = 0 adds nothing
@@ -198,7 +197,7 @@ def disagreements(
             difference = numerics.pass_pow_k(n[used], hits[used], k) - moments[:, k]
             count = size[used]
             if abs(np.sum(count * difference)) > FAR * np.sqrt(np.sum(count * spread)):
-                far.add((metric, k))  # type: ignore[arg-type]
+                far.add(Metric.of(family, k))
     return frozenset(far)
 
 
@@ -215,9 +214,8 @@ def _shared(n: Array, k: int) -> Array:
 
 def prior_predictive(
     outcomes: xr.Dataset,
+    method: Hierarchical | None = None,
     *,
-    prior: Prior | None = None,
-    pool_agents: bool = True,
     k: Sequence[int] = (1, 3, 5),
     draws: int = 1000,
     random_seed: int = 0,
@@ -228,10 +226,8 @@ def prior_predictive(
     ----------
     outcomes : xarray.Dataset
         Outcomes, or a plan of them: only ``trials`` (agent, task) is used.
-    prior : Prior, optional
-        Priors other than the default ones.
-    pool_agents : bool
-        Whether agents share strength; with one agent there is nothing to share.
+    method : Hierarchical, optional
+        The model with its priors; the default ones unless given.
     k : sequence of int
         Numbers of attempts, ≥ 1.
     draws : int
@@ -272,7 +268,7 @@ def prior_predictive(
     if count * trials.size > LARGEST:
         raise InvalidArgument(f"draws × agents × tasks must be at most {LARGEST:,}, got {count * trials.size:,}")
     rng = np.random.default_rng(random_seed)
-    mu, rho = _draw_hyper(Prior() if prior is None else prior, rng, count, trials.shape[0], pool_agents)
+    mu, rho = _draw_hyper(Hierarchical() if method is None else method, rng, count, trials.shape[0])
     kappa = 1 / rho - 1
     alpha, beta = (np.maximum(part * kappa, 1e-300)[:, :, None] for part in (mu, 1 - mu))
     p = rng.beta(alpha, beta, size=(count, *trials.shape))
@@ -291,19 +287,19 @@ def prior_predictive(
     )
 
 
-def _draw_hyper(prior: Prior, rng: np.random.Generator, count: int, agents: int, pool: bool) -> tuple[Array, Array]:
+def _draw_hyper(method: Hierarchical, rng: np.random.Generator, count: int, agents: int) -> tuple[Array, Array]:
     """Draws of μ and ρ from the prior, shape (draws, agents)."""
     shape = count, agents
-    if pool and agents > 1:
-        m = rng.logistic(size=count) if prior.m is None else _drawn(prior, "m", rng, (count,))
-        tau = np.abs(rng.standard_normal(count)) if prior.tau is None else _drawn(prior, "tau", rng, (count,))
+    if method.pool_agents and agents > 1:
+        m = rng.logistic(size=count) if method.m is None else _drawn(method, "m", rng, (count,))
+        tau = np.abs(rng.standard_normal(count)) if method.tau is None else _drawn(method, "tau", rng, (count,))
         mu = np.exp(-np.logaddexp(0, -(m[:, None] + tau[:, None] * rng.standard_normal(shape))))
     else:
-        mu = rng.random(shape) if prior.mu is None else _drawn(prior, "mu", rng, shape)
-    if prior.kappa is not None:
-        rho = 1 / (1 + _drawn(prior, "kappa", rng, shape))
+        mu = rng.random(shape) if method.mu is None else _drawn(method, "mu", rng, shape)
+    if method.kappa is not None:
+        rho = 1 / (1 + _drawn(method, "kappa", rng, shape))
     else:
-        rho = rng.random(shape) if prior.rho is None else _drawn(prior, "rho", rng, shape)
+        rho = rng.random(shape) if method.rho is None else _drawn(method, "rho", rng, shape)
     return mu, np.clip(rho, 1e-12, 1 - 1e-12)
 
 
@@ -317,15 +313,15 @@ TABLES: dict[str, tuple[tuple[float, float], Any, Any]] = {
 }
 
 
-def _drawn(prior: Prior, name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def _drawn(method: Hierarchical, name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """Draws of one parameter, from its distribution or from a table of its log density."""
-    given = getattr(prior, name)
-    if hasattr(given, "rvs"):
-        return np.asarray(given.rvs(size=shape, random_state=rng), dtype=np.float64)
+    prior = getattr(method, name)
+    if hasattr(prior, "rvs"):
+        return np.asarray(prior.rvs(size=shape, random_state=rng), dtype=np.float64)
     (low, high), parameter, log_slope = TABLES[name]
     edges = np.linspace(low, high, 20_001)
     middle = (edges[1:] + edges[:-1]) / 2
-    density = prior.log_density(name)
+    density = method.log_density(name)
     assert density is not None
     logs = density(parameter(middle)) + log_slope(middle)
     if not np.isfinite(logs).any():

@@ -190,7 +190,7 @@ def combine_outcomes(
 def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> dict[str, Any]:
     """What was counted, of all datasets; a difference is kept as "a | b", and refused where it is not allowed."""
     attrs: dict[str, Any] = {}
-    apart = {name for ds in checked for name in differing(ds)}
+    apart = {name for ds in checked for name in differing(ds.attrs)}
     for key in dict.fromkeys(key for ds in checked for key in ds.attrs if key != DIFFERING):
         values = list(dict.fromkeys(ds.attrs.get(key) for ds in checked))
         if key == "left_out":
@@ -208,14 +208,14 @@ def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> di
     return attrs | ({DIFFERING: ", ".join(sorted(apart))} if apart else {})
 
 
-def differing(outcomes: xr.Dataset) -> list[str]:
+def differing(attrs: Mapping[Any, Any]) -> list[str]:
     """Names of the attributes in which combined outcomes differ although they were allowed to be combined."""
-    return [name for name in str(outcomes.attrs.get(DIFFERING, "")).split(", ") if name]
+    return [name for name in str(attrs.get(DIFFERING, "")).split(", ") if name]
 
 
-def allowed_differences(outcomes: xr.Dataset) -> str:
+def allowed_differences(attrs: Mapping[Any, Any]) -> str:
     """What the counts of different agents do not share, in words; empty where they are counted alike."""
-    named = [f"{name} differs ({outcomes.attrs[name]})" for name in differing(outcomes)]
+    named = [f"{name} differs ({attrs[name]})" for name in differing(attrs)]
     return f"not counted alike: {', '.join(named)}" if named else ""
 
 

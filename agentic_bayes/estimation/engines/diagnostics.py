@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.io import stacks
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -135,9 +135,9 @@ def from_record(record: dict[str, Any] | None) -> Diagnostics | ImportanceDiagno
 def diagnose(posterior: xr.Dataset, divergences: int, target_accept: float) -> Diagnostics:
     """Diagnose draws."""
     return Diagnostics(
-        rhat=_arviz.rhat(posterior),
-        ess_bulk=_arviz.ess(posterior, "bulk"),
-        ess_tail=_arviz.ess(posterior, "tail"),
+        rhat=stacks.rhat(posterior),
+        ess_bulk=stacks.ess(posterior, "bulk"),
+        ess_tail=stacks.ess(posterior, "tail"),
         divergences=divergences,
         draws=posterior.sizes["chain"] * posterior.sizes["draw"],
         target_accept=target_accept,

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.diagnostics import ImportanceDiagnostics
 from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE, CrossedLikelihood
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Array, Counts
-
-__all__ = ["ImportanceFit", "fit_crossed", "smoothed"]
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS
+from agentic_bayes.numerics import Array
 
 ROUNDS, ROUND_SIZE = 3, 512
 FINAL_ATTEMPTS, FINAL_SIZE = 2, 8192  # a failed attempt is the next proposal's data

@@ -5,26 +5,30 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from agentic_bayes.errors import EstimateError, InvalidArgument, NotConverged, UnknownName
+from agentic_bayes.errors import EstimateError, InvalidArgument, NotConverged
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, diagnose
-from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE
-from agentic_bayes.estimation.methods.hierarchical import KAPPA_RANGE, MU_RANGE
+from agentic_bayes.estimation.methods.values import Crossed, Hierarchical, method_from_record, method_of
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
-from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.outcomes.dataset import check_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["Fit", "build_model", "fit"]
+__all__ = ["build_model"]
+
+SampledMethod = Hierarchical | Crossed
+# beyond these the Beta-Binomial log-pmf cancels and a chain could stay there
+MU_RANGE = (1e-6, 1 - 1e-6)
+KAPPA_RANGE = (1e-6, 1e6)
 
 TUNE = 1000
 TARGET_ACCEPTS = (0.97, 0.99)  # the second is tried where the first leaves problems
@@ -33,7 +37,7 @@ KEPT_STATS = ("diverging", "energy", "depth", "n_steps", "step_size")
 
 def _pymc() -> Any:
     """PyMC, imported without notices that do not concern these models (they use no BLAS)."""
-    _arviz.arviz()
+    stacks.arviz()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS", category=UserWarning)
         import pymc
@@ -42,10 +46,8 @@ def _pymc() -> Any:
 
 def build_model(
     outcomes: xr.Dataset,
+    method: Hierarchical | Crossed | Literal["hierarchical", "crossed"] = "hierarchical",
     *,
-    method: Literal["hierarchical", "crossed"] = "hierarchical",
-    pool_agents: bool | None = None,
-    prior: Prior | None = None,
     covariates: pd.DataFrame | None = None,
 ) -> Any:
     """The hierarchical or crossed Beta-Binomial model as a `pymc.Model`, to sample or to extend.
@@ -54,13 +56,8 @@ def build_model(
     ----------
     outcomes : xarray.Dataset
         Counts; see `check_outcomes`.
-    method : {"hierarchical", "crossed"}
-        Whether agents that attempt the same tasks share the tasks' difficulty (``crossed``).
-    pool_agents : bool, optional
-        Whether agents share strength through (m, τ); with one agent there is nothing to share. Default: True for
-        ``hierarchical``, False for ``crossed``.
-    prior : Prior, optional
-        Priors other than the default ones, as `scipy.stats` distributions.
+    method : Hierarchical or Crossed, or their names
+        The same values as for `estimate`; priors as frozen `scipy.stats` distributions.
     covariates : pandas.DataFrame, optional
         Columns of numbers that shift logit μ, indexed by all the tasks or by all the agents. They are standardised;
         their coefficients ``beta`` (covariate) are N(0, 1).
@@ -75,7 +72,7 @@ def build_model(
     Raises
     ------
     InvalidArgument
-        If covariates do not fit the tasks or agents, or a prior has no counterpart in PyMC.
+        If the method has no model, covariates do not fit the tasks or agents, or a prior has no counterpart in PyMC.
 
     Notes
     -----
@@ -95,19 +92,12 @@ def build_model(
     >>> sorted(variable.name for variable in model.free_RVs)
     ['logit_mu', 'rho']
     """
-    if method not in ("hierarchical", "crossed"):
-        raise UnknownName("method", method, ("hierarchical", "crossed"))
+    value = method_of(method)
+    if not isinstance(value, SampledMethod) or (isinstance(value, Hierarchical) and value.inflate):
+        raise InvalidArgument(f"method must be Hierarchical without inflate, or Crossed, got {value!r}")
     checked = check_outcomes(outcomes)
-    return _model(
-        tuple(checked["agent"].values),
-        tuple(checked["task"].values),
-        checked["successes"].values,
-        checked["trials"].values,
-        crossed=method == "crossed",
-        pool_agents=method == "hierarchical" if pool_agents is None else pool_agents,
-        prior=Prior() if prior is None else prior,
-        covariates=covariates,
-    )
+    labels = tuple(checked["agent"].values), tuple(checked["task"].values)
+    return _model(*labels, checked["successes"].values, checked["trials"].values, value, covariates=covariates)
 
 
 def _model(
@@ -115,52 +105,58 @@ def _model(
     tasks: tuple[str, ...],
     successes: Any,
     trials: Any,
+    method: SampledMethod,
     *,
-    crossed: bool,
-    pool_agents: bool,
-    prior: Prior,
     covariates: pd.DataFrame | None = None,
 ) -> Any:
     pm = _pymc()
     with pm.Model(coords={"agent": list(agents), "task": list(tasks)}) as model:
         n = pm.Data("trials", trials, dims=("agent", "task"))
         c = pm.Data("observed_successes", successes, dims=("agent", "task"))
-        logit = _agent_logit(pm, len(agents), pool_agents, prior, "theta" if crossed else "logit_mu")
-        if not crossed:
+        logit = _agent_logit(pm, len(agents), method)
+        if isinstance(method, Hierarchical):
             pm.Deterministic("mu", pm.math.clip(pm.math.sigmoid(logit), *MU_RANGE), dims="agent")
         logit = logit[:, None]
-        if crossed:
-            logit = logit + pm.HalfNormal("sigma", SIGMA_SCALE) * pm.Normal("delta", 0, 1, dims="task")[None, :]
+        if isinstance(method, Crossed):
+            sigma = pm.HalfNormal("sigma", SIGMA_SCALE) if method.sigma is None else distribution("sigma", method.sigma)
+            logit = logit + sigma * pm.Normal("delta", 0, 1, dims="task")[None, :]
         if covariates is not None:
             logit = logit + _shift(pm, model, covariates, agents, tasks)
         mu = pm.math.clip(pm.math.sigmoid(logit), *MU_RANGE)
-        kappa = _concentration(pm, prior)[:, None]
+        kappa = _concentration(pm, method)[:, None]
         alpha, beta = mu * kappa, (1 - mu) * kappa
         pm.BetaBinomial("successes", n=n, alpha=alpha, beta=beta, observed=c, dims=("agent", "task"))
     return model
 
 
-def _agent_logit(pm: Any, n_agents: int, pool_agents: bool, prior: Prior, name: str) -> Any:
+def _agent_logit(pm: Any, n_agents: int, method: SampledMethod) -> Any:
     """Logit of each agent's mean, with or without shared strength."""
-    if pool_agents and n_agents > 1:
-        m = pm.Logistic("m", 0, 1) if prior.m is None else distribution("m", prior.m)
-        tau = pm.HalfNormal("tau", 1) if prior.tau is None else distribution("tau", prior.tau)
+    name = "logit_mu" if isinstance(method, Hierarchical) else "theta"
+
+    def prior(parameter: str, default: Any) -> Any:
+        given = getattr(method, parameter, None)
+        return default() if given is None else distribution(parameter, given)
+
+    if method.pool_agents and n_agents > 1:
+        m, tau = prior("m", lambda: pm.Logistic("m", 0, 1)), prior("tau", lambda: pm.HalfNormal("tau", 1))
         return pm.Deterministic(name, m + tau * pm.Normal("z", 0, 1, dims="agent"), dims="agent")
-    if prior.mu is None:
-        return pm.Logistic(name, 0, 1, dims="agent")
-    return pm.Deterministic(name, pm.math.logit(distribution("mean", prior.mu, dims="agent")), dims="agent")
+    if isinstance(method, Crossed) and method.theta is not None:
+        return distribution("theta", method.theta, dims="agent")
+    if isinstance(method, Hierarchical) and method.mu is not None:
+        return pm.Deterministic(name, pm.math.logit(distribution("mean", method.mu, dims="agent")), dims="agent")
+    return pm.Logistic(name, 0, 1, dims="agent")
 
 
-def _concentration(pm: Any, prior: Prior) -> Any:
+def _concentration(pm: Any, method: SampledMethod) -> Any:
     """κ of each agent, from a prior of ρ or of κ itself."""
-    if prior.kappa is not None:
-        kappa = pm.math.clip(distribution("kappa", prior.kappa, dims="agent"), *KAPPA_RANGE)
+    if isinstance(method, Hierarchical) and method.kappa is not None:
+        kappa = pm.math.clip(distribution("kappa", method.kappa, dims="agent"), *KAPPA_RANGE)
         pm.Deterministic("rho", 1 / (1 + kappa), dims="agent")
         return kappa
-    if prior.rho is None:
+    if method.rho is None:
         rho = pm.Uniform("rho", 0, 1, dims="agent")
     else:
-        rho = distribution("rho", prior.rho, dims="agent")
+        rho = distribution("rho", method.rho, dims="agent")
     return pm.Deterministic("kappa", pm.math.clip(1 / rho - 1, *KAPPA_RANGE), dims="agent")
 
 
@@ -228,7 +224,7 @@ class Fit:
 
 
 @lru_cache(maxsize=8)
-def _compiled(n_agents: int, n_tasks: int, crossed: bool, pool_agents: bool, described_prior: str) -> Any:
+def _compiled(n_agents: int, n_tasks: int, recorded_method: str) -> Any:
     """The compiled model for data of this shape; the data are put in later."""
     import nutpie
     from pytensor.configdefaults import config
@@ -236,10 +232,9 @@ def _compiled(n_agents: int, n_tasks: int, crossed: bool, pool_agents: bool, des
     shape = (n_agents, n_tasks)
     labels = tuple(map(str, range(n_agents))), tuple(map(str, range(n_tasks)))
     blank = np.zeros(shape, dtype=np.int64), np.ones(shape, dtype=np.int64)
-    prior = Prior.from_dict(json.loads(described_prior))
-    if prior is None:
-        raise InvalidArgument("engine 'pymc' takes priors as scipy.stats distributions, not as functions")
-    model = _model(*labels, *blank, crossed=crossed, pool_agents=pool_agents, prior=prior)
+    method = method_from_record(json.loads(recorded_method))
+    assert isinstance(method, SampledMethod)
+    model = _model(*labels, *blank, method)
     # code that may reorder sums gives other last digits when it is compiled than when it comes from the cache
     strict = config.change_flags(numba__fastmath=False)
     with strict, warnings.catch_warnings():
@@ -249,10 +244,8 @@ def _compiled(n_agents: int, n_tasks: int, crossed: bool, pool_agents: bool, des
 
 def fit(
     outcomes: xr.Dataset,
+    method: SampledMethod,
     *,
-    method: Literal["hierarchical", "crossed"] = "hierarchical",
-    pool_agents: bool = True,
-    prior: Prior | None = None,
     random_seed: int = 0,
     draws: int = DRAWS,
     tune: int = TUNE,
@@ -261,9 +254,12 @@ def fit(
     """Sample the hierarchical or the crossed model."""
     import nutpie
 
-    described = json.dumps(None if prior is None else prior.as_dict())
+    if method.has_function_prior:
+        raise InvalidArgument("engine 'pymc' takes priors that are scipy.stats distributions, not functions")
     n_agents, n_tasks = outcomes.sizes["agent"], outcomes.sizes["task"]
-    compiled = _compiled(n_agents, n_tasks, method == "crossed", pool_agents and n_agents > 1, described).with_data(
+    if n_agents == 1 and method.pool_agents:  # nothing to pool: the same model, compiled once
+        method = replace(method, pool_agents=False)
+    compiled = _compiled(n_agents, n_tasks, json.dumps(method.record())).with_data(
         trials=outcomes["trials"].values, observed_successes=outcomes["successes"].values
     )
     for target_accept in target_accepts:
@@ -281,7 +277,7 @@ def fit(
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
             raise EstimateError(f"NUTS cannot sample these outcomes: {reason}") from error
-        posterior, stats = _arviz.group(trace, "posterior"), _arviz.group(trace, "sample_stats")
+        posterior, stats = stacks.group(trace, "posterior"), stacks.group(trace, "sample_stats")
         kept = [name for name in ("mu", "rho", "m", "tau", "theta", "sigma") if name in posterior]
         posterior = posterior[kept].assign_coords(agent=outcomes["agent"].values)
         stats = stats[[name for name in KEPT_STATS if name in stats]]

@@ -13,9 +13,7 @@ from agentic_bayes.errors import EstimateError
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["read_groups", "write_groups"]
-
-FORMAT = "agentic-bayes-estimate/1"
+FORMAT = "agentic-bayes-estimate/2"
 GROUPS = ("outcomes", "draws", "sample_stats")
 
 
@@ -51,9 +49,15 @@ def read_groups(source: Path) -> tuple[dict[str, Any], dict[str, xr.Dataset]]:
     with xr.open_dataset(source, engine="h5netcdf") as root:
         record = json.loads(root.attrs["agentic_bayes"])
     if record["format"] != FORMAT:
-        raise EstimateError(f"{source}: has format {record['format']!r}, this version reads {FORMAT!r}")
+        raise EstimateError(f"{source}: {made_by(record.get('versions'))}; estimate its outcomes again")
     groups = {}
     for name in names:
         with xr.open_dataset(source, engine="h5netcdf", group=name) as ds:
             groups[name] = ds.load()
     return record, groups
+
+
+def made_by(versions: object) -> str:
+    """Which version made a file that this one does not read."""
+    maker = versions.get("agentic-bayes", "unknown") if isinstance(versions, Mapping) else "unknown"
+    return f"made by agentic-bayes {maker}, which this version cannot read"

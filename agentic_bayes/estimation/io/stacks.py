@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 Convergence = Literal["rhat", "bulk", "tail"]
 
-__all__ = ["arviz", "by_parameter", "ess", "from_groups", "group", "is_major_one", "pareto_k", "rhat"]
-
 
 def arviz() -> Any:
     """ArviZ, imported without the notice by which 0.23 announces its successor."""

@@ -12,40 +12,27 @@ pattern of (c, n) across agents matters: tasks with equal patterns are counted, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from agentic_bayes.estimation.arithmetic import apply_metric
+from agentic_bayes.estimation.counts import Counts
+from agentic_bayes.estimation.distribution import Distribution, Drawn
+from agentic_bayes.estimation.engines.grid.axes import logsumexp
 from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, TINY, log_rising, mean_power
-from agentic_bayes.estimation.posterior import (
-    STATISTICS,
-    Array,
-    CIKind,
-    Counts,
-    Estimand,
-    Stats,
-    apply_metric,
-    nothing_scored,
-    stats_of_draws,
-)
+from agentic_bayes.estimation.population import Population, log_binomial
+from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.formatting import Metric
-
-__all__ = [
-    "DELTA",
-    "LOG_WEIGHT",
-    "SIGMA_SCALE",
-    "CrossedLikelihood",
-    "CrossedPosterior",
-    "expit_pair",
-]
+from agentic_bayes.numerics import Array
 
 SIGMA_SCALE = 2.0  # of the HalfNormal prior of σ
 # nodes of δ and their normal weights: a uniform grid, since Gauss-Hermite nodes are too few where σ is large
 DELTA = np.linspace(-6.0, 6.0, 49)
 LOG_WEIGHT = -0.5 * DELTA**2 - np.log(np.sum(np.exp(-0.5 * DELTA**2)))
 MOST_TASKS = 100  # tasks of one pattern that are drawn one by one; more are scaled up from these
+EVERY_DELTA = 2  # a step of .5 is enough for checks
 CHUNK = 256  # draws at a time, to bound memory
 
 
@@ -127,23 +114,13 @@ def _rising(base: Array, rho: Array, lengths: Array) -> dict[int, Array]:
     return sums
 
 
-@dataclass(frozen=True)
-class CrossedPosterior:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CrossedPosterior(Posterior):
     """Posterior of every estimand from draws of (θ, σ, ρ)."""
 
-    counts: Counts
-    ci_prob: float  # of the intervals
-    ci_kind: CIKind
-    random_seed: int  # for the draws of δ and p
     theta: Array  # shape (draws, agents)
     sigma: Array  # shape (draws,)
-    rho: Array
-    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    @property
-    def estimands(self) -> tuple[Estimand, ...]:
-        """All three."""
-        return ("population", "tasks", "task")
+    rho: Array  # shape (draws, agents)
 
     @cached_property
     def likelihood(self) -> CrossedLikelihood:
@@ -159,14 +136,14 @@ class CrossedPosterior:
         """μ and 1 - μ at every δ, shape (draws, δ nodes)."""
         return expit_pair(self.theta[:, agent, None] + self.sigma[:, None] * DELTA)
 
-    def _given_data(self, agent: int, pattern: int, metric: Metric, k: int) -> Array:
+    def _given_data(self, agent: int, pattern: int, metric: Metric) -> Array:
         """E t given the hyperparameters and data, t = p^k or (1-p)^k, shape (draws,)."""
         c, n = (int(part[self.likelihood.patterns[pattern, agent]]) for part in self.likelihood.pairs[agent])
         mu, nu = self._shares(agent)
-        share, count = (mu, c) if metric == "pass_pow_k" else (nu, n - c)
+        share, count = (mu, c) if metric.family == "pass_pow_k" else (nu, n - c)
         rho = self.rho[:, agent, None]
         weights = self.likelihood.delta_weights(self.tables, pattern)
-        return np.asarray(np.sum(weights * mean_power(share, rho, 1 - rho, count, n, k), axis=1))
+        return np.asarray(np.sum(weights * mean_power(share, rho, 1 - rho, count, n, metric.k), axis=1))
 
     def _own_patterns(self, agent: int) -> tuple[Array, Array]:
         """Patterns of the agent's scored tasks and how many tasks have each."""
@@ -174,67 +151,56 @@ class CrossedPosterior:
         patterns, size = np.unique(self.likelihood.place[scored], return_counts=True)
         return patterns, size
 
-    def aggregate(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Stats:
-        """Statistics of a new task (`population`) or of the mean over the scored tasks (`tasks`)."""
+    def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution:
         n_tasks = int(self.counts.scored[agent].sum())
-        if estimand == "tasks" and n_tasks == 0:
-            return nothing_scored()
-        return stats_of_draws(self.draws(agent, estimand, metric, k), self.ci_prob, self.ci_kind, n_tasks)
+        match estimand:
+            case "population":
+                return Drawn.of(self._population_draws(agent, metric), n_tasks=n_tasks)
+            case "tasks":
+                return Drawn.of(self._tasks_draws(agent, metric), n_tasks=n_tasks)
+            case "task":
+                patterns = range(len(self.likelihood.patterns))
+                p = np.concatenate([self._pattern_draws(agent, pattern, 1) for pattern in patterns], axis=1)
+                values, place = apply_metric(p, metric), self.likelihood.place
+                mean, sd = values.mean(axis=0)[place], values.std(axis=0, ddof=1)[place]
+                return Drawn(mean=mean, sd=sd, values=values, place=place)
 
-    def draws(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Array:
-        """Posterior draws of `population` or `tasks`, shape (draws,)."""
-        key = agent, estimand, metric, k
-        if key not in self._cache:
-            if estimand == "population":
-                mu, nu = self._shares(agent)
-                rho = self.rho[:, agent, None]
-                tail = mean_power(mu if metric == "pass_pow_k" else nu, rho, 1 - rho, 0, 0, k) @ np.exp(LOG_WEIGHT)
-                self._cache[key] = tail if metric == "pass_pow_k" else 1 - tail
-            else:
-                self._cache[key] = self._tasks_draws(agent, metric, k)
-        drawn: Array = self._cache[key]
-        return drawn
+    def _population_draws(self, agent: int, metric: Metric) -> Array:
+        mu, nu = self._shares(agent)
+        share, rho = mu if metric.family == "pass_pow_k" else nu, self.rho[:, agent, None]
+        tail = mean_power(share, rho, 1 - rho, 0, 0, metric.k) @ np.exp(LOG_WEIGHT)
+        return np.asarray(tail if metric.family == "pass_pow_k" else 1 - tail)
 
-    def _tasks_draws(self, agent: int, metric: Metric, k: int) -> Array:
+    def _tasks_draws(self, agent: int, metric: Metric) -> Array:
         patterns, size = self._own_patterns(agent)
         total = np.zeros(self.sigma.shape)
         for pattern, count in zip(patterns.tolist(), size.tolist(), strict=True):
-            drawn = apply_metric(self._pattern_draws(agent, pattern, min(count, MOST_TASKS)), metric, k).sum(axis=1)
+            drawn = apply_metric(self._pattern_draws(agent, pattern, min(count, MOST_TASKS)), metric).sum(axis=1)
             if count > MOST_TASKS:
                 # the deviation of a mean over more tasks is smaller, and shared difficulty stays shared
-                tail = self._given_data(agent, pattern, metric, k)
-                centre = tail if metric == "pass_pow_k" else 1 - tail
+                tail = self._given_data(agent, pattern, metric)
+                centre = tail if metric.family == "pass_pow_k" else 1 - tail
                 drawn = count * centre + np.sqrt(count / MOST_TASKS) * (drawn - MOST_TASKS * centre)
             total += drawn
         return np.asarray(total / size.sum())
 
     def _pattern_draws(self, agent: int, pattern: int, count: int) -> Array:
         """Draws of p for `count` tasks of one pattern; all agents see the same difficulties, shape (draws, count)."""
-        key = agent, pattern, count, "p"
-        if key not in self._cache:
-            rng = np.random.default_rng([self.random_seed, 1, pattern])
+
+        def drawn() -> Array:
+            rng = self.rng(1, pattern)
             cumulative = np.cumsum(self.likelihood.delta_weights(self.tables, pattern), axis=1)
             uniform = rng.random((self.sigma.size, count))
             node = np.stack([(cumulative < column[:, None]).sum(axis=1) for column in uniform.T], axis=1)
             step = DELTA[1] - DELTA[0]
             delta = DELTA[np.minimum(node, DELTA.size - 1)] + step * (rng.random(node.shape) - 0.5)
             c, n = (int(part[self.likelihood.patterns[pattern, agent]]) for part in self.likelihood.pairs[agent])
-            own = np.random.default_rng([self.random_seed, 2, pattern, self.counts.streams[agent]])
             mu, nu = expit_pair(self.theta[:, agent, None] + self.sigma[:, None] * delta)
             kappa = (1 / self.rho[:, agent] - 1)[:, None]
-            tiny = 1e-300
-            self._cache[key] = own.beta(np.maximum(mu * kappa + c, tiny), np.maximum(nu * kappa + n - c, tiny))
-        drawn: Array = self._cache[key]
-        return drawn
+            own = self.rng(2, pattern, self.counts.streams[agent])
+            return own.beta(np.maximum(mu * kappa + c, TINY), np.maximum(nu * kappa + n - c, TINY))
 
-    def per_task(self, agent: int, metric: Metric, k: int) -> Stats:
-        """Statistics of every task, arrays of shape (tasks,); computed once per distinct pattern."""
-        patterns = range(len(self.likelihood.patterns))
-        drawn = (apply_metric(self._pattern_draws(agent, pattern, 1), metric, k) for pattern in patterns)
-        stats = [stats_of_draws(values, self.ci_prob, self.ci_kind, 1) for values in drawn]
-        table = np.array([[getattr(part, name) for name in STATISTICS] for part in stats])
-        mean, sd, median, lower, upper = table[self.likelihood.place].T
-        return Stats(mean, sd, median, lower, upper)
+        return self.once((agent, "pattern", pattern, count), drawn)
 
     def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
         """Posterior draws of p of all tasks, or of those with these indices, shape (draws, tasks)."""
@@ -248,8 +214,35 @@ class CrossedPosterior:
             seen[pattern] = used + 1
         return out
 
-    def hyper_draws(self) -> tuple[Array, Array]:
-        """Draws of the population's mean success probability and of ρ, shape (draws, agents)."""
-        agents = range(len(self.counts.agents))
-        mu = np.stack([self.draws(agent, "population", "pass_pow_k", 1) for agent in agents], axis=1)
-        return mu, self.rho
+    def hyper_draws(self) -> dict[str, Array]:
+        """θ, σ and ρ, and the mean success probability of a new task, which follows from θ and σ."""
+        agents, pass_one = range(len(self.counts.agents)), Metric("pass^1")
+        mu = np.stack([self.distribution(agent, "population", pass_one).draws() for agent in agents], axis=1)
+        return {"theta": self.theta, "sigma": self.sigma, "rho": self.rho, "mu": mu}
+
+    def population(self, agent: int, draws: int) -> Population | None:
+        """A Beta distribution at every second δ per draw."""
+        every = max(self.sigma.size // draws, 1)
+        theta, sigma, rho = self.theta[::every, agent, None], self.sigma[::every, None], self.rho[::every, agent, None]
+        weight = np.exp(LOG_WEIGHT[::EVERY_DELTA] - LOG_WEIGHT.max())
+        mu, one_minus_mu = expit_pair(theta + sigma * DELTA[::EVERY_DELTA])
+        return Population(mu, one_minus_mu, rho, weight[None] / weight.sum())
+
+    def log_likelihood(self) -> Array:
+        """Log p(cell | the other agents' counts on its task), difficulty integrated out, shape (draws, cells).
+
+        That is what leaving the cell out needs.
+        """
+        likelihood, tables = self.likelihood, self.tables
+        found = np.empty((len(tables), len(likelihood.patterns), self.sigma.size))
+        for index, pattern in enumerate(likelihood.patterns.tolist()):
+            own = [table[:, pair] for table, pair in zip(tables, pattern, strict=True)]
+            joint = LOG_WEIGHT + sum(own)
+            together = logsumexp(joint, axis=1)
+            for agent, part in enumerate(own):
+                found[agent, index] = together - logsumexp(joint - part, axis=1)
+        columns = []
+        for agent, (c, n) in enumerate(likelihood.pairs):
+            by_pattern = found[agent] + log_binomial(n, c)[likelihood.patterns[:, agent], None]
+            columns.append(by_pattern[likelihood.place[self.counts.scored[agent]]])
+        return np.concatenate(columns).T

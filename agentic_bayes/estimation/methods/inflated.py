@@ -10,21 +10,25 @@ The remedy where the posterior predictive check finds more all-pass or never-pas
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
+from agentic_bayes.estimation.arithmetic import LARGE_GROUP, apply_metric
+from agentic_bayes.estimation.distribution import Distribution, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, InflatedAxis
 from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, log_likelihood_table, log_rising
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior, draw_theta
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, LARGE_GROUP, Array, Estimand, apply_metric
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior, draw_theta
+from agentic_bayes.estimation.population import Population
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
 
-__all__ = ["InflatedPosterior"]
 
-
-class InflatedPosterior(ExactPosterior):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InflatedPosterior(GridPosterior):
     """Posterior of every estimand under the inflated model.
 
     Means are exact; quantiles of `population` come from the masses of the nodes (to about .003), those of `tasks`
@@ -34,7 +38,7 @@ class InflatedPosterior(ExactPosterior):
     def _power(self, grid: AgentGrid, metric: Metric, c: int, n: int, k: int) -> Array:
         """E t given the hyperparameters and c of n, at every node: the Beta part and the point mass where t = 1."""
         never, always, rest = self._responsibility(grid, c, n)
-        mass = always if metric == "pass_pow_k" else never
+        mass = always if metric.family == "pass_pow_k" else never
         return np.asarray(mass + rest * super()._power(grid, metric, c, n, k))
 
     def _responsibility(self, grid: AgentGrid, c: int, n: int) -> tuple[Array, Array, Array]:
@@ -52,28 +56,21 @@ class InflatedPosterior(ExactPosterior):
         point = mass / (mass + beta)
         return (point, zero, 1 - point) if c == 0 else (zero, point, 1 - point)
 
-    def _masses(self, agent: int, metric: Metric, k: int) -> tuple[Array, Array]:
-        """Values of the population's metric at the nodes, sorted, and the mass up to the middle of each."""
-        key = agent, "masses", metric, k
-        if key not in self._cache:
-            grid = self.fit.agents[agent]
-            table = self._power(grid, metric, 0, 0, k)
-            values = (table if metric == "pass_pow_k" else 1 - table).reshape(-1)
-            order = np.argsort(values, kind="stable")
-            mass = grid.weights.reshape(-1)[order]
-            self._cache[key] = values[order], np.cumsum(mass) - mass / 2
-        values, cumulative = self._cache[key]
-        return values, cumulative
-
-    def cdf(self, agent: int, metric: Metric, k: int, y: Array) -> Array:
-        """Posterior probability that the population's metric is at most y."""
-        values, cumulative = self._masses(agent, metric, k)
-        return np.interp(y, values, cumulative, left=0.0, right=1.0)
-
-    def quantile(self, agent: int, metric: Metric, k: int, q: Array) -> Array:
-        """Inverse of `cdf` at probabilities q."""
-        values, cumulative = self._masses(agent, metric, k)
-        return np.interp(q, cumulative, values)
+    def _new_task(self, agent: int, metric: Metric, known: dict[str, Any]) -> Distribution:
+        """From the masses of the nodes, sorted by the value of the metric."""
+        grid = self.fit.agents[agent]
+        table = self._power(grid, metric, 0, 0, metric.k)
+        values = (table if metric.family == "pass_pow_k" else 1 - table).reshape(-1)
+        order = np.argsort(values, kind="stable")
+        mass, values = grid.weights.reshape(-1)[order], values[order]
+        middle = np.cumsum(mass) - mass / 2  # the mass up to the middle of each node
+        return Tabulated(
+            below=lambda y: np.interp(y, values, middle, left=0.0, right=1.0),
+            inverse=lambda q: np.interp(q, middle, values),
+            draw=lambda: self._population_draws(agent, metric),
+            smooth=False,
+            **known,
+        )
 
     @cached_property
     def _nodes(self) -> tuple[Array, Array]:
@@ -83,7 +80,7 @@ class InflatedPosterior(ExactPosterior):
         node = np.empty(theta.shape, dtype=np.int64)
         m, tau = self.pool_draws or (None, None)
         for agent, grid in enumerate(self.fit.agents):
-            own = np.random.default_rng([self.random_seed, 1, self.counts.streams[agent]])
+            own = self.rng(1, self.counts.streams[agent])
             theta[:, agent] = draw_theta(grid, own, count, m, tau)
             x = np.arcsinh((theta[:, agent] - grid.axis.centre) / grid.axis.scale)
             row = np.clip(np.round((x - grid.axis.x[0]) / grid.axis.step).astype(int), 0, grid.axis.size - 1)
@@ -106,29 +103,37 @@ class InflatedPosterior(ExactPosterior):
         axis, node = cast(InflatedAxis, self.fit.agents[agent].rho), self._nodes[1][:, agent]
         return axis.never[node], axis.always[node], axis.rest[node]
 
-    def draws(self, agent: int, estimand: Estimand, metric: Metric, k: int) -> Array:
-        """Posterior draws of `population` or `tasks`, shape (chains × draws,)."""
-        key = agent, estimand, metric, k
-        if key not in self._cache:
-            if estimand == "population":
-                theta, rho = (part[:, agent] for part in self._hyper)
-                _, always, rest = self.weights_drawn(agent)
-                beta = self._population_draws(theta, rho, metric, k)
-                self._cache[key] = always + rest * beta  # both metrics are 1 where p = 1 and 0 where p = 0
-            else:
-                c, n, sizes = self.counts.groups(agent)
-                total = np.zeros(CHAINS * DRAWS)
-                for group, size in enumerate(sizes.tolist()):
-                    count = min(size, LARGE_GROUP)
-                    p = self._group_draws(agent, int(c[group]), int(n[group]), count)
-                    total += apply_metric(p, metric, k).sum(axis=1) * (size / count)
-                self._cache[key] = total / sizes.sum()
-        drawn: Array = self._cache[key]
-        return drawn
+    def population(self, agent: int, draws: int) -> Population | None:
+        """A Beta distribution and two point masses per draw."""
+        theta, rho = (part[:, agent, None] for part in self._hyper)
+        mu = np.exp(-np.logaddexp(0, -theta))
+        never, always, rest = (part[:, None] for part in self.weights_drawn(agent))
+        zero = np.zeros(mu.shape)
+        mu, one_minus_mu = np.hstack([mu, zero, zero + 1]), np.hstack([1 - mu, zero + 1, zero])
+        return Population(mu, one_minus_mu, rho, np.hstack([rest, never, always])).thinned(draws)
+
+    def log_priors(self) -> dict[str, Array]:
+        """Dirichlet(1, 1, 4) of the weights (never, always, rest), shape (draws, agents)."""
+        rest = [self.weights_drawn(agent)[2] for agent in range(len(self.counts.agents))]
+        return {"weights": np.log(20.0) + 3 * np.log(np.stack(rest, axis=1))}
+
+    def _population_draws(self, agent: int, metric: Metric) -> Array:
+        _, always, rest = self.weights_drawn(agent)
+        # both metrics are 1 where p = 1 and 0 where p = 0
+        return np.asarray(always + rest * super()._population_draws(agent, metric))
+
+    def _tasks_draws(self, agent: int, metric: Metric) -> Array:
+        c, n, sizes = self.counts.groups(agent)
+        total = np.zeros(CHAINS * DRAWS)
+        for group, size in enumerate(sizes.tolist()):
+            count = min(size, LARGE_GROUP)
+            p = self._group_draws(agent, int(c[group]), int(n[group]), count)
+            total += apply_metric(p, metric).sum(axis=1) * (size / count)
+        return np.asarray(total / sizes.sum())
 
     def _group_draws(self, agent: int, c: int, n: int, count: int) -> Array:
         """Draws of p for `count` tasks with c of n, shape (draws, count)."""
-        rng = np.random.default_rng([self.random_seed, 2, self.counts.streams[agent], c, n])
+        rng = self.rng(2, self.counts.streams[agent], c, n)
         a, b = self._given_data(agent, np.array([c]), np.array([n]))
         p = rng.beta(a, b, size=(CHAINS * DRAWS, count))
         never, always, rest = self.weights_drawn(agent)

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.grid.axes import (
     FARTHEST,
     Axis,
@@ -19,10 +20,8 @@ from agentic_bayes.estimation.engines.grid.axes import (
     widened_range,
 )
 from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table
-from agentic_bayes.estimation.posterior import Array, Counts
-from agentic_bayes.estimation.prior import LogDensity, Prior
-
-__all__ = ["STEP", "AgentGrid", "AgentLikelihood", "InflatedAxis", "InflatedLikelihood", "agent_grid"]
+from agentic_bayes.estimation.methods.values import Hierarchical, LogDensity
+from agentic_bayes.numerics import Array
 
 RHO_NODES = 32
 STEP = 0.11  # of x in θ = centre + scale·sinh(x)
@@ -69,9 +68,9 @@ class AgentGrid:
 class AgentLikelihood:
     """The likelihood table of one agent at any nodes."""
 
-    def __init__(self, counts: Counts, agent: int, prior: Prior) -> None:
+    def __init__(self, counts: Counts, agent: int, method: Hierarchical) -> None:
         self.c, self.n, self.size = counts.groups(agent)
-        self.concentration = Concentration(int(self.n.max(initial=1)), prior)
+        self.concentration = Concentration(int(self.n.max(initial=1)), method)
 
     def __call__(self, theta: Array, rho: RhoAxis) -> Array:
         """Log likelihood at these nodes, shape (θ nodes, ρ nodes)."""

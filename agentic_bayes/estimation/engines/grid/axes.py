@@ -9,24 +9,8 @@ from typing import Any
 import numpy as np
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.posterior import Array
-from agentic_bayes.estimation.prior import LogDensity, Prior
-
-__all__ = [
-    "FARTHEST",
-    "Axis",
-    "Concentration",
-    "RhoAxis",
-    "cubic_spline",
-    "kept_range",
-    "legendre_nodes",
-    "log_logistic",
-    "logsumexp",
-    "moments",
-    "softplus",
-    "spline_at",
-    "widened_range",
-]
+from agentic_bayes.estimation.methods.values import Hierarchical, LogDensity
+from agentic_bayes.numerics import Array
 
 NEGLIGIBLE = 30.0  # log density below its maximum at which a grid may end: e^-30 ≈ 1e-13
 FARTHEST = 60.0  # |logit μ| that is ever looked at
@@ -91,24 +75,56 @@ class Axis:
         return self.step * np.hypot(self.scale, theta - self.centre)
 
 
-def cubic_spline(axis: Axis, values: Array) -> Any:
-    """Cubic splines in x of values at the nodes, shape (nodes,) or (nodes, functions)."""
-    from scipy.interpolate import CubicSpline
+def node_slopes(values: Array) -> Array:
+    """Slopes by node number of a smooth function at uniform nodes, along the first axis, to fourth order."""
+    slopes = np.empty(values.shape)
+    slopes[2:-2] = (values[:-4] - values[4:] + 8 * (values[3:-1] - values[1:-3])) / 12
+    for sign, v in ((1, values[:5]), (-1, values[:-6:-1])):
+        ends = slice(0, 2) if sign > 0 else slice(-1, -3, -1)
+        first = (-25 * v[0] + 48 * v[1] - 36 * v[2] + 16 * v[3] - 3 * v[4]) / 12
+        second = (-3 * v[0] - 10 * v[1] + 18 * v[2] - 6 * v[3] + v[4]) / 12
+        slopes[ends] = sign * np.stack([first, second])
+    return slopes
 
-    return CubicSpline(axis.x, values)
 
+def hermite(x: Array, y: Array, slopes: Array, cell: Array, at: Array) -> tuple[Array, Array]:
+    """The cubic of each cell through its ends with these slopes, and its derivative, at points inside the cells.
 
-def spline_at(axis: Axis, spline: Any, theta: Array) -> Array:
-    """A spline of a log density, made by `cubic_spline`, at any θ.
-
-    Beyond the axis, where there is no mass, it goes on along a straight line in θ that does not rise.
+    Slopes are cut to three times the secant, which keeps the cubic monotone (Fritsch and Carlson 1980,
+    doi:10.1137/0717021).
     """
+    width = np.maximum(x[cell + 1] - x[cell], 1e-300)
+    secant = (y[cell + 1] - y[cell]) / width
+    left, right = (np.clip(slopes[i], 0, 3 * np.maximum(secant, 0)) for i in (cell, cell + 1))
+    return _cubic((at - x[cell]) / width, width, y[cell], secant, left, right)
+
+
+def _cubic(t: Array, width: Any, start: Array, secant: Array, left: Array, right: Array) -> tuple[Array, Array]:
+    """Value and derivative at the share t of a cell."""
+    second, third = 3 * secant - 2 * left - right, left + right - 2 * secant
+    return start + width * t * (left + t * (second + t * third)), left + t * (2 * second + 3 * t * third)
+
+
+def node_cubic(axis: Axis, values: Array) -> tuple[Array, Array]:
+    """Values at the nodes and their slopes in x, from which `spline_at` interpolates."""
+    return values, node_slopes(values) / axis.step
+
+
+def spline_at(axis: Axis, cubic: tuple[Array, Array], theta: Array) -> Array:
+    """A log density given by `node_cubic` at any θ.
+
+    Beyond the axis, where there is no mass, it continues along a straight line in θ that does not rise.
+    """
+    values, slopes = cubic
     low, high = float(axis.theta[0]), float(axis.theta[-1])
     inside = np.clip(theta, low, high)
-    x = np.clip(np.arcsinh((inside - axis.centre) / axis.scale), axis.x[0], axis.x[-1])
-    slopes = spline(axis.x[[0, -1]], 1) / (axis.scale * np.cosh(axis.x[[0, -1]]))
-    falling = np.where(theta < low, max(float(slopes[0]), 0.0), min(float(slopes[1]), 0.0))
-    return np.asarray(spline(x) + falling * (theta - inside))
+    at = np.clip((np.arcsinh((inside - axis.centre) / axis.scale) - axis.start) / axis.step, 0, axis.size - 1)
+    cell = np.minimum(at.astype(int), axis.size - 2)
+    secant = (values[cell + 1] - values[cell]) / axis.step
+    value = _cubic(at - cell, axis.step, values[cell], secant, slopes[cell], slopes[cell + 1])[0]
+    ends = slopes[[0, -1]] / (axis.scale * np.cosh(axis.x[[0, -1]]))
+    falling = np.where(theta < low, max(float(ends[0]), 0.0), min(float(ends[1]), 0.0))
+    return np.asarray(value + falling * (theta - inside))
 
 
 def moments(theta: Array, mass: Array) -> tuple[float, float]:
@@ -136,12 +152,12 @@ class Concentration:
     """
 
     n_max: int  # largest number of trials
-    prior: Prior  # where `rho` or `kappa` may be given
+    method: Hierarchical  # which may have a prior of `rho` or `kappa`
 
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The range of v that the prior allows."""
-        density = self.prior.log_density("kappa")
+        density = self.method.log_density("kappa")
         if density is None:
             return 0.0, float(np.log1p(self.n_max))
         v = np.linspace(*LOG_KAPPA_RANGE, 1201)
@@ -159,7 +175,7 @@ class Concentration:
 
     def at(self, v: Array, log_dv: Array) -> RhoAxis:
         """Given nodes v and log dv."""
-        kappa_density, rho_density = self.prior.log_density("kappa"), self.prior.log_density("rho")
+        kappa_density, rho_density = self.method.log_density("kappa"), self.method.log_density("rho")
         if kappa_density is not None:
             return RhoAxis(v, np.exp(-softplus(v)), np.exp(-softplus(-v)), log_dv + v + kappa_density(np.exp(v)))
         rho = np.expm1(v) / self.n_max

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-__all__ = ["LONGEST_PRODUCT", "TINY", "log_likelihood_table", "log_rising", "mean_power"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from agentic_bayes.numerics import Array
 
 # up to this many factors the product form costs least; beyond, Stirling differences per distinct (c, n)
 LONGEST_PRODUCT = 400

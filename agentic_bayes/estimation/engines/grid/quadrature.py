@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.grid.agent_grid import (
     STEP,
     AgentGrid,
@@ -29,18 +29,16 @@ from agentic_bayes.estimation.engines.grid.agent_grid import (
 from agentic_bayes.estimation.engines.grid.axes import (
     FARTHEST,
     Axis,
-    cubic_spline,
     kept_range,
     log_logistic,
     logsumexp,
     moments,
+    node_cubic,
     softplus,
     spline_at,
 )
-from agentic_bayes.estimation.posterior import Array, Counts
-from agentic_bayes.estimation.prior import LogDensity, Prior
-
-__all__ = ["GridFit", "PoolGrid", "fit_agents", "log_prior_theta"]
+from agentic_bayes.estimation.methods.values import Hierarchical, LogDensity
+from agentic_bayes.numerics import Array
 
 STEP_M, STEP_TAU = 0.22, 0.2
 HERMITE_NODES = 9
@@ -52,7 +50,7 @@ class _Functions:
 
     def __init__(self, axes: list[Axis], log_f: list[Array]) -> None:
         self.axes, self.log_f = axes, log_f
-        self.splines: dict[int, Any] = {}
+        self.splines: dict[int, tuple[Array, Array]] = {}
         longest = max(axis.size for axis in axes)
         self.theta = np.zeros((len(axes), longest))
         self.log_mass = np.full((len(axes), longest), -np.inf)
@@ -80,7 +78,7 @@ class _Functions:
             z, log_w = _hermite()
             points = targets[a, narrow[a], None] + tau * z
             if a not in self.splines:
-                self.splines[a] = cubic_spline(self.axes[a], self.log_f[a])
+                self.splines[a] = node_cubic(self.axes[a], self.log_f[a])
             out[a, narrow[a]] = logsumexp(spline_at(self.axes[a], self.splines[a], points) + log_w, axis=1)
         return out
 
@@ -115,12 +113,12 @@ class PoolGrid:
         return total
 
 
-def _pool(grids: list[AgentGrid], prior: Prior, fine: float) -> PoolGrid:
+def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid:
     """Integrate every agent's likelihood over its normal population, for every (m, τ)."""
     widths = [float(np.sqrt(_variance(grid))) for grid in grids]
     smallest = max(0.5 * float(np.median(widths)) / np.sqrt(len(grids)), 1e-6)
     step = STEP_TAU / fine
-    log_prior_m, log_prior_tau = prior.log_density("m") or log_logistic, prior.log_density("tau")
+    log_prior_m, log_prior_tau = method.log_density("m") or log_logistic, method.log_density("tau")
     most = TAU_MOST if log_prior_tau is None else FARTHEST
     size = int(np.ceil(np.arcsinh(most / smallest) / step))
     x = step * (np.arange(size) + 0.5)  # midpoints: the integrand is even in τ
@@ -180,9 +178,9 @@ class GridFit:
     likelihoods: list[AgentLikelihood]  # one per agent, at any nodes
 
 
-def log_prior_theta(prior: Prior) -> LogDensity:
+def log_prior_theta(method: Hierarchical) -> LogDensity:
     """Log density of θ = logit μ for agents that do not share strength."""
-    density = prior.log_density("mu")
+    density = method.log_density("mu")
     if density is None:
         return log_logistic
     return lambda theta: density(np.exp(-softplus(-theta))) + log_logistic(theta)
@@ -193,40 +191,15 @@ def _wide(theta: Array) -> Array:
     return log_logistic(theta / 1.5)
 
 
-def fit_agents(
-    counts: Counts,
-    *,
-    pool_agents: bool,
-    prior: Prior,
-    inflate: bool = False,
-    fine: float = 1.0,
-) -> GridFit:
-    """Posterior grids of all agents.
-
-    Parameters
-    ----------
-    counts : Counts
-        The data.
-    pool_agents : bool
-        Whether agents share strength; with one agent there is nothing to share.
-    prior : Prior
-        Of μ, ρ or κ, m and τ.
-    inflate : bool
-        Whether tasks that always or never pass have probabilities of their own; see `inflated`.
-    fine : float
-        Grids are this many times as fine; for checking that they are fine enough.
-
-    Returns
-    -------
-    GridFit
-    """
-    kind = InflatedLikelihood if inflate else AgentLikelihood
-    likelihoods = [kind(counts, agent, prior) for agent in range(len(counts.agents))]
-    if not pool_agents or len(likelihoods) == 1:
-        own = log_prior_theta(prior)
+def fit_agents(counts: Counts, method: Hierarchical, *, fine: float = 1.0) -> GridFit:
+    """Posterior grids of all agents; with `fine` times as many nodes, to check that they are fine enough."""
+    kind = InflatedLikelihood if method.inflate else AgentLikelihood
+    likelihoods = [kind(counts, agent, method) for agent in range(len(counts.agents))]
+    if not method.pool_agents or len(likelihoods) == 1:
+        own = log_prior_theta(method)
         return GridFit([agent_grid(part, own, fine) for part in likelihoods], None, likelihoods)
     grids = [agent_grid(part, _wide, fine) for part in likelihoods]
-    pool = _pool(grids, prior, fine)
+    pool = _pool(grids, method, fine)
     axes = [grid.axis for grid in grids]
     log_priors = _log_priors(pool, axes, list(range(len(axes))))
     unresolved = list(range(len(grids)))
@@ -264,7 +237,7 @@ def _marginal_on(grid: AgentGrid, axis: Axis) -> Array:
     """Log L(θ) at the nodes of another axis."""
     if axis is grid.axis:
         return grid.log_marginal
-    return spline_at(grid.axis, cubic_spline(grid.axis, grid.log_marginal), axis.theta)
+    return spline_at(grid.axis, node_cubic(grid.axis, grid.log_marginal), axis.theta)
 
 
 def _finer(axis: Axis, density: Array, fine: float) -> Axis | None:

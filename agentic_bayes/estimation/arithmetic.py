@@ -1,0 +1,71 @@
+"""Metrics of success probabilities: their value, their moments given Beta parameters, and their mean over tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
+
+# groups of equal (c, n) above this size contribute to a mean over tasks as a normal with exact moments
+LARGE_GROUP = 100
+
+
+def apply_metric(p: Array, metric: Metric) -> Array:
+    """pass@k or pass^k of success probabilities; monotone increasing in p."""
+    match metric.family:
+        case "pass_at_k":
+            return numerics.plugin_pass_at_k(p, metric.k)
+        case "pass_pow_k":
+            return numerics.plugin_pass_pow_k(p, metric.k)
+        case _:
+            assert_never(metric.family)
+
+
+def mean_of_metric(a: Array, b: Array, metric: Metric) -> Array:
+    """E f(p) for p ~ Beta(a, b)."""
+    match metric.family:
+        case "pass_at_k":
+            return numerics.beta_pass_at_k_mean(a, b, metric.k)
+        case "pass_pow_k":
+            return numerics.beta_pass_pow_k_mean(a, b, metric.k)
+        case _:
+            assert_never(metric.family)
+
+
+def metric_tail(a: Array, b: Array, metric: Metric) -> tuple[Array, Array]:
+    """First and second moment of t = p^k (pass^k) or t = (1-p)^k (pass@k = 1 - t) for p ~ Beta(a, b)."""
+    if metric.family == "pass_at_k":
+        a, b = b, a
+    return numerics.beta_pass_pow_k_mean(a, b, metric.k), numerics.beta_pass_pow_k_mean(a, b, 2 * metric.k)
+
+
+def sd_of_metric(a: Array, b: Array, metric: Metric) -> Array:
+    """Standard deviation of f(p) for p ~ Beta(a, b)."""
+    first, second = metric_tail(a, b, metric)
+    return np.asarray(np.sqrt(np.clip(second - first**2, 0, None)))
+
+
+def mean_over_tasks(
+    a: Array, b: Array, sizes: Array, metrics: Sequence[Metric], rng: np.random.Generator
+) -> list[Array]:
+    """Draws of the mean over tasks of f(p), tasks grouped by equal Beta parameters."""
+    count, total = a.shape[0], int(sizes.sum())
+    sums = [np.zeros(count) for _ in metrics]
+    for group, size in enumerate(sizes):
+        alpha, beta = a[:, group], b[:, group]
+        if size > LARGE_GROUP:
+            z = rng.standard_normal(count)
+            for i, metric in enumerate(metrics):
+                moved = mean_of_metric(alpha, beta, metric) * size
+                moved += z * np.sqrt(size) * sd_of_metric(alpha, beta, metric)
+                sums[i] += np.clip(moved, 0, size)
+        else:
+            p = rng.beta(alpha, beta, size=(int(size), count))
+            for i, metric in enumerate(metrics):
+                sums[i] += apply_metric(p, metric).sum(axis=0)
+    return [s / total for s in sums]

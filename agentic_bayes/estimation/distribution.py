@@ -1,0 +1,229 @@
+"""The distribution of one number: what every method gives, and all that summaries, gates, comparisons and plots ask."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, assert_never
+
+import numpy as np
+
+from agentic_bayes import numerics
+from agentic_bayes.errors import EstimateError
+from agentic_bayes.estimation.arithmetic import apply_metric, mean_of_metric, sd_of_metric
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
+
+CIKind = Literal["eti", "hdi"]
+STATISTICS = ("mean", "sd", "median", "lower", "upper")
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Mean, sd, median and interval; floats, or arrays of shape (tasks,)."""
+
+    mean: Any  # NaN where undefined
+    sd: Any  # the standard error for the frequentist method
+    median: Any
+    lower: Any
+    upper: Any
+    n_tasks: int = 1  # how many tasks inform the number
+    note: str = ""  # what a reader must know, or empty
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution(ABC):
+    """The posterior of one number, or of one number per task (then every value is an array of shape (tasks,))."""
+
+    mean: Any
+    sd: Any
+    n_tasks: int = 1  # how many tasks inform the number
+    note: str = ""  # what a reader must know, or empty
+
+    @abstractmethod
+    def quantile(self, q: Array) -> Array:
+        """Quantiles at probabilities q, shape (q,) or (q, tasks)."""
+
+    @abstractmethod
+    def draws(self) -> Array:
+        """Posterior draws, shape (draws,) or (draws, tasks)."""
+
+    @abstractmethod
+    def _narrowest(self, prob: float) -> tuple[Any, Any]:
+        """Ends of the highest-density interval."""
+
+    def interval(self, prob: float, kind: CIKind) -> tuple[Any, Any]:
+        """Ends of the equal-tailed or the highest-density interval."""
+        match kind:
+            case "eti":
+                lower, upper = self.quantile(np.array([(1 - prob) / 2, (1 + prob) / 2]))
+                return lower, upper
+            case "hdi":
+                return self._narrowest(prob)
+            case _:
+                assert_never(kind)
+
+    def at_least(self, bar: float) -> float:
+        """Probability that the number is at least `bar`."""
+        return float(np.mean(self.draws() >= bar))
+
+    def density(self, points: int = 400) -> tuple[Array, Array] | None:
+        """Points and the density there; None where only draws are known."""
+        return None
+
+    def stats(self, prob: float, kind: CIKind) -> Stats:
+        """Mean, sd, median and interval."""
+        (median,), (lower, upper) = self.quantile(np.array([0.5])), self.interval(prob, kind)
+        return Stats(self.mean, self.sd, median, lower, upper, self.n_tasks, self.note)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn(Distribution):
+    """Known by its draws; mean and sd may be known better than the draws tell."""
+
+    values: Array  # shape (draws,) or (draws, groups)
+    place: Array | None = None  # shape (tasks,); the group of each task
+
+    @classmethod
+    def of(cls, values: Array, *, mean: Any = None, n_tasks: int = 1) -> Drawn:
+        """From draws of one number."""
+        known = float(values.mean()) if mean is None else mean
+        return cls(mean=known, sd=float(values.std(ddof=1)), values=values, n_tasks=n_tasks)
+
+    def _by_task(self, values: Array) -> Array:
+        return values if self.place is None else values[..., self.place]
+
+    def quantile(self, q: Array) -> Array:
+        """Quantiles of the draws."""
+        return self._by_task(np.quantile(self.values, q, axis=0))
+
+    def draws(self) -> Array:
+        """The draws."""
+        return self._by_task(self.values)
+
+    def _narrowest(self, prob: float) -> tuple[Any, Any]:
+        if self.place is None:
+            return numerics.hdi_from_draws(self.values, prob)
+        ends = np.array([numerics.hdi_from_draws(column, prob) for column in self.values.T])
+        return self._by_task(ends[:, 0]), self._by_task(ends[:, 1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tabulated(Distribution):
+    """Known by its distribution function and its quantiles, both without Monte-Carlo error."""
+
+    below: Callable[[Array], Array]  # the distribution function
+    inverse: Callable[[Array], Array]
+    draw: Callable[[], Array]
+    smooth: bool = True  # whether the distribution function has a density worth drawing
+
+    def quantile(self, q: Array) -> Array:
+        """Inverse of the distribution function."""
+        return self.inverse(q)
+
+    def draws(self) -> Array:
+        """Posterior draws, shape (draws,)."""
+        return self.draw()
+
+    def _narrowest(self, prob: float) -> tuple[float, float]:
+        return numerics.hdi_from_quantiles(self.inverse, prob, points=41, rounds=3)
+
+    def at_least(self, bar: float) -> float:
+        """Probability that the number is at least `bar`."""
+        return float(np.clip(1 - self.below(np.array([bar]))[0], 0, 1)) if bar > 0 else 1.0
+
+    def density(self, points: int = 400) -> tuple[Array, Array] | None:
+        """The derivative of the distribution function, without a tail of 1e-4 on each side."""
+        if not self.smooth:
+            return None
+        edges = np.linspace(*self.inverse(np.array([1e-4, 1 - 1e-4])), points + 1)
+        return (edges[:-1] + edges[1:]) / 2, np.diff(self.below(edges)) / np.diff(edges)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfBeta(Distribution):
+    """pass@k or pass^k of p ~ Beta(a, b): since both rise with p, quantiles of p map to quantiles of the metric."""
+
+    metric: Metric
+    a: Array  # shape (); or (tasks,)
+    b: Array
+    draw: Callable[[], Array]
+
+    @classmethod
+    def of(cls, metric: Metric, a: Any, b: Any, draw: Callable[[], Array], *, n_tasks: int = 1) -> OfBeta:
+        """With mean and sd in closed form."""
+        a, b = np.asarray(a), np.asarray(b)
+        mean, sd = mean_of_metric(a, b, metric)[()], sd_of_metric(a, b, metric)[()]
+        return cls(mean=mean, sd=sd, metric=metric, a=a, b=b, draw=draw, n_tasks=n_tasks)
+
+    def quantile(self, q: Array) -> Array:
+        """The metric at quantiles of p."""
+        shape = (-1, *(1,) * self.a.ndim)
+        return apply_metric(numerics.beta_quantile(q.reshape(shape), self.a, self.b), self.metric)
+
+    def draws(self) -> Array:
+        """Posterior draws."""
+        return self.draw()
+
+    def at_least(self, bar: float) -> float:
+        """Probability that the metric of one number is at least `bar`, without draws."""
+        from scipy.special import betainc
+
+        # the metric reaches the bar where p reaches its inverse; the smaller of p and 1 - p keeps its digits
+        if self.metric.family == "pass_pow_k":
+            failing = -np.expm1(np.log(bar) / self.metric.k) if bar > 0 else 1.0
+        else:
+            failing = np.exp(np.log1p(-bar) / self.metric.k) if bar < 1 else 0.0
+        return float(betainc(self.b, self.a, failing))
+
+    def _narrowest(self, prob: float) -> tuple[Any, Any]:
+        pairs, place = np.unique(np.stack([self.a, self.b]).reshape(2, -1), axis=1, return_inverse=True)
+        distinct = replace(self, a=pairs[0], b=pairs[1])
+        lower, upper = numerics.hdi_from_quantiles(distinct.quantile, prob)
+        return lower[place].reshape(self.a.shape)[()], upper[place].reshape(self.a.shape)[()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointEstimate(Distribution):
+    """An estimate with a confidence interval: not a distribution, so it has neither quantiles nor draws."""
+
+    ends: Callable[[float], tuple[Any, Any]]  # confidence → ends of the interval
+
+    def interval(self, prob: float, kind: CIKind) -> tuple[Any, Any]:
+        """Ends of the confidence interval."""
+        return self.ends(prob)
+
+    def stats(self, prob: float, kind: CIKind) -> Stats:
+        """Estimate, standard error and confidence interval; there is no median."""
+        median = np.full(np.shape(self.mean), np.nan)[()]
+        return Stats(self.mean, self.sd, median, *self.ends(prob), self.n_tasks, self.note)
+
+    def quantile(self, q: Array) -> Array:
+        """There is no posterior to take quantiles of."""
+        return self.draws()
+
+    def draws(self) -> Array:
+        """There is no posterior to draw from."""
+        raise EstimateError(
+            "the frequentist method has no posterior: use the hierarchical, crossed or conjugate method for draws, "
+            "comparisons and tiers"
+        )
+
+    def at_least(self, bar: float) -> float:
+        """There is no posterior probability."""
+        return float(self.draws().mean())
+
+    def _narrowest(self, prob: float) -> tuple[Any, Any]:
+        return self.ends(prob)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NothingScored(PointEstimate):
+    """What is known of an agent without a scored trial, where a number needs one: nothing."""
+
+    mean: float = float("nan")
+    sd: float = float("nan")
+    n_tasks: int = 0
+    note: str = "nothing was scored"
+    ends: Callable[[float], tuple[Any, Any]] = lambda prob: (float("nan"), float("nan"))

@@ -1,0 +1,122 @@
+"""From counts and settings to a posterior: what `auto` means, which engine runs, and what happens when one fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, assert_never
+
+import numpy as np
+
+from agentic_bayes.errors import EstimateError
+from agentic_bayes.estimation.counts import Counts
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
+from agentic_bayes.estimation.engines.grid.judged import fit_judged
+from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
+from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
+from agentic_bayes.estimation.methods.crossed import CrossedPosterior
+from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate
+from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
+from agentic_bayes.estimation.methods.inflated import InflatedPosterior
+from agentic_bayes.estimation.methods.judged import JudgedPosterior
+from agentic_bayes.estimation.methods.values import Conjugate, Crossed, Frequentist, Hierarchical, Method
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior
+from agentic_bayes.estimation.settings import Settings
+from agentic_bayes.formatting import metrics_at
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SHARED_SHARE = 0.5  # `auto` takes the crossed model where two agents or more attempted this share of the tasks
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Draws of the hyperparameters and the engine's account of them."""
+
+    draws: xr.Dataset  # dims (chain, draw, agent)
+    sample_stats: xr.Dataset | None  # NUTS's account, dims (chain, draw)
+    diagnostics: Diagnostics | ImportanceDiagnostics  # whether the draws may be trusted
+    note: str = ""  # what a reader must know about the engine, or empty
+
+
+def choose_method(counts: Counts) -> tuple[Method, str]:
+    """What ``method="auto"`` means for these counts, and why."""
+    if len(counts.agents) < 2:
+        return Hierarchical(), "there is one agent"
+    shared, total = int((counts.attempted.sum(axis=0) >= 2).sum()), len(counts.tasks)
+    reason = f"{shared} of {total} tasks were attempted by two agents or more"
+    return (Crossed() if shared >= SHARED_SHARE * total else Hierarchical()), reason
+
+
+def needs_draws(settings: Settings) -> bool:
+    """Whether the posterior is known by a sampler's draws only."""
+    return isinstance(settings.method, Crossed) or settings.engine == "pymc"
+
+
+def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -> Posterior:
+    """The posterior of these counts, from a sampler's draws where there are any."""
+    method = settings.method
+    both: dict[str, Any] = {"counts": counts, "random_seed": settings.random_seed}
+    match method:
+        case Frequentist():
+            return FrequentistEstimate(method=method, **both)
+        case Conjugate():
+            return ConjugatePosterior(method=method, **both)
+        case Crossed():
+            if draws is None:
+                raise EstimateError("a crossed estimate needs draws of theta, sigma and rho")
+            flat = _flat(draws)
+            return CrossedPosterior(theta=flat["theta"], sigma=flat["sigma"], rho=flat["rho"], **both)
+        case Hierarchical() if draws is not None:
+            return HierarchicalPosterior(hyper=_flat(draws), **both)
+        case Hierarchical():
+            both["metrics"] = metrics_at(settings.k)
+            if settings.judge is not None and settings.corrects_judge:
+                judged = fit_judged(counts, settings.judge, method)
+                return JudgedPosterior(fit=judged.grids, judged=judged, **both)
+            kind = InflatedPosterior if method.inflate else GridPosterior
+            return kind(fit=fit_agents(counts, method), **both)
+        case _:
+            assert_never(method)
+
+
+def sample(outcomes: xr.Dataset, settings: Settings) -> Sampled:
+    """Draws for a method that is not exact."""
+    method, note = settings.method, ""
+    assert isinstance(method, Hierarchical | Crossed)
+    if isinstance(method, Crossed) and settings.engine != "pymc" and method == Crossed():
+        from agentic_bayes.estimation.engines.importance import fit_crossed
+
+        # agents in the order of their random streams: names change no draw
+        order = np.argsort(Counts.of(outcomes).streams)
+        sorted_by_counts = outcomes.isel(agent=order)
+        fitted = fit_crossed(Counts.of(sorted_by_counts), random_seed=settings.random_seed)
+        if fitted.diagnostics.passed or settings.engine == "importance":
+            drawn = _dataset(fitted.theta, fitted.sigma, fitted.rho, sorted_by_counts["agent"].values)
+            return Sampled(drawn.isel(agent=np.argsort(order)), None, fitted.diagnostics)
+        note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
+    from agentic_bayes.estimation.engines import nuts
+
+    fit = nuts.fit(outcomes, method, random_seed=settings.random_seed)
+    return Sampled(fit.posterior, fit.sample_stats, fit.diagnostics, note)
+
+
+def _flat(draws: xr.Dataset) -> dict[str, Any]:
+    """Draws by name, chains one after another, shape (draws,) or (draws, agents)."""
+    flat = draws.stack(sample=("chain", "draw"), create_index=False).transpose("sample", ...)
+    return {str(name): flat[name].values for name in flat.data_vars}
+
+
+def _dataset(theta: Any, sigma: Any, rho: Any, agents: Any) -> xr.Dataset:
+    import xarray as xr
+
+    shape, dims = (CHAINS, DRAWS), ("chain", "draw")
+    return xr.Dataset(
+        {
+            "theta": ((*dims, "agent"), theta.reshape(*shape, -1)),
+            "sigma": (dims, sigma.reshape(shape)),
+            "rho": ((*dims, "agent"), rho.reshape(*shape, -1)),
+        },
+        coords={"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": agents},
+    )

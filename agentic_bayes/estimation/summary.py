@@ -1,0 +1,96 @@
+"""The rows of an estimate's summary: one per agent, estimand and metric, and per task on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from agentic_bayes.estimation.distribution import STATISTICS, Stats
+from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.estimation.model_checks import ModelChecks
+from agentic_bayes.formatting import Metric, metrics_at, plural
+from agentic_bayes.outcomes.dataset import allowed_differences
+
+SHORT = ("agent", "estimand", "metric", "mean", "lower", "upper", "n_tasks", "flags")
+ALL = (
+    *("agent", "task", "estimand", "metric", "k", *STATISTICS, "ci_kind", "ci_prob"),
+    *("method", "estimator", "unit", "indicator", "n_tasks", "flags", "note"),
+)
+JUDGED = ("judge_calibration", "n_labels")
+
+
+def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) -> Iterator[dict[str, Any]]:
+    """One row per agent, estimand and metric; with `tasks` also one per attempted task."""
+    posterior, settings = checks.posterior, checks.settings
+    method = settings.method
+    common: dict[str, Any] = {
+        "ci_kind": settings.ci_kind,
+        "ci_prob": settings.ci_prob,
+        "method": method.name,
+        "estimator": method.estimator if isinstance(method, Frequentist) else "posterior",
+        "unit": str(attrs.get("unit", "")),
+        "indicator": str(attrs.get("indicator", "")),
+    }
+    if settings.judge is not None:
+        common |= {"judge_calibration": settings.judge.calibration, "n_labels": settings.judge.n_labels}
+    differences = allowed_differences(attrs)
+    for index, agent in enumerate(posterior.counts.agents):
+        for estimand in posterior.estimands:
+            if estimand == "task" and not tasks:
+                continue
+            for metric in metrics_at(settings.k):
+                key = {"agent": agent, "estimand": estimand, "metric": str(metric), "k": metric.k} | common
+                stats = posterior.distribution(index, estimand, metric).stats(settings.ci_prob, settings.ci_kind)
+                if estimand == "task":
+                    yield from _task_rows(checks, index, metric, stats, key)
+                    continue
+                flags = checks.flags(index, estimand, metric)
+                notes = [stats.note, unscored_note(checks, index), differences]
+                if "extrapolated" in flags and estimand == "population" and not isinstance(method, Frequentist):
+                    # how far the data alone reach where the model extrapolates; the plug-in formula has no model
+                    notes.append(checks.bounds_note(index, metric, settings.ci_prob))
+                yield key | {
+                    "task": "",
+                    **{name: float(getattr(stats, name)) for name in STATISTICS},
+                    "n_tasks": stats.n_tasks,
+                    "flags": ", ".join(flags),
+                    "note": "; ".join(filter(None, notes)),
+                }
+
+
+def unscored_note(checks: ModelChecks, agent: int) -> str:
+    """How many tasks are left out because nothing was scored, or empty."""
+    counts = checks.posterior.counts
+    empty = int((counts.attempted[agent] & ~counts.scored[agent]).sum())
+    if not empty or not counts.scored[agent].any():
+        return ""
+    return f"{plural(empty, 'task')} with nothing scored left out"
+
+
+def _task_rows(
+    checks: ModelChecks, agent: int, metric: Metric, stats: Stats, key: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    counts = checks.posterior.counts
+    trials = counts.trials[agent]
+    general = [
+        flag for flag in checks.flags(agent, "task", metric) if flag in ("not_converged", "prior_driven", "misfit")
+    ]
+    for j in np.flatnonzero(counts.attempted[agent]):
+        flags, note = list(general), ""
+        if trials[j] == 0:
+            flags.append("no_data")
+            note = "nothing was scored"
+        elif metric.k > trials[j]:
+            if np.isnan(stats.mean[j]):
+                note = f"{plural(int(trials[j]), 'trial')}, fewer than {metric.k}"
+            else:
+                flags.append("extrapolated")
+        yield key | {
+            "task": counts.tasks[j],
+            **{name: float(getattr(stats, name)[j]) for name in STATISTICS},
+            "n_tasks": 1,
+            "flags": ", ".join(flags),
+            "note": note,
+        }
