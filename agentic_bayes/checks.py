@@ -93,3 +93,14 @@ def check_seed(seed: object) -> int:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
         raise InvalidArgument(f"random_seed must be an integer ≥ 0, got {seed!r}")
     return int(seed)
+
+
+def check_rope(rope: object) -> tuple[float, float]:
+    """A region of practical equivalence: a half-width in [0, 1], or its two ends in [-1, 1]."""
+    if isinstance(rope, (tuple, list)):
+        ends = [v for v in rope if isinstance(v, (int, float, np.integer, np.floating)) and not isinstance(v, bool)]
+        if len(rope) == 2 and len(ends) == 2 and -1 <= ends[0] <= ends[1] <= 1:
+            return float(ends[0]), float(ends[1])
+        raise InvalidArgument(f"rope must be a half-width in [0, 1] or a pair low ≤ high in [-1, 1], got {rope!r}")
+    half = check_probability(rope, "rope (a half-width, or a pair low, high)")
+    return -half, half

@@ -26,9 +26,9 @@ _NUMBER = re.compile(r"|–|\[.*|[<>]?[-+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]
 class Metric(str):
     """A metric as people write it: "pass@3" (at least one of 3 attempts succeeds) or "pass^3" (all 3 do)."""
 
-    __slots__ = ("family", "k")
-    family: MetricFamily
+    __slots__ = ("k", "power")
     k: int
+    power: bool  # whether all k attempts must succeed (pass^k), or one of them (pass@k)
 
     def __new__(cls, text: object) -> Self:
         """Read "pass@3" or "pass^3"; anything else is an `InvalidArgument`."""
@@ -38,7 +38,7 @@ class Metric(str):
         if not found:
             raise InvalidArgument(f'metric must be "pass@k" or "pass^k" with a number, e.g. "pass^3", got {text!r}')
         metric = super().__new__(cls, found.group())
-        metric.family = "pass_at_k" if found["sign"] == "@" else "pass_pow_k"
+        metric.power = found["sign"] == "^"
         metric.k = check_attempts(int(found["k"]))
         return metric
 
@@ -46,6 +46,11 @@ class Metric(str):
     def of(cls, family: MetricFamily, k: int) -> Self:
         """The metric of this family at k."""
         return cls(f"pass{'@' if family == 'pass_at_k' else '^'}{k}")
+
+    @property
+    def family(self) -> MetricFamily:
+        """The name that ArviZ variables have."""
+        return "pass_pow_k" if self.power else "pass_at_k"
 
     def __getnewargs__(self) -> tuple[str]:
         return (str(self),)
@@ -81,6 +86,29 @@ def format_share(value: float, digits: int = 3) -> str:
     if value == 1:
         return f">{1 - 10**-digits:.{digits}f}"
     return f"<{10**-digits:.{digits}f}" if value == 0 else format_number(value, digits)
+
+
+def format_percent(value: float, digits: int = 0) -> str:
+    """A probability for people: "93 %"; never 0 % or 100 %, which no number of draws can show."""
+    if math.isnan(value):
+        return "–"
+    rounded = round(100 * value, digits)
+    if 0 < rounded < 100:
+        return f"{rounded:.{digits}f} %"
+    if digits < 1:
+        return format_percent(value, 1)
+    unit = 10**-digits
+    return f"<{unit:g} %" if rounded <= 0 else f">{100 - unit:g} %"
+
+
+def format_points(value: float) -> str:
+    """A difference of two probabilities in percentage points, with its sign: "+13", "−0.4"."""
+    if math.isnan(value):
+        return "–"
+    points = 100 * value
+    text = f"{abs(points):.0f}" if abs(points) >= 1 else f"{abs(points):.1f}"
+    sign = "" if float(text) == 0 else "+" if points > 0 else "−"
+    return f"{sign}{text}"
 
 
 def format_interval(lower: float | None, upper: float | None, digits: int = 3) -> str:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.methods.frequentist import unbiased
-from agentic_bayes.estimation.posterior import Array, Counts
-from agentic_bayes.formatting import Metric, format_interval, format_number, metric_name, plural
-
-__all__ = ["ClassicalTest", "against_agent", "against_value"]
+from agentic_bayes.formatting import Metric, format_interval, format_number, plural
+from agentic_bayes.numerics import Array
 
 
 @dataclass(frozen=True)
@@ -54,23 +53,23 @@ def _equals(p_value: float) -> str:
     return text if text.startswith(("<", ">")) else f"= {text}"
 
 
-def against_agent(counts: Counts, agent: int, baseline: int, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:
+def against_agent(counts: Counts, agent: int, baseline: int, metric: Metric, ci_prob: float) -> ClassicalTest:
     """Paired t on the shared tasks' values, McNemar where all were tried once, Welch's t where none is shared."""
     shared = counts.scored[agent] & counts.scored[baseline]
     trials = counts.trials[[agent, baseline]]
-    if shared.any() and k == 1 and np.all(trials[:, shared] == 1):
+    if shared.any() and metric.k == 1 and np.all(trials[:, shared] == 1):
         return _mcnemar(counts.successes[agent, shared], counts.successes[baseline, shared], ci_prob)
-    own, other = (unbiased(counts.trials[i], counts.successes[i], metric, k) for i in (agent, baseline))
+    own, other = (unbiased(counts.trials[i], counts.successes[i], metric) for i in (agent, baseline))
     known = ~np.isnan(own) & ~np.isnan(other)
     if shared.any():
-        return _t_test("paired t", own[known] - other[known], metric, k, ci_prob)
-    return _welch(own[~np.isnan(own)], other[~np.isnan(other)], metric, k, ci_prob)
+        return _t_test("paired t", own[known] - other[known], metric, ci_prob)
+    return _welch(own[~np.isnan(own)], other[~np.isnan(other)], metric, ci_prob)
 
 
-def against_value(counts: Counts, agent: int, value: float, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:
+def against_value(counts: Counts, agent: int, value: float, metric: Metric, ci_prob: float) -> ClassicalTest:
     """One-sample t of the tasks' values against a fixed value; arguments as in `against_agent`."""
-    values = unbiased(counts.trials[agent], counts.successes[agent], metric, k)
-    return _t_test("one-sample t", values[~np.isnan(values)] - value, metric, k, ci_prob)
+    values = unbiased(counts.trials[agent], counts.successes[agent], metric)
+    return _t_test("one-sample t", values[~np.isnan(values)] - value, metric, ci_prob)
 
 
 def _undefined(name: str, ci_prob: float, n_tasks: int, note: str) -> ClassicalTest:
@@ -78,16 +77,16 @@ def _undefined(name: str, ci_prob: float, n_tasks: int, note: str) -> ClassicalT
     return ClassicalTest(name, nan, nan, nan, nan, ci_prob, n_tasks, note)
 
 
-def _too_few(n_tasks: int, metric: Metric, k: int) -> str:
-    return f"{plural(n_tasks, 'task')} with {plural(k, 'trial')} or more: a test of {metric_name(metric, k)} needs two"
+def _too_few(n_tasks: int, metric: Metric) -> str:
+    return f"{plural(n_tasks, 'task')} with {plural(metric.k, 'trial')} or more: a test of {metric} needs two"
 
 
-def _t_test(name: str, differences: Array, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:
+def _t_test(name: str, differences: Array, metric: Metric, ci_prob: float) -> ClassicalTest:
     from scipy import stats
 
     size = differences.size
     if size < 2:
-        return _undefined(name, ci_prob, size, _too_few(size, metric, k))
+        return _undefined(name, ci_prob, size, _too_few(size, metric))
     mean = float(differences.mean())
     if np.ptp(differences) < 1e-12:
         nan = float("nan")
@@ -97,12 +96,12 @@ def _t_test(name: str, differences: Array, metric: Metric, k: int, ci_prob: floa
     return _tested(name, mean, interval, found, ci_prob, size)
 
 
-def _welch(own: Array, other: Array, metric: Metric, k: int, ci_prob: float) -> ClassicalTest:
+def _welch(own: Array, other: Array, metric: Metric, ci_prob: float) -> ClassicalTest:
     from scipy import stats
 
     size = own.size + other.size
     if min(own.size, other.size) < 2:
-        return _undefined("Welch t", ci_prob, size, _too_few(min(own.size, other.size), metric, k))
+        return _undefined("Welch t", ci_prob, size, _too_few(min(own.size, other.size), metric))
     mean = float(own.mean() - other.mean())
     if max(np.ptp(own), np.ptp(other)) < 1e-12:
         nan = float("nan")

@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice, check_probability, check_type
+from agentic_bayes.checks import check_choice, check_probability, check_rope, check_type
 from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
 from agentic_bayes.errors import EstimateError, InvalidArgument
+from agentic_bayes.estimation.arithmetic import apply_metric
+from agentic_bayes.estimation.distribution import CIKind, Drawn
 from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.estimation.methods.values import Crossed
 from agentic_bayes.estimation.model_checks import flag_words
-from agentic_bayes.estimation.posterior import Array, CIKind, Estimand, apply_metric, interval_of_draws
+from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
+    Table,
+    Tabular,
     format_interval,
     format_number,
+    format_percent,
+    format_points,
     format_share,
-    html_block,
     interval_words,
-    metric_name,
+    json_ready,
     one_line,
     plural,
 )
+from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Comparison", "Ratio", "TaskDifference", "compare"]
 
-Verdict = Literal["better", "worse", "equivalent", "undecided"]
+ComparisonVerdict = Literal["better", "worse", "equivalent", "undecided"]
 FEW_SHARED = 15  # shared tasks below which a comparison says so
 EQUIVALENT = 0.95  # probability inside the ROPE from which two agents count as equivalent
 LIKELY = 0.9  # probability from which a task counts as won or lost
@@ -67,7 +74,7 @@ class TaskDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     """The posterior of (agent - baseline), summarised.
 
     Attributes
@@ -76,8 +83,8 @@ class Comparison:
         Whose metric is compared.
     baseline : str or float
         With whose, or with which fixed value.
-    metric : {"pass_at_k", "pass_pow_k"}
-    k : int
+    metric : str
+        "pass@k" or "pass^k" with a number.
     estimand : {"population", "tasks"}
     mean, lower, upper : float
         Of the difference, in units of probability.
@@ -86,9 +93,9 @@ class Comparison:
     prob_better : float
         Probability that the agent's metric is higher; equal draws count for half.
     prob_rope : float
-        Probability that the difference lies within ± `rope`.
-    rope : float
-        Half-width of the region of practical equivalence.
+        Probability that the difference lies within `rope`.
+    rope : (float, float)
+        Ends of the region of practical equivalence.
     expected_loss : float
         What choosing `agent` loses on average: E max(baseline - agent, 0).
     expected_loss_baseline : float
@@ -99,7 +106,7 @@ class Comparison:
         Every task that both agents have scored trials of, those that the agent most probably lost first. A task counts
         as `lost` or `won` from a probability of .9 on.
     frequentist : ClassicalTest
-        A frequentist test of the same question, beside it.
+        A frequentist test of the same question, for comparison.
     pairing : {"tasks", "none"}
         How tasks that both agents attempted enter. ``tasks``: their difficulty is shared, so that the agents are
         compared on the same tasks. ``none``: each agent's tasks are a sample of its own.
@@ -121,8 +128,7 @@ class Comparison:
 
     agent: str
     baseline: str | float
-    metric: Metric
-    k: int
+    metric: str
     estimand: Estimand
     mean: float
     lower: float
@@ -131,7 +137,7 @@ class Comparison:
     ci_kind: CIKind
     prob_better: float
     prob_rope: float
-    rope: float
+    rope: tuple[float, float]
     expected_loss: float
     expected_loss_baseline: float
     ratio: Ratio
@@ -149,7 +155,7 @@ class Comparison:
     draws: Array = field(repr=False, compare=False)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ComparisonVerdict:
         """The answer: "better" or "worse" when the interval of the difference excludes 0; "equivalent" when the
         probability inside the ROPE is at least .95; else "undecided", as always where the estimate did not converge.
         """
@@ -195,7 +201,8 @@ class Comparison:
         return "; ".join(parts)
 
     def __str__(self) -> str:
-        return f"{self._head()}: {self._account()}"
+        marks = f" [{', '.join(self.flags)}]" if self.flags else ""
+        return f"{self._head()}: {self._account()}{marks}" + (f" ({self.note})" if self.note else "")
 
     def __repr__(self) -> str:
         return one_line(f"Comparison: {self}")
@@ -205,39 +212,41 @@ class Comparison:
         match self.verdict:
             case "undecided":
                 failed = "not_converged" in self.flags
-                return "undecided, since the estimate did not converge" if failed else "undecided"
+                return "Undecided, since the estimate did not converge" if failed else "Undecided"
             case "equivalent":
-                return f"{self.agent} and {baseline} are equivalent within ±{format_number(self.rope)}"
+                return f"{self.agent} and {baseline} are equivalent within {_rope_words(self.rope)}"
             case verdict:
                 return f"{self.agent} is {verdict} than {baseline}"
 
     def _account(self) -> str:
-        name, baseline = metric_name(self.metric, self.k), _shown(self.baseline)
+        where = "new tasks" if self.estimand == "population" else "these tasks"
         if isinstance(self.baseline, str):
-            what = f"that {self.agent} has a higher {name} ({self.estimand}) than {baseline}"
+            what = f"{self.agent} better on {self.metric}"
+            tasks = f"{plural(self.n_shared_tasks, 'task')} both attempted"
         else:
-            what = f"that {self.agent}'s {name} ({self.estimand}) is above {baseline}"
-        sentence = (
-            f"the probability {what} is {format_share(self.prob_better)}; "
-            f"difference {format_number(self.mean)}, {interval_words(self.ci_prob, self.ci_kind)} "
-            f"{format_number(self.lower)} to {format_number(self.upper)}; {self._basis()}"
+            what, tasks = f"{self.agent}'s {self.metric} above {_shown(self.baseline)}", plural(self.n_tasks, "task")
+        return (
+            f"P({what}) = {format_percent(self.prob_better)}, {format_points(self.mean)} points, "
+            f"{self.ci_prob * 100:.4g} % interval {format_points(self.lower)} to {format_points(self.upper)} "
+            f"({where}; {tasks})"
         )
-        marks = f" [{', '.join(self.flags)}]" if self.flags else ""
-        return sentence + marks + (f" ({self.note})" if self.note else "")
 
-    def _basis(self) -> str:
-        """From what it was estimated."""
-        tasks = plural(self.n_tasks, "task")
-        if isinstance(self.baseline, str):
-            tasks = f"pairing {self.pairing}, {plural(self.n_shared_tasks, 'shared task')}"
-        return f"{self.method}, {tasks}; unit {self.unit}, indicator {self.indicator}"
+    @property
+    def basis(self) -> str:
+        """From what it was estimated, and what the interval is."""
+        paired = f"pairing {self.pairing}; " if isinstance(self.baseline, str) else ""
+        return (
+            f"{self.method}; {paired}unit {self.unit}, indicator {self.indicator}; estimand {self.estimand}; "
+            f"{interval_words(self.ci_prob, self.ci_kind)}"
+        )
 
-    def _repr_html_(self) -> str:
-        name, baseline = metric_name(self.metric, self.k), _shown(self.baseline)
+    def table(self) -> Table:
+        """The difference, the probabilities, the ratios and the losses."""
+        baseline = _shown(self.baseline)
         rows = [
             [f"P({self.agent} higher than {baseline})", format_share(self.prob_better), ""],
             ["difference", format_number(self.mean), format_interval(self.lower, self.upper)],
-            [f"P(difference within ±{format_number(self.rope)})", format_share(self.prob_rope), ""],
+            [f"P(difference within {_rope_words(self.rope)})", format_share(self.prob_rope), ""],
             *(
                 [what, _wide(one.median), f"[{_wide(one.lower)}, {_wide(one.upper)}]"]
                 for what, one in (("ratio", self.ratio), ("odds ratio", self.odds_ratio))
@@ -246,15 +255,35 @@ class Comparison:
             [f"expected loss of choosing {baseline}", format_number(self.expected_loss_baseline), ""],
         ]
         notes = [
-            f"{self.agent} − {baseline} in {name} ({self.estimand}); posterior mean (median of ratios) with "
-            f"{interval_words(self.ci_prob, self.ci_kind)}",
-            self._basis(),
+            f"{self.agent} − {baseline} in {self.metric}; posterior mean (median of ratios)",
+            self.basis,
             self.drivers() and f"{self.drivers()} (posterior probabilities)",
-            f"beside it, {self.frequentist}",
+            f"for comparison, {self.frequentist}",
             self.note,
             *flag_words(self.flags),
         ]
-        return html_block(f"Comparison: {self._head()}", ["", "posterior", "interval"], rows, notes=notes)
+        return Table(title=f"Comparison: {self._head()}", header=["", "posterior", "interval"], rows=rows, notes=notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain JSON values, without its draws.
+
+        Returns
+        -------
+        dict
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("draws", "tasks")}
+        plain = {"ratio": asdict(self.ratio), "odds_ratio": asdict(self.odds_ratio)}
+        tasks = [asdict(task) for task in self.tasks]
+        more = {"frequentist": asdict(self.frequentist), "tasks": tasks, "verdict": self.verdict, "sentence": str(self)}
+        return dict(json_ready(values | plain | more))
+
+
+def _rope_words(rope: tuple[float, float]) -> str:
+    """A region of practical equivalence in points: "±2 points", "−5 to +2 points"."""
+    low, high = rope
+    if low == -high:
+        return f"±{format_points(high).lstrip('+')} points"
+    return f"{format_points(low)} to {format_points(high)} points"
 
 
 def _wide(value: float) -> str:
@@ -273,10 +302,9 @@ def compare(
     agent: str,
     *,
     baseline: str | float,
-    metric: Metric = "pass_pow_k",
-    k: int = 1,
+    metric: str = "pass^1",
     estimand: Estimand = "population",
-    rope: float = 0.02,
+    rope: float | tuple[float, float] = 0.02,
     pairing: Literal["auto", "tasks", "none"] = "auto",
 ) -> Comparison:
     """Compare an agent with a baseline agent of the same estimate, or with a fixed value.
@@ -289,14 +317,12 @@ def compare(
         Name.
     baseline : str or float
         Name of another agent, or a value of the metric in [0, 1].
-    metric : {"pass_pow_k", "pass_at_k"}
-        What is compared.
-    k : int
-        Attempts, ≥ 1; need not be among the estimate's k.
+    metric : str
+        What is compared: "pass@k" or "pass^k" with a number, which need not be among the estimate's.
     estimand : {"population", "tasks"}
         On new tasks of this kind, or on the observed tasks.
-    rope : float
-        Half-width of the region of practical equivalence, in [0, 1].
+    rope : float or (float, float)
+        Region of practical equivalence: a half-width in [0, 1], or its ends in [-1, 1].
     pairing : {"auto", "tasks", "none"}
         ``auto``: a crossed estimate's own draws; otherwise, when the agents share two tasks or more, a crossed fit of
         these two agents under the default priors, which compares them on the same tasks; else the estimate's own
@@ -316,7 +342,7 @@ def compare(
     """
     check_type("est", est, Estimate, "estimate() makes one")
     check_choice("pairing", pairing, ("auto", "tasks", "none"))
-    half_width = check_probability(rope, "rope")
+    wanted, region = Metric(metric), check_rope(rope)
     if isinstance(baseline, str):
         sides = _pair(est, agent, baseline, pairing)
     else:
@@ -324,7 +350,7 @@ def compare(
         if pairing == "tasks":
             raise EstimateError("pairing='tasks' needs a baseline agent, got a fixed value")
         sides = _Sides(est, agent, None, paired=False, shared=0)
-    question: dict[str, Any] = {"metric": metric, "k": k, "estimand": estimand}
+    question: dict[str, Any] = {"metric": wanted, "estimand": estimand}
     own = sides.fit.metric_draws(sides.agent, **question)
     if isinstance(baseline, str):
         other = sides.fit.metric_draws(sides.baseline, **question)
@@ -335,31 +361,30 @@ def compare(
     settings = sides.fit.settings
     difference = own - other
     mean = float(difference.mean())
-    lower, upper = interval_of_draws(difference, settings.ci_prob, settings.ci_kind)
+    lower, upper = Drawn.of(difference).interval(settings.ci_prob, settings.ci_kind)
     names = [name for name in (sides.agent, sides.baseline) if name is not None]
-    flags = [flag for name in names for flag in sides.fit.flags(name, estimand=estimand, metric=metric, k=k)]
+    flags = [flag for name in names for flag in sides.fit.flags(name, **question)]
     index, ci_prob = est.agent_index(agent), settings.ci_prob
     if isinstance(baseline, str):
         better = float(np.mean(difference > 0) + np.mean(difference == 0) / 2)
-        test = against_agent(est.counts, index, est.agent_index(baseline), metric, k, ci_prob)
+        test = against_agent(est.counts, index, est.agent_index(baseline), wanted, ci_prob)
     else:
         # what the summary says, moved: without Monte-Carlo error where the engine is exact
-        stats = est.posterior.aggregate(index, estimand, metric, k)
+        stats = est.distribution(agent, **question).stats(ci_prob, settings.ci_kind)
         mean, lower, upper = (float(part) - baseline for part in (stats.mean, stats.lower, stats.upper))
         better = est.prob_at_least(agent, baseline, **question) - float(np.mean(difference == 0)) / 2
-        test = against_value(est.counts, index, baseline, metric, k, ci_prob)
+        test = against_value(est.counts, index, baseline, wanted, ci_prob)
 
     def ratio(top: Array, bottom: Array) -> Ratio:
         if not bottom.any():
             return Ratio(math.nan, math.nan, math.nan)  # nothing is a multiple of zero
         drawn = np.exp(np.log(np.maximum(top, TINIEST)) - np.log(np.maximum(bottom, TINIEST)))
-        return Ratio(float(np.median(drawn)), *interval_of_draws(drawn, ci_prob, settings.ci_kind))
+        return Ratio(float(np.median(drawn)), *Drawn.of(drawn).interval(ci_prob, settings.ci_kind))
 
     return Comparison(
         agent=agent,
         baseline=baseline,
-        metric=metric,
-        k=k,
+        metric=str(wanted),
         estimand=estimand,
         mean=mean,
         lower=lower,
@@ -367,18 +392,18 @@ def compare(
         ci_prob=ci_prob,
         ci_kind=settings.ci_kind,
         prob_better=better,
-        prob_rope=float(np.mean(np.abs(difference) <= half_width)),
-        rope=half_width,
+        prob_rope=float(np.mean((region[0] <= difference) & (difference <= region[1]))),
+        rope=region,
         expected_loss=float(np.maximum(-difference, 0).mean()),
         expected_loss_baseline=float(np.maximum(difference, 0).mean()),
         ratio=ratio(own, other),
         odds_ratio=ratio(own * (1 - other), other * (1 - own)),
-        tasks=_task_differences(est, sides, agent, baseline, metric, k) if isinstance(baseline, str) else (),
+        tasks=_task_differences(sides, wanted) if isinstance(baseline, str) else (),
         frequentist=test,
         pairing="tasks" if sides.paired else "none",
         n_shared_tasks=sides.shared,
         n_tasks=int(est.counts.scored[index].sum()),
-        method=settings.method,
+        method=settings.method.name,
         unit=str(est.outcomes.attrs["unit"]),
         indicator=str(est.outcomes.attrs["indicator"]),
         flags=tuple(dict.fromkeys(flags)),
@@ -436,13 +461,13 @@ def _pair(est: Estimate, agent: str, baseline: str, pairing: Literal["auto", "ta
     sides = _Sides(est, agent, baseline, paired=False, shared=shared, alike=alike)
     if est.settings.judge is not None:
         if pairing == "tasks":
-            raise EstimateError("pairing='tasks' is not there for estimates that correct the judge's errors")
+            raise EstimateError("pairing='tasks' does not work for estimates that correct the judge's errors")
         return sides
-    if est.settings.method == "crossed":
+    if isinstance(est.method, Crossed):
         if shared == 0:
             raise EstimateError(
                 f"{agent!r} and {baseline!r} share no task, so a crossed estimate cannot compare them: "
-                "use method='hierarchical'"
+                "use the hierarchical method"
             )
         return replace(sides, paired=True)
     if pairing == "none" or shared < 2:
@@ -458,7 +483,7 @@ def _pair(est: Estimate, agent: str, baseline: str, pairing: Literal["auto", "ta
     settings = est.settings
     fit = estimate(
         pair.assign_coords(agent=np.array(["1", "2"], dtype=object)).isel(task=attempted.values),
-        method="crossed",
+        "crossed",
         k=settings.k,
         ci_prob=settings.ci_prob,
         ci_kind=settings.ci_kind,
@@ -467,11 +492,10 @@ def _pair(est: Estimate, agent: str, baseline: str, pairing: Literal["auto", "ta
     return replace(sides, fit=fit, agent=places[agent], baseline=places[baseline], paired=True)
 
 
-def _task_differences(
-    est: Estimate, sides: _Sides, agent: str, baseline: str, metric: Metric, k: int
-) -> tuple[TaskDifference, ...]:
+def _task_differences(sides: _Sides, metric: Metric) -> tuple[TaskDifference, ...]:
     """Every shared task, those that the agent most probably lost first; tasks with the same counts have the same."""
     fit = sides.fit
+    assert sides.baseline is not None
     first, second = fit.agent_index(sides.agent), fit.agent_index(sides.baseline)
     shared = np.flatnonzero(fit.counts.scored[[first, second]].all(axis=0))
     if shared.size == 0:
@@ -480,9 +504,9 @@ def _task_differences(
     distinct, example, place = np.unique(cells, axis=1, return_index=True, return_inverse=True)
     own, other = (fit.posterior.task_draws(i, shared[example]) for i in (first, second))
     better = (own > other).mean(axis=0) + (own == other).mean(axis=0) / 2
-    difference = apply_metric(own, metric, k) - apply_metric(other, metric, k)
+    difference = apply_metric(own, metric) - apply_metric(other, metric)
     settings = fit.settings
-    ends = [interval_of_draws(column, settings.ci_prob, settings.ci_kind) for column in difference.T]
+    ends = [Drawn.of(column).interval(settings.ci_prob, settings.ci_kind) for column in difference.T]
     found = []
     for task, which in zip(shared.tolist(), place.reshape(-1).tolist(), strict=True):
         counts = [int(value) for value in distinct[:, which]]

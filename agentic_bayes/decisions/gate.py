@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from agentic_bayes.checks import check_probability, check_type
 from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import flag_words
-from agentic_bayes.estimation.posterior import CIKind, Estimand
+from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
+    Table,
+    Tabular,
     format_interval,
     format_number,
-    format_share,
-    html_block,
+    format_percent,
     interval_words,
-    metric_name,
+    json_ready,
     one_line,
     plural,
 )
 
-__all__ = ["Gate", "GateVerdict", "Requirement", "check_required", "gate", "ruling", "shown_beside"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Gate", "Requirement", "gate"]
 
 GateVerdict = Literal["pass", "fail", "inconclusive"]
 
 
-def check_required(probability: object) -> float:
+def check_confidence(confidence: object) -> float:
     """A probability that a gate may require: in (0.5, 1), since with less it could pass and fail at once."""
-    required = check_probability(probability, "probability", open_ends=True)
+    required = check_probability(confidence, "confidence", open_ends=True)
     if required <= 0.5:
         raise InvalidArgument(
-            f"probability must be in (0.5, 1), else a gate could pass and fail at once, got {required:g}"
+            f"confidence must be in (0.5, 1), otherwise a gate could pass and fail at once; got {required:g}"
         )
     return required
 
@@ -47,15 +52,15 @@ def ruling(probability: float, required: float) -> GateVerdict:
 
 
 def shown_beside(probability: float, required: float) -> str:
-    """A probability with so many digits that nobody takes it for the required one, or for its opposite."""
+    """A probability in per cent, with enough digits that nobody mistakes it for the required one or its opposite."""
 
     def looks_like(edge: float, digits: int) -> bool:
-        return abs(probability - edge) > 1e-9 and round(probability, digits) == round(edge, digits)
+        return abs(probability - edge) > 1e-9 and round(100 * probability, digits) == round(100 * edge, digits)
 
-    digits = 3
-    while digits < 9 and (looks_like(required, digits) or looks_like(1 - required, digits)):
+    digits = 0
+    while digits < 7 and (looks_like(required, digits) or looks_like(1 - required, digits)):
         digits += 1
-    return format_share(probability, digits)
+    return format_percent(probability, digits)
 
 
 def _doubts(agent: str, flags: tuple[str, ...]) -> list[str]:
@@ -87,21 +92,21 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(Tabular):
     """Whether one agent may be shipped.
 
     Attributes
     ----------
     agent : str
-    metric : {"pass_at_k", "pass_pow_k"}
-    k : int
+    metric : str
+        "pass@k" or "pass^k" with a number.
     estimand : {"population", "tasks"}
     at_least : float
         The bar.
     probability : float
         Posterior probability that the metric is at least the bar.
-    required : float
-        Probability from which the gate passes, or, of the opposite, fails.
+    confidence : float
+        The gate passes if `probability` is at least this, and fails if that of the opposite is.
     baseline : str or None
         The agent against which the metric must not have dropped.
     margin : float or None
@@ -123,12 +128,11 @@ class Gate:
     """
 
     agent: str
-    metric: Metric
-    k: int
+    metric: str
     estimand: Estimand
     at_least: float
     probability: float
-    required: float
+    confidence: float
     baseline: str | None
     margin: float | None
     requirements: tuple[Requirement, ...]
@@ -155,36 +159,62 @@ class Gate:
         return "inconclusive" if "inconclusive" in verdicts else "pass"
 
     def __str__(self) -> str:
-        return f"{self.verdict}: {self._account()}"
-
-    def __repr__(self) -> str:
-        return one_line(f"Gate: {self}")
-
-    def _account(self) -> str:
-        asked = "; ".join(
-            f"the probability that {one.text} is {shown_beside(one.probability, self.required)}"
-            for one in self.requirements
-        )
+        asked = "; ".join(f"{one.text} = {shown_beside(one.probability, self.confidence)}" for one in self.requirements)
+        where = "on new tasks" if self.estimand == "population" else "on these tasks"
         sentence = (
-            f"{asked} (required: {self.required:g}); {metric_name(self.metric, self.k)} {format_number(self.mean)}, "
-            f"{interval_words(self.ci_prob, self.ci_kind)} {format_number(self.lower)} to {format_number(self.upper)}; "
-            f"{self.method}, {plural(self.n_tasks, 'task')}; unit {self.unit}, indicator {self.indicator}"
+            f"{self.verdict}: {asked} (needs {format_percent(self.confidence)}) for {self.agent} {where}; "
+            f"{self.metric} {format_number(self.mean)}, {self.ci_prob * 100:.4g} % interval "
+            f"{format_number(self.lower)} to {format_number(self.upper)} ({plural(self.n_tasks, 'task')})"
         )
         marks = f" [{', '.join(self.flags)}]" if self.flags else ""
         return sentence + marks + (f" ({self.note})" if self.note else "")
 
-    def _repr_html_(self) -> str:
-        rows = [[one.text, shown_beside(one.probability, self.required), one.verdict] for one in self.requirements]
-        header = ["requirement", f"probability (required {self.required:g})", "verdict"]
+    def __repr__(self) -> str:
+        return one_line(f"Gate: {self}")
+
+    @property
+    def basis(self) -> str:
+        """From what it was estimated, and what the interval is."""
+        return (
+            f"{self.method}; unit {self.unit}, indicator {self.indicator}; estimand {self.estimand}; "
+            f"{interval_words(self.ci_prob, self.ci_kind)}"
+        )
+
+    def table(self) -> Table:
+        """One row per requirement."""
+        rows = [[one.text, shown_beside(one.probability, self.confidence), one.verdict] for one in self.requirements]
+        header = ["requirement", f"probability (needs {format_percent(self.confidence)})", "verdict"]
         value = f"{format_number(self.mean)} {format_interval(self.lower, self.upper)}"
         notes = [
-            f"{self.agent}'s {metric_name(self.metric, self.k)} ({self.estimand}): {value}, posterior mean with "
-            f"{interval_words(self.ci_prob, self.ci_kind)}",
-            f"{self.method}, {plural(self.n_tasks, 'task')}; unit {self.unit}, indicator {self.indicator}",
+            f"{self.agent}'s {self.metric}: {value}, posterior mean; {plural(self.n_tasks, 'task')}",
+            self.basis,
             self.note,
             *flag_words(self.flags),
         ]
-        return html_block(f"Gate: {self.verdict}", header, rows, notes=notes)
+        return Table(title=f"Gate: {self.verdict}", header=header, rows=rows, notes=notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The gate as plain JSON values.
+
+        Returns
+        -------
+        dict
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        more = {"requirements": [asdict(one) for one in self.requirements], "verdict": self.verdict}
+        return dict(json_ready(values | more | {"sentence": str(self)}))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per requirement.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns text, probability, verdict.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([asdict(one) for one in self.requirements])
 
 
 def gate(
@@ -192,9 +222,8 @@ def gate(
     agent: str | None = None,
     *,
     at_least: float,
-    probability: float = 0.95,
-    metric: Metric = "pass_pow_k",
-    k: int = 1,
+    confidence: float = 0.95,
+    metric: str = "pass^1",
     estimand: Estimand = "population",
     baseline: str | None = None,
     margin: float = 0.0,
@@ -209,17 +238,14 @@ def gate(
         Name; may be left out where there is only one.
     at_least : float
         The bar, in [0, 1].
-    probability : float
-        Required, in (0.5, 1): the gate passes if P(metric ≥ at_least) is at least this, and fails if
-        P(metric < at_least) is.
-    metric : {"pass_pow_k", "pass_at_k"}
-        What must be good enough.
-    k : int
-        Attempts, ≥ 1; need not be among the estimate's k.
+    confidence : float
+        In (0.5, 1): the gate passes if P(metric ≥ at_least) is at least this, and fails if P(metric < at_least) is.
+    metric : str
+        What must be good enough: "pass@k" or "pass^k" with a number, which need not be among the estimate's.
     estimand : {"population", "tasks"}
         On new tasks of this kind, or on the observed tasks.
     baseline : str, optional
-        An agent of the same estimate. P(metric - baseline's metric ≥ -margin) must then reach `probability`, too. A
+        An agent of the same estimate. P(metric - baseline's metric ≥ -margin) must then reach `confidence`, too. A
         crossed estimate compares them on the same tasks; others do not, and need more data to pass.
     margin : float
         By how much the metric may lie below the baseline's, in [0, 1].
@@ -237,20 +263,21 @@ def gate(
     """
     check_type("est", est, Estimate, "estimate() makes one")
     bar = check_probability(at_least, "at_least")
-    required = check_required(probability)
+    required = check_confidence(confidence)
     allowed = check_probability(margin, "margin")
     index = est.agent_index(agent)
     name = est.agents[index]
-    question: dict[str, Any] = {"metric": metric, "k": k, "estimand": estimand}
+    wanted = Metric(metric)
+    question: dict[str, Any] = {"metric": wanted, "estimand": estimand}
     met = est.prob_at_least(name, bar, **question)
     flags = est.flags(name, **question)
     doubts = _doubts(name, flags)
-    asked = [(f"{name}'s {metric_name(metric, k)} ({estimand}) is at least {bar:g}", met, doubts)]
+    asked = [(f"P({wanted} ≥ {bar:g})", met, doubts)]
     if baseline is not None:
         if est.agent_index(baseline) == index:
             raise InvalidArgument(f"agent and baseline must differ, got {name!r} for both")
         difference = est.metric_draws(name, **question) - est.metric_draws(baseline, **question)
-        text = f"it is at most {allowed:g} below {baseline}'s" if allowed else f"it is not below {baseline}'s"
+        text = f"P(at most {allowed:g} below {baseline})" if allowed else f"P(not below {baseline})"
         others = est.flags(baseline, **question)
         doubts = list(dict.fromkeys([*doubts, *_doubts(baseline, others)]))
         asked.append((text, float(np.mean(difference >= -allowed)), doubts))
@@ -258,15 +285,14 @@ def gate(
     elif allowed:
         raise InvalidArgument(f"margin needs a baseline, got margin {allowed:g} without one")
     requirements = [Requirement(text, p, "inconclusive" if why else ruling(p, required)) for text, p, why in asked]
-    stats = est.posterior.aggregate(index, estimand, metric, k)
+    stats = est.distribution(name, **question).stats(est.settings.ci_prob, est.settings.ci_kind)
     return Gate(
         agent=name,
-        metric=metric,
-        k=k,
+        metric=str(wanted),
         estimand=estimand,
         at_least=bar,
         probability=met,
-        required=required,
+        confidence=required,
         baseline=baseline,
         margin=None if baseline is None else allowed,
         requirements=tuple(requirements),
@@ -276,7 +302,7 @@ def gate(
         ci_prob=est.settings.ci_prob,
         ci_kind=est.settings.ci_kind,
         n_tasks=int(est.counts.scored[index].sum()),
-        method=est.settings.method,
+        method=est.method.name,
         unit=str(est.outcomes.attrs["unit"]),
         indicator=str(est.outcomes.attrs["indicator"]),
         flags=flags,

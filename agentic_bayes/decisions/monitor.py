@@ -13,12 +13,11 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from agentic_bayes.checks import (
-    check_attempts,
     check_choice,
     check_k,
     check_probability,
@@ -27,35 +26,40 @@ from agentic_bayes.checks import (
     check_type,
     no_such_file,
 )
-from agentic_bayes.decisions.gate import check_required, ruling, shown_beside
+from agentic_bayes.decisions.gate import check_confidence, ruling, shown_beside
 from agentic_bayes.decisions.simulate import (
     NO_DATA,
     Cells,
     ManyGates,
-    exact_posterior,
     metric_of,
     mu_with_metric,
+    new_task,
     simulate_successes,
 )
 from agentic_bayes.errors import EstimateError, InvalidArgument
+from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.posterior import Array, CIKind
 from agentic_bayes.formatting import (
-    METRICS,
     Metric,
+    Table,
+    Tabular,
     format_interval,
     format_number,
-    html_block,
+    format_percent,
     interval_words,
-    metric_name,
-    nan_to_none,
+    json_ready,
     one_line,
     plural,
 )
+from agentic_bayes.numerics import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Characteristic", "Look", "StoppingRule", "monitor"]
 
 LookVerdict = Literal["pass", "fail", "narrow enough", "continue", "inconclusive"]
+FORMAT = "agentic-bayes-rule/2"
 AWAY = 0.1  # how far from the bar the truths lie under which a rule is described
 STRICTEST = 1 - 1e-6
 MOST_TRIALS, MOST_LOOKS = 100, 1000
@@ -77,7 +81,7 @@ class Characteristic:
 
 
 @dataclass(frozen=True)
-class Look:
+class Look(Tabular):
     """One re-analysis under a rule.
 
     Attributes
@@ -117,49 +121,56 @@ class Look:
         return self.verdict != "continue"
 
     def __str__(self) -> str:
-        rule = self.rule
-        name = metric_name(rule.metric, rule.k)
-        asked = ""
+        rule, asked = self.rule, ""
         if rule.at_least is not None:
             asked = (
-                f"the probability that {self.agent}'s {name} (population) is at least {rule.at_least:g} is "
-                f"{shown_beside(self.probability, rule.required)} "
-                f"(required at every look: {format_number(rule.required, 4)}); "
+                f"P({rule.metric} ≥ {rule.at_least:g}) = {shown_beside(self.probability, rule.required)} for "
+                f"{self.agent} on new tasks (needs {format_percent(rule.required, 2)} at every look); "
             )
         text = (
             f"{self.verdict}: look {self.number} of {rule.looks}, {plural(self.tasks, 'task')}; {asked}"
-            f"{name} {format_number(self.mean)}, {rule.ci_prob * 100:.4g} % {rule.ci_kind} interval "
-            f"{format_number(self.lower)} to {format_number(self.upper)}; unit {self.unit}, indicator {self.indicator}"
+            f"{rule.metric} {format_number(self.mean)}, {rule.ci_prob * 100:.4g} % interval "
+            f"{format_number(self.lower)} to {format_number(self.upper)}"
         )
         return text + (f" ({self.note})" if self.note else "")
 
     def __repr__(self) -> str:
         return one_line(f"Look: {self}")
 
-    def _repr_html_(self) -> str:
+    def table(self) -> Table:
+        """The metric, and the probability that it reaches the bar."""
         rule = self.rule
-        name = metric_name(rule.metric, rule.k)
-        rows = [[name, format_number(self.mean), format_interval(self.lower, self.upper)]]
+        rows = [[str(rule.metric), format_number(self.mean), format_interval(self.lower, self.upper)]]
         if rule.at_least is not None:
-            bar = f"P({name} ≥ {rule.at_least:g}), required {format_number(rule.required, 4)}"
+            bar = f"P({rule.metric} ≥ {rule.at_least:g}), needs {format_percent(rule.required, 2)}"
             rows.append([bar, shown_beside(self.probability, rule.required), ""])
         notes = [
-            f"{self.agent}: look {self.number} of {rule.looks}, {plural(self.tasks, 'task')}; on a new task of this "
-            f"kind (population), posterior mean with {interval_words(rule.ci_prob, rule.ci_kind)}; hierarchical; "
-            f"unit {self.unit}, indicator {self.indicator}",
+            f"{self.agent}: look {self.number} of {rule.looks}, {plural(self.tasks, 'task')}; posterior mean on a new "
+            f"task with {interval_words(rule.ci_prob, rule.ci_kind)}; hierarchical; unit {self.unit}, indicator "
+            f"{self.indicator}",
             self.note,
         ]
-        return html_block(f"Look: {self.verdict}", ["", "posterior", "interval"], rows, notes=notes)
+        return Table(title=f"Look: {self.verdict}", header=["", "posterior", "interval"], rows=rows, notes=notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The look as plain JSON values, without its rule.
+
+        Returns
+        -------
+        dict
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "rule"}
+        return dict(json_ready(values | {"stop": self.stop, "sentence": str(self)}))
 
 
 @dataclass(frozen=True)
-class StoppingRule:
+class StoppingRule(Tabular):
     """When to stop, and how often that goes wrong. Made by `monitor`, kept in a file, used by `look`.
 
     Attributes
     ----------
-    metric : {"pass_at_k", "pass_pow_k"}
-    k : int
+    metric : str
+        "pass@k" or "pass^k" with a number.
     at_least : float or None
         The bar of the gate.
     width : float or None
@@ -183,8 +194,7 @@ class StoppingRule:
         The first is the truth at the bar.
     """
 
-    metric: Metric
-    k: int
+    metric: str
     at_least: float | None
     width: float | None
     batch: int
@@ -233,13 +243,9 @@ class StoppingRule:
         attempted = int(counts.attempted[index].sum())
         size, number = cells.trials.size, min(attempted // self.batch, self.looks)
         due = number > 0 and (attempted % self.batch == 0 or number == self.looks)
-        posterior = exact_posterior(
-            cells, self.metric, self.k, ci_prob=self.ci_prob, ci_kind=self.ci_kind, random_seed=self.random_seed
-        )
-        stats = posterior.aggregate(0, "population", self.metric, self.k)
-        met = math.nan
-        if self.at_least is not None:
-            met = posterior.at_least(0, self.metric, self.k, self.at_least)
+        posterior = new_task(cells, Metric(self.metric))
+        stats = posterior.stats(self.ci_prob, self.ci_kind)
+        met = math.nan if self.at_least is None else posterior.at_least(self.at_least)
         notes = [est.differences] if est.differences else []
         if attempted > self.batch * self.looks:
             notes.append(f"more than the {self.looks} × {self.batch} tasks that the rule was made for")
@@ -285,8 +291,7 @@ class StoppingRule:
         """
         target = Path(path)
         check_replaceable(target)
-        record = asdict(self)
-        text = json.dumps(nan_to_none(record), indent=2, allow_nan=False)
+        text = json.dumps(json_ready({"format": FORMAT, **asdict(self)}), indent=2, allow_nan=False)
         beside = target.with_name(f".{target.name}.writing")
         try:
             beside.write_text(text + "\n", encoding="utf-8")
@@ -317,9 +322,11 @@ class StoppingRule:
             raise EstimateError(no_such_file(source))
         try:
             record = json.loads(source.read_text(encoding="utf-8-sig"))
+            if "metric" in record and "k" in record:
+                raise ValueError("made by agentic-bayes 0.1, which this version cannot read: make the rule again")
             names = {one.name for one in fields(cls)}
-            if set(record) != names:
-                raise ValueError(f"keys must be {sorted(names)}")
+            if record.pop("format", None) != FORMAT or set(record) != names:
+                raise ValueError(f"keys must be format ({FORMAT}) and {sorted(names)}")
             described = tuple(
                 Characteristic(**{name: math.nan if value is None else float(value) for name, value in one.items()})
                 for one in record.pop("characteristics")
@@ -332,9 +339,8 @@ class StoppingRule:
         return rule
 
     def _check(self) -> None:
-        check_choice("metric", self.metric, METRICS)
+        Metric(self.metric)
         check_choice("ci_kind", self.ci_kind, ("eti", "hdi"))
-        check_attempts(self.k)
         for name in ("batch", "trials", "looks", "simulations"):
             check_k(getattr(self, name), name)
         for name in ("at_least", "width"):
@@ -343,7 +349,7 @@ class StoppingRule:
         if self.at_least is None and self.width is None:
             raise ValueError("at_least or width must be given")
         if self.at_least is not None:
-            check_required(self.required)
+            check_confidence(self.required)
         _check_false_winners(self.false_winners)
         check_probability(self.rho, "rho")
         check_probability(self.ci_prob, "ci_prob", open_ends=True)
@@ -366,8 +372,7 @@ class StoppingRule:
             raise ValueError(f"tasks must lie in (0, {self.batch * self.looks}], got {one.tasks:g}")
 
     def __str__(self) -> str:
-        name = metric_name(self.metric, self.k)
-        ways = []
+        name, ways = self.metric, []
         if self.at_least is not None:
             ways.append(
                 f"the probability that {name} is at least {self.at_least:g} is at least "
@@ -392,7 +397,8 @@ class StoppingRule:
     def __repr__(self) -> str:
         return f"StoppingRule: {str(self).partition(chr(10))[0].rstrip(':')}"
 
-    def _repr_html_(self) -> str:
+    def table(self) -> Table:
+        """How the rule ends, for each truth."""
         rows = [
             [
                 format_number(one.truth) + (" (the bar)" if one.truth == self.at_least else ""),
@@ -401,28 +407,52 @@ class StoppingRule:
             ]
             for one in self.characteristics
         ]
-        name = metric_name(self.metric, self.k)
-        header = [f"true {name}", "P(pass)", "P(fail)", "P(neither)", "mean tasks"]
         notes = [
-            f"{name} on a new task of this kind (population); {interval_words(self.ci_prob, self.ci_kind)}; "
+            f"{self.metric} on a new task of this kind; {interval_words(self.ci_prob, self.ci_kind)}; "
             f"shares of {self.sequences:,} simulated runs per truth, ρ {self.rho:g}"
         ]
-        head = str(self).partition(". Simulated")[0]
-        return html_block("Stopping rule:", header, rows, text=f" {head}", notes=notes, noun="truth")
+        return Table(
+            title="Stopping rule:",
+            text=f" {str(self).partition('. Simulated')[0]}",
+            header=[f"true {self.metric}", "P(pass)", "P(fail)", "P(neither)", "mean tasks"],
+            rows=rows,
+            notes=notes,
+            noun="truth",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule as plain JSON values.
+
+        Returns
+        -------
+        dict
+        """
+        return dict(json_ready(asdict(self)))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """How the rule ends, for each truth.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns truth, passes, fails, undecided, tasks.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([asdict(one) for one in self.characteristics])
 
 
 def monitor(
     *,
     at_least: float | None = None,
     width: float | None = None,
-    metric: Metric = "pass_pow_k",
-    k: int = 1,
+    metric: str = "pass^1",
     batch: int = 20,
     trials: int = 3,
     looks: int = 10,
     rho: float = 0.45,
     mu: float = 0.7,
-    probability: float = 0.95,
+    confidence: float = 0.95,
     false_winners: float = 0.05,
     ci_prob: float = 0.95,
     ci_kind: CIKind = "eti",
@@ -438,9 +468,8 @@ def monitor(
         Stop when a gate at this bar, in (0, 1), passes or fails.
     width : float, optional
         Stop when the interval is no wider than this, in (0, 1). One of the two must be given.
-    metric : {"pass_pow_k", "pass_at_k"}
-    k : int
-        Attempts, ≥ 1.
+    metric : str
+        "pass@k" or "pass^k" with a number.
     batch, trials, looks : int
         New tasks per look, trials of each (at most 100), and how many looks there may be (at most 1,000); their
         product is at most 100,000.
@@ -448,8 +477,8 @@ def monitor(
         Intra-class correlation to simulate with, in [0, 1] (.36 to .58 on tau-bench).
     mu : float
         Mean success probability to simulate with where there is only a width, in (0, 1).
-    probability : float
-        Least that the gate requires, in (0.5, 1); raised as far as `false_winners` needs.
+    confidence : float
+        The least that the gate requires, in (0.5, 1); raised as far as `false_winners` needs.
     false_winners : float
         Share of sequences that may end in "pass", and in "fail", with the truth at the bar, in (0, 0.5).
     ci_prob : float
@@ -475,7 +504,7 @@ def monitor(
     """
     if at_least is None and width is None:
         raise InvalidArgument("say when to stop: at_least (a bar) or width (of the interval), or both")
-    check_choice("metric", metric, METRICS)
+    wanted = Metric(metric)
     check_choice("ci_kind", ci_kind, ("eti", "hdi"))
     bar = None if at_least is None else check_probability(at_least, "at_least", open_ends=True)
     narrow = None if width is None else check_probability(width, "width", open_ends=True)
@@ -484,8 +513,7 @@ def monitor(
     if size < 100:
         raise InvalidArgument(f"simulations must be an integer ≥ 100, got {size}")
     runs = _Runs(
-        metric=metric,
-        k=check_attempts(k),
+        metric=wanted,
         batch=check_k(batch, "batch"),
         trials=check_k(trials, "trials"),
         looks=check_k(looks, "looks"),
@@ -496,10 +524,10 @@ def monitor(
     )
     runs.check_size(size)
     share = check_probability(mu, "mu", open_ends=True)
-    least = check_required(probability)
+    least = check_confidence(confidence)
     required, described = math.nan, []
     if bar is not None:
-        gates = ManyGates(metric, runs.k, bar, runs.trials, most=runs.batch * runs.looks)
+        gates = ManyGates(wanted, bar, runs.trials, most=runs.batch * runs.looks)
         required = _required(runs.probabilities(gates, bar, size, stream=0), least, allowed)
         truths = [bar, *(truth for truth in (bar - AWAY, bar + AWAY) if 0 < truth < 1)]
         for stream, truth in enumerate(truths, start=1):
@@ -509,12 +537,11 @@ def monitor(
                 widths, met = runs.widths(truth, size // SHARE, stream=stream, bar=bar)
             described.append(_described(truth, met, widths, required, narrow, runs))
     elif narrow is not None:
-        truth, nan = float(metric_of(share, runs.rho, metric, runs.k)), math.nan
+        truth, nan = float(metric_of(share, runs.rho, wanted)), math.nan
         last = _first(runs.widths(truth, size // SHARE, stream=1)[0] <= narrow)
         described.append(Characteristic(truth, nan, nan, nan, _mean_tasks(last, runs)))
     return StoppingRule(
-        metric=metric,
-        k=runs.k,
+        metric=str(wanted),
         at_least=bar,
         width=narrow,
         batch=runs.batch,
@@ -543,7 +570,6 @@ class _Runs:
     """Sequences of looks at simulated data."""
 
     metric: Metric
-    k: int
     batch: int
     trials: int
     looks: int
@@ -573,7 +599,7 @@ class _Runs:
     def probabilities(self, gates: ManyGates, truth: float, size: int, *, stream: int) -> Array:
         """P(metric ≥ bar) at every look, shape (sequences, looks)."""
         rng = np.random.default_rng([self.seed, stream])
-        mu = float(mu_with_metric(truth, self.rho, self.metric, self.k))
+        mu = float(mu_with_metric(truth, self.rho, self.metric))
         seen = np.zeros((size, self.trials + 1))
         found = np.empty((size, self.looks))
         for look in range(self.looks):
@@ -587,17 +613,17 @@ class _Runs:
     def widths(self, truth: float, size: int, *, stream: int, bar: float | None = None) -> tuple[Array, Array]:
         """Widths of the interval at every look, and P(metric ≥ bar), by the exact engine, shape (sequences, looks)."""
         rng = np.random.default_rng([self.seed, stream, 1])
-        mu = float(mu_with_metric(truth, self.rho, self.metric, self.k))
+        mu = float(mu_with_metric(truth, self.rho, self.metric))
         found, met = np.empty((size, self.looks)), np.full((size, self.looks), math.nan)
         for i in range(size):
             cells = NO_DATA
             for look in range(self.looks):
                 cells = cells.and_also(simulate_successes(rng, mu, self.rho, self.batch, self.trials), self.trials)
-                posterior = exact_posterior(cells, self.metric, self.k, ci_prob=self.ci[0], ci_kind=self.ci[1])
-                stats = posterior.aggregate(0, "population", self.metric, self.k)
-                found[i, look] = stats.upper - stats.lower
+                posterior = new_task(cells, self.metric)
+                lower, upper = posterior.interval(*self.ci)
+                found[i, look] = upper - lower
                 if bar is not None:
-                    met[i, look] = posterior.at_least(0, self.metric, self.k, bar)
+                    met[i, look] = posterior.at_least(bar)
                 self._tick()
         return found, met
 

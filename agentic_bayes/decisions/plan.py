@@ -9,35 +9,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from agentic_bayes.checks import check_attempts, check_choice, check_k, check_probability, check_seed, check_type
-from agentic_bayes.decisions.gate import check_required, ruling
+from agentic_bayes.checks import check_choice, check_k, check_probability, check_seed, check_type
+from agentic_bayes.decisions.gate import check_confidence, ruling
 from agentic_bayes.decisions.simulate import (
     NO_DATA,
     Cells,
     exact_posterior,
     metric_of,
     mu_with_metric,
+    new_task,
     simulate_successes,
 )
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.distribution import CIKind, Distribution
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.posterior import Array, CIKind
-from agentic_bayes.formatting import (
-    METRICS,
-    Metric,
-    format_number,
-    html_block,
-    interval_words,
-    metric_name,
-    one_line,
-    plural,
-)
+from agentic_bayes.formatting import Metric, Table, Tabular, format_number, interval_words, json_ready, one_line, plural
+from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,13 +65,13 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Tabular):
     """The recommended design, and those that were looked at.
 
     Attributes
     ----------
-    metric : {"pass_at_k", "pass_pow_k"}
-    k : int
+    metric : str
+        "pass@k" or "pass^k" with a number.
     mu, rho : float
         The truth that was assumed; with an estimate their posterior means (the simulations draw from the posterior).
     ci_prob : float
@@ -106,8 +98,7 @@ class Plan:
     random_seed : int
     """
 
-    metric: Metric
-    k: int
+    metric: str
     mu: float
     rho: float
     ci_prob: float
@@ -122,10 +113,13 @@ class Plan:
     simulations: int
     random_seed: int
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """One row per design, cheapest first: tasks, trials, cost, width, conclusive, detected, rate_sd; NaN where that
-        was not asked.
+    def to_pandas(self) -> pd.DataFrame:
+        """All designs, cheapest first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns tasks, trials, cost, width, conclusive, detected, rate_sd; NaN where that was not asked.
         """
         import pandas as pd
 
@@ -160,7 +154,8 @@ class Plan:
     def __repr__(self) -> str:
         return one_line(f"Plan: {self}")
 
-    def _repr_html_(self) -> str:
+    def table(self) -> Table:
+        """One design per number of trials; `to_pandas` has all of them."""
         asked = self.goal if self.goal != "width" else None
         words = {"conclusive": "P(conclusive)", "detected": "P(told apart)"}
         rows = [
@@ -175,30 +170,43 @@ class Plan:
             ]
             for one in self.frontier
         ]
-        name = metric_name(self.metric, self.k)
-        header = ["new tasks", "trials each", "cost", f"width of {name}", *([words[asked]] if asked else [])]
+        header = ["new tasks", "trials each", "cost", f"width of {self.metric}", *([words[asked]] if asked else [])]
         notes = [
-            f"{name} on a new task of this kind (population); mean width of the "
+            f"{self.metric} on a new task of this kind; mean width of the "
             f"{interval_words(self.ci_prob, self.ci_kind)}; sd of the rate from the new tasks alone, by formula",
-            f"one design per number of trials: the cheapest that does it, else the dearest that was tried; .table has "
-            f"all {len(self.designs):,}",
+            f"one design per number of trials: the cheapest that reaches the goal, else the dearest simulated; "
+            f".to_pandas() has all {len(self.designs):,}",
         ]
-        text = f" {self}"
-        return html_block("Plan:", [*header, "sd of rate", ""], rows, text=text, notes=notes, noun="design")
+        return Table(
+            title="Plan:", text=f" {self}", header=[*header, "sd of rate", ""], rows=rows, notes=notes, noun="design"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values.
+
+        Returns
+        -------
+        dict
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {
+            "designs": [asdict(one) for one in self.designs],
+            "best": None if self.best is None else asdict(self.best),
+        }
+        return dict(json_ready(values | plain | {"sentence": str(self)}))
 
 
 def plan(
     est: Estimate | None = None,
     agent: str | None = None,
     *,
-    metric: Metric = "pass_pow_k",
-    k: int = 1,
+    metric: str = "pass^1",
     mu: float | None = None,
     rho: float | None = None,
     budget: float | None = None,
     width: float | None = None,
     at_least: float | None = None,
-    probability: float = 0.95,
+    confidence: float = 0.95,
     difference: float | None = None,
     power: float = 0.8,
     trials: int | Iterable[int] | None = None,
@@ -219,10 +227,8 @@ def plan(
         hierarchical model of this agent alone).
     agent : str, optional
         Whose; may be left out where there is only one.
-    metric : {"pass_pow_k", "pass_at_k"}
-        What is to be known.
-    k : int
-        Attempts, ≥ 1.
+    metric : str
+        What is to be known: "pass@k" or "pass^k" with a number.
     mu, rho : float, optional
         A guess instead of `est`: mean success probability, in (0, 1), and intra-class correlation, in [0, 1] (.36 to
         .58 on tau-bench).
@@ -231,8 +237,8 @@ def plan(
     width : float, optional
         Goal: a mean width of the interval of at most this, in (0, 1).
     at_least : float, optional
-        Goal: a `gate` with this bar and `probability` that passes or fails with probability `power`.
-    probability : float
+        Goal: a `gate` with this bar and `confidence` that passes or fails with probability `power`.
+    confidence : float
         What the gate requires, in (0.5, 1).
     difference : float, optional
         Goal: two agents whose metrics differ by this, in (0, 1), are told apart (the interval of the difference
@@ -263,15 +269,14 @@ def plan(
     InvalidArgument
         If an argument is not valid, or nothing or too much is asked.
     """
-    check_choice("metric", metric, METRICS)
-    check_attempts(k)
+    wanted = Metric(metric)
     goal, target = _goal(width, at_least, difference, power, budget)
-    required = check_required(probability)
+    required = check_confidence(confidence)
     prices = _amount(cost_per_trial, "cost_per_trial"), _amount(cost_per_task, "cost_per_task")
     if sum(prices) == 0:
         raise InvalidArgument("cost_per_trial and cost_per_task must not both be 0")
     most = math.inf if budget is None else _amount(budget, "budget")
-    options = _trials(trials, k)
+    options = _trials(trials, wanted.k)
     size = SIMULATIONS[goal] if simulations is None else check_k(simulations, "simulations")
     if size < 10:
         raise InvalidArgument(f"simulations must be an integer ≥ 10, got {size}")
@@ -283,17 +288,16 @@ def plan(
         ci_prob, ci_kind = est.settings.ci_prob, est.settings.ci_kind
     check_choice("ci_kind", ci_kind, ("eti", "hdi"))
     ci_prob = check_probability(ci_prob, "ci_prob", open_ends=True)
-    known, truth = _truth(est, agent, mu, rho, metric, k, size, seed)
+    known, truth = _truth(est, agent, mu, rho, wanted, size, seed)
     study = _Study(
-        metric=metric,
-        k=k,
+        metric=wanted,
         known=known,
         mu=truth[0],
         rho=truth[1],
         ci=(ci_prob, ci_kind),
         bar=at_least,
         required=required,
-        better=None if difference is None else _better(truth, difference, metric, k),
+        better=None if difference is None else _better(truth, difference, wanted),
         prices=prices,
         seed=seed,
         progress=progress,
@@ -302,8 +306,7 @@ def plan(
         study.search(n, goal, target, most)
     designs = tuple(sorted(study.seen.values(), key=lambda one: (one.cost, one.trials)))
     return Plan(
-        metric=metric,
-        k=k,
+        metric=str(wanted),
         mu=float(np.mean(truth[0])),
         rho=float(np.mean(truth[1])),
         ci_prob=ci_prob,
@@ -313,8 +316,8 @@ def plan(
         budget=budget,
         designs=designs,
         best=_best(designs, goal, target, most, size),
-        asked=_asked(metric, k, ci_prob, goal, target, budget, at_least, required, difference),
-        note=_note(options, k, metric, known, goal, est),
+        asked=_asked(wanted, ci_prob, goal, target, budget, at_least, required, difference),
+        note=_note(options, wanted, known, goal, est),
         simulations=size,
         random_seed=seed,
     )
@@ -370,7 +373,6 @@ def _truth(
     mu: float | None,
     rho: float | None,
     metric: Metric,
-    k: int,
     size: int,
     seed: int,
 ) -> tuple[Cells, tuple[Array, Array]]:
@@ -389,21 +391,22 @@ def _truth(
         raise InvalidArgument("plan does not simulate judge errors: give it est.uncorrected, or a guess of mu and rho")
     scored = est.counts.scored[index]
     known = Cells(est.counts.successes[index, scored], est.counts.trials[index, scored])
-    drawn_mu, drawn_rho = (part[:, 0] for part in exact_posterior(known, metric, k, random_seed=seed).hyper_draws())
+    drawn = exact_posterior(known, metric, random_seed=seed).hyper_draws()
+    drawn_mu, drawn_rho = drawn["mu"][:, 0], drawn["rho"][:, 0]
     chosen = np.random.default_rng([seed, 0]).choice(drawn_mu.size, size=size, replace=size > drawn_mu.size)
     return known, (drawn_mu[chosen], drawn_rho[chosen])
 
 
-def _better(truth: tuple[Array, Array], difference: float, metric: Metric, k: int) -> Array:
+def _better(truth: tuple[Array, Array], difference: float, metric: Metric) -> Array:
     """μ of a second agent whose metric is higher by `difference`, or lower where there is no room above."""
-    own = metric_of(*truth, metric, k)
+    own = metric_of(*truth, metric)
     up, down = own + difference, own - difference
     if np.all((up >= 1) & (down <= 0)):
         raise InvalidArgument(
             f"difference must leave room for the metric of {float(own.mean()):.3g}, got {difference:g}"
         )
     goal = np.where(up < 1, up, np.maximum(down, 1e-6))
-    return np.array([float(mu_with_metric(value, r, metric, k)) for value, r in zip(goal, truth[1], strict=True)])
+    return np.array([float(mu_with_metric(value, r, metric)) for value, r in zip(goal, truth[1], strict=True)])
 
 
 @dataclass
@@ -411,7 +414,6 @@ class _Study:
     """Designs simulated so far, and how to simulate another."""
 
     metric: Metric
-    k: int
     known: Cells
     mu: Array
     rho: Array
@@ -441,14 +443,13 @@ class _Study:
             if self.progress is not None:
                 self.progress(len(self.seen) * self.mu.size + i, None)
             rng = np.random.default_rng([self.seed, 1, trials, i])
-            own = self._posterior(rng, mu, rho, tasks, trials, self.known)
-            stats = own.aggregate(0, "population", self.metric, self.k)
-            widths.append(stats.upper - stats.lower)
+            own = self._new_task(rng, mu, rho, tasks, trials, self.known)
+            lower, upper = own.interval(*self.ci)
+            widths.append(float(upper - lower))
             if self.bar is not None:
-                met = own.at_least(0, self.metric, self.k, self.bar)
-                conclusive.append(ruling(met, self.required) != "inconclusive")
+                conclusive.append(ruling(own.at_least(self.bar), self.required) != "inconclusive")
             if self.better is not None:
-                other = self._posterior(rng, float(self.better[i]), rho, tasks, trials, NO_DATA)
+                other = self._new_task(rng, float(self.better[i]), rho, tasks, trials, NO_DATA)
                 detected.append(self._told_apart(own, other))
         mu, rho = float(self.mu.mean()), float(self.rho.mean())
         return Design(
@@ -461,18 +462,16 @@ class _Study:
             rate_sd=math.sqrt(mu * (1 - mu) * (rho + (1 - rho) / trials) / tasks),
         )
 
-    def _posterior(
+    def _new_task(
         self, rng: np.random.Generator, mu: float, rho: float, tasks: int, trials: int, known: Cells
-    ) -> ExactPosterior:
-        cells = known.and_also(simulate_successes(rng, mu, rho, tasks, trials), trials)
-        return exact_posterior(cells, self.metric, self.k, ci_prob=self.ci[0], ci_kind=self.ci[1])
+    ) -> Distribution:
+        return new_task(known.and_also(simulate_successes(rng, mu, rho, tasks, trials), trials), self.metric)
 
-    def _told_apart(self, own: ExactPosterior, other: ExactPosterior) -> bool:
+    def _told_apart(self, own: Distribution, other: Distribution) -> bool:
         """Whether the interval of the difference of two independent posteriors excludes 0."""
         q = (np.arange(POINTS) + 0.5) / POINTS
-        first, second = (one.quantile(0, self.metric, self.k, q) for one in (own, other))
         tail = (1 - self.ci[0]) / 2
-        lower, upper = np.quantile(first[:, None] - second, [tail, 1 - tail])
+        lower, upper = np.quantile(own.quantile(q)[:, None] - other.quantile(q), [tail, 1 - tail])
         return bool(lower > 0 or upper < 0)
 
     def search(self, trials: int, goal: Goal, target: float | None, budget: float) -> None:
@@ -537,7 +536,6 @@ def _best(
 
 def _asked(
     metric: Metric,
-    k: int,
     ci_prob: float,
     goal: Goal,
     target: float | None,
@@ -546,30 +544,30 @@ def _asked(
     required: float,
     difference: float | None,
 ) -> str:
-    name, within = metric_name(metric, k), f" within {budget:,.6g}" if budget is not None else ""
+    name, within = str(metric), f" within {budget:,.6g}" if budget is not None else ""
     if target is None:
         return f"the narrowest {ci_prob * 100:.4g} % interval of {name}{within}"
     if goal == "width":
         interval = f"{ci_prob * 100:.4g} % interval of {name}"
         return f"the cheapest whose {interval} is on average no wider than {target:g}{within}"
     if goal == "conclusive":
-        asked = f"a gate at {name} ≥ {at_least:g} (probability {required:g}) passes or fails"
+        asked = f"a gate at {name} ≥ {at_least:g} (confidence {required:g}) passes or fails"
     else:
         asked = f"two agents whose {name} differ by {difference:g} are told apart"
     return f"the cheapest with which {asked} with probability {target:g}{within}"
 
 
-def _note(options: tuple[int, ...], k: int, metric: Metric, known: Cells, goal: Goal, est: Estimate | None) -> str:
+def _note(options: tuple[int, ...], metric: Metric, known: Cells, goal: Goal, est: Estimate | None) -> str:
     parts = []
     if goal == "detected":
-        parts.append("each agent on tasks of its own; on shared tasks fewer do")
+        parts.append("each agent on its own tasks; on shared tasks fewer are enough")
     if known.trials.size:
-        parts.append(f"together with the {plural(known.trials.size, 'task')} there are")
+        parts.append(f"added to the {plural(known.trials.size, 'task')} already tried")
     if est is not None and est.differences:
         parts.append(est.differences)
-    if k > 1 and 1 in options and known.trials.max(initial=1) == 1:
+    if metric.k > 1 and 1 in options and known.trials.max(initial=1) == 1:
         parts.append(
-            "1 trial per task is useless here: it shows nothing of how tasks differ, so that "
-            f"{metric_name(metric, k)} stays as wide as the prior of ρ leaves it, however many tasks there are"
+            "with 1 trial per task the spread between tasks cannot be estimated, so the "
+            f"{metric} interval never gets narrower than the prior allows"
         )
     return "; ".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,47 +10,167 @@ import numpy as np
 from agentic_bayes.checks import check_type
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.posterior import Array, Estimand
-from agentic_bayes.formatting import Metric
+from agentic_bayes.estimation.model_checks import flag_words
+from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.formatting import (
+    Metric,
+    Table,
+    Tabular,
+    format_interval,
+    format_number,
+    format_percent,
+    format_share,
+    interval_words,
+    json_ready,
+    one_line,
+    plural,
+)
+from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["rank", "superiority"]
+__all__ = ["Ranking", "rank"]
 
 
-def rank(
-    est: Estimate, *, metric: Metric = "pass_pow_k", k: int = 1, estimand: Estimand = "population"
-) -> pd.DataFrame:
-    """Probability of being best and posterior of the rank, agent by agent; nothing is fitted again.
+@dataclass(frozen=True)
+class Ranking(Tabular):
+    """Agents from best to worst, with the probability of being best and the posterior of the rank.
+
+    Attributes
+    ----------
+    metric : str
+        By which agents are ranked; more is better.
+    estimand : {"population", "tasks"}
+    rows : tuple of dict
+        Best first; see `to_pandas`.
+    """
+
+    metric: str
+    estimand: Estimand
+    rows: tuple[dict[str, Any], ...]
+    _agents: tuple[str, ...] = field(repr=False)
+    _ranks: Array = field(repr=False, compare=False)  # shape (draws, agents)
+    _draws: Array = field(repr=False, compare=False)
+    _alike: Array = field(repr=False, compare=False)  # which agents have the same counts on every task
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The ranking, best first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns agent, prob_best, expected_rank, lower_rank, upper_rank (equal-tailed interval of the rank, 1 is
+            best), then mean, lower, upper of the metric itself, and metric, estimand, ci_prob, ci_kind, method, unit,
+            indicator, n_tasks, flags, note. Agents whose draws are equal share their ranks, and agents with the same
+            counts on every task have the same ranks and probabilities: nothing in the data tells them apart.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+    def superiority(self) -> pd.DataFrame:
+        """Probability that the agent of the row has a higher metric than the agent of the column.
+
+        Returns
+        -------
+        pandas.DataFrame, shape (agents, agents)
+            Agents in the order of the ranking; entries that mirror each other sum to 1, NaN on the diagonal. Equal
+            draws count for half, and agents with the same counts on every task have .5.
+        """
+        import pandas as pd
+
+        ranks, draws, alike = self._ranks, self._draws, self._alike
+        groups = np.unique(alike)
+        members = [np.flatnonzero(alike == group) for group in groups]
+        order = np.argsort([ranks[:, alike == alike[i]].mean() for i in range(alike.size)], kind="stable")
+        between = np.full((groups.size, groups.size), 0.5)
+        for a, own in enumerate(members):
+            for b, other in enumerate(members[:a]):
+                above = [
+                    np.mean(draws[:, i] > draws[:, j]) + np.mean(draws[:, i] == draws[:, j]) / 2
+                    for i in own
+                    for j in other
+                ]
+                between[a, b] = np.mean(above)
+                between[b, a] = 1 - between[a, b]
+        matrix = between[np.ix_(np.searchsorted(groups, alike), np.searchsorted(groups, alike))]
+        np.fill_diagonal(matrix, np.nan)
+        names = pd.Index([self._agents[i] for i in order], name="agent")
+        return pd.DataFrame(matrix[np.ix_(order, order)], index=names, columns=names.rename("baseline"))
+
+    def __str__(self) -> str:
+        best = self.rows[0]
+        where = "new tasks" if self.estimand == "population" else "these tasks"
+        return (
+            f"{best['agent']} is best on {self.metric} with probability {format_percent(best['prob_best'])}, "
+            f"{best['ci_prob'] * 100:.4g} % interval of its rank {best['lower_rank']} to {best['upper_rank']} "
+            f"({where}; {plural(len(self.rows), 'agent')})"
+        )
+
+    def __repr__(self) -> str:
+        return one_line(f"Ranking: {self}")
+
+    def table(self) -> Table:
+        """One row per agent, best first."""
+        header = ["agent", "P(best)", "expected rank", "rank", self.metric, "interval", "tasks", "flags"]
+        rows = [
+            [
+                row["agent"],
+                format_share(row["prob_best"]),
+                format_number(row["expected_rank"], 2),
+                f"{row['lower_rank']} to {row['upper_rank']}",
+                format_number(row["mean"]),
+                format_interval(row["lower"], row["upper"]),
+                f"{row['n_tasks']:,}",
+                row["flags"],
+            ]
+            for row in self.rows
+        ]
+        first = self.rows[0]
+        flags = [flag for row in self.rows for flag in row["flags"].split(", ")]
+        notes = [
+            f"{first['method']}; unit {first['unit']}, indicator {first['indicator']}; estimand {self.estimand}; "
+            f"{interval_words(first['ci_prob'], first['ci_kind'])} (of ranks: equal-tailed)",
+            first["note"],
+            *flag_words(flags),
+        ]
+        return Table(title="Ranking:", text=f" {self}", header=header, rows=rows, notes=notes, noun="agent")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ranking as plain JSON values.
+
+        Returns
+        -------
+        dict
+        """
+        values = {"metric": self.metric, "estimand": self.estimand, "agents": list(self.rows), "sentence": str(self)}
+        return dict(json_ready(values))
+
+
+def rank(est: Estimate, *, metric: str = "pass^1", estimand: Estimand = "population") -> Ranking:
+    """Rank the agents of an estimate; nothing is fitted again.
 
     Parameters
     ----------
     est : Estimate
-        An estimate of two agents or more. With ``method="crossed"`` agents are ranked on the same tasks.
-    metric : {"pass_pow_k", "pass_at_k"}
-        By what agents are ranked; more is better.
-    k : int
-        Attempts, ≥ 1; need not be among the estimate's k.
+        An estimate of two agents or more. The crossed method ranks agents on the same tasks.
+    metric : str
+        By what agents are ranked: "pass@k" or "pass^k" with a number, which need not be among the estimate's.
     estimand : {"population", "tasks"}
         On new tasks of this kind, or on the observed tasks.
 
     Returns
     -------
-    pandas.DataFrame
-        Best first. Columns agent, prob_best, expected_rank, lower_rank, upper_rank (equal-tailed interval of the rank,
-        1 is best), then mean, lower, upper of the metric itself, and metric, k, estimand, ci_prob, ci_kind, method,
-        unit, indicator, n_tasks, flags, note. Agents whose draws are equal share their ranks, and agents with the
-        same counts on every task have the same ranks and probabilities: nothing that was seen tells them apart.
+    Ranking
 
     Raises
     ------
     InvalidArgument, EstimateError
         If there is only one agent, or as `Estimate.metric_draws` does.
     """
-    import pandas as pd
-
-    ranks, _, alike = _ranks(est, metric, k, estimand)
+    wanted = Metric(metric)
+    ranks, draws, alike = _ranks(est, wanted, estimand)
     best = ranks == ranks.min(axis=1, keepdims=True)
     best = best / best.sum(axis=1, keepdims=True)
     settings = est.settings
@@ -59,7 +180,7 @@ def rank(
     for index, agent in enumerate(est.agents):
         group = np.flatnonzero(alike == alike[index])
         lower, upper = np.quantile(ranks[:, group], [tail, 1 - tail], method="inverted_cdf")
-        stats = est.posterior.aggregate(index, estimand, metric, k)
+        stats = est.posterior.distribution(index, estimand, wanted).stats(settings.ci_prob, settings.ci_kind)
         rows.append(
             {
                 "agent": agent,
@@ -70,77 +191,30 @@ def rank(
                 "mean": float(stats.mean),
                 "lower": float(stats.lower),
                 "upper": float(stats.upper),
-                "metric": metric,
-                "k": k,
+                "metric": str(wanted),
                 "estimand": estimand,
                 "ci_prob": settings.ci_prob,
                 "ci_kind": settings.ci_kind,
-                "method": settings.method,
+                "method": est.method.name,
                 "unit": str(est.outcomes.attrs["unit"]),
                 "indicator": str(est.outcomes.attrs["indicator"]),
                 "n_tasks": int(est.counts.scored[index].sum()),
-                "flags": ", ".join(est.flags(agent, estimand=estimand, metric=metric, k=k)),
+                "flags": ", ".join(est.flags(agent, estimand=estimand, metric=wanted)),
                 "note": note,
             }
         )
-    return pd.DataFrame(rows).sort_values("expected_rank", kind="stable", ignore_index=True)
+    rows.sort(key=lambda row: row["expected_rank"])
+    return Ranking(str(wanted), estimand, tuple(rows), est.agents, ranks, draws, alike)
 
 
-def superiority(
-    est: Estimate, *, metric: Metric = "pass_pow_k", k: int = 1, estimand: Estimand = "population"
-) -> pd.DataFrame:
-    """Probability that the agent of the row has a higher metric than the agent of the column.
-
-    Parameters
-    ----------
-    est : Estimate
-        An estimate of two agents or more.
-    metric : {"pass_pow_k", "pass_at_k"}
-        In which.
-    k : int
-        Attempts, ≥ 1.
-    estimand : {"population", "tasks"}
-        On new tasks of this kind, or on the observed tasks.
-
-    Returns
-    -------
-    pandas.DataFrame, shape (agents, agents)
-        Agents in the order of `rank`; entries that mirror each other sum to 1, NaN on the diagonal. Equal draws count
-        for half, and agents with the same counts on every task have .5.
-
-    Raises
-    ------
-    InvalidArgument, EstimateError
-        As `rank` does.
-    """
-    import pandas as pd
-
-    ranks, draws, alike = _ranks(est, metric, k, estimand)
-    groups = np.unique(alike)
-    members = [np.flatnonzero(alike == group) for group in groups]
-    order = np.argsort([ranks[:, alike == alike[i]].mean() for i in range(alike.size)], kind="stable")
-    between = np.full((groups.size, groups.size), 0.5)
-    for a, own in enumerate(members):
-        for b, other in enumerate(members[:a]):
-            above = [
-                np.mean(draws[:, i] > draws[:, j]) + np.mean(draws[:, i] == draws[:, j]) / 2 for i in own for j in other
-            ]
-            between[a, b] = np.mean(above)
-            between[b, a] = 1 - between[a, b]
-    matrix = between[np.ix_(np.searchsorted(groups, alike), np.searchsorted(groups, alike))]
-    np.fill_diagonal(matrix, np.nan)
-    names = pd.Index([est.agents[i] for i in order], name="agent")
-    return pd.DataFrame(matrix[np.ix_(order, order)], index=names, columns=names.rename("baseline"))
-
-
-def _ranks(est: Estimate, metric: Metric, k: int, estimand: Estimand) -> tuple[Array, Array, Array]:
+def _ranks(est: Estimate, metric: Metric, estimand: Estimand) -> tuple[Array, Array, Array]:
     """Ranks and metrics, shape (draws, agents), and which agents have the same counts on every task."""
     from scipy.stats import rankdata
 
     check_type("est", est, Estimate, "estimate() makes one")
     if len(est.agents) < 2:
         raise InvalidArgument(f"ranking needs two agents or more, the estimate holds {est.agents[0]!r} only")
-    draws = np.stack([est.metric_draws(a, metric=metric, k=k, estimand=estimand) for a in est.agents], axis=1)
+    draws = np.stack([est.metric_draws(a, metric=metric, estimand=estimand) for a in est.agents], axis=1)
     cells = np.concatenate([est.counts.trials, est.counts.successes], axis=1)
     _, alike = np.unique(cells, axis=0, return_inverse=True)
     return rankdata(-draws, axis=1), draws, alike.reshape(-1)

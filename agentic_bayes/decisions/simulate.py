@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agentic_bayes.estimation.counts import Counts
+from agentic_bayes.estimation.distribution import Distribution
 from agentic_bayes.estimation.engines.grid.axes import Concentration, log_logistic, softplus
 from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table, mean_power
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
-from agentic_bayes.estimation.posterior import Array, CIKind, Counts
-from agentic_bayes.estimation.prior import Prior
+from agentic_bayes.estimation.methods.values import Hierarchical
 from agentic_bayes.formatting import Metric
-
-__all__ = ["NO_DATA", "Cells", "ManyGates", "exact_posterior", "metric_of", "mu_with_metric", "simulate_successes"]
+from agentic_bayes.numerics import Array
 
 HALVINGS = 60
 LEAST_RHO = 1e-100  # below it tasks count as all alike
@@ -53,29 +53,32 @@ def simulate_successes(rng: np.random.Generator, mu: float, rho: float, tasks: i
     return rng.binomial(trials, p, size=tasks)
 
 
-def exact_posterior(
-    cells: Cells, metric: Metric, k: int, *, ci_prob: float = 0.95, ci_kind: CIKind = "eti", random_seed: int = 0
-) -> ExactPosterior:
+def exact_posterior(cells: Cells, metric: Metric, *, random_seed: int = 0) -> GridPosterior:
     """The hierarchical posterior of one agent alone under the default priors."""
     one = cells.successes[None], cells.trials[None]
     counts = Counts(("agent",), (), *one, np.zeros_like(one[1]))
-    fit = fit_agents(counts, pool_agents=False, prior=Prior())
-    return ExactPosterior(counts, ci_prob, ci_kind, random_seed, fit, ((metric, k),))
+    fit = fit_agents(counts, Hierarchical(pool_agents=False))
+    return GridPosterior(counts=counts, random_seed=random_seed, fit=fit, metrics=(metric,))
 
 
-def metric_of(mu: Array | float, rho: Array | float, metric: Metric, k: int) -> Array:
+def new_task(cells: Cells, metric: Metric) -> Distribution:
+    """The posterior of a metric of a new task, of one agent alone."""
+    return exact_posterior(cells, metric).distribution(0, "population", metric)
+
+
+def metric_of(mu: Array | float, rho: Array | float, metric: Metric) -> Array:
     """pass@k or pass^k of a new task for p ~ Beta with mean μ and correlation ρ."""
     share, correlation = np.asarray(mu, dtype=float), np.minimum(np.asarray(rho, dtype=float), MOST_RHO)
-    tail = mean_power(share if metric == "pass_pow_k" else 1 - share, correlation, 1 - correlation, 0, 0, k)
-    return tail if metric == "pass_pow_k" else 1 - tail
+    tail = mean_power(share if metric.power else 1 - share, correlation, 1 - correlation, 0, 0, metric.k)
+    return tail if metric.power else 1 - tail
 
 
-def mu_with_metric(value: float, rho: Array | float, metric: Metric, k: int) -> Array:
+def mu_with_metric(value: float, rho: Array | float, metric: Metric) -> Array:
     """The μ at which pass@k or pass^k of a new task is `value`, by bisection."""
     low, high = np.zeros(np.shape(rho)), np.ones(np.shape(rho))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        below = metric_of(middle, rho, metric, k) < value
+        below = metric_of(middle, rho, metric) < value
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.asarray((low + high) / 2)
 
@@ -86,12 +89,12 @@ class ManyGates:
     For simulated sequences, where a grid for each would take too long; within 1e-4 of the exact engine.
     """
 
-    def __init__(self, metric: Metric, k: int, bar: float, trials: int, *, most: int) -> None:
+    def __init__(self, metric: Metric, bar: float, trials: int, *, most: int) -> None:
         from scipy.special import sici
 
         spacing = min(WIDEST_SPACING, 2 / math.sqrt(most * trials))
         theta = np.linspace(-GRID_END, GRID_END, 2 * int(GRID_END / spacing) + 1)
-        rho = Concentration(trials, Prior()).over(0.0, math.log1p(trials), RHO_NODES)
+        rho = Concentration(trials, Hierarchical()).over(0.0, math.log1p(trials), RHO_NODES)
         log_shares = -softplus(-theta), -softplus(theta)
 
         def table(c: Array, n: Array, size: Array) -> Array:
@@ -101,7 +104,7 @@ class ManyGates:
         self.log_pmf = np.stack([table(np.array([c]), np.array([trials]), one).ravel() for c in range(trials + 1)])
         self.log_prior = (log_logistic(theta)[:, None] + rho.log_weight).ravel()
         with np.errstate(divide="ignore"):
-            share = mu_with_metric(bar, rho.rho, metric, k)
+            share = mu_with_metric(bar, rho.rho, metric)
             edge = np.log(share) - np.log1p(-share)
         # weights of the nodes in the integral, from the bar upwards, of their sinc interpolant
         place = np.clip((theta[:, None] - edge) / (theta[1] - theta[0]), -1e9, 1e9)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, assert_never
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 import numpy as np
 
@@ -34,34 +34,37 @@ from agentic_bayes.checks import check_choice, check_k, check_probability, check
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import format_number, html_block, indicator_words, one_line
+from agentic_bayes.formatting import Metric, Table, Tabular, format_number, indicator_words, json_ready, one_line
+from agentic_bayes.numerics import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["TierProbabilities", "classify"]
 
-Table = Literal["paper", "gaussia"]
-Array = np.ndarray[Any, np.dtype[Any]]
+TierTable = Literal["paper", "gaussia"]
 
-TIERS: dict[Table, tuple[str, ...]] = {
+TIERS: dict[TierTable, tuple[str, ...]] = {
     "paper": ("production-ready", "functional but inconsistent", "needs improvement", "not ready"),
     "gaussia": ("reliable", "inconsistent", "needs improvement", "unclassified"),
 }
 
 
 @dataclass(frozen=True)
-class TierProbabilities(Mapping[str, float]):
+class TierProbabilities(Tabular, Mapping[str, float]):
     """Tier → probability, best tier first.
 
     Attributes
     ----------
-    table : {"paper", "gaussia"}
-        Whose table.
+    name : {"paper", "gaussia"}
+        Whose table of tiers.
     probabilities : dict
         Tier → probability; they sum to 1.
     about : str
         Whose tier, by which metrics of which estimate; or the typed-in pair.
     """
 
-    table: Table
+    name: TierTable
     probabilities: dict[str, float]
     about: str = ""
 
@@ -84,25 +87,48 @@ class TierProbabilities(Mapping[str, float]):
 
     def __repr__(self) -> str:
         about = f" ({self.about})" if self.about else ""
-        return one_line(f"TierProbabilities: {self}; {self.table} table{about}")
+        return one_line(f"TierProbabilities: {self}; {self.name} table{about}")
 
-    def _repr_html_(self) -> str:
+    def table(self) -> Table:
+        """One row per tier, best first."""
         rows = [[tier, format_number(p)] for tier, p in self.probabilities.items()]
-        notes = [f"by the {self.table} table", self.about]
-        return html_block(f"Tier: {self.most_probable}", ["tier", "probability"], rows, notes=notes)
+        notes = [f"by the {self.name} table", self.about]
+        return Table(title=f"Tier: {self.most_probable}", header=["tier", "probability"], rows=rows, notes=notes)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per tier, best first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns tier, probability.
+        """
+        import pandas as pd
+
+        return pd.DataFrame({"tier": list(self.probabilities), "probability": list(self.probabilities.values())})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The probabilities as plain JSON values.
+
+        Returns
+        -------
+        dict
+        """
+        values = {"table": self.name, "probabilities": self.probabilities, "about": self.about}
+        return dict(json_ready(values | {"most_probable": self.most_probable}))
 
 
 def classify(
     est: Estimate | None = None,
     agent: str | None = None,
     *,
-    table: Table = "paper",
+    table: TierTable = "paper",
     k: int = 3,
     estimand: Estimand = "population",
     pass_at_1: float | None = None,
     pass_pow_3: float | None = None,
-    pass_at_k: float | None = None,
-    pass_pow_k: float | None = None,
+    pass_at: float | None = None,
+    pass_pow: float | None = None,
 ) -> TierProbabilities:
     """Probability of each deployment tier.
 
@@ -120,8 +146,8 @@ def classify(
         On new tasks of this kind, or on the observed tasks.
     pass_at_1, pass_pow_3 : float, optional
         A typed-in pair for the paper's table, instead of `est`.
-    pass_at_k, pass_pow_k : float, optional
-        A typed-in pair for Gaussia's table, instead of `est`.
+    pass_at, pass_pow : float, optional
+        A typed-in pair (pass@K, pass^K) for Gaussia's table, instead of `est`.
 
     Returns
     -------
@@ -138,24 +164,27 @@ def classify(
         check_type("est", est, Estimate, "estimate() makes one")
     check_choice("table", table, TIERS)
     k = check_k(k)
-    names = ("pass_at_1", "pass_pow_3") if table == "paper" else ("pass_at_k", "pass_pow_k")
+    names = ("pass_at_1", "pass_pow_3") if table == "paper" else ("pass_at", "pass_pow")
     typed = {
         "pass_at_1": pass_at_1,
         "pass_pow_3": pass_pow_3,
-        "pass_at_k": pass_at_k,
-        "pass_pow_k": pass_pow_k,
+        "pass_at": pass_at,
+        "pass_pow": pass_pow,
     }
     given = {name: value for name, value in typed.items() if value is not None}
     if est is not None:
         if given:
             raise InvalidArgument(f"give an estimate or typed-in values, not both (got {', '.join(given)})")
         at_k, pow_k = (1, 3) if table == "paper" else (k, k)
-        at = est.metric_draws(agent, metric="pass_at_k", k=at_k, estimand=estimand)
-        power = est.metric_draws(agent, metric="pass_pow_k", k=pow_k, estimand=estimand)
+        at_metric, pow_metric = Metric.of("pass_at_k", at_k), Metric.of("pass_pow_k", pow_k)
+        at = est.metric_draws(agent, metric=at_metric, estimand=estimand)
+        power = est.metric_draws(agent, metric=pow_metric, estimand=estimand)
         name, attrs = est.agents[est.agent_index(agent)], est.outcomes.attrs
-        flags = est.flags(name, estimand=estimand, k=max(at_k, pow_k))
+        flags = dict.fromkeys(
+            flag for m in (at_metric, pow_metric) for flag in est.flags(name, estimand=estimand, metric=m)
+        )
         about = (
-            f"{name}'s pass@{at_k} and pass^{pow_k} ({estimand}); {est.settings.method}; unit {attrs['unit']}, "
+            f"{name}'s {at_metric} and {pow_metric} ({estimand}); {est.method.name}; unit {attrs['unit']}, "
             f"indicator {indicator_words(attrs)}" + (f" [{', '.join(flags)}]" if flags else "")
         )
     else:
@@ -177,7 +206,7 @@ def classify(
     return TierProbabilities(table, shares, about)
 
 
-def _tier_index(at: Array, power: Array, table: Table) -> Array:
+def _tier_index(at: Array, power: Array, table: TierTable) -> Array:
     """Index of each draw's tier in TIERS[table]."""
     match table:
         case "paper":

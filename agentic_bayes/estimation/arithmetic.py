@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
 
 import numpy as np
 
@@ -17,29 +16,18 @@ LARGE_GROUP = 100
 
 def apply_metric(p: Array, metric: Metric) -> Array:
     """pass@k or pass^k of success probabilities; monotone increasing in p."""
-    match metric.family:
-        case "pass_at_k":
-            return numerics.plugin_pass_at_k(p, metric.k)
-        case "pass_pow_k":
-            return numerics.plugin_pass_pow_k(p, metric.k)
-        case _:
-            assert_never(metric.family)
+    return numerics.plugin_pass_pow_k(p, metric.k) if metric.power else numerics.plugin_pass_at_k(p, metric.k)
 
 
 def mean_of_metric(a: Array, b: Array, metric: Metric) -> Array:
     """E f(p) for p ~ Beta(a, b)."""
-    match metric.family:
-        case "pass_at_k":
-            return numerics.beta_pass_at_k_mean(a, b, metric.k)
-        case "pass_pow_k":
-            return numerics.beta_pass_pow_k_mean(a, b, metric.k)
-        case _:
-            assert_never(metric.family)
+    mean = numerics.beta_pass_pow_k_mean if metric.power else numerics.beta_pass_at_k_mean
+    return mean(a, b, metric.k)
 
 
 def metric_tail(a: Array, b: Array, metric: Metric) -> tuple[Array, Array]:
     """First and second moment of t = p^k (pass^k) or t = (1-p)^k (pass@k = 1 - t) for p ~ Beta(a, b)."""
-    if metric.family == "pass_at_k":
+    if not metric.power:
         a, b = b, a
     return numerics.beta_pass_pow_k_mean(a, b, metric.k), numerics.beta_pass_pow_k_mean(a, b, 2 * metric.k)
 

@@ -137,7 +137,8 @@ class Tabulated(Distribution):
         """The derivative of the distribution function, without a tail of 1e-4 on each side."""
         if not self.smooth:
             return None
-        edges = np.linspace(*self.inverse(np.array([1e-4, 1 - 1e-4])), points + 1)
+        low, high = self.inverse(np.array([1e-4, 1 - 1e-4]))
+        edges = np.linspace(low, high, points + 1)
         return (edges[:-1] + edges[1:]) / 2, np.diff(self.below(edges)) / np.diff(edges)
 
 
@@ -171,7 +172,7 @@ class OfBeta(Distribution):
         from scipy.special import betainc
 
         # the metric reaches the bar where p reaches its inverse; the smaller of p and 1 - p keeps its digits
-        if self.metric.family == "pass_pow_k":
+        if self.metric.power:
             failing = -np.expm1(np.log(bar) / self.metric.k) if bar > 0 else 1.0
         else:
             failing = np.exp(np.log1p(-bar) / self.metric.k) if bar < 1 else 0.0

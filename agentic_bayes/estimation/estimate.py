@@ -211,13 +211,14 @@ class Estimate(Tabular):
     diagnostics: Diagnostics | ImportanceDiagnostics | None = None
     note: str = ""
     versions: dict[str, str] = field(default_factory=installed_versions)
-    posterior: Posterior = field(default=None)  # type: ignore[assignment]
+    posterior: Posterior = None  # type: ignore[assignment]
     counts: Counts = field(init=False)
     checks: ModelChecks = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", Counts.of(self.outcomes))
-        if self.posterior is None:
+        posterior: Posterior | None = self.posterior
+        if posterior is None:
             object.__setattr__(self, "posterior", posterior_of(self.counts, self.settings, self.draws))
         converged = self.diagnostics is None or self.diagnostics.passed
         object.__setattr__(self, "checks", ModelChecks(self.posterior, self.settings, converged))

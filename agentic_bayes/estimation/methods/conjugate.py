@@ -66,7 +66,7 @@ class ConjugatePosterior(Posterior):
         size = CHAINS * DRAWS
         if self.method.pool_tasks:
             return np.broadcast_to(rng.beta(a[0], b[0], size=(size, 1)), (size, a.size))
-        return rng.beta(a, b, size=(size, a.size))
+        return np.asarray(rng.beta(a, b, size=(size, a.size)))
 
     @cached_property
     def _pooled(self) -> Array:

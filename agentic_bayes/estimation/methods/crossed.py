@@ -140,7 +140,7 @@ class CrossedPosterior(Posterior):
         """E t given the hyperparameters and data, t = p^k or (1-p)^k, shape (draws,)."""
         c, n = (int(part[self.likelihood.patterns[pattern, agent]]) for part in self.likelihood.pairs[agent])
         mu, nu = self._shares(agent)
-        share, count = (mu, c) if metric.family == "pass_pow_k" else (nu, n - c)
+        share, count = (mu, c) if metric.power else (nu, n - c)
         rho = self.rho[:, agent, None]
         weights = self.likelihood.delta_weights(self.tables, pattern)
         return np.asarray(np.sum(weights * mean_power(share, rho, 1 - rho, count, n, metric.k), axis=1))
@@ -167,9 +167,9 @@ class CrossedPosterior(Posterior):
 
     def _population_draws(self, agent: int, metric: Metric) -> Array:
         mu, nu = self._shares(agent)
-        share, rho = mu if metric.family == "pass_pow_k" else nu, self.rho[:, agent, None]
+        share, rho = mu if metric.power else nu, self.rho[:, agent, None]
         tail = mean_power(share, rho, 1 - rho, 0, 0, metric.k) @ np.exp(LOG_WEIGHT)
-        return np.asarray(tail if metric.family == "pass_pow_k" else 1 - tail)
+        return np.asarray(tail if metric.power else 1 - tail)
 
     def _tasks_draws(self, agent: int, metric: Metric) -> Array:
         patterns, size = self._own_patterns(agent)
@@ -179,7 +179,7 @@ class CrossedPosterior(Posterior):
             if count > MOST_TASKS:
                 # the deviation of a mean over more tasks is smaller, and shared difficulty stays shared
                 tail = self._given_data(agent, pattern, metric)
-                centre = tail if metric.family == "pass_pow_k" else 1 - tail
+                centre = tail if metric.power else 1 - tail
                 drawn = count * centre + np.sqrt(count / MOST_TASKS) * (drawn - MOST_TASKS * centre)
             total += drawn
         return np.asarray(total / size.sum())

@@ -55,13 +55,13 @@ class FrequentistEstimate(Posterior):
 
 def unbiased(n: Array, c: Array, metric: Metric) -> Array:
     """The unbiased estimate of each task; NaN where n < k."""
-    return (numerics.pass_at_k if metric.family == "pass_at_k" else numerics.pass_pow_k)(n, c, metric.k)
+    return (numerics.pass_at_k if not metric.power else numerics.pass_pow_k)(n, c, metric.k)
 
 
 def _plugin(total: int, trials: int, metric: Metric, *, n_tasks: int) -> Distribution:
     """The pooled rate put into the formula, with Wilson's interval mapped through it."""
     p, k = total / trials, metric.k
-    slope = k * (p ** (k - 1) if metric.family == "pass_pow_k" else (1 - p) ** (k - 1))
+    slope = k * (p ** (k - 1) if metric.power else (1 - p) ** (k - 1))
 
     def ends(confidence: float) -> tuple[float, float]:
         lower, upper = numerics.wilson_interval(total, trials, confidence)

@@ -73,7 +73,7 @@ class HierarchicalPosterior(Posterior):
                 c, n, place = self.counts.pairs(agent)
                 a, b = self._given_data(agent, c, n)
                 first, second = (moment.mean(axis=0) for moment in metric_tail(a, b, metric))
-                mean = first if metric.family == "pass_pow_k" else 1 - first
+                mean = first if metric.power else 1 - first
                 sd = np.sqrt(np.clip(second - first**2, 0, None))
                 rng = self.rng(self.counts.streams[agent], 1)
                 p = np.stack([rng.beta(a[:, group], b[:, group]) for group in range(c.size)], axis=1)

@@ -38,7 +38,7 @@ class InflatedPosterior(GridPosterior):
     def _power(self, grid: AgentGrid, metric: Metric, c: int, n: int, k: int) -> Array:
         """E t given the hyperparameters and c of n, at every node: the Beta part and the point mass where t = 1."""
         never, always, rest = self._responsibility(grid, c, n)
-        mass = always if metric.family == "pass_pow_k" else never
+        mass = always if metric.power else never
         return np.asarray(mass + rest * super()._power(grid, metric, c, n, k))
 
     def _responsibility(self, grid: AgentGrid, c: int, n: int) -> tuple[Array, Array, Array]:
@@ -60,7 +60,7 @@ class InflatedPosterior(GridPosterior):
         """From the masses of the nodes, sorted by the value of the metric."""
         grid = self.fit.agents[agent]
         table = self._power(grid, metric, 0, 0, metric.k)
-        values = (table if metric.family == "pass_pow_k" else 1 - table).reshape(-1)
+        values = (table if metric.power else 1 - table).reshape(-1)
         order = np.argsort(values, kind="stable")
         mass, values = grid.weights.reshape(-1)[order], values[order]
         middle = np.cumsum(mass) - mass / 2  # the mass up to the middle of each node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -76,10 +76,10 @@ class JudgedPosterior(GridPosterior):
         n, labelled, right = (int(values[kind]) for values in (kinds.n, kinds.labelled, kinds.right))
         logs = part.truths(kind, grid.axis.theta, rho)
         share = np.exp(logs - logs.max(axis=0))
-        mu, total = (grid.mu if metric.family == "pass_pow_k" else grid.one_minus_mu), n + labelled
+        mu, total = (grid.mu if metric.power else grid.one_minus_mu), n + labelled
         powers = []
         for z in range(n + 1):
-            c = z + right if metric.family == "pass_pow_k" else total - z - right
+            c = z + right if metric.power else total - z - right
             powers.append(mean_power(mu, rho.rho, rho.one_minus_rho, c, total, k))
         confusion = self.judged.rates.confusion(int(kinds.c[kind]), n)
         weight = np.tensordot(share, confusion, axes=(0, 1))
@@ -189,7 +189,7 @@ class JudgedPosterior(GridPosterior):
         total = np.zeros(CHAINS * DRAWS)
         for kind, size in enumerate(kinds.size.tolist()):
             count = min(size, LARGE_GROUP)
-            p = self.once((agent, "kind", kind), lambda kind=kind, count=count: self._kind_draws(agent, kind, count))
+            p = self.once((agent, "kind", kind), partial(self._kind_draws, agent, kind, count))
             mean = apply_metric(p, metric).mean(axis=1)
             if size > count:  # the deviation of a mean over more tasks than were drawn is smaller
                 centre = self._kind_mean(agent, kind, metric)

@@ -246,7 +246,7 @@ METHODS: dict[str, type[Method]] = {kind.name: kind for kind in (Hierarchical, C
 
 def method_of(value: object) -> Method:
     """The method itself, or the one of this name with its defaults."""
-    if isinstance(value, tuple(METHODS.values())):
+    if isinstance(value, Hierarchical | Crossed | Conjugate | Frequentist):
         return value
     if isinstance(value, type) and value in METHODS.values():
         return value()  # type: ignore[no-any-return]

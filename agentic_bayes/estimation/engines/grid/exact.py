@@ -39,7 +39,7 @@ class GridPosterior(Posterior):
 
     def _power(self, grid: AgentGrid, metric: Metric, c: int, n: int, k: int) -> Array:
         """E t for t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t), given (μ, ρ) and c of n, at every node."""
-        mu, failures = (grid.mu, c) if metric.family == "pass_pow_k" else (grid.one_minus_mu, n - c)
+        mu, failures = (grid.mu, c) if metric.power else (grid.one_minus_mu, n - c)
         return mean_power(mu, grid.rho.rho, grid.rho.one_minus_rho, failures, n, k)
 
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution:
@@ -135,9 +135,9 @@ class GridPosterior(Posterior):
     def _population_draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the metric of a new task."""
         theta, rho = (part[:, agent] for part in self._hyper)
-        sign = -1 if metric.family == "pass_pow_k" else 1
+        sign = -1 if metric.power else 1
         tail = mean_power(np.exp(-np.logaddexp(0, sign * theta)), rho, 1 - rho, 0, 0, metric.k)
-        return tail if metric.family == "pass_pow_k" else 1 - tail
+        return tail if metric.power else 1 - tail
 
     def _tasks_draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the mean over the scored tasks; all metrics share the same draws of p."""
@@ -164,7 +164,7 @@ class GridPosterior(Posterior):
 
 def of_tail(tail: Array | float, metric: Metric) -> Array:
     """The mean of a metric from that of p^k (pass^k) or (1-p)^k (pass@k); weights sum to 1 up to rounding only."""
-    return np.clip(tail if metric.family == "pass_pow_k" else 1 - tail, 0, 1)
+    return np.clip(tail if metric.power else 1 - tail, 0, 1)
 
 
 def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:

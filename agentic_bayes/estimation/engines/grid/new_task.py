@@ -57,10 +57,10 @@ class NewTask:
     """
 
     def __init__(self, fine: FineGrid, metric: Metric) -> None:
-        sign = -1 if metric.family == "pass_pow_k" else 1
+        sign = -1 if metric.power else 1
         share = np.exp(-np.logaddexp(0, sign * fine.axis.theta))[:, None]
         tail = mean_power(share, fine.rho, fine.one_minus_rho, 0, 0, metric.k)
-        self.power = metric.family == "pass_pow_k"
+        self.power = metric.power
         # everything of shape (ρ nodes, nodes), increasing along the nodes
         logits = logit(tail) if self.power else -logit(tail)
         rise = node_slopes(logits)
