@@ -13,11 +13,13 @@ from typing import Any, get_args
 import numpy as np
 import xarray as xr
 
-from agentic_bayes.estimation.estimate import Engine, Estimate, estimate
+from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.estimation.settings import Engine
 from agentic_bayes.outcomes.table import outcomes_from_table
 
 ENGINES = tuple(engine for engine in ("quadrature", "pymc") if engine in get_args(Engine))
 KS = (1, 2, 3, 5)
+EVERY: dict[str, Any] = {"columns": "all", "tasks": True}  # all columns and rows of a summary
 
 Cell = tuple[int, ...]  # (successes, trials) or (successes, trials, unscored)
 NEVER: Cell = (0, 0)

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.engines.importance import fit_crossed
 from agentic_bayes.estimation.methods.crossed import DELTA, LOG_WEIGHT, CrossedPosterior, expit_pair
-from agentic_bayes.estimation.posterior import Counts
+from agentic_bayes.estimation.methods.values import Crossed
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 
 
@@ -85,7 +86,7 @@ def farthest(trials, seed):
     }
     fit = fit_crossed(counts)
     assert fit.diagnostics.passed
-    long = mcmc.fit(dataset_from_counts(cells, {}), method="crossed", pool_agents=False, draws=5000).posterior
+    long = mcmc.fit(dataset_from_counts(cells, {}), method=Crossed(pool_agents=False), draws=5000).posterior
     gaps = []
     for name, drawn in (("theta", fit.theta), ("sigma", fit.sigma), ("rho", fit.rho)):
         sampled = long[name].stack(sample=("chain", "draw")).transpose("sample", ...).values

@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 
 pytestmark = pytest.mark.once
 
-WANTED = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3))
-MIRRORED = (("pass_pow_k", 1, "pass_at_k"), ("pass_pow_k", 3, "pass_at_k"), ("pass_at_k", 3, "pass_pow_k"))
+WANTED = (("pass^1"), ("pass^3"), ("pass@3"))
+MIRRORED = (("pass^1", "pass_at_k"), ("pass^3", "pass_at_k"), ("pass@3", "pass_pow_k"))
 
 
 @st.composite
@@ -69,7 +69,7 @@ def test_one_trial_per_task_gives_a_beta_posterior_of_mu_and_the_prior_of_rho(pa
         c = np.array([1])
         passed = 1
     posterior = exact_posterior(counts_of(c, np.ones_like(c)), wanted=WANTED)
-    beta, mu = stats.beta(1 + passed, 1 + failed), posterior.aggregate(0, "population", "pass_pow_k", 1)
+    beta, mu = stats.beta(1 + passed, 1 + failed), posterior.aggregate(0, "population", "pass^1")
     assert mu.mean == pytest.approx(beta.mean(), abs=1e-10)
     assert mu.sd == pytest.approx(beta.std(), abs=1e-8)  # a difference of second moments
     assert (mu.lower, mu.median, mu.upper) == pytest.approx(beta.ppf([0.025, 0.5, 0.975]), abs=1e-10)
@@ -86,15 +86,13 @@ def test_the_order_of_tasks_does_not_matter(data, random):
     random.shuffle(order)
     one, other = (exact_posterior(counts_of(c[:, o], n[:, o]), wanted=WANTED) for o in (slice(None), order))
     for agent in range(len(c)):
-        assert one.aggregate(agent, "population", "pass_pow_k", 3) == other.aggregate(
-            agent, "population", "pass_pow_k", 3
-        )
+        assert one.aggregate(agent, "population", "pass^3") == other.aggregate(agent, "population", "pass^3")
 
 
 def test_nothing_scored_leaves_the_prior():
     """An agent without a scored trial has μ and ρ from the prior: pass^1 is uniform."""
     posterior = exact_posterior(counts_of([0, 0], [0, 0]), wanted=WANTED)
-    alone = posterior.aggregate(0, "population", "pass_pow_k", 1)
+    alone = posterior.aggregate(0, "population", "pass^1")
     assert (alone.mean, alone.sd) == pytest.approx((0.5, np.sqrt(1 / 12)), abs=1e-10)
     assert (alone.lower, alone.median, alone.upper) == pytest.approx((0.025, 0.5, 0.975), abs=1e-10)
 

@@ -6,7 +6,7 @@ from calibration.simulate import counts_of, exact_posterior
 
 pytestmark = pytest.mark.once
 
-WANTED = (("pass_pow_k", 1), ("pass_pow_k", 5), ("pass_at_k", 5))
+WANTED = (("pass^1"), ("pass^5"), ("pass@5"))
 RNG = np.random.default_rng(0)
 RATES = RNG.beta(1, 1, 10**5)
 MILLION = 10**6
@@ -56,18 +56,18 @@ def test_two_hundred_agents_of_which_one_was_never_scored():
     c, n = RNG.binomial(5, RATES[:2000].reshape(200, 10)), np.full((200, 10), 5)
     c[3] = n[3] = 0
     posterior = exact_posterior(counts_of(c, n), wanted=WANTED)
-    means = [posterior.aggregate(agent, "population", "pass_pow_k", 1).mean for agent in range(200)]
-    assert_in_order(posterior.aggregate(3, "population", "pass_pow_k", 1))
+    means = [posterior.aggregate(agent, "population", "pass^1").mean for agent in range(200)]
+    assert_in_order(posterior.aggregate(3, "population", "pass^1"))
     assert min(means) < means[3] < max(means)
     assert means[3] == pytest.approx(np.delete(means, 3).mean(), abs=0.02)
-    assert np.all(np.isnan(numbers(posterior.aggregate(3, "tasks", "pass_pow_k", 1))))
+    assert np.all(np.isnan(numbers(posterior.aggregate(3, "tasks", "pass^1"))))
 
 
 def test_thirty_tasks_that_always_passed_do_not_prove_that_all_will():
     """30 × 5, all pass: pass^5 of a new task lies in about [.886, .999]; all fail is the mirror image."""
     passed, failed = (exact_posterior(counts_of(*DATA[name]), wanted=WANTED) for name in ("all pass", "all fail"))
-    up = passed.aggregate(0, "population", "pass_pow_k", 5)
-    down = failed.aggregate(0, "population", "pass_at_k", 5)
+    up = passed.aggregate(0, "population", "pass^5")
+    down = failed.aggregate(0, "population", "pass@5")
     assert up.lower == pytest.approx(0.886, abs=5e-4)
     assert 0.99 < up.upper < 1
     assert (up.mean, up.lower, up.upper) == pytest.approx((1 - down.mean, 1 - down.upper, 1 - down.lower), abs=1e-10)

@@ -15,6 +15,7 @@ from agentic_bayes.decisions.classical import ClassicalTest
 from agentic_bayes.decisions.compare import Comparison, Ratio, compare
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Conjugate, Hierarchical
 from agentic_bayes.outcomes.table import outcomes_from_table
 
 unpaired = partial(compare, pairing="none")
@@ -27,7 +28,7 @@ def two(request):
 
 def pooled(first, second, **how):
     """The conjugate estimate of two agents with c of n each: two independent Beta posteriors."""
-    return estimate(counts({"v1": [first], "v2": [second]}), method="conjugate", pool_tasks=True, **how)
+    return estimate(counts({"v1": [first], "v2": [second]}), method=Conjugate(pool_tasks=True), **how)
 
 
 class TestAgainstClosedForms:
@@ -206,14 +207,14 @@ class TestWhatIsCompared:
     def test_defaults(self, two):
         """pass^1 on a new task, with a region of ±.02, is what is compared unless something else is said."""
         found = unpaired(two, "v2", baseline="v1")
-        assert (found.metric, found.k, found.estimand, found.rope) == ("pass_pow_k", 1, "population", 0.02)
+        assert (found.metric, found.k, found.estimand, found.rope) == ("pass^1", "population", 0.02)
         assert (found.ci_prob, found.ci_kind) == (0.95, "eti")
 
     def test_the_mean_is_the_difference_of_the_summaries_means(self, two):
         """What is compared is what the summary reports, within 4 standard errors of its draws."""
         found = unpaired(two, "v2", baseline="v1", k=3)
         assert (found.pairing, found.method, found.note) == ("none", "hierarchical", "")
-        both = rows(two.summary(tasks=False), estimand="population", metric="pass_pow_k", k=3).set_index("agent")
+        both = rows(two.summary(columns="all"), estimand="population", metric="pass^3").set_index("agent")
         error = math.hypot(*both["sd"]) / math.sqrt(1000)
         assert abs(found.mean - (both.loc["v2", "mean"] - both.loc["v1", "mean"])) <= 4 * error
 
@@ -278,7 +279,7 @@ class TestPairing:
     def test_agents_without_shared_tasks(self):
         """Agents that share fewer than two tasks are compared unpaired, or not at all where pairing is asked for."""
         apart = counts({"v1": [(7, 10), NEVER], "v2": [NEVER, (8, 10)]})
-        est = estimate(apart, method="conjugate", pool_tasks=True)
+        est = estimate(apart, method=Conjugate(pool_tasks=True))
         found = compare(est, "v2", baseline="v1")
         assert (found.pairing, found.method, found.n_shared_tasks) == ("none", "conjugate", 0)
         with pytest.raises(EstimateError, match="pairing='tasks' needs at least 2 shared tasks, 'v2' and 'v1' share 0"):
@@ -369,15 +370,15 @@ class TestAgainstAValue:
         for est in (two, estimate(counts({"v1": WEAKER, "v2": STRONGER}), ci_kind="hdi")):
             for estimand in ("population", "tasks"):
                 found = compare(est, "v2", baseline=0.4, k=3, estimand=estimand)
-                said = rows(est.summary(tasks=False), agent="v2", estimand=estimand, metric="pass_pow_k", k=3).iloc[0]
+                said = rows(est.summary(columns="all"), agent="v2", estimand=estimand, metric="pass^3").iloc[0]
                 assert (found.mean, found.lower, found.upper) == pytest.approx(
                     tuple(said[["mean", "lower", "upper"]] - 0.4), abs=1e-12
                 )
 
     def test_a_metric_that_may_equal_the_value_is_not_above_it(self):
         """Agents that always passed may have a mean of exactly 1 on these tasks: half of that is "above 1"."""
-        est = estimate(counts({"v1": [(4, 4)] * 20}), inflate=True)
-        equal = np.mean(est.metric_draws("v1", metric="pass_pow_k", k=1, estimand="tasks") == 1)
+        est = estimate(counts({"v1": [(4, 4)] * 20}), method=Hierarchical(inflate=True))
+        equal = np.mean(est.metric_draws("v1", metric="pass^1", estimand="tasks") == 1)
         found = compare(est, "v1", baseline=1.0, estimand="tasks")
         assert 0.05 < equal < 0.5
         assert found.prob_better == pytest.approx(equal / 2)

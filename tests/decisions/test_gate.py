@@ -37,7 +37,7 @@ class TestTheProbability:
     def test_drawn_posteriors_give_the_share_of_their_draws(self):
         """On the observed tasks, and for other engines, it is the share of 4,000 draws."""
         est = fit_two(ENGINES[0])
-        draws = est.metric_draws("v2", metric="pass_pow_k", k=3, estimand="tasks")
+        draws = est.metric_draws("v2", metric="pass^3", estimand="tasks")
         assert gate(est, "v2", at_least=0.6, k=3, estimand="tasks").probability == np.mean(draws >= 0.6)
 
     @pytest.mark.parametrize("engine", ENGINES)
@@ -92,8 +92,8 @@ class TestTheVerdict:
     def test_more_is_required(self):
         """A stricter gate decides less."""
         est = single_trials(70, 10)
-        assert gate(est, at_least=0.8, probability=0.9).verdict == "pass"
-        assert gate(est, at_least=0.8, probability=0.99).verdict == "inconclusive"
+        assert gate(est, at_least=0.8, confidence=0.9).verdict == "pass"
+        assert gate(est, at_least=0.8, confidence=0.99).verdict == "inconclusive"
 
     def test_the_sentence_holds_the_numbers(self):
         """Probability, requirement, metric, interval, method, tasks, unit and indicator are all there."""
@@ -130,7 +130,7 @@ class TestTheBaseline:
     def test_the_drop_is_the_posterior_of_the_difference(self):
         """P(new - old ≥ -margin) over the joint draws."""
         est = fit_two(ENGINES[0])
-        old, new = (est.metric_draws(a, metric="pass_pow_k", k=1) for a in ("v1", "v2"))
+        old, new = (est.metric_draws(a, metric="pass^1") for a in ("v1", "v2"))
         found = gate(est, "v2", at_least=0.1, baseline="v1", margin=0.1)
         assert found.requirements[1].probability == np.mean(new - old >= -0.1)
         assert (found.baseline, found.margin) == ("v1", 0.1)
@@ -258,7 +258,7 @@ class TestJUnit:
         assert self.parsed(found).find("testcase") is not None
 
 
-@pytest.mark.parametrize(("metric", "k"), [("pass_pow_k", 1), ("pass_pow_k", 4), ("pass_at_k", 4)])
+@pytest.mark.parametrize(("metric", "k"), [("pass^1"), ("pass^4"), ("pass@4")])
 @pytest.mark.parametrize("bar", [0.0, 1e-9, 0.3, 0.8, 1 - 1e-12, 1.0])
 def test_a_gate_on_one_task_has_no_monte_carlo_error(metric, k, bar):
     """With one task, or pooled tasks, the conjugate method's probability is that of one Beta distribution."""

@@ -102,7 +102,7 @@ class TestErrorRates:
     def test_width_and_gate_are_read_off_the_same_sequences(self):
         """What a rule with both says of itself is what its looks do with the sequences that it simulated."""
         made = monitor(at_least=0.7, width=0.25, looks=4, simulations=200)
-        runs = _Runs("pass_pow_k", 1, made.batch, made.trials, made.looks, made.rho, (0.95, "eti"), 0, None)
+        runs = _Runs("pass^1", made.batch, made.trials, made.looks, made.rho, (0.95, "eti"), 0, None)
         for stream, one in enumerate(made.characteristics, start=1):
             widths, met = runs.widths(one.truth, made.sequences, stream=stream, bar=0.7)
             ends = []

@@ -25,7 +25,7 @@ def brute_force_width(tasks, trials, *, mu, rho, k, sets, seed):
     for _ in range(sets):
         p = rng.beta(mu * kappa, (1 - mu) * kappa, size=tasks)
         cells = [(int(c), trials) for c in rng.binomial(trials, p)]
-        table = estimate(counts({"v1": cells}), k=k).summary(tasks=False)
+        table = estimate(counts({"v1": cells}), k=k).summary(columns="all")
         one = table[(table["estimand"] == "population") & (table["metric"] == "pass_pow_k")].iloc[0]
         widths.append(one["upper"] - one["lower"])
     return float(np.mean(widths))
@@ -161,7 +161,7 @@ class TestFromAnEstimate:
         """Mean μ and ρ of the simulations are those of the agent's posterior."""
         est = estimate(counts({"v1": WEAKER}))
         found = plan(est, budget=20, trials=[2], simulations=400)
-        summary = est.summary(tasks=False).query("estimand == 'population' and metric == 'pass_pow_k' and k == 1")
+        summary = est.summary(columns="all").query("estimand == 'population' and metric == 'pass_pow_k' and k == 1")
         assert found.mu == pytest.approx(summary["mean"].iloc[0], abs=0.03)
         assert (found.ci_prob, found.ci_kind) == (0.95, "eti")
 

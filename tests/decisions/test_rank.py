@@ -11,6 +11,7 @@ from scipy import integrate, stats
 from agentic_bayes.decisions.rank import rank, superiority
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Conjugate
 from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.reports.tables import rank_table
 
@@ -19,7 +20,7 @@ COLUMNS = ["agent", "prob_best", "expected_rank", "lower_rank", "upper_rank"]
 
 def pooled(**cells):
     """Independent Beta posteriors."""
-    return estimate(counts({name: [cell] for name, cell in cells.items()}), method="conjugate", pool_tasks=True)
+    return estimate(counts({name: [cell] for name, cell in cells.items()}), method=Conjugate(pool_tasks=True))
 
 
 CELLS = {"a": (12, 20), "b": (14, 20), "c": (17, 20)}
@@ -77,7 +78,7 @@ class TestTies:
 
     def test_draws_that_are_equal_share_their_ranks(self):
         """pass@1000 of good agents is 1 to the last bit: nobody is best alone."""
-        found = rank(pooled(a=(99, 100), b=(98, 100), c=(97, 100)), metric="pass_at_k", k=1000)
+        found = rank(pooled(a=(99, 100), b=(98, 100), c=(97, 100)), metric="pass@1000")
         assert list(found["prob_best"]) == pytest.approx([1 / 3] * 3, abs=0.01)
         assert list(found["expected_rank"]) == pytest.approx([2, 2, 2], abs=0.05)
 
@@ -87,7 +88,7 @@ def test_every_number_says_what_it_is():
     found = rank(estimate(counts({"v1": WEAKER, "v2": STRONGER})), k=7)
     assert list(found.columns[:5]) == COLUMNS
     first = found.iloc[0]
-    assert (first["agent"], first["metric"], first["k"], first["estimand"]) == ("v2", "pass_pow_k", 7, "population")
+    assert (first["agent"], first["metric"], first["k"], first["estimand"]) == ("v2", "pass^7", "population")
     assert (first["ci_prob"], first["ci_kind"], first["method"]) == (0.95, "eti", "hierarchical")
     assert (first["unit"], first["indicator"], first["n_tasks"]) == ("conversation", "correct", 12)
     assert first["flags"] == "extrapolated"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agentic_bayes.decisions.tiers import classify
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Conjugate
 
 PAPER = ("production-ready", "functional but inconsistent", "needs improvement", "not ready")
 GAUSSIA = ("reliable", "inconsistent", "needs improvement", "unclassified")
@@ -58,8 +59,8 @@ class TestPaper:
     def test_the_second_tier_cannot_be_reached_from_one_set_of_trials(self, cells, pool, seed):
         """Draw by draw pass^3 ≥ 3·pass@1 - 2, so that pass@1 > .90 implies pass^3 > .70."""
         est = estimate(counts({"a": [(9, 9), *cells]}), method="conjugate", pool_tasks=pool, random_seed=seed)
-        once = est.metric_draws("a", metric="pass_at_k", k=1, estimand="tasks")
-        thrice = est.metric_draws("a", metric="pass_pow_k", k=3, estimand="tasks")
+        once = est.metric_draws("a", metric="pass@1", estimand="tasks")
+        thrice = est.metric_draws("a", metric="pass^3", estimand="tasks")
         assert (thrice >= 3 * once - 2 - 1e-9).all()
         assert classify(est, estimand="tasks")["functional but inconsistent"] == 0.0
 
@@ -69,8 +70,8 @@ class TestPaper:
         """The property holds for new tasks and for observed ones."""
         est = fit_two(engine, UNEQUAL, ((4, 4),) * 12)
         for agent in est.agents:
-            once = est.metric_draws(agent, metric="pass_at_k", k=1, estimand=estimand)
-            thrice = est.metric_draws(agent, metric="pass_pow_k", k=3, estimand=estimand)
+            once = est.metric_draws(agent, metric="pass@1", estimand=estimand)
+            thrice = est.metric_draws(agent, metric="pass^3", estimand=estimand)
             assert (thrice >= 3 * once - 2 - 1e-9).all()
             assert classify(est, agent, estimand=estimand)["functional but inconsistent"] == 0.0
 
@@ -125,7 +126,7 @@ class TestFromAnEstimate:
     def test_they_are_the_shares_of_the_draws(self, engine):
         """The probability of "not ready" is the share of draws of pass@1 below .70."""
         est = fit_two(engine)
-        once = est.metric_draws("v2", metric="pass_at_k", k=1)
+        once = est.metric_draws("v2", metric="pass@1")
         found = classify(est, "v2")
         assert found["not ready"] == pytest.approx(np.mean(once < 0.7))
         assert found["production-ready"] == pytest.approx(np.mean(once > 0.9))
@@ -141,7 +142,7 @@ class TestFromAnEstimate:
     def test_more_trials_move_the_probability(self):
         """The same rate of 95 % is convincing after 400 trials, not after 20."""
         few, many = (
-            classify(estimate(counts({"a": [(19 * m, 20 * m)]}), method="conjugate", pool_tasks=True)) for m in (1, 20)
+            classify(estimate(counts({"a": [(19 * m, 20 * m)]}), method=Conjugate(pool_tasks=True))) for m in (1, 20)
         )
         assert few["production-ready"] < 0.9 < many["production-ready"]
 

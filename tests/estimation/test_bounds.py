@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from fits import STRONGER, WEAKER, counts, row, rows
+from fits import EVERY, STRONGER, WEAKER, counts, row, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -16,6 +16,7 @@ from agentic_bayes.estimation import bounds
 from agentic_bayes.estimation import model_checks as checks
 from agentic_bayes.estimation.bounds import pass_bounds
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Conjugate
 
 # tau-bench airline: tasks with 0, …, 4 successes in 4 trials
 TAU_BENCH = ([0, 1, 2, 3, 4], [4] * 5, [14, 12, 10, 4, 10])
@@ -37,14 +38,14 @@ class TestOutsideTruth:
     @pytest.mark.parametrize("prob", [0.8, 0.95])
     def test_one_trial_per_task_gives_the_clopper_pearson_interval(self, passed, tasks, prob):
         """With n = 1 the only limit is on pass^1 itself."""
-        found = pass_bounds([0, 1], [1, 1], [tasks - passed, passed], "pass_pow_k", 1, prob=prob)
+        found = pass_bounds([0, 1], [1, 1], [tasks - passed, passed], "pass^1", prob=prob)
         test = stats.binomtest(passed, tasks).proportion_ci(prob, method="exact")
         np.testing.assert_allclose(found, (test.low, test.high), atol=TOLERANCE)
 
     def test_one_trial_per_task_says_of_two_attempts_what_jensen_says(self):
         """From P(pass) = m alone, E p² lies between m² (all tasks alike) and m (each always or never passes)."""
         low, high = stats.binomtest(600, 1000).proportion_ci(0.95, method="exact")
-        found = pass_bounds([0, 1], [1, 1], [400, 600], "pass_pow_k", 2)
+        found = pass_bounds([0, 1], [1, 1], [400, 600], "pass^2")
         np.testing.assert_allclose(found, (low**2, high), atol=1e-4)
 
     @pytest.mark.parametrize("metric", ["pass_pow_k", "pass_at_k"])
@@ -61,22 +62,22 @@ class TestOutsideTruth:
 
     def test_without_data_nothing_is_known(self):
         """No task, or no trial, leaves [0, 1]."""
-        assert pass_bounds([], [], [], "pass_pow_k", 3) == (0.0, 1.0)
-        assert pass_bounds([0], [0], [7], "pass_at_k", 3) == (0.0, 1.0)
+        assert pass_bounds([], [], [], "pass^3") == (0.0, 1.0)
+        assert pass_bounds([0], [0], [7], "pass@3") == (0.0, 1.0)
 
     def test_untried_tasks_change_nothing(self):
         """Tasks with n = 0 say nothing."""
         padded = tuple([*part, extra] for part, extra in zip(TAU_BENCH, (0, 0, 9), strict=True))
-        assert pass_bounds(*padded, "pass_pow_k", 8) == pass_bounds(*TAU_BENCH, "pass_pow_k", 8)
+        assert pass_bounds(*padded, "pass^8") == pass_bounds(*TAU_BENCH, "pass^8")
 
     def test_tau_bench_at_twice_its_trials(self):
         """pass^8 of tau-bench airline from 4 trials: the data alone say between .008 and .375."""
-        np.testing.assert_allclose(pass_bounds(*TAU_BENCH, "pass_pow_k", 8), (0.0076, 0.3749), atol=2e-4)
-        np.testing.assert_allclose(pass_bounds(*TAU_BENCH, "pass_at_k", 8), (0.5372, 0.9798), atol=2e-4)
+        np.testing.assert_allclose(pass_bounds(*TAU_BENCH, "pass^8"), (0.0076, 0.3749), atol=2e-4)
+        np.testing.assert_allclose(pass_bounds(*TAU_BENCH, "pass@8"), (0.5372, 0.9798), atol=2e-4)
 
     def test_counts_that_no_independent_trials_give_have_no_bounds(self):
         """Thirty tasks that each pass exactly two of four times: no distribution of p fits, and none is pretended."""
-        assert all(map(math.isnan, pass_bounds([2], [4], [30], "pass_pow_k", 8)))
+        assert all(map(math.isnan, pass_bounds([2], [4], [30], "pass^8")))
 
 
 class TestShape:
@@ -116,7 +117,7 @@ class TestShape:
         rng = np.random.default_rng(3)
         p = rng.beta(0.5, 0.5, 200)
         for n in (np.full(200, 1000), np.full(200, 10**6), rng.integers(1, 60, 200)):
-            lower, upper = pass_bounds(*grouped(rng.binomial(n, p), n), "pass_pow_k", 100)
+            lower, upper = pass_bounds(*grouped(rng.binomial(n, p), n), "pass^100")
             truth = float(numerics.beta_pass_pow_k_mean(0.5, 0.5, 100))
             assert lower <= truth <= upper < 0.7
 
@@ -170,7 +171,7 @@ def test_bounds_hold_the_truth_of_any_distribution(name):
     missed = 0
     for _ in range(100):
         c = rng.binomial(4, TRUTHS[name](rng, 30))
-        lower, upper = pass_bounds(*grouped(c, np.full(30, 4)), "pass_pow_k", 8, prob=0.8)
+        lower, upper = pass_bounds(*grouped(c, np.full(30, 4)), "pass^8", prob=0.8)
         missed += not lower - TOLERANCE <= EXPECTED_PASS_8[name] <= upper + TOLERANCE
     assert missed <= stats.binom.isf(2e-4, 100, 0.2)
 
@@ -178,11 +179,11 @@ def test_bounds_hold_the_truth_of_any_distribution(name):
 class TestWhereTheyAreShown:
     """Beside every extrapolated number of a new task, and computed nowhere else."""
 
-    @pytest.mark.parametrize("how", [{}, {"method": "conjugate", "pool_tasks": True}])
+    @pytest.mark.parametrize("how", [{}, {"method": Conjugate(pool_tasks=True)}])
     def test_extrapolated_rows_of_the_population_carry_bounds(self, how):
         """Eight attempts from 4 trials are noted with their bounds; k = 4 and the mean over these tasks are not."""
-        frame = estimate(counts({"solo": TAU_CELLS}), k=(4, 8), **how).summary()
-        beyond = row(frame, estimand="population", metric="pass_pow_k", k=8)
+        frame = estimate(counts({"solo": TAU_CELLS}), k=(4, 8), **how).summary(**EVERY)
+        beyond = row(frame, estimand="population", metric="pass^8")
         assert "extrapolated" in beyond["flags"]
         assert beyond["note"] == "distribution-free bounds [0.008, 0.375]"
         noted = frame[frame["note"].str.contains("bounds")]
@@ -190,22 +191,22 @@ class TestWhereTheyAreShown:
 
     def test_the_model_lies_within_the_bounds_on_tau_bench(self):
         """pass^8 about .108 [.035, .213] by the model; the data alone allow [.008, .375]."""
-        frame = estimate(counts({"solo": TAU_CELLS}), k=8).summary(tasks=False)
+        frame = estimate(counts({"solo": TAU_CELLS}), k=8).summary(columns="all")
         found = row(frame, estimand="population", metric="pass_pow_k")
         np.testing.assert_allclose((found["mean"], found["lower"], found["upper"]), (0.108, 0.035, 0.213), atol=0.003)
-        lower, upper = pass_bounds(*TAU_BENCH, "pass_pow_k", 8)
+        lower, upper = pass_bounds(*TAU_BENCH, "pass^8")
         assert lower < found["lower"] < found["upper"] < upper
 
     def test_the_confidence_is_that_of_the_intervals(self):
         """Bounds beside 80 % intervals are 80 % bounds."""
-        frame = estimate(counts({"solo": TAU_CELLS}), k=8, ci_prob=0.8).summary(tasks=False)
-        lower, upper = pass_bounds(*TAU_BENCH, "pass_pow_k", 8, prob=0.8)
+        frame = estimate(counts({"solo": TAU_CELLS}), k=8, ci_prob=0.8).summary(columns="all")
+        lower, upper = pass_bounds(*TAU_BENCH, "pass^8", prob=0.8)
         note = row(frame, estimand="population", metric="pass_pow_k")["note"]
         assert note == f"distribution-free bounds [{lower:.3f}, {upper:.3f}]"
 
     def test_the_baseline_has_none(self):
         """The plug-in formula extrapolates too, but it is not a model."""
-        baseline = estimate(counts({"solo": TAU_CELLS}), k=8).baseline()
+        baseline = estimate(counts({"solo": TAU_CELLS}), k=8).baseline(columns="all")
         assert set(rows(baseline, estimator="plugin")["flags"]) == {"extrapolated"}
         assert not baseline["note"].str.contains("bounds").any()
 
@@ -219,17 +220,17 @@ class TestWhereTheyAreShown:
 
         monkeypatch.setattr(checks, "pass_bounds", recorded)
         est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), k=(1, 4))
-        est.summary()
+        est.summary(**EVERY)
         assert asked == []
         beyond = est.with_k((4, 5))
-        beyond.summary()
-        beyond.summary()
-        assert asked == [("pass_at_k", 5), ("pass_pow_k", 5)] * 2
+        beyond.summary(**EVERY)
+        beyond.summary(**EVERY)
+        assert asked == [("pass@5"), ("pass^5")] * 2
 
     def test_counts_without_bounds_say_so(self):
         """Where no distribution fits, the note says that trials vary less than repeats can."""
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            frame = estimate(counts({"solo": ((2, 4),) * 30}), k=8).summary(tasks=False)
+            frame = estimate(counts({"solo": ((2, 4),) * 30}), k=8).summary(columns="all")
         note = row(frame, estimand="population", metric="pass_at_k")["note"]
         assert note == "no distribution-free bounds: the trials of a task vary less than repeats can"

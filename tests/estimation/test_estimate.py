@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import pytest
-from fits import ENGINES, KS, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
+from fits import ENGINES, EVERY, KS, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError, UnknownName
 from agentic_bayes.estimation.estimate import Estimate, estimate
@@ -136,14 +136,14 @@ class TestAgents:
     def test_an_unknown_agent_names_the_nearest(self, conjugate):
         """A misspelt agent is an error that names the one that exists."""
         with pytest.raises(UnknownName, match="unknown agent 'v1 ': did you mean 'v1'"):
-            conjugate.metric_draws("v1 ", metric="pass_pow_k", k=1, estimand="tasks")
+            conjugate.metric_draws("v1 ", metric="pass^1", estimand="tasks")
 
     def test_no_agent_is_enough_only_where_there_is_one(self, conjugate):
         """With several agents one must be named; with one it need not be."""
         with pytest.raises(InvalidArgument, match="say which agent, such as agent='v1': there are 'v1', 'v2'"):
-            conjugate.metric_draws(None, metric="pass_pow_k", k=1, estimand="tasks")
+            conjugate.metric_draws(None, metric="pass^1", estimand="tasks")
         alone = estimate(counts({"solo": UNEQUAL}), method="conjugate")
-        assert alone.metric_draws(None, metric="pass_pow_k", k=1, estimand="tasks").shape == (4000,)
+        assert alone.metric_draws(None, metric="pass^1", estimand="tasks").shape == (4000,)
 
     def test_agents_stand_in_natural_order(self):
         """Agent 2 comes before agent 10."""
@@ -168,7 +168,7 @@ class TestAgents:
         """The baseline has no posterior, and the error says which methods have."""
         est = estimate(counts({"a": UNEQUAL}), method="frequentist")
         with pytest.raises(EstimateError, match="the frequentist method has no posterior: use method='hierarchical'"):
-            est.metric_draws("a", metric="pass_pow_k", k=1)
+            est.metric_draws("a", metric="pass^1")
 
 
 class TestSummary:
@@ -177,12 +177,12 @@ class TestSummary:
     def test_columns(self, engine):
         """The columns of summary and baseline are the contract's, in its order."""
         est = fit_two(engine)
-        assert list(est.summary().columns) == COLUMNS
-        assert list(est.baseline().columns) == COLUMNS
+        assert list(est.summary(**EVERY).columns) == COLUMNS
+        assert list(est.baseline(columns="all").columns) == COLUMNS
 
     def test_every_combination_has_one_row(self, engine):
         """Nothing is reported twice, nothing is missing, and single tasks have rows only for estimand `task`."""
-        frame = fit_two(engine).summary()
+        frame = fit_two(engine).summary(**EVERY)
         key = ["agent", "task", "estimand", "metric", "k"]
         assert not frame.duplicated(key).any()
         whole = frame[frame["estimand"] != "task"]
@@ -196,34 +196,36 @@ class TestSummary:
     def test_single_tasks_can_be_left_out(self, engine):
         """`tasks=False` leaves out the rows of single tasks and changes no other number."""
         est = fit_two(engine)
-        frame = est.summary()
+        frame = est.summary(**EVERY)
         short = frame[frame["estimand"] != "task"].reset_index(drop=True)
-        pd.testing.assert_frame_equal(est.summary(tasks=False), short)
+        pd.testing.assert_frame_equal(est.summary(columns="all"), short)
 
     def test_every_number_says_what_it_is(self, engine):
         """Method, kind and probability of the interval, unit and indicator stand in every row."""
-        frame = fit_two(engine).summary()
+        frame = fit_two(engine).summary(**EVERY)
         said = frame[["ci_kind", "ci_prob", "method", "estimator", "unit", "indicator"]].drop_duplicates()
         assert said.to_numpy().tolist() == [["eti", 0.95, "hierarchical", "posterior", "conversation", "correct"]]
 
     def test_baseline_has_both_estimators(self, engine):
         """The baseline tells `unbiased` and `plugin` apart, whatever the method of the estimate."""
-        frame = fit_two(engine).baseline()
+        frame = fit_two(engine).baseline(columns="all")
         assert frame.groupby("estimator").size().to_dict() == {"plugin": 32, "unbiased": 32}
         assert set(frame["method"]) == {"frequentist"}
-        assert set(fit_two(engine).baseline(tasks=True)["estimand"]) == {"population", "tasks", "task"}
+        assert set(fit_two(engine).baseline(columns="all", tasks=True)["estimand"]) == {"population", "tasks", "task"}
 
     def test_baseline_is_equal_tailed_also_beside_an_hdi(self):
         """An estimate with highest-density intervals has a baseline with confidence intervals."""
         est = estimate(counts({"a": UNEQUAL}), method="conjugate", ci_kind="hdi")
-        assert set(est.summary()["ci_kind"]) == {"hdi"}
-        assert set(est.baseline()["ci_kind"]) == {"eti"}
+        assert set(est.summary(**EVERY)["ci_kind"]) == {"hdi"}
+        assert set(est.baseline(columns="all")["ci_kind"]) == {"eti"}
 
     def test_baseline_is_the_frequentist_summary(self):
         """What stands beside a posterior is what the frequentist method says alone."""
         outcomes = counts({"v1": WEAKER, "v2": STRONGER})
-        beside = rows(estimate(outcomes, method="conjugate", k=KS).baseline(tasks=True), estimator="unbiased")
-        alone = estimate(outcomes, method="frequentist", k=KS).summary()
+        beside = rows(
+            estimate(outcomes, method="conjugate", k=KS).baseline(columns="all", tasks=True), estimator="unbiased"
+        )
+        alone = estimate(outcomes, method="frequentist", k=KS).summary(**EVERY)
         pd.testing.assert_frame_equal(beside.reset_index(drop=True), alone)
 
     def test_other_k_need_no_new_fit(self, engine):
@@ -232,8 +234,7 @@ class TestSummary:
         wide = est.with_k([1, 7])
         assert wide.settings.k == (1, 7)
         first, again = (
-            row(e.summary(tasks=False), agent="v1", estimand="population", metric="pass_pow_k", k=1)
-            for e in (est, wide)
+            row(e.summary(columns="all"), agent="v1", estimand="population", metric="pass^1") for e in (est, wide)
         )
         pd.testing.assert_series_equal(first, again, check_names=False)
         with pytest.raises(InvalidArgument, match="k must be an integer ≥ 1, got 0"):
@@ -288,14 +289,14 @@ class TestSameInputSameNumbers:
             estimate(outcomes_from_table(rows_), engine=engine, k=KS)
             for rows_ in (table, table.sample(frac=1, random_state=1))
         )
-        pd.testing.assert_frame_equal(first.summary(), second.summary(), check_exact=True)
+        pd.testing.assert_frame_equal(first.summary(**EVERY), second.summary(**EVERY), check_exact=True)
 
     def test_another_seed_gives_other_draws_of_the_same_posterior(self, engine):
         """Another seed moves draws, and means only within Monte-Carlo error."""
         one, two = fit(engine, UNEQUAL), fit(engine, UNEQUAL, seed=7)
-        draws = [e.metric_draws("solo", metric="pass_pow_k", k=3, estimand="tasks") for e in (one, two)]
+        draws = [e.metric_draws("solo", metric="pass^3", estimand="tasks") for e in (one, two)]
         assert not np.array_equal(*draws)
-        first, second = (rows(e.summary(tasks=False), k=3) for e in (one, two))
+        first, second = (rows(e.summary(columns="all"), k=3) for e in (one, two))
         # 4 standard errors of the difference of two means of at least 400 effective draws
         assert (abs(first["mean"] - second["mean"]) <= 4 * math.sqrt(2) * first["sd"] / 20).all()
 
@@ -305,7 +306,7 @@ class TestSameInputSameNumbers:
         assert renamed.agents == ("a", "z")
         for old, new in (("v1", "z"), ("v2", "a")):
             before, after = (
-                rows(e.summary(tasks=False), agent=name).reset_index()
+                rows(e.summary(columns="all"), agent=name).reset_index()
                 for e, name in ((fit_two(engine), old), (renamed, new))
             )
             assert (abs(before["mean"] - after["mean"]) <= 4 * math.sqrt(2) * before["sd"] / 20).all()

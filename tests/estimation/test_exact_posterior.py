@@ -10,11 +10,12 @@ from collections import Counter
 import arviz as az
 import numpy as np
 import pytest
-from fits import ENGINES, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
+from fits import ENGINES, EVERY, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
 from scipy import stats
 
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.methods.values import Hierarchical
 
 ALL_PASS = ((4, 4),) * 12
 ALL_FAIL = ((0, 4),) * 12
@@ -78,7 +79,7 @@ def test_one_agent_follows_the_brute_force_posterior(engine, cells):
     exact = float((weights * cubes).sum())
     cube_draws = draws["pass_pow_k"].sel(estimand="population", k=3).values
     error = cube_draws.std(ddof=1) / math.sqrt(float(az.ess(cube_draws, method="mean")))
-    summarised = row(fit(engine, cells).summary(), estimand="population", metric="pass_pow_k", k=3)["mean"]
+    summarised = row(fit(engine, cells).summary(**EVERY), estimand="population", metric="pass^3")["mean"]
     assert abs(cube_draws.mean() - exact) <= 4 * error
     assert abs(summarised - exact) <= 4 * error
 
@@ -133,17 +134,19 @@ def test_pooling_pulls_agents_towards_each_other(engine):
 @pytest.mark.skipif("quadrature" not in ENGINES, reason="compiling the unpooled model once more takes too long")
 def test_agents_that_share_nothing_are_estimated_alone():
     """Unpooled agents have the numbers that each has in an estimate of its own."""
-    both = estimate(counts({"v1": WEAKER, "v2": STRONGER}), engine="quadrature", pool_agents=False, k=KS)
+    both = estimate(
+        counts({"v1": WEAKER, "v2": STRONGER}), engine="quadrature", method=Hierarchical(pool_agents=False), k=KS
+    )
     for agent, cells in (("v1", WEAKER), ("v2", STRONGER)):
-        alone = fit("quadrature", cells).summary(tasks=False)
-        beside = rows(both.summary(tasks=False), agent=agent)
+        alone = fit("quadrature", cells).summary(columns="all")
+        beside = rows(both.summary(columns="all"), agent=agent)
         np.testing.assert_allclose(beside["mean"], alone["mean"], rtol=1e-9)
 
 
 def test_mirrored_outcomes_mirror_the_posterior(engine):
     """Exchanging passes and failures turns pass@k into 1 - pass^k: all-fail is all-pass mirrored."""
-    passed = fit(engine, ALL_PASS).summary(tasks=False)
-    failed = fit(engine, ALL_FAIL).summary(tasks=False)
+    passed = fit(engine, ALL_PASS).summary(columns="all")
+    failed = fit(engine, ALL_FAIL).summary(columns="all")
     for estimand in ("population", "tasks"):
         for k in KS:
             up = row(passed, estimand=estimand, metric="pass_pow_k", k=k)

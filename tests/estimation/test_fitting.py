@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
+from agentic_bayes.estimation.prior import Prior
 from fits import NEVER, STRONGER, WEAKER, counts
 from scipy import stats
 
@@ -13,7 +14,6 @@ from agentic_bayes.estimation.engines import importance
 from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.prior import Prior
 
 TWO = {"v1": WEAKER, "v2": STRONGER}
 UNSCORED = (0, 0, 2)
@@ -82,7 +82,7 @@ def test_nuts_takes_over_where_importance_sampling_is_unreliable(monkeypatch):
     assert est.diagnostics.passed
     kept = estimate(counts(TWO), method="crossed", engine="importance", k=1)
     assert float(kept.draws["theta"].mean()) == 0.5
-    assert set(kept.summary(tasks=False)["flags"].str.split(", ").str[0]) == {"not_converged"}
+    assert set(kept.summary(columns="all")["flags"].str.split(", ").str[0]) == {"not_converged"}
 
 
 def test_the_importance_engine_takes_no_other_priors():

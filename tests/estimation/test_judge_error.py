@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from fits import NEVER, STRONGER, UNEQUAL, WEAKER, counts
+from agentic_bayes.estimation.prior import Prior
+from fits import EVERY, NEVER, STRONGER, UNEQUAL, WEAKER, counts
 from scipy import stats
 from scipy.special import betaln
 
@@ -14,11 +15,10 @@ from agentic_bayes.decisions.gate import gate
 from agentic_bayes.decisions.monitor import monitor
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.judge_labels import JudgeLabels, read_labels
 from agentic_bayes.estimation.methods.judged import JudgedPosterior, fit_judged
-from agentic_bayes.estimation.posterior import Counts
-from agentic_bayes.estimation.prior import Prior
 
 CELLS = ((3, 3), (1, 3), (2, 3), (3, 4), (0, 2))
 # 8 hits, 1 miss, 4 rejections, 3 false alarms in all; on task 1 two attempts are labelled, on task 4 one
@@ -94,7 +94,7 @@ class TestAgainstBruteForce:
 
     def test_the_population(self, brute):
         """Mean and sd of pass^3 on a new task agree to 1e-7."""
-        found = posterior(CELLS, LABELS).aggregate(0, "population", "pass_pow_k", 3)
+        found = posterior(CELLS, LABELS).aggregate(0, "population", "pass^3")
         power = np.exp(betaln(brute.a + 3, brute.b) - betaln(brute.a, brute.b))
         mass = brute.mass.sum(axis=(2, 3))
         mean = (mass * power).sum()
@@ -104,7 +104,7 @@ class TestAgainstBruteForce:
     def test_errors_that_cluster_by_task(self):
         """With an intraclass correlation of the errors, verdicts are Beta-Binomial: mean and sd agree to 1e-7."""
         brute = BruteForce(0.25)
-        found = posterior(CELLS, replace(LABELS, clustering=0.25)).aggregate(0, "population", "pass_pow_k", 3)
+        found = posterior(CELLS, replace(LABELS, clustering=0.25)).aggregate(0, "population", "pass^3")
         power = np.exp(betaln(brute.a + 3, brute.b) - betaln(brute.a, brute.b))
         mass = brute.mass.sum(axis=(2, 3))
         mean = (mass * power).sum()
@@ -124,21 +124,21 @@ class TestAgainstBruteForce:
     def test_every_task(self, brute, task):
         """E p³ of a task, with and without labelled attempts, agrees to 1e-7."""
         likelihood, weighted = brute.cell(task, 3)
-        found = posterior(CELLS, LABELS).per_task(0, "pass_pow_k", 3)
+        found = posterior(CELLS, LABELS).per_task(0, "pass^3")
         assert found.mean[task] == pytest.approx((brute.mass * weighted / likelihood).sum(), abs=1e-7)
 
     def test_the_mean_over_tasks(self):
         """It is the mean of the tasks' means, and draws agree within 4 standard errors."""
         made = posterior(CELLS, LABELS)
-        found, draws = made.aggregate(0, "tasks", "pass_pow_k", 3), made.draws(0, "tasks", "pass_pow_k", 3)
-        assert found.mean == pytest.approx(made.per_task(0, "pass_pow_k", 3).mean.mean(), abs=1e-12)
+        found, draws = made.aggregate(0, "tasks", "pass^3"), made.draws(0, "tasks", "pass^3")
+        assert found.mean == pytest.approx(made.per_task(0, "pass^3").mean.mean(), abs=1e-12)
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
         assert draws.std() == pytest.approx(found.sd, rel=0.06)
 
     def test_draws_of_the_population(self):
         """Draws have the exact mean and quantiles (4 standard errors)."""
         made = posterior(CELLS, LABELS)
-        found, draws = made.aggregate(0, "population", "pass_pow_k", 3), made.draws(0, "population", "pass_pow_k", 3)
+        found, draws = made.aggregate(0, "population", "pass^3"), made.draws(0, "population", "pass^3")
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
         for q, value in ((0.025, found.lower), (0.5, found.median), (0.975, found.upper)):
             assert abs(np.mean(draws <= value) - q) <= 4 * np.sqrt(q * (1 - q) / draws.size)
@@ -146,7 +146,7 @@ class TestAgainstBruteForce:
     def test_large_groups_of_equal_tasks(self):
         """1,000 tasks with the same counts: the mean over them has the exact sd, though only 100 are drawn."""
         made = posterior(((2, 3),) * 1000, JudgeLabels(sensitivity=0.9, specificity=0.8))
-        found, draws = made.aggregate(0, "tasks", "pass_pow_k", 3), made.draws(0, "tasks", "pass_pow_k", 3)
+        found, draws = made.aggregate(0, "tasks", "pass^3"), made.draws(0, "tasks", "pass^3")
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
         assert draws.std() == pytest.approx(found.sd, rel=0.06)
 
@@ -156,8 +156,8 @@ class TestAgainstBruteForce:
         means = []
         for fine in (1.0, 1.6):
             fit = fit_judged(data, LABELS_ELSEWHERE, prior=Prior(), fine=fine)
-            made = JudgedPosterior(data, 0.95, "eti", 0, fit.grids, (("pass_pow_k", 3),), judged=fit)
-            means.append(made.aggregate(0, "population", "pass_pow_k", 3).mean)
+            made = JudgedPosterior(data, 0.95, "eti", 0, fit.grids, (("pass^3"),), judged=fit)
+            means.append(made.aggregate(0, "population", "pass^3").mean)
         assert means[0] == pytest.approx(means[1], abs=1e-5)
 
 
@@ -171,14 +171,17 @@ class TestLimits:
         """Fixed rates of 1 and 1 reproduce the uncorrected estimate to the last bit, several agents too."""
         data = counts({"v1": WEAKER, "v2": STRONGER})
         plain, perfect = estimate(data), estimate(data, judge_labels={"sensitivity": 1, "specificity": 1})
-        pd.testing.assert_frame_equal(perfect.summary()[plain.summary().columns], plain.summary())
+        pd.testing.assert_frame_equal(
+            perfect.summary(**EVERY)[plain.summary(**EVERY).columns],
+            plain.summary(**EVERY),
+        )
 
     def test_nearly_perfect_is_nearly_the_same(self):
         """The model itself goes over into the uncorrected one: rates of 1 - 1e-9 differ by less than 1e-6."""
         plain = estimate(counts({"solo": UNEQUAL}), k=KS)
         made = posterior(UNEQUAL, JudgeLabels(sensitivity=1 - 1e-9, specificity=1 - 1e-9))
         for estimand in ("population", "tasks"):
-            one, other = (p.aggregate(0, estimand, "pass_pow_k", 3) for p in (made, plain.posterior))
+            one, other = (p.aggregate(0, estimand, "pass^3") for p in (made, plain.posterior))
             assert (one.mean, one.sd) == pytest.approx((other.mean, other.sd), abs=1e-6)
             if estimand == "population":
                 assert (one.lower, one.upper) == pytest.approx((other.lower, other.upper), abs=1e-5)
@@ -187,7 +190,7 @@ class TestLimits:
         """s₁ + s₀ = 1: the posterior is that of the true outcomes alone, and without any it is the prior."""
         cells = [(2, 4), (3, 4), (1, 4), (4, 4)]
         chance = JudgeLabels(sensitivity=0.6, specificity=0.4)
-        prior = posterior(cells, chance).aggregate(0, "population", "pass_pow_k", 1)
+        prior = posterior(cells, chance).aggregate(0, "population", "pass^1")
         assert (prior.mean, prior.sd) == pytest.approx((0.5, np.sqrt(1 / 12)), abs=1e-6)
         truths = enumerate(((2, 1, 1), (1, 1, 1), (0, 1, 0), (2, 2, 2)))  # right, judged right, and both
         located = tuple(("solo", f"task {i + 1}", 2, *numbers) for i, numbers in truths)
@@ -204,7 +207,7 @@ class TestLimits:
         est = estimate(
             counts({"solo": [(5, 5)] * 40 + [(0, 5)] * 5}), judge_labels={"sensitivity": 0.7, "specificity": 0.7}
         )
-        table = est.summary()
+        table = est.summary(**EVERY)
         for name in ("mean", "median", "lower", "upper"):
             assert table[name].between(0, 1).all()
         assert (table["lower"] <= table["median"]).all()
@@ -232,7 +235,7 @@ class TestLimits:
     @pytest.mark.parametrize("cells", [[(0, 5)] * 30, [(5, 5)] * 30, [(1, 1)] * 20, [(1, 1)], [NEVER, (1, 2)]])
     def test_edges(self, cells):
         """All pass, all fail, single trials, one task, a task never tried: finite, and in order."""
-        table = estimate(counts({"solo": cells}), judge_labels=labelled(20, 2, 8, 4)).summary()
+        table = estimate(counts({"solo": cells}), judge_labels=labelled(20, 2, 8, 4)).summary(**EVERY)
         known = table[table["note"] != "nothing was scored"]
         assert known[["mean", "lower", "upper"]].notna().all(axis=None)
         assert (known["lower"] <= known["upper"]).all()
@@ -253,8 +256,8 @@ class TestSeveralAgents:
         one = posterior(None, LABELS_ELSEWHERE, a=UNEQUAL)
         assert two.rate_stats()[0].mean != pytest.approx(one.rate_stats()[0].mean, abs=1e-6)
         fixed = JudgeLabels(sensitivity=0.9, specificity=0.8)
-        alone = posterior(None, fixed, a=UNEQUAL).aggregate(0, "population", "pass_pow_k", 3)
-        beside = posterior(None, fixed, a=UNEQUAL, b=STRONGER).aggregate(0, "population", "pass_pow_k", 3)
+        alone = posterior(None, fixed, a=UNEQUAL).aggregate(0, "population", "pass^3")
+        beside = posterior(None, fixed, a=UNEQUAL, b=STRONGER).aggregate(0, "population", "pass^3")
         assert alone.mean == pytest.approx(beside.mean, abs=1e-7)
 
     def test_decisions_use_it_and_say_so(self):
@@ -285,10 +288,10 @@ class TestTheEstimate:
     def test_corrected_and_uncorrected_side_by_side(self, est):
         """Each has its rows, with how the judge's errors are known; without labels the columns are as ever."""
         made = est
-        assert made.summary()["judge_calibration"].unique().tolist() == ["estimated"]
-        assert made.summary()["n_labels"].unique().tolist() == [32]
-        assert made.baseline()["judge_calibration"].unique().tolist() == ["none"]
-        assert "judge_calibration" not in made.uncorrected.summary()
+        assert made.summary(**EVERY)["judge_calibration"].unique().tolist() == ["estimated"]
+        assert made.summary(**EVERY)["n_labels"].unique().tolist() == [32]
+        assert made.baseline(columns="all")["judge_calibration"].unique().tolist() == ["none"]
+        assert "judge_calibration" not in made.uncorrected.summary(**EVERY)
         plain = made.uncorrected
         assert plain.uncorrected is plain
         with pytest.raises(EstimateError, match="was made without judge_labels"):
@@ -306,7 +309,7 @@ class TestTheEstimate:
         """A file holds the labels, and gives the same numbers."""
         made = est
         again = Estimate.load(made.save(tmp_path / "judged.nc"))
-        pd.testing.assert_frame_equal(again.summary(), made.summary())
+        pd.testing.assert_frame_equal(again.summary(**EVERY), made.summary(**EVERY))
 
     def test_draws_for_arviz(self, est):
         """The rates are among the draws; `p` has every task."""
@@ -326,7 +329,7 @@ class TestTheEstimate:
         found = estimate(judged, k=KS, judge_labels=pd.DataFrame(rows))
         true = estimate(counts({"solo": [(2, 2), (1, 2), (0, 2)]}), k=KS)
         for estimand in ("population", "tasks"):
-            one, other = (e.posterior.aggregate(0, estimand, "pass_pow_k", 3) for e in (found, true))
+            one, other = (e.posterior.aggregate(0, estimand, "pass^3") for e in (found, true))
             assert (one.mean, one.sd) == pytest.approx((other.mean, other.sd), abs=1e-6)
 
     @pytest.mark.parametrize(

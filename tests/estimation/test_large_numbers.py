@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fits import UNEQUAL, counts
+from fits import EVERY, UNEQUAL, counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,7 +49,7 @@ def assert_in_order(table):
 def test_millions_of_trials_are_summarised(fit, case):
     """Intervals hold their medians at every scale, also where p^50 is far below the spacing of floats near 1."""
     est = estimate(counts({"solo": CASES[case]}), k=(1, 50), **FITS[fit])
-    assert_in_order(est.summary())
+    assert_in_order(est.summary(**EVERY))
 
 
 @given(
@@ -75,7 +75,7 @@ def test_a_high_power_is_the_product_it_stands_for(c, more, k, mu, rho):
 def test_a_million_attempts_are_a_number_like_any_other(fit):
     """A k of 10^6 is reported; more is refused, in a list, alone and for a comparison."""
     est = estimate(counts({"solo": UNEQUAL, "other": UNEQUAL}), k=MANY, **FITS[fit])
-    assert_in_order(est.summary(tasks=False))
+    assert_in_order(est.summary(columns="all"))
     for ask in (
         lambda: est.with_k((1, MANY + 1)),
         lambda: est.metric_draws("solo", metric="pass_at_k", k=MANY + 1),
@@ -90,7 +90,7 @@ def test_a_million_attempts_are_a_number_like_any_other(fit):
 def test_intervals_of_any_probability_are_defined(ci_prob, settings):
     """A probability next to 0 or 1 gives intervals, not infinities."""
     est = estimate(counts({"solo": UNEQUAL}), ci_prob=ci_prob, k=(1, 2), **settings)
-    for table in (est.summary(tasks=False), est.baseline()):
+    for table in (est.summary(columns="all"), est.baseline(columns="all")):
         assert (table["lower"] <= table["upper"]).all()
 
 

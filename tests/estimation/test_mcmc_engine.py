@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from fits import NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit
+from fits import EVERY, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit
 from scipy import stats
 
 from agentic_bayes.decisions.compare import compare
@@ -17,6 +17,7 @@ from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.methods.values import Hierarchical
 from agentic_bayes.reports.tables import estimate_tables
 
 TWO = counts({"v1": WEAKER, "v2": STRONGER})
@@ -56,7 +57,7 @@ class TestBuildModel:
     @pytest.mark.parametrize("outcomes", [TWO, counts({"solo": UNEQUAL})], ids=["unpooled", "one agent"])
     def test_without_sharing_there_is_no_agent_level(self, outcomes):
         """With one agent, or unpooled agents, there is no m and no τ."""
-        model = mcmc.build_model(outcomes, pool_agents=False)
+        model = mcmc.build_model(outcomes, method=Hierarchical(pool_agents=False))
         assert {v.name for v in model.free_RVs} == {"logit_mu", "rho"}
         alone = mcmc.build_model(counts({"solo": UNEQUAL}))
         assert {v.name for v in alone.free_RVs} == {"logit_mu", "rho"}
@@ -73,7 +74,7 @@ class TestBuildModel:
 
     def test_unpooled_log_density_is_the_one_written_down(self):
         """Without the agent level logit μ has the standard logistic density."""
-        density = log_density(mcmc.build_model(TWO, pool_agents=False))
+        density = log_density(mcmc.build_model(TWO, method=Hierarchical(pool_agents=False)))
         generator = np.random.default_rng(1)
         for _ in range(5):
             theta, rho = generator.normal(0, 2, size=2), generator.uniform(size=2)
@@ -135,8 +136,8 @@ class TestNotConverged:
 
     def test_every_number_is_flagged(self, rushed):
         """Each row of the summary is flagged, those of single tasks too; the baseline needs no sampler and is not."""
-        assert rushed.summary()["flags"].str.contains("not_converged").all()
-        assert not rushed.baseline()["flags"].str.contains("not_converged").any()
+        assert rushed.summary(**EVERY)["flags"].str.contains("not_converged").all()
+        assert not rushed.baseline(columns="all")["flags"].str.contains("not_converged").any()
 
     def test_words_for_people_say_so(self, rushed):
         """Representation, tables and comparisons carry the warning."""
@@ -153,7 +154,7 @@ class TestNotConverged:
         loaded = Estimate.load(rushed.save(tmp_path / "fit.nc"))
         assert loaded.diagnostics == rushed.diagnostics
         assert repr(loaded).endswith(", NOT CONVERGED")
-        assert loaded.summary()["flags"].str.contains("not_converged").all()
+        assert loaded.summary(**EVERY)["flags"].str.contains("not_converged").all()
         assert json.loads(rushed.to_arviz(tasks=False).attrs["agentic_bayes"])["not_converged"] is True
 
     def test_the_last_try_is_reported(self, rushed):

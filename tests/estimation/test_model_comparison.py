@@ -5,16 +5,17 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
+from agentic_bayes.estimation.prior import Prior
 from fits import STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two
 from scipy import stats
 from scipy.special import logsumexp
 
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.nuts import build_model
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.estimation.methods.crossed import CrossedLikelihood
-from agentic_bayes.estimation.posterior import Counts
-from agentic_bayes.estimation.prior import Prior
+from agentic_bayes.estimation.methods.values import Conjugate, Hierarchical
 
 # ArviZ 0.23 sorts its table in a way that pandas 3.1 announces to give up
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword:")
@@ -62,7 +63,7 @@ class TestLogLikelihood:
 
     def test_cells_without_a_scored_trial_are_left_out(self):
         """The two cells of v1 without a trial have no likelihood, under any method that has one."""
-        for how in ({}, {"method": "conjugate", "pool_tasks": True}, {"inflate": True}, {"method": "crossed"}):
+        for how in ({}, {"method": Conjugate(pool_tasks=True)}, {"inflate": True}, {"method": "crossed"}):
             likelihood, _ = groups(estimate(counts({"v1": WEAKER, "v2": STRONGER}), k=1, **how))
             labels = likelihood["cell"].values.tolist()
             assert labels == [
@@ -98,7 +99,7 @@ class TestLogLikelihood:
 
     def test_pooled_tasks_are_binomial(self):
         """A conjugate estimate with pooled tasks has the binomial likelihood of each cell."""
-        est = estimate(counts({"solo": UNEQUAL}), method="conjugate", pool_tasks=True, k=1)
+        est = estimate(counts({"solo": UNEQUAL}), method=Conjugate(pool_tasks=True), k=1)
         likelihood, prior = groups(est)
         p = _arviz.group(est.to_arviz(), "posterior")["p"].values[:, :, 0, 0]
         expected = stats.binom.logpmf(2, 5, p)
@@ -165,7 +166,7 @@ class TestLogPrior:
         assert set(crossed.data_vars) == {"theta", "sigma", "rho"}
         np.testing.assert_allclose(crossed["sigma"], stats.halfnorm(scale=2).logpdf(posterior["sigma"]))
         np.testing.assert_allclose(crossed["theta"], stats.logistic.logpdf(posterior["theta"]))
-        _, inflated = groups(estimate(outcomes, inflate=True, k=1))
+        _, inflated = groups(estimate(outcomes, method=Hierarchical(inflate=True), k=1))
         assert set(inflated.data_vars) == {"m", "tau", "rho", "weights"}
         assert float(inflated["weights"].max()) <= np.log(20)
 
@@ -235,7 +236,7 @@ class TestArviz:
         """Where agents share the tasks' difficulty, crossed predicts cells best and a single pooled rate worst."""
         outcomes = shared_difficulty()
         models = {
-            "pooled": {"method": "conjugate", "pool_tasks": True},
+            "pooled": {"method": Conjugate(pool_tasks=True)},
             "hierarchical": {},
             "crossed": {"method": "crossed"},
         }

@@ -7,19 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from fits import STRONGER, UNEQUAL, WEAKER, counts, fit_two, row, rows
+from agentic_bayes.estimation.prior import Prior
+from fits import EVERY, STRONGER, UNEQUAL, WEAKER, counts, fit_two, row, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.counts import Counts
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Hierarchical
 from agentic_bayes.estimation.population import Population, population_of
-from agentic_bayes.estimation.posterior import Counts
 from agentic_bayes.estimation.predictive import Check, check_counts, disagreements, prior_predictive
-from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.reports.tables import estimate_tables
 
 TAU_CELLS = tuple((c, 4) for c, size in enumerate((14, 12, 10, 4, 10)) for _ in range(size))
@@ -42,8 +43,8 @@ def checked(cells, seed=0, ks=(1, 3, 5)):
     """Checks and disagreements of one agent's exact posterior."""
     c, n = np.array(cells).T[:, None, :]
     data = Counts(("solo",), tuple(map(str, range(len(cells)))), c, n, np.zeros_like(n))
-    grids = fit_agents(data, pool_agents=False, prior=Prior())
-    population = population_of(ExactPosterior(data, 0.95, "eti", 0, grids, ()), 0, 1000)
+    grids = fit_agents(data, method=Hierarchical(pool_agents=False), prior=Prior())
+    population = population_of(GridPosterior(data, 0.95, "eti", 0, grids, ()), 0, 1000)
     groups = data.groups(0)
     return check_counts(population, *groups, np.random.default_rng(seed)), disagreements(population, *groups, ks)
 
@@ -108,7 +109,7 @@ class TestPredictiveCheck:
     def test_expected_shares_are_the_models_pass_pow_n(self):
         """The expected share of all-pass tasks is the posterior mean of pass^n, and of never-pass tasks 1 - pass@n."""
         est = estimate(counts({"solo": TAU_CELLS}), k=4)
-        frame, summary = est.predictive_check().set_index("statistic"), est.summary(tasks=False)
+        frame, summary = est.predictive_check().set_index("statistic"), est.summary(columns="all")
         mean = {m: row(summary, estimand="population", metric=m)["mean"] for m in ("pass_pow_k", "pass_at_k")}
         # 1,000 draws of the parameters and of 50 tasks: four standard errors of .07/√1000
         assert frame["expected"]["all_pass"] == pytest.approx(mean["pass_pow_k"], abs=0.01)
@@ -134,7 +135,7 @@ class TestPredictiveCheck:
         """Tasks at p = 0 and p = .8 with nothing between: all rows of that agent say misfit, the other agent's none."""
         even = tuple((c, 10) for c in range(11) for _ in range(10))
         est = estimate(counts({"even": even[:100], "gap": (GAP * 2)[:100]}), k=(1, 3))
-        summary = est.summary()
+        summary = est.summary(**EVERY)
         assert rows(summary, agent="gap")["flags"].str.contains("misfit").all()
         assert set(rows(summary, agent="gap")["estimand"]) == {"population", "tasks", "task"}
         assert not rows(summary, agent="even")["flags"].str.contains("misfit").any()
@@ -145,9 +146,9 @@ class TestPredictiveCheck:
         """A misfit's footnote says what to do, and with point masses the same counts are no misfit."""
         outcomes = counts({"solo": GAP})
         notes = [note for table in estimate_tables(estimate(outcomes, k=3)) for note in table.notes]
-        text = "* misfit: the histogram of successes does not look like the model's: consider inflate=True"
+        text = "* misfit: the histogram of successes does not look like the model's: consider method=Hierarchical(inflate=True)"
         assert notes.count(text) == 2
-        inflated = estimate(outcomes, k=3, inflate=True)
+        inflated = estimate(outcomes, k=3, method=Hierarchical(inflate=True))
         assert (inflated.predictive_check()["p"] > 0.01).all()
         assert inflated.flags("solo", estimand="tasks", k=3) == ()
 
@@ -177,7 +178,7 @@ class TestPredictiveCheck:
         """The check depends on counts and seed, not on the order of questions."""
         outcomes = counts({"v1": WEAKER, "v2": STRONGER})
         first, second = estimate(outcomes), estimate(outcomes)
-        second.summary()
+        second.summary(**EVERY)
         second.flags("v2", estimand="tasks", k=2)
         pd.testing.assert_frame_equal(first.predictive_check(), second.predictive_check(), check_exact=True)
         other = estimate(outcomes, random_seed=1).predictive_check()
@@ -233,7 +234,7 @@ def simulate(draw_p, tasks, n, replications, seed):
         c = rng.binomial(n, draw_p(rng, tasks))
         found, apart = checked([(int(x), n) for x in c], seed=replication, ks=(1, 3))
         misfit += any(one.misfit for one in found)
-        far += [("pass_pow_k", 3) in apart, ("pass_at_k", 3) in apart, ("pass_pow_k", 1) in apart]
+        far += [("pass^3") in apart, ("pass@3") in apart, ("pass^1") in apart]
     return misfit, far
 
 
@@ -287,7 +288,7 @@ class TestDisagreement:
 
     def test_only_rows_of_observed_tasks_are_flagged(self):
         """Where shrinkage bends pass^5 of a gap away, the rows of `tasks` at that k say so and no others."""
-        summary = estimate(counts({"solo": GAP}), k=(1, 5)).summary()
+        summary = estimate(counts({"solo": GAP}), k=(1, 5)).summary(**EVERY)
         hit = summary[summary["flags"].str.contains("disagrees")]
         assert set(zip(hit["estimand"], hit["k"], strict=True)) == {("tasks", 5)}
         assert set(hit["metric"]) == {"pass_at_k", "pass_pow_k"}
@@ -296,7 +297,7 @@ class TestDisagreement:
         """Without a metric, flags are those of either."""
         est = estimate(counts({"solo": GAP}), k=(1, 5))
         assert est.flags("solo", estimand="tasks", k=5) == ("misfit", "disagrees")
-        assert est.flags("solo", estimand="tasks", k=1, metric="pass_at_k") == ("misfit",)
+        assert est.flags("solo", estimand="tasks", metric="pass@1") == ("misfit",)
         # also at a k that was not among those estimated
         assert est.flags("solo", estimand="tasks", k=6) == ("misfit", "disagrees")
 
@@ -312,7 +313,7 @@ class TestDisagreement:
             share = (0.25 + excess * limit - 1 / 6) / (1 - 1 / 6)
             size = np.round(1e6 * np.array([0.0, 1 - share, share])) / 1e4
             found = disagreements(beta(0.5, 1e-9), np.array([0, 2, 4]), n, size, (2,))
-            assert (("pass_pow_k", 2) in found) is far
+            assert (("pass^2") in found) is far
 
     @given(n=st.integers(1, 12), k=st.integers(1, 12), p=st.floats(0.02, 0.98))
     @settings(max_examples=60, deadline=None)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from fits import ENGINES, counts, fit_table, row, rows
+from fits import ENGINES, EVERY, counts, fit_table, row, rows
 
 from agentic_bayes.decisions.tiers import classify
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Frequentist
 
 
 @pytest.fixture(params=ENGINES)
@@ -18,7 +19,7 @@ class TestTauBenchAirline:
 
     def test_the_unbiased_estimates_are_the_published_ones(self, tau_bench):
         """Unbiased pass^1..4 of gpt-4o on tau-bench airline are .420 .273 .220 .200, as published."""
-        found = rows(tau_bench.baseline(), estimator="unbiased", estimand="tasks", metric="pass_pow_k")
+        found = rows(tau_bench.baseline(columns="all"), estimator="unbiased", estimand="tasks", metric="pass_pow_k")
         assert found["k"].tolist() == [1, 2, 3, 4, 8]
         np.testing.assert_allclose(found["mean"][:4], [0.42, 41 / 150, 0.22, 0.2], atol=1e-12)
         assert np.isnan(found["mean"].iloc[4])
@@ -34,24 +35,24 @@ class TestTauBenchAirline:
 
     def test_the_reliability_on_new_tasks_has_a_wide_interval(self, tau_bench):
         """Population pass^4 is about .18 [.09, .29]."""
-        found = row(tau_bench.summary(tasks=False), estimand="population", metric="pass_pow_k", k=4)
+        found = row(tau_bench.summary(columns="all"), estimand="population", metric="pass^4")
         assert found["mean"] == pytest.approx(0.18, abs=0.006)
         assert [found["lower"], found["upper"]] == pytest.approx([0.09, 0.29], abs=0.012)
         assert found["flags"] == ""
 
     def test_more_attempts_than_were_made_are_flagged_as_extrapolation(self, tau_bench):
         """Population pass^8 from four trials a task is about .108 [.035, .213] and says that it extrapolates."""
-        found = row(tau_bench.summary(tasks=False), estimand="population", metric="pass_pow_k", k=8)
+        found = row(tau_bench.summary(columns="all"), estimand="population", metric="pass^8")
         assert found["mean"] == pytest.approx(0.108, abs=0.004)
         assert [found["lower"], found["upper"]] == pytest.approx([0.035, 0.213], abs=0.012)
         assert found["flags"] == "extrapolated"
 
     def test_the_plug_in_value_stands_beside_them_under_its_name(self, tau_bench):
         """Plug-in pass^4 is .42^4 = .031, a sixth of the observed .200, and its rows are labelled `plugin`."""
-        found = row(tau_bench.baseline(), estimator="plugin", estimand="population", metric="pass_pow_k", k=4)
+        found = row(tau_bench.baseline(columns="all"), estimator="plugin", estimand="population", metric="pass^4")
         assert found["mean"] == pytest.approx(0.42**4, rel=1e-12)
         assert found["method"] == "frequentist"
-        beyond = rows(tau_bench.baseline(), estimator="plugin", k=8)
+        beyond = rows(tau_bench.baseline(columns="all"), estimator="plugin", k=8)
         assert set(beyond["flags"]) == {"extrapolated"}
 
 
@@ -60,7 +61,7 @@ class TestSevenOfTen:
 
     def test_conjugate(self):
         """7 of 10 at k = 3 gives pass@3 .945 [.773, .9987] and pass^3 .330 [.059, .707] in closed form."""
-        frame = estimate(counts({"a": [(7, 10)]}), method="conjugate", k=3).summary()
+        frame = estimate(counts({"a": [(7, 10)]}), method="conjugate", k=3).summary(**EVERY)
         at = row(frame, estimand="task", metric="pass_at_k")
         power = row(frame, estimand="task", metric="pass_pow_k")
         assert [at["mean"], at["lower"]] == pytest.approx([0.945, 0.773], abs=5e-4)
@@ -69,7 +70,7 @@ class TestSevenOfTen:
 
     def test_frequentist(self):
         """7 of 10 at k = 3: plug-in .973 and .343, unbiased .9917 and .2917."""
-        frame = estimate(counts({"a": [(7, 10)]}), method="conjugate", k=(1, 3)).baseline()
+        frame = estimate(counts({"a": [(7, 10)]}), method="conjugate", k=(1, 3)).baseline(columns="all")
         means = rows(frame, estimand="tasks", k=3).set_index(["estimator", "metric"])["mean"]
         assert means["plugin", "pass_at_k"] == pytest.approx(0.973)
         assert means["plugin", "pass_pow_k"] == pytest.approx(0.343)
@@ -79,8 +80,8 @@ class TestSevenOfTen:
 
 def test_the_papers_example():
     """Two of three conversations right: pass@k and pass^k as in the paper, and the tier is "not ready"."""
-    est = estimate(counts({"a": [(2, 3)]}), method="frequentist", estimator="plugin", k=range(1, 6))
-    frame = est.summary(tasks=False)
+    est = estimate(counts({"a": [(2, 3)]}), method=Frequentist(estimator="plugin"), k=range(1, 6))
+    frame = est.summary(columns="all")
     at = rows(frame, estimand="tasks", metric="pass_at_k")["mean"]
     power = rows(frame, estimand="tasks", metric="pass_pow_k")["mean"]
     np.testing.assert_allclose(at, [0.667, 0.889, 0.963, 0.988, 0.996], atol=5e-4)
@@ -91,6 +92,6 @@ def test_the_papers_example():
 def test_the_plug_in_formula_understates_pass_pow_k_when_tasks_differ():
     """On tasks that always or never pass, observed pass^3 is the share of the former; plug-in cubes it."""
     outcomes = counts({"a": [(5, 5)] * 6 + [(0, 5)] * 6})
-    frame = estimate(outcomes, method="conjugate", k=3).baseline()
+    frame = estimate(outcomes, method="conjugate", k=3).baseline(columns="all")
     means = rows(frame, estimand="tasks", metric="pass_pow_k").set_index("estimator")["mean"]
     assert means.to_dict() == pytest.approx({"unbiased": 0.5, "plugin": 0.125})

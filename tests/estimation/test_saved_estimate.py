@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from fits import ENGINES, KS, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
+from fits import ENGINES, EVERY, KS, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
 
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
 
 
 @pytest.fixture(params=ENGINES)
@@ -66,7 +67,7 @@ class TestToArviz:
         """Means of `az.summary` are those of `summary` within Monte-Carlo error, and so are sds."""
         est = fit_two(engine)
         table = az.summary(est.to_arviz(), var_names=["pass_at_k", "pass_pow_k"], round_to="none")
-        own = est.summary(tasks=False)
+        own = est.summary(columns="all")
         assert len(table) == len(own)
         for found in own.itertuples():
             theirs = table.loc[f"{found.metric}[{found.agent}, {found.estimand}, {found.k}]"]
@@ -78,14 +79,14 @@ class TestToArviz:
         est = fit_two(engine)
         est = dataclasses.replace(est, settings=dataclasses.replace(est.settings, ci_kind="hdi"))
         draws = posterior(est)["pass_pow_k"].sel(agent="v2", estimand="population", k=3).values
-        found = row(est.summary(tasks=False), agent="v2", estimand="population", metric="pass_pow_k", k=3)
+        found = row(est.summary(columns="all"), agent="v2", estimand="population", metric="pass^3")
         lower, upper = np.asarray(az.hdi(draws.ravel(), **{"prob" if _arviz.is_major_one() else "hdi_prob": 0.95}))
         assert [found["lower"], found["upper"]] == pytest.approx([lower, upper], abs=0.03)
 
     def test_means_of_p_are_those_of_the_tasks(self, engine):
         """Draws of p average to the tasks' pass^1 within Monte-Carlo error (false-alarm rate under 12 × 6e-5)."""
         draws = posterior(fit(engine, UNEQUAL))["p"].isel(agent=0).values.reshape(-1, 12)
-        found = rows(fit(engine, UNEQUAL).summary(), estimand="task", metric="pass_pow_k", k=1)
+        found = rows(fit(engine, UNEQUAL).summary(**EVERY), estimand="task", metric="pass^1")
         assert (abs(draws.mean(axis=0) - found["mean"]) <= 4 * found["sd"] / 1500**0.5).all()
 
     def test_too_many_draws_of_p_are_refused(self):
@@ -115,9 +116,9 @@ class TestToArviz:
 
 
 METHODS = {
-    "frequentist": {"method": "frequentist", "estimator": "plugin"},
+    "frequentist": {"method": Frequentist(estimator="plugin")},
     "conjugate": {"method": "conjugate", "ci_kind": "hdi", "ci_prob": 0.9},
-    "pooled": {"method": "conjugate", "pool_tasks": True, "random_seed": 2**63 - 1},
+    "pooled": {"method": Conjugate(pool_tasks=True), "random_seed": 2**63 - 1},
     **{engine: engine for engine in ENGINES},
 }
 
@@ -135,8 +136,8 @@ class TestSaveAndLoad:
         """Summary, baseline, settings, versions and representation survive the way to disk and back."""
         path = est.save(tmp_path / "new folder" / "fit.nc")
         loaded = Estimate.load(path)
-        pd.testing.assert_frame_equal(loaded.summary(), est.summary(), check_exact=True)
-        pd.testing.assert_frame_equal(loaded.baseline(), est.baseline(), check_exact=True)
+        pd.testing.assert_frame_equal(loaded.summary(**EVERY), est.summary(**EVERY), check_exact=True)
+        pd.testing.assert_frame_equal(loaded.baseline(columns="all"), est.baseline(columns="all"), check_exact=True)
         assert loaded.settings == est.settings
         assert loaded.versions == est.versions
         assert loaded.diagnostics == est.diagnostics
@@ -147,7 +148,7 @@ class TestSaveAndLoad:
         """Saving what was loaded loses nothing."""
         once = Estimate.load(est.save(tmp_path / "once.nc"))
         twice = Estimate.load(once.save(tmp_path / "twice.nc"))
-        pd.testing.assert_frame_equal(twice.summary(), est.summary(), check_exact=True)
+        pd.testing.assert_frame_equal(twice.summary(**EVERY), est.summary(**EVERY), check_exact=True)
 
     def test_draws_survive(self, engine, tmp_path):
         """The draws for ArviZ are the same bits before and after."""
@@ -257,7 +258,7 @@ class TestUnreadableFiles:
     def test_damaged_bytes(self, saved, tmp_path):
         """Of a file cut off or with bytes overwritten, either the numbers are the same bits or it is refused."""
         path, chance = tmp_path / "x.nc", random.Random(1)
-        whole = fit("pymc", UNEQUAL).summary()
+        whole = fit("pymc", UNEQUAL).summary(**EVERY)
         refused = 0
         for attempt in range(90):
             damaged = bytearray(saved)
@@ -272,5 +273,5 @@ class TestUnreadableFiles:
             except EstimateError:
                 refused += 1
             else:
-                pd.testing.assert_frame_equal(loaded.summary(), whole, check_exact=True)
+                pd.testing.assert_frame_equal(loaded.summary(**EVERY), whole, check_exact=True)
         assert refused > 60
