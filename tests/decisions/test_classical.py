@@ -10,6 +10,7 @@ from scipy import stats
 from agentic_bayes import numerics
 from agentic_bayes.decisions.classical import against_agent, against_value
 from agentic_bayes.estimation.counts import Counts
+from agentic_bayes.formatting import Metric
 
 
 def of(**agents):
@@ -24,7 +25,7 @@ def values(cells, k):
 @pytest.mark.parametrize("k", [1, 3])
 def test_shared_tasks_give_a_paired_t(k):
     """Mean difference, interval and p are those of SciPy's paired test on tasks that both have k trials of."""
-    found = against_agent(of(v1=WEAKER, v2=STRONGER), 1, 0, "pass_pow_k", k, 0.95)
+    found = against_agent(of(v1=WEAKER, v2=STRONGER), 1, 0, Metric(f"pass^{k}"), 0.95)
     own, other = values(STRONGER, k), values([cell[:2] for cell in WEAKER], k)
     known = ~np.isnan(own) & ~np.isnan(other)
     expected = stats.ttest_rel(own[known], other[known])
@@ -38,7 +39,7 @@ def test_single_trials_give_mcnemars_exact_test():
     """Every shared task tried once by both: the binomial test of the discordant tasks."""
     v1 = [(1, 1)] * 12 + [(0, 1)] * 10 + [(1, 1)] * 3 + [(0, 1)] * 5
     v2 = [(1, 1)] * 12 + [(1, 1)] * 10 + [(0, 1)] * 3 + [(0, 1)] * 5
-    found = against_agent(of(v1=v1, v2=v2), 1, 0, "pass^1", 0.95)
+    found = against_agent(of(v1=v1, v2=v2), 1, 0, Metric("pass^1"), 0.95)
     assert (found.name, found.n_tasks, found.note) == ("McNemar", 30, "10 won, 3 lost")
     assert found.p_value == pytest.approx(stats.binomtest(10, 13).pvalue)
     assert found.difference == pytest.approx(7 / 30)
@@ -50,7 +51,7 @@ def test_single_trials_give_mcnemars_exact_test():
 
 def test_single_trials_that_all_agree_are_no_evidence():
     """Without a discordant task p is 1 and the interval has a width."""
-    found = against_agent(of(v1=[(1, 1)] * 5, v2=[(1, 1)] * 5), 1, 0, "pass@1", 0.95)
+    found = against_agent(of(v1=[(1, 1)] * 5, v2=[(1, 1)] * 5), 1, 0, Metric("pass@1"), 0.95)
     assert (found.p_value, found.difference) == (1.0, 0.0)
     assert found.lower < 0 < found.upper
 
@@ -59,7 +60,7 @@ def test_agents_without_shared_tasks_get_welchs_t():
     """Two samples of tasks: SciPy's unequal-variance test."""
     cells = [(1, 4), (2, 4), (0, 4), (4, 4)], [(3, 4), (4, 4), (4, 4)]
     v1, v2 = [*cells[0], *[NEVER] * 3], [*[NEVER] * 4, *cells[1]]
-    found = against_agent(of(v1=v1, v2=v2), 1, 0, "pass^2", 0.9)
+    found = against_agent(of(v1=v1, v2=v2), 1, 0, Metric("pass^2"), 0.9)
     expected = stats.ttest_ind(values(cells[1], 2), values(cells[0], 2), equal_var=False)
     assert (found.name, found.p_value) == ("Welch t", pytest.approx(expected.pvalue))
     low, high = expected.confidence_interval(0.9)
@@ -69,14 +70,14 @@ def test_agents_without_shared_tasks_get_welchs_t():
 def test_an_agent_whose_tasks_are_all_alike_is_tested_without_a_warning():
     """Its variance is 0 and that is no loss of precision: the t of the other one's tasks against its rate."""
     v1, v2 = [(2, 4)] * 8 + [NEVER] * 3, [NEVER] * 8 + [(3, 4), (4, 4), (1, 4)]
-    found = against_agent(of(v1=v1, v2=v2), 1, 0, "pass^1", 0.95)
+    found = against_agent(of(v1=v1, v2=v2), 1, 0, Metric("pass^1"), 0.95)
     expected = stats.ttest_1samp(values(v2[8:], 1), 0.5)
     assert found.p_value == pytest.approx(expected.pvalue)
 
 
 def test_a_fixed_value_gives_a_one_sample_t():
     """SciPy's one-sample test of the tasks' values."""
-    found = against_value(of(v1=STRONGER), 0, 0.6, "pass^1", 0.95)
+    found = against_value(of(v1=STRONGER), 0, 0.6, Metric("pass^1"), 0.95)
     expected = stats.ttest_1samp(values(STRONGER, 1), 0.6)
     assert (found.name, found.p_value) == ("one-sample t", pytest.approx(expected.pvalue))
 
@@ -91,7 +92,7 @@ def test_a_fixed_value_gives_a_one_sample_t():
 )
 def test_what_cannot_be_tested_says_why(cells, k, note):
     """Too few tasks, or no variation: NaN with a note, never a p of 0 or an interval without width."""
-    found = against_agent(of(v1=cells[0], v2=cells[1]), 1, 0, "pass_pow_k", k, 0.95)
+    found = against_agent(of(v1=cells[0], v2=cells[1]), 1, 0, Metric(f"pass^{k}"), 0.95)
     assert found.note == note
     assert math.isnan(found.p_value)
     assert math.isnan(found.lower)
@@ -100,7 +101,7 @@ def test_what_cannot_be_tested_says_why(cells, k, note):
 
 def test_the_line_holds_the_numbers():
     """Name, difference, interval, p and tasks stand in one line."""
-    text = str(against_agent(of(v1=WEAKER, v2=STRONGER), 1, 0, "pass^1", 0.95))
+    text = str(against_agent(of(v1=WEAKER, v2=STRONGER), 1, 0, Metric("pass^1"), 0.95))
     assert text.startswith("paired t: difference 0.4")
     for part in ("95 % confidence interval [", ", p <0.001", "10 tasks"):
         assert part in text

@@ -14,6 +14,8 @@ from agentic_bayes.decisions.gate import gate, ruling, shown_beside
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.estimation.methods.values import Conjugate
+from agentic_bayes.formatting import Metric
 from agentic_bayes.reports.junit import junit_xml
 
 
@@ -38,12 +40,12 @@ class TestTheProbability:
         """On the observed tasks, and for other engines, it is the share of 4,000 draws."""
         est = fit_two(ENGINES[0])
         draws = est.metric_draws("v2", metric="pass^3", estimand="tasks")
-        assert gate(est, "v2", at_least=0.6, k=3, estimand="tasks").probability == np.mean(draws >= 0.6)
+        assert gate(est, "v2", at_least=0.6, metric="pass^3", estimand="tasks").probability == np.mean(draws >= 0.6)
 
     @pytest.mark.parametrize("engine", ENGINES)
     def test_engines_agree(self, engine):
         """NUTS and the exact engine give the same probability (within .03: its draws are worth 1,000 or more)."""
-        found = gate(fit_two(engine), "v2", at_least=0.7, k=1)
+        found = gate(fit_two(engine), "v2", at_least=0.7, metric="pass^1")
         assert found.probability == pytest.approx(gate(fit_two(ENGINES[0]), "v2", at_least=0.7).probability, abs=0.03)
 
     def test_the_ends(self):
@@ -67,13 +69,13 @@ class TestTheVerdict:
     @pytest.mark.parametrize(
         ("probability", "required", "text"),
         [
-            (0.9499, 0.95, "0.9499"),
-            (0.95, 0.95, "0.950"),
-            (0.05, 0.95, "0.050"),
-            (0.0500001, 0.95, "0.0500001"),
-            (0.99132, 0.9914, "0.9913"),
-            (0.1234, 0.95, "0.123"),
-            (1e-5, 0.95, "<0.001"),
+            (0.9499, 0.95, "94.99 %"),
+            (0.95, 0.95, "95 %"),
+            (0.05, 0.95, "5 %"),
+            (0.0500001, 0.95, "5.00001 %"),
+            (0.99132, 0.9914, "99.13 %"),
+            (0.1234, 0.95, "12 %"),
+            (1e-5, 0.95, "<0.1 %"),
         ],
     )
     def test_a_probability_is_never_printed_as_the_required_one(self, probability, required, text):
@@ -87,7 +89,7 @@ class TestTheVerdict:
         """Clear data are clear, others are not forced."""
         found = gate(single_trials(passed, failed), at_least=0.8)
         assert found.verdict == verdict
-        assert str(found).startswith(f"{verdict}: the probability that v1's pass^1 (population) is at least 0.8 is ")
+        assert str(found).startswith(f"{verdict}: P(pass^1 ≥ 0.8) = ")
 
     def test_more_is_required(self):
         """A stricter gate decides less."""
@@ -96,22 +98,27 @@ class TestTheVerdict:
         assert gate(est, at_least=0.8, confidence=0.99).verdict == "inconclusive"
 
     def test_the_sentence_holds_the_numbers(self):
-        """Probability, requirement, metric, interval, method, tasks, unit and indicator are all there."""
-        text = str(gate(fit_two(ENGINES[0]), "v2", at_least=0.7, k=3))
+        """Probability, requirement, metric, interval and tasks are all there, without jargon."""
+        text = str(gate(fit_two(ENGINES[0]), "v2", at_least=0.7, metric="pass^3"))
         for part in (
-            "v2's pass^3 (population) is at least 0.7 is 0.",
-            "(required: 0.95)",
+            "P(pass^3 ≥ 0.7) = ",
+            "(needs 95 %) for v2 on new tasks",
             "pass^3 0.",
-            "95 % equal-tailed",
+            "95 % interval",
+            "(12 tasks)",
         ):
             assert part in text
-        for part in ("hierarchical", "12 tasks", "unit conversation", "indicator correct"):
-            assert part in text
+
+    def test_the_basis_holds_what_was_estimated(self):
+        """Method, unit, indicator, estimand and the kind of interval stand apart from the answer."""
+        assert gate(fit_two(ENGINES[0]), "v2", at_least=0.7).basis == (
+            "hierarchical; unit conversation, indicator correct; estimand population; 95 % equal-tailed interval"
+        )
 
     def test_a_k_that_the_estimate_lacks_is_computed(self):
         """Any k ≥ 1 can be asked; beyond all trials it is flagged."""
-        found = gate(fit_two(ENGINES[0]), "v2", at_least=0.1, k=7)
-        assert (found.k, found.flags) == (7, ("extrapolated",))
+        found = gate(fit_two(ENGINES[0]), "v2", at_least=0.1, metric="pass^7")
+        assert (found.metric, found.flags) == ("pass^7", ("extrapolated",))
         assert "[extrapolated]" in str(found)
 
 
@@ -124,7 +131,7 @@ class TestTheBaseline:
         alone, against = gate(est, "new", at_least=0.6), gate(est, "new", at_least=0.6, baseline="old", margin=0.05)
         assert (alone.verdict, against.verdict) == ("pass", "fail")
         assert [one.verdict for one in against.requirements] == ["pass", "fail"]
-        assert "; the probability that it is at most 0.05 below old's is 0.0" in str(against)
+        assert "; P(at most 0.05 below old) = " in str(against)
         assert gate(est, "new", at_least=0.6, baseline="old", margin=0.6).verdict == "pass"
 
     def test_the_drop_is_the_posterior_of_the_difference(self):
@@ -185,20 +192,20 @@ class TestArguments:
             ({"at_least": float("nan")}, InvalidArgument, "at_least must be a number"),
             ({"at_least": True}, InvalidArgument, "at_least must be a number"),
             (
-                {"probability": 0.5},
+                {"confidence": 0.5},
                 InvalidArgument,
-                r"probability must be in \(0\.5, 1\), else a gate could pass and fail",
+                r"confidence must be in \(0\.5, 1\), otherwise a gate could pass and fail",
             ),
-            ({"probability": 95}, InvalidArgument, "probability must be a number"),
+            ({"confidence": 95}, InvalidArgument, "confidence must be a number"),
             ({"margin": -0.1, "baseline": "v1"}, InvalidArgument, r"margin must be a number in \[0, 1\], got -0\.1"),
             ({"margin": 0.1}, InvalidArgument, "margin needs a baseline, got margin 0.1 without one"),
             ({"baseline": "v2"}, InvalidArgument, "agent and baseline must differ, got 'v2' for both"),
             ({"baseline": "v0"}, UnknownName, "unknown agent 'v0'"),
             ({"agent": "v3"}, UnknownName, "unknown agent 'v3': valid: 'v1', 'v2'|did you mean"),
-            ({"agent": None}, InvalidArgument, "say which agent, such as agent='v1': there are 'v1', 'v2'"),
-            ({"metric": "accuracy"}, UnknownName, "unknown metric 'accuracy'"),
-            ({"metric": "pass_at"}, UnknownName, "did you mean 'pass_at_k'"),
-            ({"k": 0}, InvalidArgument, "k must be an integer ≥ 1, got 0"),
+            ({"agent": None}, InvalidArgument, "several agents; choose one with agent=: 'v1', 'v2'"),
+            ({"metric": "accuracy"}, InvalidArgument, r"metric must be .*, got 'accuracy'"),
+            ({"metric": "pass_pow_k"}, InvalidArgument, r"metric must be .*, got 'pass_pow_k'"),
+            ({"metric": "pass^0"}, InvalidArgument, r"metric must be .*, got 'pass.0'"),
             ({"estimand": "task"}, UnknownName, "unknown estimand 'task'"),
         ],
     )
@@ -246,8 +253,8 @@ class TestJUnit:
         """The bar and the drop are told apart."""
         suite = self.parsed(gate(fit_two(ENGINES[0]), "v2", at_least=0.1, baseline="v1"))
         assert [case.get("name") for case in suite] == [
-            "v2's pass^1 (population) is at least 0.1",
-            "it is not below v1's",
+            "P(pass^1 ≥ 0.1)",
+            "P(not below v1)",
         ]
 
     @given(st.text(min_size=1).filter(lambda name: name.strip() == name and name))
@@ -258,15 +265,16 @@ class TestJUnit:
         assert self.parsed(found).find("testcase") is not None
 
 
-@pytest.mark.parametrize(("metric", "k"), [("pass^1"), ("pass^4"), ("pass@4")])
+@pytest.mark.parametrize("metric", ["pass^1", "pass^4", "pass@4"])
 @pytest.mark.parametrize("bar", [0.0, 1e-9, 0.3, 0.8, 1 - 1e-12, 1.0])
-def test_a_gate_on_one_task_has_no_monte_carlo_error(metric, k, bar):
+def test_a_gate_on_one_task_has_no_monte_carlo_error(metric, bar):
     """With one task, or pooled tasks, the conjugate method's probability is that of one Beta distribution."""
     one, both = stats.beta(1 + 7, 1 + 3), stats.beta(1 + 9, 1 + 4)
     for cells, pool, posterior in (([(7, 10)], False, one), ([(7, 10), (2, 3)], True, both)):
-        est = estimate(counts({"v1": cells}), method="conjugate", k=k, pool_tasks=pool)
-        found = gate(est, at_least=bar, metric=metric, k=k, estimand="tasks").probability
-        reached = bar ** (1 / k) if metric == "pass_pow_k" else -np.expm1(np.log1p(-bar) / k) if bar < 1 else 1.0
+        est = estimate(counts({"v1": cells}), method=Conjugate(pool_tasks=pool))
+        k = Metric(metric).k
+        found = gate(est, at_least=bar, metric=metric, estimand="tasks").probability
+        reached = bar ** (1 / k) if "^" in metric else -np.expm1(np.log1p(-bar) / k) if bar < 1 else 1.0
         assert found == pytest.approx(posterior.sf(reached), rel=1e-9, abs=1e-15)
-        share = np.mean(est.metric_draws(None, metric=metric, k=k, estimand="tasks") >= bar)
+        share = np.mean(est.metric_draws(None, metric=metric, estimand="tasks") >= bar)
         assert share == pytest.approx(found, abs=4 * np.sqrt(0.25 / 4000))

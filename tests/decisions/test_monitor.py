@@ -13,6 +13,7 @@ from agentic_bayes.decisions.monitor import StoppingRule, _Runs, monitor
 from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.formatting import Metric
 
 pytestmark = pytest.mark.once
 
@@ -30,7 +31,7 @@ def outcomes(successes, trials=3):
 def false_winners(rule, sequences, seed):
     """Shares of sequences that end in "pass" and in "fail" with the truth at the bar, through `look` itself."""
     rng = np.random.default_rng(seed)
-    mu = float(mu_with_metric(rule.at_least, rule.rho, rule.metric, rule.k))
+    mu = float(mu_with_metric(rule.at_least, rule.rho, Metric(rule.metric)))
     ends = []
     for _ in range(sequences):
         c = simulate_successes(rng, mu, rule.rho, rule.batch * rule.looks, rule.trials)
@@ -62,10 +63,10 @@ class TestErrorRates:
         assert fails <= most
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(("bar", "k"), [(0.7, 1), (0.5, 3)])
+    @pytest.mark.parametrize(("bar", "metric"), [(0.7, "pass^1"), (0.5, "pass^3")])
     def test_through_the_exact_engine_in_full(self, bar, k):
         """1,000 sequences of ten looks: at most .05 false winners at the maximum, at k = 1 and 3."""
-        passes, _ = false_winners(monitor(at_least=bar, k=k), 1000, seed=6)
+        passes, _ = false_winners(monitor(at_least=bar, metric=metric), 1000, seed=6)
         assert passes <= 0.05
 
     def test_a_better_agent_wins_early(self, rule):
@@ -86,7 +87,7 @@ class TestErrorRates:
 
     def test_a_width_stops_too(self):
         """A rule on the width alone: no verdict, an expected number of tasks."""
-        made = monitor(width=0.3, k=3, looks=5, simulations=200)
+        made = monitor(width=0.3, metric="pass^3", looks=5, simulations=200)
         (one,) = made.characteristics
         assert math.isnan(made.required)
         assert math.isnan(one.passes)
@@ -208,7 +209,7 @@ class TestFiles:
             {"at_least": None, "width": None},
             {"characteristics": 3},
             {"extra": 1},
-            {"k": "3"},
+            {"metric": 3},
             {"ci_prob": 2},
             {"required": None},
             {"at_least": 0},
@@ -284,11 +285,11 @@ def test_same_seed_same_rule():
         ({"at_least": 0.5, "simulations": 10**30}, InvalidArgument, "simulations × batch must be at most 20,000,000"),
         ({"at_least": 0.5, "rho": -1}, InvalidArgument, r"rho must be a number in \[0, 1\], got -1"),
         ({"at_least": 0.5, "mu": 0}, InvalidArgument, r"mu must be a number strictly between 0 and 1, got 0"),
-        ({"at_least": 0.5, "probability": 0.5}, InvalidArgument, r"probability must be in \(0\.5, 1\)"),
+        ({"at_least": 0.5, "confidence": 0.5}, InvalidArgument, r"confidence must be in \(0\.5, 1\)"),
         ({"at_least": 0.5, "false_winners": 0.7}, InvalidArgument, r"false_winners must be in \(0, 0\.5\), got 0\.7"),
         ({"at_least": 0.5, "simulations": 10}, InvalidArgument, "simulations must be an integer ≥ 100, got 10"),
         ({"at_least": 0.5, "metric": "pass"}, UnknownName, "unknown metric 'pass'"),
-        ({"at_least": 0.5, "k": 0}, InvalidArgument, "k must be an integer ≥ 1, got 0"),
+        ({"at_least": 0.5, "metric": "pass^0"}, InvalidArgument, "metric must be"),
         ({"at_least": 0.5, "ci_kind": "ci"}, UnknownName, "unknown ci_kind 'ci'"),
     ],
 )

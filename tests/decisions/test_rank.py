@@ -8,12 +8,11 @@ import pytest
 from fits import STRONGER, UNEQUAL, WEAKER, counts
 from scipy import integrate, stats
 
-from agentic_bayes.decisions.rank import rank, superiority
-from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
+from agentic_bayes.decisions.rank import rank
+from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.values import Conjugate
 from agentic_bayes.outcomes.dataset import combine_outcomes
-from agentic_bayes.reports.tables import rank_table
 
 COLUMNS = ["agent", "prob_best", "expected_rank", "lower_rank", "upper_rank"]
 
@@ -32,7 +31,7 @@ class TestAgainstClosedForms:
 
     def test_probability_of_being_best_and_expected_rank(self):
         """Within 4 standard errors of 4,000 draws; 1 is best, and ranks of one draw sum to 6."""
-        found = rank(pooled(**CELLS)).set_index("agent")
+        found = rank(pooled(**CELLS)).to_pandas().set_index("agent")
         for name, beta in BETAS.items():
             others = [b for other, b in BETAS.items() if other != name]
             best = integrate.quad(lambda p, b=beta, o=others: b.pdf(p) * o[0].cdf(p) * o[1].cdf(p), 0, 1)[0]
@@ -45,7 +44,7 @@ class TestAgainstClosedForms:
 
     def test_pairwise_superiority(self):
         """Every entry is the integral of one density times the other's distribution function."""
-        matrix = superiority(pooled(**CELLS))
+        matrix = rank(pooled(**CELLS)).superiority()
         for one, beta in BETAS.items():
             for other, gamma in BETAS.items():
                 if one == other:
@@ -57,7 +56,7 @@ class TestAgainstClosedForms:
 
     def test_sure_things_have_sure_ranks(self):
         """Agents far apart have ranks without spread."""
-        found = rank(pooled(worst=(0, 500), middle=(250, 500), best=(500, 500)))
+        found = rank(pooled(worst=(0, 500), middle=(250, 500), best=(500, 500))).to_pandas()
         assert list(found["agent"]) == ["best", "middle", "worst"]
         assert list(zip(found["lower_rank"], found["upper_rank"], strict=True)) == [(1, 1), (2, 2), (3, 3)]
         assert list(found["prob_best"]) == [1.0, 0.0, 0.0]
@@ -70,25 +69,26 @@ class TestTies:
     def test_agents_with_the_same_counts_have_the_same_ranks(self, method):
         """Nothing that was seen tells them apart, so neither do the numbers; by name they keep their order."""
         est = estimate(counts({"twin 1": UNEQUAL, "other": STRONGER, "twin 2": UNEQUAL}), method=method)
-        found = rank(est, estimand="tasks", k=2).set_index("agent")
+        ranking = rank(est, estimand="tasks", metric="pass^2")
+        found = ranking.to_pandas().set_index("agent")
         one, other = found.loc["twin 1"], found.loc["twin 2"]
         assert list(one[COLUMNS[1:]]) == list(other[COLUMNS[1:]])
-        assert superiority(est, estimand="tasks", k=2).loc["twin 1", "twin 2"] == 0.5
+        assert ranking.superiority().loc["twin 1", "twin 2"] == 0.5
         assert found["prob_best"].sum() == pytest.approx(1)
 
     def test_draws_that_are_equal_share_their_ranks(self):
         """pass@1000 of good agents is 1 to the last bit: nobody is best alone."""
-        found = rank(pooled(a=(99, 100), b=(98, 100), c=(97, 100)), metric="pass@1000")
+        found = rank(pooled(a=(99, 100), b=(98, 100), c=(97, 100)), metric="pass@1000").to_pandas()
         assert list(found["prob_best"]) == pytest.approx([1 / 3] * 3, abs=0.01)
         assert list(found["expected_rank"]) == pytest.approx([2, 2, 2], abs=0.05)
 
 
 def test_every_number_says_what_it_is():
     """Metric, k, estimand, interval, method, unit, indicator, tasks and flags stand in every row."""
-    found = rank(estimate(counts({"v1": WEAKER, "v2": STRONGER})), k=7)
+    found = rank(estimate(counts({"v1": WEAKER, "v2": STRONGER})), metric="pass^7").to_pandas()
     assert list(found.columns[:5]) == COLUMNS
     first = found.iloc[0]
-    assert (first["agent"], first["metric"], first["k"], first["estimand"]) == ("v2", "pass^7", "population")
+    assert (first["agent"], first["metric"], first["estimand"]) == ("v2", "pass^7", "population")
     assert (first["ci_prob"], first["ci_kind"], first["method"]) == (0.95, "eti", "hierarchical")
     assert (first["unit"], first["indicator"], first["n_tasks"]) == ("conversation", "correct", 12)
     assert first["flags"] == "extrapolated"
@@ -103,8 +103,8 @@ def test_what_is_not_counted_alike_is_said_beside_every_rank():
     est = estimate(combine_outcomes(*parts, allow=("judge",)))
     found = rank(est)
     assert est.differences
-    assert list(found["note"]) == [est.differences] * 2
-    assert est.differences in rank_table(found).notes
+    assert list(found.to_pandas()["note"]) == [est.differences] * 2
+    assert est.differences in found.table().notes
 
 
 def test_a_crossed_estimate_ranks_on_the_same_tasks():
@@ -114,30 +114,31 @@ def test_a_crossed_estimate_ranks_on_the_same_tasks():
     cells = {
         name: [(int(rng.binomial(4, min(h + bonus, 1))), 4) for h in hard] for name, bonus in (("a", 0), ("b", 0.12))
     }
-    plain, paired = (rank(estimate(counts(cells), method=m)).set_index("agent") for m in ("hierarchical", "crossed"))
+    plain, paired = (
+        rank(estimate(counts(cells), method=m)).to_pandas().set_index("agent") for m in ("hierarchical", "crossed")
+    )
     assert paired.loc["b", "prob_best"] > plain.loc["b", "prob_best"]
 
 
 def test_ranking_is_reproducible():
     """Same estimate, same table."""
-    made = [rank(estimate(counts({"v1": WEAKER, "v2": STRONGER}))) for _ in range(2)]
+    made = [rank(estimate(counts({"v1": WEAKER, "v2": STRONGER}))).to_pandas() for _ in range(2)]
     pd.testing.assert_frame_equal(*made)
 
 
-@pytest.mark.parametrize("function", [rank, superiority])
-def test_wrong_arguments(function):
+def test_wrong_arguments():
     """One agent, an unknown metric, a k of 0, a method without posterior: each is named."""
     two = estimate(counts({"v1": WEAKER, "v2": STRONGER}))
     with pytest.raises(InvalidArgument, match="ranking needs two agents or more, the estimate holds 'v1' only"):
-        function(estimate(counts({"v1": WEAKER})))
+        rank(estimate(counts({"v1": WEAKER})))
     with pytest.raises(InvalidArgument, match=r"est must be an Estimate \(estimate\(\) makes one\), got dict"):
-        function({})
-    with pytest.raises(UnknownName, match="unknown metric 'pass\\^3'"):
-        function(two, metric="pass^3")
-    with pytest.raises(InvalidArgument, match="k must be an integer ≥ 1, got 0"):
-        function(two, k=0)
+        rank({})
+    with pytest.raises(InvalidArgument, match="metric must be"):
+        rank(two, metric="pass_pow_k")
+    with pytest.raises(InvalidArgument, match="metric must be"):
+        rank(two, metric="pass^0")
     with pytest.raises(EstimateError, match="the frequentist method has no posterior"):
-        function(estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="frequentist"))
+        rank(estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="frequentist"))
 
 
 @pytest.mark.parametrize("method", ["hierarchical", "crossed", "conjugate"])
@@ -148,6 +149,6 @@ def test_names_change_nothing(method):
     tables = []
     for names in (("a", "b", "c"), ("z", "b", "a")):
         est = estimate(counts(dict(zip(names, cells, strict=True))), method=method)
-        table = rank(est, estimand="tasks", k=2).set_index("agent").loc[list(names)]
+        table = rank(est, estimand="tasks", metric="pass^2").to_pandas().set_index("agent").loc[list(names)]
         tables.append(table[["prob_best", "expected_rank", "mean"]].to_numpy())
     assert tables[0] == pytest.approx(tables[1], abs=1e-9)

@@ -80,7 +80,7 @@ class TestGaussia:
     """Gaussia's table: pass@K, then pass^K."""
 
     @pytest.mark.parametrize(
-        ("pass_at_k", "pass_pow_k", "tier"),
+        ("pass_at", "pass_pow", "tier"),
         [
             (0.96, 0.71, "reliable"),
             (0.96, 0.70, "unclassified"),
@@ -95,9 +95,9 @@ class TestGaussia:
             (1, 0, "inconsistent"),
         ],
     )
-    def test_table_and_boundaries(self, pass_at_k, pass_pow_k, tier):
+    def test_table_and_boundaries(self, pass_at, pass_pow, tier):
         """.95, .70 and .50 themselves are not beyond themselves; anything else is unclassified."""
-        found = classify(table="gaussia", pass_at_k=pass_at_k, pass_pow_k=pass_pow_k)
+        found = classify(table="gaussia", pass_at=pass_at, pass_pow=pass_pow)
         assert found[tier] == 1.0
         assert tuple(found) == GAUSSIA
 
@@ -155,8 +155,8 @@ class TestArguments:
         [
             ({}, InvalidArgument, "table 'paper' needs an estimate, or pass_at_1 and pass_pow_3; got neither"),
             ({"pass_at_1": 0.9}, InvalidArgument, "needs an estimate, or pass_at_1 and pass_pow_3; got pass_at_1"),
-            ({"pass_at_1": 0.9, "pass_pow_k": 0.5}, InvalidArgument, "got pass_at_1, pass_pow_k"),
-            ({"table": "gaussia", "pass_at_1": 0.9, "pass_pow_3": 0.5}, InvalidArgument, "or pass_at_k and pass_pow_k"),
+            ({"pass_at_1": 0.9, "pass_pow": 0.5}, InvalidArgument, "got pass_at_1, pass_pow"),
+            ({"table": "gaussia", "pass_at_1": 0.9, "pass_pow_3": 0.5}, InvalidArgument, "or pass_at and pass_pow"),
             ({"table": "gausia"}, UnknownName, "unknown table 'gausia': did you mean 'gaussia'"),
             ({"pass_at_1": 95, "pass_pow_3": 0.5}, InvalidArgument, r"pass_at_1 must be a number in \[0, 1\], got 95"),
             ({"pass_at_1": 0.9, "pass_pow_3": -1}, InvalidArgument, r"pass_pow_3 must be a number in \[0, 1\], got -1"),
@@ -183,11 +183,11 @@ class TestArguments:
         est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="conjugate")
         with pytest.raises(InvalidArgument, match="give an estimate or typed-in values, not both"):
             classify(est, "v1", pass_at_1=0.9)
-        with pytest.raises(InvalidArgument, match="say which agent"):
+        with pytest.raises(InvalidArgument, match="several agents; choose one"):
             classify(est, estimand="tasks")
         with pytest.raises(UnknownName, match="unknown agent 'v9'"):
             classify(est, "v9", estimand="tasks")
-        with pytest.raises(EstimateError, match="'population' is not defined by method 'conjugate'"):
+        with pytest.raises(EstimateError, match="'population' is not defined by Conjugate"):
             classify(est, "v1")
         with pytest.raises(InvalidArgument, match=r"k must be an integer ≥ 1, got 2\.5"):
             classify(est, "v1", table="gaussia", estimand="tasks", k=2.5)
