@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 pytestmark = pytest.mark.once
 
 WANTED = (("pass^1"), ("pass^3"), ("pass@3"))
-MIRRORED = (("pass^1", "pass_at_k"), ("pass^3", "pass_at_k"), ("pass@3", "pass_pow_k"))
+MIRRORED = (("pass^1", "@"), ("pass^3", "@"), ("pass@3", "^"))
 
 
 @st.composite
@@ -33,13 +33,13 @@ def test_exchanging_success_and_failure_mirrors_means_and_population_quantiles(d
     one, other = (exact_posterior(counts_of(part, n), wanted=WANTED) for part in (c, n - c))
     for agent in range(len(c)):
         for metric, k, mirror in MIRRORED:
-            up, down = one.aggregate(agent, "population", metric, k), other.aggregate(agent, "population", mirror, k)
+            up, down = stats_of(one, agent, "population", metric), other.aggregate(agent, "population", mirror, k)
             for name, opposite in (("mean", "mean"), ("median", "median"), ("lower", "upper"), ("upper", "lower")):
                 assert getattr(up, name) == pytest.approx(1 - getattr(down, opposite), abs=1e-10)
             assert up.sd == pytest.approx(down.sd, abs=1e-10)
             tasks = [p.aggregate(agent, "tasks", m, k).mean for p, m in ((one, metric), (other, mirror))]
             assert tasks[0] == pytest.approx(1 - tasks[1], abs=1e-10)
-            each = [p.per_task(agent, m, k).mean for p, m in ((one, metric), (other, mirror))]
+            each = [stats_of(p, agent, "task", m).mean for p, m in ((one, metric), (other, mirror))]
             assert each[0] == pytest.approx(1 - each[1], abs=1e-10)
 
 
@@ -51,12 +51,12 @@ def test_twice_as_fine_a_grid_changes_next_to_nothing(data):
     coarse, fine = (exact_posterior(counts, wanted=WANTED, fine=fine) for fine in (1.0, 2.0))
     for agent in range(len(counts.agents)):
         for metric, k in WANTED:
-            was, becomes = (p.aggregate(agent, "population", metric, k) for p in (coarse, fine))
+            was, becomes = (stats_of(p, agent, "population", metric) for p in (coarse, fine))
             assert was.mean == pytest.approx(becomes.mean, abs=1e-5)
             assert was.sd == pytest.approx(becomes.sd, abs=1e-5)
             for name in ("lower", "median", "upper"):
                 assert getattr(was, name) == pytest.approx(getattr(becomes, name), abs=5e-4)
-            means = [p.per_task(agent, metric, k).mean for p in (coarse, fine)]
+            means = [stats_of(p, agent, "task", metric).mean for p in (coarse, fine)]
             assert means[0] == pytest.approx(means[1], abs=1e-5)
 
 
@@ -69,7 +69,7 @@ def test_one_trial_per_task_gives_a_beta_posterior_of_mu_and_the_prior_of_rho(pa
         c = np.array([1])
         passed = 1
     posterior = exact_posterior(counts_of(c, np.ones_like(c)), wanted=WANTED)
-    beta, mu = stats.beta(1 + passed, 1 + failed), posterior.aggregate(0, "population", "pass^1")
+    beta, mu = stats.beta(1 + passed, 1 + failed), stats_of(posterior, 0, "population", "pass^1")
     assert mu.mean == pytest.approx(beta.mean(), abs=1e-10)
     assert mu.sd == pytest.approx(beta.std(), abs=1e-8)  # a difference of second moments
     assert (mu.lower, mu.median, mu.upper) == pytest.approx(beta.ppf([0.025, 0.5, 0.975]), abs=1e-10)
@@ -86,13 +86,13 @@ def test_the_order_of_tasks_does_not_matter(data, random):
     random.shuffle(order)
     one, other = (exact_posterior(counts_of(c[:, o], n[:, o]), wanted=WANTED) for o in (slice(None), order))
     for agent in range(len(c)):
-        assert one.aggregate(agent, "population", "pass^3") == other.aggregate(agent, "population", "pass^3")
+        assert stats_of(one, agent, "population", "pass^3") == stats_of(other, agent, "population", "pass^3")
 
 
 def test_nothing_scored_leaves_the_prior():
     """An agent without a scored trial has μ and ρ from the prior: pass^1 is uniform."""
     posterior = exact_posterior(counts_of([0, 0], [0, 0]), wanted=WANTED)
-    alone = posterior.aggregate(0, "population", "pass^1")
+    alone = stats_of(posterior, 0, "population", "pass^1")
     assert (alone.mean, alone.sd) == pytest.approx((0.5, np.sqrt(1 / 12)), abs=1e-10)
     assert (alone.lower, alone.median, alone.upper) == pytest.approx((0.025, 0.5, 0.975), abs=1e-10)
 
@@ -106,9 +106,9 @@ def test_one_trial_per_task_gives_the_distribution_of_three_attempts_by_one_inte
     beta = stats.beta(1 + passed, 1 + failed)
 
     def mean_of_three(mu, rho):
-        share = mu if metric == "pass_pow_k" else 1 - mu
+        share = mu if metric == "^" else 1 - mu
         tail = np.prod([((1 - rho) * share + j * rho) / (1 - rho + j * rho) for j in range(3)])
-        return tail if metric == "pass_pow_k" else 1 - tail
+        return tail if metric == "^" else 1 - tail
 
     node, weight = np.polynomial.legendre.leggauss(80)
     for y in posterior.quantile(0, metric, 3, np.array([0.025, 0.3, 0.5, 0.9])):

@@ -64,7 +64,7 @@ class TestErrorRates:
 
     @pytest.mark.slow
     @pytest.mark.parametrize(("bar", "metric"), [(0.7, "pass^1"), (0.5, "pass^3")])
-    def test_through_the_exact_engine_in_full(self, bar, k):
+    def test_through_the_exact_engine_in_full(self, bar, metric):
         """1,000 sequences of ten looks: at most .05 false winners at the maximum, at k = 1 and 3."""
         passes, _ = false_winners(monitor(at_least=bar, metric=metric), 1000, seed=6)
         assert passes <= 0.05

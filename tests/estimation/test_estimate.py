@@ -160,7 +160,7 @@ class TestAgents:
     )
     def test_draws_of_something_that_does_not_exist_are_refused(self, conjugate, argument, value, message):
         """Metric, k and estimand of draws are checked as those of `estimate` are."""
-        asked = {"metric": "pass_pow_k", "k": 1, "estimand": "tasks"} | {argument: value}
+        asked = {"metric": "^", "k": 1, "estimand": "tasks"} | {argument: value}
         with pytest.raises(InvalidArgument, match=message):
             conjugate.metric_draws("v1", **asked)
 

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
-from agentic_bayes.estimation.prior import Prior
 from fits import NEVER, STRONGER, WEAKER, counts
 from scipy import stats
 

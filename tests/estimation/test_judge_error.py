@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from agentic_bayes.estimation.prior import Prior
-from fits import EVERY, NEVER, STRONGER, UNEQUAL, WEAKER, counts
+from fits import EVERY, NEVER, STRONGER, UNEQUAL, WEAKER, counts, stats_of
 from scipy import stats
 from scipy.special import betaln
 
@@ -36,7 +35,7 @@ def labelled(hits=0, misses=0, rejections=0, false_alarms=0, **location):
 def posterior(cells, labels, **agents):
     """The judged posterior of one agent, or of several."""
     data = Counts.of(counts(agents or {"solo": cells}))
-    return JudgedPosterior.of(data, labels, Prior(), 0.95, "eti", 0, tuple(("pass_pow_k", k) for k in KS))
+    return JudgedPosterior.of(data, labels, Prior(), 0.95, "eti", 0, tuple((f"pass^{k}") for k in KS))
 
 
 class BruteForce:
@@ -130,15 +129,15 @@ class TestAgainstBruteForce:
     def test_the_mean_over_tasks(self):
         """It is the mean of the tasks' means, and draws agree within 4 standard errors."""
         made = posterior(CELLS, LABELS)
-        found, draws = made.aggregate(0, "tasks", "pass^3"), made.draws(0, "tasks", "pass^3")
-        assert found.mean == pytest.approx(made.per_task(0, "pass^3").mean.mean(), abs=1e-12)
+        found, draws = stats_of(made, 0, "tasks", "pass^3"), made.draws(0, "tasks", "pass^3")
+        assert found.mean == pytest.approx(stats_of(made, 0, "task", "pass^3").mean.mean(), abs=1e-12)
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
         assert draws.std() == pytest.approx(found.sd, rel=0.06)
 
     def test_draws_of_the_population(self):
         """Draws have the exact mean and quantiles (4 standard errors)."""
         made = posterior(CELLS, LABELS)
-        found, draws = made.aggregate(0, "population", "pass^3"), made.draws(0, "population", "pass^3")
+        found, draws = stats_of(made, 0, "population", "pass^3"), made.draws(0, "population", "pass^3")
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
         for q, value in ((0.025, found.lower), (0.5, found.median), (0.975, found.upper)):
             assert abs(np.mean(draws <= value) - q) <= 4 * np.sqrt(q * (1 - q) / draws.size)
@@ -146,7 +145,7 @@ class TestAgainstBruteForce:
     def test_large_groups_of_equal_tasks(self):
         """1,000 tasks with the same counts: the mean over them has the exact sd, though only 100 are drawn."""
         made = posterior(((2, 3),) * 1000, JudgeLabels(sensitivity=0.9, specificity=0.8))
-        found, draws = made.aggregate(0, "tasks", "pass^3"), made.draws(0, "tasks", "pass^3")
+        found, draws = stats_of(made, 0, "tasks", "pass^3"), made.draws(0, "tasks", "pass^3")
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
         assert draws.std() == pytest.approx(found.sd, rel=0.06)
 
@@ -157,7 +156,7 @@ class TestAgainstBruteForce:
         for fine in (1.0, 1.6):
             fit = fit_judged(data, LABELS_ELSEWHERE, prior=Prior(), fine=fine)
             made = JudgedPosterior(data, 0.95, "eti", 0, fit.grids, (("pass^3"),), judged=fit)
-            means.append(made.aggregate(0, "population", "pass^3").mean)
+            means.append(stats_of(made, 0, "population", "pass^3").mean)
         assert means[0] == pytest.approx(means[1], abs=1e-5)
 
 
@@ -198,7 +197,7 @@ class TestLimits:
         alone = estimate(counts({"solo": [(2, 2), (1, 2), (0, 2), (2, 2)]}), k=KS)
         found = posterior(cells, told)
         for k in KS:
-            one, other = (p.aggregate(0, "population", "pass_pow_k", k) for p in (found, alone.posterior))
+            one, other = (stats_of(p, 0, "population", f"pass^{k}") for p in (found, alone.posterior))
             assert (one.mean, one.sd) == pytest.approx((other.mean, other.sd), abs=1e-6)
         assert found.at_chance
 

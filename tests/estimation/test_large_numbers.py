@@ -78,7 +78,7 @@ def test_a_million_attempts_are_a_number_like_any_other(fit):
     assert_in_order(est.summary(columns="all"))
     for ask in (
         lambda: est.with_k((1, MANY + 1)),
-        lambda: est.metric_draws("solo", metric="pass_at_k", k=MANY + 1),
+        lambda: est.metric_draws("solo", metric="@", k=MANY + 1),
         lambda: compare(est, "solo", baseline="other", k=MANY + 1, pairing="none"),
     ):
         with pytest.raises(InvalidArgument, match=r"^k must be at most 1,000,000, got 1,000,001$"):

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
-from agentic_bayes.estimation.prior import Prior
 from fits import STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two
 from scipy import stats
 from scipy.special import logsumexp

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from agentic_bayes.estimation.prior import Prior
 from fits import EVERY, STRONGER, UNEQUAL, WEAKER, counts, fit_two, row, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,7 +109,7 @@ class TestPredictiveCheck:
         """The expected share of all-pass tasks is the posterior mean of pass^n, and of never-pass tasks 1 - pass@n."""
         est = estimate(counts({"solo": TAU_CELLS}), k=4)
         frame, summary = est.predictive_check().set_index("statistic"), est.summary(columns="all")
-        mean = {m: row(summary, estimand="population", metric=m)["mean"] for m in ("pass_pow_k", "pass_at_k")}
+        mean = {m: row(summary, estimand="population", metric=m)["mean"] for m in ("^", "@")}
         # 1,000 draws of the parameters and of 50 tasks: four standard errors of .07/√1000
         assert frame["expected"]["all_pass"] == pytest.approx(mean["pass_pow_k"], abs=0.01)
         assert frame["expected"]["never_pass"] == pytest.approx(1 - mean["pass_at_k"], abs=0.01)
@@ -291,7 +290,7 @@ class TestDisagreement:
         summary = estimate(counts({"solo": GAP}), k=(1, 5)).summary(**EVERY)
         hit = summary[summary["flags"].str.contains("disagrees")]
         assert set(zip(hit["estimand"], hit["k"], strict=True)) == {("tasks", 5)}
-        assert set(hit["metric"]) == {"pass_at_k", "pass_pow_k"}
+        assert set(hit["metric"]) == {"@", "^"}
 
     def test_flags_can_be_asked_for_either_metric_or_one(self):
         """Without a metric, flags are those of either."""
