@@ -87,6 +87,11 @@ def stats_of(posterior: Posterior, agent: int, estimand: Any, metric: str, ci_ki
     return posterior.distribution(agent, estimand, Metric(metric)).stats(0.95, ci_kind)
 
 
+def draws_of(posterior: Posterior, agent: int, estimand: Any, metric: str) -> Any:
+    """Draws of a metric of one agent."""
+    return posterior.distribution(agent, estimand, Metric(metric)).draws()
+
+
 def row(frame: Any, **where: Any) -> Any:
     """The only such row."""
     found = rows(frame, **where)

@@ -56,7 +56,7 @@ class TestOutsideTruth:
         size = np.round(4e6 * stats.betabinom.pmf(c, 4, 0.7, 0.9)).astype(int)
         value = numerics.pass_pow_k(n, c, k) if metric == "^" else numerics.pass_at_k(n, c, k)
         unbiased = np.average(value, weights=size)
-        lower, upper = pass_bounds(c, n, size, metric, k)
+        lower, upper = pass_bounds(c, n, size, f"pass{metric}{k}")
         assert lower <= unbiased <= upper
         assert upper - lower < 0.004
 
@@ -98,11 +98,11 @@ class TestShape:
         rng = np.random.default_rng(seed)
         n = rng.integers(1, most + 1, tasks)
         c, n, size = grouped(rng.binomial(n, rng.choice(values, tasks)), n)
-        lower, upper = pass_bounds(c, n, size, metric, k, prob=0.999)
+        lower, upper = pass_bounds(c, n, size, f"pass{metric}{k}", prob=0.999)
         assert 0 <= lower <= upper <= 1
-        other = pass_bounds(n - c, n, size, MIRROR[metric], k, prob=0.999)
+        other = pass_bounds(n - c, n, size, f"pass{MIRROR[metric]}{k}", prob=0.999)
         np.testing.assert_allclose((1 - other[1], 1 - other[0]), (lower, upper), atol=TOLERANCE)
-        narrow = pass_bounds(c, n, size, metric, k, prob=0.8)
+        narrow = pass_bounds(c, n, size, f"pass{metric}{k}", prob=0.8)
         assert math.isnan(narrow[0]) or lower - TOLERANCE <= narrow[0] <= narrow[1] <= upper + TOLERANCE
 
     def test_pass_at_k_rises_and_pass_pow_k_falls_with_k(self):
@@ -124,14 +124,14 @@ class TestShape:
     @pytest.mark.parametrize("k", [1, 3, 8, 40])
     def test_the_grid_is_fine_enough(self, k, monkeypatch):
         """Ten times as many nodes move no bound by more than 1e-4."""
-        coarse = [pass_bounds(*TAU_BENCH, metric, k) for metric in MIRROR]
+        coarse = [pass_bounds(*TAU_BENCH, f"pass{sign}{k}") for sign in MIRROR]
         monkeypatch.setattr(bounds, "NODES", 1501)
-        np.testing.assert_allclose([pass_bounds(*TAU_BENCH, metric, k) for metric in MIRROR], coarse, atol=1e-4)
+        np.testing.assert_allclose([pass_bounds(*TAU_BENCH, f"pass{sign}{k}") for sign in MIRROR], coarse, atol=1e-4)
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"k": 0}, "k must be an integer ≥ 1, got 0"),
+            ({"metric": "pass^0"}, "metric must be"),
             ({"prob": 95}, "prob must be a number strictly between 0 and 1, got 95"),
             ({"c": [5]}, "c, n and size must have one shape, with 0 ≤ c ≤ n"),
             ({"size": [1, 2]}, "c, n and size must have one shape"),
@@ -139,9 +139,9 @@ class TestShape:
     )
     def test_wrong_arguments_are_refused(self, change, message):
         """A message says what is allowed and what came."""
-        asked = {"c": [1], "n": [4], "size": [9], "metric": "^", "k": 2, "prob": 0.9} | change
+        asked = {"c": [1], "n": [4], "size": [9], "metric": "pass^2", "prob": 0.9} | change
         with pytest.raises(InvalidArgument, match=message):
-            pass_bounds(asked["c"], asked["n"], asked["size"], asked["metric"], asked["k"], prob=asked["prob"])
+            pass_bounds(asked["c"], asked["n"], asked["size"], asked["metric"], prob=asked["prob"])
 
 
 TRUTHS = {

@@ -251,7 +251,7 @@ class TestNothingScored:
     @pytest.mark.parametrize("pool_tasks", [False, True])
     def test_conjugate_has_no_mean_over_no_task_either(self, pool_tasks):
         """The mean over the observed tasks is undefined without any, whether tasks are pooled or not."""
-        est = estimate(counts({"v1": UNTRIED, "v2": STRONGER}), method="conjugate", pool_tasks=pool_tasks, k=2)
+        est = estimate(counts({"v1": UNTRIED, "v2": STRONGER}), method=Conjugate(pool_tasks=pool_tasks), k=2)
         tasks = row(est.summary(columns="all"), agent="v1", estimand="tasks", metric="^")
         assert math.isnan(tasks["mean"])
         assert (tasks["flags"], tasks["n_tasks"]) == ("no_data", 0)
