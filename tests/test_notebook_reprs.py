@@ -86,14 +86,16 @@ def tool_problems():
 def seed_result():
     """What `Agentic.run` gives."""
 
-    class Recorded(ab.Retriever):
+    class Recorded(ab.gaussia.Retriever):
         def load_dataset(self):
             return [
                 ab.Conversation(session_id=HOSTILE, assistant_id=OTHER, conversation=(turn(), turn(qa_id="q2"))),
             ]
 
     model = in_turn(verdict(1), verdict(0))
-    return ab.Agentic.run(Recorded, model=model, k=2, use_structured_output=False, statistical_mode=ab.BayesianMode())
+    return ab.gaussia.Agentic.run(
+        Recorded, model=model, k=2, use_structured_output=False, statistical_mode=ab.gaussia.BayesianMode()
+    )
 
 
 @cache
@@ -108,12 +110,12 @@ def made():
     trials = (TrialResult(HOSTILE, 0, "pass", 1.0), TrialResult(HOSTILE, 1, "error", error="gone"))
     found = {
         "AgenticResult": seed_result(),
-        "Agreement": ab.agreement(raters, raters=[HOSTILE, OTHER], resamples=50),
+        "Agreement": ab.judges.agreement(raters, raters=[HOSTILE, OTHER], resamples=50),
         "Comparison": ab.compare(est, OTHER, baseline=HOSTILE, k=3),
         "Estimate": est,
         "Evidence": evidence,
         "Gate": ab.gate(est, HOSTILE, at_least=0.6),
-        "JudgeCalibration": ab.calibrate_judge(evidence, labels),
+        "JudgeCalibration": ab.judges.calibrate_judge(evidence, labels),
         "Look": rule.look(est, HOSTILE),
         "Plan": ab.plan(est, OTHER, budget=60, trials=[2], simulations=20),
         "RunResults": RunResults(Path("run"), facts, trials),

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from fits import counts
 
-from agentic_bayes import InvalidArgument, build_model
+from agentic_bayes.errors import InvalidArgument, build_model
 
 OUTCOMES = counts({"v1": [(1, 4), (2, 4), (4, 4)], "v2": [(3, 4), (2, 4), (4, 4)]})
 TASKS = list(OUTCOMES["task"].values)
