@@ -17,8 +17,8 @@ conversations = list(ab.read_conversations("runs/*.jsonl"))
 evidence = ab.assess(conversations, judge=ab.ReferenceJudge(), tool_rubric=ab.ToolRubric(threshold=0.9))
 counted = ab.count_outcomes(evidence, indicator="joint")
 outcomes = ab.outcomes_from_table("results.csv")
-est = ab.estimate(outcomes, k=(1, 3, 5))
-single = ab.estimate(counted, method="conjugate", k=3)
+est = ab.estimate(outcomes, ab.Hierarchical(inflate=True), k=(1, 3, 5))
+single = ab.estimate(counted, ab.Conjugate(pool_tasks=True), k=3)
 assert_type(est, ab.Estimate)
 best = est.summary().sort_values("mean")
 comparison = ab.compare(est, "v2", baseline="v1")
@@ -38,7 +38,7 @@ except ab.errors.EstimateError as error:
 # five lines of it, and the same lines with a typical mistake in each
 MISTAKES = {
     "ab.gate(": "ab.gaet(",
-    '"conjugate", k=3': '"conjugate", kk=3',
+    "k=3)": "kk=3)",
     'baseline="v1"': 'baseline="v1", metric=3',
     "est.summary()": "est.sumary()",
     "comparison, ab.types.Comparison": "comparison, ab.types.Gate",
