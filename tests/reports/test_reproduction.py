@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from agentic_bayes import count_outcomes, estimate, evidence_from_table, reproduce, write_results
+from agentic_bayes import Prior, count_outcomes, estimate, evidence_from_table, reproduce, write_results
 from agentic_bayes.errors import InvalidArgument, NotReproducible, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.io.netcdf import read_groups, write_groups
-from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.outcomes.dataset import COUNTS, check_outcomes, dataset_from_counts
 from agentic_bayes.reports import reproduction, results_folder
 from agentic_bayes.reports.reproduction import Difference
