@@ -4,6 +4,7 @@ from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.gate import Gate
 from agentic_bayes.decisions.monitor import StoppingRule
 from agentic_bayes.decisions.plan import Plan
+from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.decisions.tiers import TierProbabilities
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.evidence.llm.store import Store, Usage
@@ -25,6 +26,7 @@ __all__ = [
     "Matcher",
     "Plan",
     "ProgressBar",
+    "Ranking",
     "Reproduction",
     "SessionScore",
     "StoppingRule",

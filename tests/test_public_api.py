@@ -3,6 +3,7 @@
 import inspect
 import re
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,6 +107,7 @@ NAMESPACES = {
         "Matcher",
         "Plan",
         "ProgressBar",
+        "Ranking",
         "Reproduction",
         "SessionScore",
         "StoppingRule",
@@ -118,6 +120,21 @@ NAMESPACES = {
     ],
 }
 PUBLIC = [*ROOT, *(f"{space}.{name}" for space, names in NAMESPACES.items() for name in names)]
+# the root of 0.1, of which every name stands or is in the changelog
+FIRST_EDITION = """
+Agentic AgenticBayesError AgenticBayesWarning AgenticMetric AgenticResult Agreement Batch BayesianMode Comparison
+Conversation Dataset Diagnostics DoubtfulRecords Estimate EstimateError Evidence EvidenceError ExpectedCall
+ExpectedTools FrequentistMode Gate Grader Interaction InvalidArgument JudgeCalibration LLMJudge Matcher
+MissingPackage NotConverged NotReproducible NothingScored OutcomesError Plan Prior ProgressBar RecordedJudge
+RecordsError ReferenceJudge Reproduction Retriever Score StoppedEarly SuiteError StoppingRule Store
+TierProbabilities ToolCall ToolCorrectnessScore ToolDiagnostics ToolRubric ToolUse UnknownName Unscored Usage
+agreement assess assess_async build_model calibrate_judge check_outcomes classify combine_outcomes compare
+count_outcomes estimate evidence_from_table gate join_expected_tools judge_agreement labels_needed make_metric
+metric_correlations metric_names monitor numerics outcomes_from_table plan plot_comparison plot_diagnostics
+plot_forest plot_heatmap plot_judge_calibration plot_pass_curves plot_plan plot_posterior plot_prior plot_shrinkage
+plot_tools rank read_conversations reproduce sample_for_labelling session_scores superiority tool_diagnostics
+write_conversations write_report write_results
+"""
 REQUIRED = inspect.Parameter.empty
 # function → its positional parameters, then its keyword-only ones with their defaults
 SIGNATURES: dict[str, tuple[list[str], dict[str, Any]]] = {
@@ -173,23 +190,15 @@ SIGNATURES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "Frequentist": ([], {"estimator": "unbiased"}),
     "compare": (
         ["est", "agent"],
-        {
-            "baseline": REQUIRED,
-            "metric": "pass_pow_k",
-            "k": 1,
-            "estimand": "population",
-            "rope": 0.02,
-            "pairing": "auto",
-        },
+        {"baseline": REQUIRED, "metric": "pass^1", "estimand": "population", "rope": 0.02, "pairing": "auto"},
     ),
-    "rank": (["est"], {"metric": "pass_pow_k", "k": 1, "estimand": "population"}),
+    "rank": (["est"], {"metric": "pass^1", "estimand": "population"}),
     "gate": (
         ["est", "agent"],
         {
             "at_least": REQUIRED,
-            "probability": 0.95,
-            "metric": "pass_pow_k",
-            "k": 1,
+            "confidence": 0.95,
+            "metric": "pass^1",
             "estimand": "population",
             "baseline": None,
             "margin": 0.0,
@@ -198,17 +207,19 @@ SIGNATURES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "plan": (
         ["est", "agent"],
         {
-            "metric": "pass_pow_k",
-            "k": 1,
+            "metric": "pass^1",
             "mu": None,
             "rho": None,
             "budget": None,
             "width": None,
+            "at_least": None,
+            "confidence": 0.95,
             "cost_per_trial": 1,
             "cost_per_task": 0,
             "random_seed": 0,
         },
     ),
+    "monitor": ([], {"at_least": None, "width": None, "metric": "pass^1", "confidence": 0.95, "random_seed": 0}),
     "assess": (
         ["conversations"],
         {
@@ -291,6 +302,17 @@ def test_the_public_names_are_these():
         assert public(space).__all__ == names
     for names in (ROOT, *NAMESPACES.values()):
         assert sorted(names) == names
+
+
+def test_names_of_the_first_edition_stand_or_are_in_the_changelog():
+    """A public name of 0.1 is still in the root, or the section on 0.2 says where it went."""
+    changelog = (Path(__file__).resolve().parents[1] / "CHANGELOG.md").read_text("utf-8")
+    (section,) = re.findall(r"^## 0\.2\.0 .*?(?=^## )", changelog, re.MULTILINE | re.DOTALL)
+    first = set(FIRST_EDITION.split())
+    named = set(re.findall(r"`(\w+)[`(]", section))
+    assert first - set(ROOT) - named == set()
+    moved = {name.rpartition(".")[2] for name in PUBLIC if "." in name}
+    assert first - set(ROOT) - moved == {"Prior", "superiority"}
 
 
 def test_the_root_fits_on_a_screen():

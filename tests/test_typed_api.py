@@ -21,7 +21,7 @@ est = ab.estimate(outcomes, ab.Hierarchical(inflate=True), k=(1, 3, 5))
 single = ab.estimate(counted, ab.Conjugate(pool_tasks=True), k=3)
 assert_type(est, ab.Estimate)
 best = est.summary().sort_values("mean")
-comparison = ab.compare(est, "v2", baseline="v1")
+comparison = ab.compare(est, "v2", baseline="v1", metric="pass^3", rope=(-0.01, 0.02))
 assert_type(comparison, ab.types.Comparison)
 passed: bool = ab.gate(est, "v2", at_least=0.7).verdict == "pass"
 design: ab.types.Plan = ab.plan(est, "v2", width=0.1)
@@ -39,7 +39,7 @@ except ab.errors.EstimateError as error:
 MISTAKES = {
     "ab.gate(": "ab.gaet(",
     "k=3)": "kk=3)",
-    'baseline="v1"': 'baseline="v1", metric=3',
+    'metric="pass^3"': "metric=3",
     "est.summary()": "est.sumary()",
     "comparison, ab.types.Comparison": "comparison, ab.types.Gate",
 }
