@@ -7,8 +7,6 @@ import pytest
 from calibration import coverage, decisions, judge, results
 from calibration.page import page
 
-pytestmark = pytest.mark.once
-
 CELLS = (coverage.Cell(0.9, 0.0, 5, 1), coverage.Cell(0.7, 0.6, 20, 3))
 ARGUMENTS = ["--size", "6", "--sets", "1", "--held-out", "3", "--processes", "1"]
 

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from calibration.coverage import Cell, coverage, requirements, width_ratios
 
-pytestmark = pytest.mark.once
-
 SIZE = 200
 CELLS = (Cell(0.7, 0.2, 20, 3), Cell(0.7, 0.6, 20, 3))
 

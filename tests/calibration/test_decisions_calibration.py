@@ -4,8 +4,6 @@ import pytest
 from calibration.decisions import BARS, BETTER, gates, paired_study, paired_summary
 from scipy import stats
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def paired():

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
-pytestmark = pytest.mark.once
-
 WANTED = (("pass^1"), ("pass^3"), ("pass@3"))
 MIRRORED = (("pass^1", "@"), ("pass^3", "@"), ("pass@3", "^"))
 

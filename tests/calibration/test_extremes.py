@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from calibration.simulate import counts_of, exact_posterior
 
-pytestmark = pytest.mark.once
-
 WANTED = (("pass^1"), ("pass^5"), ("pass@5"))
 RNG = np.random.default_rng(0)
 RATES = RNG.beta(1, 1, 10**5)

@@ -11,8 +11,6 @@ from scipy.optimize import brentq
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.outcomes.table import outcomes_from_table
 
-pytestmark = pytest.mark.once
-
 PASS1 = (("pass^1"),)
 PARETO = Prior(kappa=stats.pareto(1.5))
 

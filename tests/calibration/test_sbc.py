@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from calibration import sbc
 
-pytestmark = pytest.mark.once
-
 SIZES = {"one agent": 120, "two agents that share strength": 60}
 # eleven quantities (five, and six of two agents) are each allowed .001: a right engine fails some one with
 # probability .011 at most; the seed is fixed

@@ -12,8 +12,6 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.reports.tables import plan_table
 
-pytestmark = pytest.mark.once
-
 GUESS = {"mu": 0.65, "rho": 0.45}
 
 
