@@ -55,8 +55,6 @@ def test_a_shown_output_that_differs_is_found(shown: str, agrees: bool) -> None:
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the pages name, a provider without a network, and no window for plots."""
-    import matplotlib.pyplot as plt
-
     shutil.copytree(EXAMPLE, tmp_path / "examples" / "support_agent")
     shutil.copy(EXAMPLE / "results.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -74,9 +72,10 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     provider: Any = types.ModuleType("langchain_openai")
     provider.ChatOpenAI = lambda **_: ScriptedChatModel(script=script, calls=[])
     monkeypatch.setitem(sys.modules, "langchain_openai", provider)
-    plt.switch_backend("agg")
+    monkeypatch.setenv("MPLBACKEND", "agg")
     yield tmp_path
-    plt.close("all")
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(ROOT)))
