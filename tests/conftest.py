@@ -53,7 +53,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Fail a test that needs one of these packages and would not run on both stacks."""
     yield
     if item.stash[IMPORTED] and not item.get_closest_marker("stack"):
-        pytest.fail(f"mark it `stack`, so that it runs on both stacks: it uses {', '.join(item.stash[IMPORTED])}")
+        used = ", ".join(sorted(item.stash[IMPORTED]))
+        pytest.fail(f"mark it `stack`, so that it runs on both stacks: it uses {used}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
