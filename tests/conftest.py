@@ -30,7 +30,7 @@ def stacked_imports() -> Iterator[set[str]]:
 
     def watched(name: str, globals: Any = None, *rest: Any, **others: Any) -> Any:
         package, importer = name.partition(".")[0], (globals or {}).get("__name__", "")
-        if package in STACKED and importer.startswith(("agentic_bayes", "test_")):
+        if package in STACKED and importer.startswith(("agentic_bayes", "test_", "fits")):
             imported.add(package)
         return original(name, globals, *rest, **others)
 
@@ -39,6 +39,14 @@ def stacked_imports() -> Iterator[set[str]]:
         yield imported
     finally:
         builtins.__import__ = original
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the variants of tests that run the PyMC engine, as their parameters say."""
+    for item in items:
+        if "pymc" in item.name.partition("[")[2]:
+            item.add_marker("stack")
 
 
 @pytest.hookimpl(wrapper=True)
