@@ -588,7 +588,7 @@ class Estimate(Tabular):
         Parameters
         ----------
         path : path
-            Where to; usually ends in ``.nc``. It is written beside its place and then moved there.
+            Where to; usually ends in ``.nc``. It is written under another name first and then moved.
 
         Returns
         -------
