@@ -90,7 +90,7 @@ def marked(path: Path) -> Any:
     return pytest.param(path, marks=[pytest.mark.stack] if stacked else [], id=str(path.relative_to(ROOT)))
 
 
-@pytest.mark.parametrize("path", map(marked, RUN))
+@pytest.mark.parametrize("path", [marked(path) for path in RUN])
 def test_the_code_of_a_page_runs(path: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block of Python and every command works, or is on the list of what is not run; shown output is what was
     printed.
