@@ -363,8 +363,8 @@ class Estimate(Tabular):
 
         Parameters
         ----------
-        agent, metric, estimand
-            As for `distribution`.
+        agent, metric, estimand : as in `distribution`
+            Whose number, and which.
 
         Returns
         -------
@@ -385,8 +385,8 @@ class Estimate(Tabular):
 
         Parameters
         ----------
-        agent, metric, estimand
-            As for `distribution`.
+        agent, metric, estimand : as in `distribution`
+            Whose number, and which.
         value : float
             In [0, 1].
 
