@@ -119,12 +119,22 @@ def format_interval(lower: float | None, upper: float | None, digits: int = 3) -
 
 
 def nan_to_none(value: Any) -> Any:
-    """What strict JSON can hold: NaN becomes null, at any depth; tuples become lists."""
-    if isinstance(value, dict):
+    """The value as strict JSON can hold it, at any depth: NaN and infinities become None, NumPy values plain ones."""
+    if isinstance(value, Mapping):
         return {key: nan_to_none(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [nan_to_none(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    if hasattr(value, "tolist"):  # a NumPy scalar or array
+        return nan_to_none(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A GitHub-style pipe table: pipes and line breaks in cells are escaped, columns of numbers are right-aligned."""
+    body = [list(row) for row in rows]
+    aligned = ["---:" if body and all(is_number(row[i]) for row in body) else "---" for i in range(len(header))]
+    escaped = [[one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (header, *body)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (escaped[0], aligned, *escaped[1:]))
 
 
 def plural(count: int, noun: str) -> str:

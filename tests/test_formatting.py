@@ -1,14 +1,25 @@
 """How numbers and names look to people."""
 
+import json
 import math
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.formatting import format_interval, format_number, html_block, metric_name, parse_metric, plural
+from agentic_bayes.formatting import (
+    format_interval,
+    format_number,
+    html_block,
+    markdown_table,
+    metric_name,
+    nan_to_none,
+    parse_metric,
+    plural,
+)
 
 
 @pytest.mark.parametrize(
@@ -98,3 +109,27 @@ def test_html_is_escaped():
     assert "<i>" not in page
     assert "&lt;script&gt;" in page
     assert "a &lt; b" in page
+
+
+def test_a_markdown_table_escapes_pipes_and_line_breaks():
+    """Every cell stays in its column and on its line; a column of numbers is right-aligned."""
+    table = markdown_table(["agent", "mean"], [["a|b\nc", "0.420"], ["back\\slash", "–"]])
+    assert table.split("\n") == [
+        "| agent | mean |",
+        "| --- | ---: |",
+        r"| a\|b\\nc | 0.420 |",
+        r"| back\\slash | – |",
+    ]
+
+
+def test_a_markdown_table_without_rows_is_a_header():
+    """A result without rows still gives a valid table."""
+    assert markdown_table(["a", "b"], []) == "| a | b |\n| --- | --- |"
+
+
+def test_what_json_cannot_hold_becomes_plain():
+    """NaN and infinities become None at any depth, and NumPy values plain ones."""
+    value = {"a": np.float64("nan"), "b": (np.int64(3), math.inf), "c": np.array([1.5, math.nan]), "d": [True, "x"]}
+    plain = nan_to_none(value)
+    assert plain == {"a": None, "b": [3, None], "c": [1.5, None], "d": [True, "x"]}
+    assert json.dumps(plain, allow_nan=False)
