@@ -1,23 +1,24 @@
-"""A whole conversation from the metrics of its interactions: how reliable and how consistent the agent was in it."""
+"""Session scores: how reliable and how consistent the agent was in a conversation, from its trace metrics."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agentic_bayes.checks import check_k, check_probability, check_type
+from agentic_bayes.checks import check_count, check_probability, check_seed, check_type
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score, Unscored
+from agentic_bayes.formatting import format_interval, format_number, markdown_table, nan_to_none, plural
+from agentic_bayes.numerics import Floats
 from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:
@@ -26,21 +27,20 @@ if TYPE_CHECKING:
 __all__ = ["WEIGHTS", "SessionScore", "agent_consistency", "agent_reliability", "session_scores"]
 
 WEIGHTS: Mapping[str, float] = {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}
-"""Signals, and how much each counts."""
+"""The signals and their weights."""
 
-Floats = NDArray[np.float64]
 Signals = Mapping[str, float]
 
-BOOTSTRAP = "percentile bootstrap over traces: it cannot show a trace worse than the worst one seen"
+BOOTSTRAP = "percentile bootstrap over traces, which cannot show a trace worse than the worst observed one"
 
 _FLAGGED = 0.5
 _WORST, _MEAN = 0.1, 0.9
 _CHUNK = 1_000_000  # numbers at a time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SessionScore:
-    """A score of a session, with its interval and what every trace adds to it.
+    """A score of a session, with its interval and the risk of every trace.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class SessionScore:
     flagged : tuple of int
         Indices of traces whose risk is above .5.
     note : str
-        What must be known to read it.
+        A caveat, or where the interval comes from.
     """
 
     score: float
@@ -65,6 +65,34 @@ class SessionScore:
     risks: tuple[float, ...]
     flagged: tuple[int, ...]
     note: str = ""
+
+    def __repr__(self) -> str:
+        interval = f"{100 * self.ci_prob:g} % interval {format_interval(self.lower, self.upper)}"
+        return (
+            f"SessionScore: {format_number(self.score)}, {interval}, "
+            f"{len(self.flagged):,} of {plural(len(self.risks), 'trace')} flagged"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score as an object that JSON can hold; undefined numbers are None.
+
+        Returns
+        -------
+        dict
+        """
+        record: dict[str, Any] = nan_to_none(asdict(self))
+        return record
+
+    def to_markdown(self) -> str:
+        """The score as a Markdown table.
+
+        Returns
+        -------
+        str
+        """
+        interval, flagged = format_interval(self.lower, self.upper), ", ".join(map(str, self.flagged)) or "none"
+        row = [format_number(self.score), interval, f"{len(self.risks):,}", flagged, self.note]
+        return markdown_table(["score", f"{100 * self.ci_prob:g} % interval", "traces", "flagged", "note"], [row])
 
 
 def agent_reliability(
@@ -76,20 +104,20 @@ def agent_reliability(
     resamples: int = 2000,
     random_seed: int = 0,
 ) -> SessionScore:
-    """How reliable an agent was in a session: its worst traces count.
+    """How reliable an agent was in a session, judged by its worst traces.
 
     Parameters
     ----------
     signals : sequence of mapping
-        One per trace: metric → score in [0, 1]. Metrics without a weight and scores that are None are skipped.
+        One per trace: metric → score in [0, 1]. Metrics without a weight are ignored, and so are scores of None.
     weights : mapping, optional
-        Metric → weight ≥ 0; `WEIGHTS` unless given.
+        Metric → weight ≥ 0 (default: `WEIGHTS`).
     tail : float
-        Share of the traces, those with the highest risk, whose mean counts; in (0, 1].
+        Share of the traces (those with the highest risk) whose mean risk counts, in (0, 1].
     ci_prob : float
         Probability of the interval, in (0, 1).
     resamples, random_seed : int
-        Of the bootstrap over traces.
+        Number of bootstrap samples of the traces, and their seed.
 
     Returns
     -------
@@ -106,7 +134,8 @@ def agent_reliability(
     1 - (.9 · mean of the k highest risks + .1 · the highest), clamped to [0, 1]; 1 without any trace.
     """
     used = _checked(signals, weights)
-    _check_tail(tail)
+    if check_probability(tail, "tail") == 0:
+        raise InvalidArgument(f"tail must be a number in (0, 1], got {tail!r}")
     _check_bootstrap(ci_prob, resamples, random_seed)
     risks = [max((w * (1 - s) for w, s in trace.values()), default=math.nan) for trace in used]
     known = np.array([risk for risk in risks if not math.isnan(risk)])
@@ -129,7 +158,7 @@ def agent_consistency(
     resamples: int = 2000,
     random_seed: int = 0,
 ) -> SessionScore | Unscored:
-    """How consistent an agent was in a session: doubts, which other signals make worse.
+    """How consistent an agent was in a session: its lack of confidence, made worse by low scores of other signals.
 
     Parameters
     ----------
@@ -185,50 +214,55 @@ def session_scores(
     Parameters
     ----------
     evidence : Evidence
-        With the signals among its metrics.
+        Scored interactions whose metrics include the signals.
     weights : mapping, optional
-        Metric → weight ≥ 0; `WEIGHTS` unless given.
+        Metric → weight ≥ 0 (default: `WEIGHTS`).
     tail : float
-        Share of the traces, those with the highest risk, whose mean counts for reliability; in (0, 1].
+        Share of the traces (those with the highest risk) whose mean risk counts for reliability, in (0, 1].
     ci_prob : float
         Probability of the intervals, in (0, 1).
     resamples, random_seed : int
-        Of the bootstrap over traces.
+        Number of bootstrap samples of the traces, and their seed.
 
     Returns
     -------
     pandas.DataFrame
         ``agent, task, trial, session_id, traces, measured`` (traces with a signal), ``agent_reliability,
         reliability_lower, reliability_upper, agent_consistency, consistency_lower, consistency_upper, flagged``; NaN
-        where a score could not be given.
+        where a score is undefined.
 
     Raises
     ------
     InvalidArgument
-        If an argument is outside what is allowed, or none of the signals is in the evidence.
+        If an argument is outside what is allowed, or the evidence has none of the signals.
     """
     import pandas as pd
 
-    check_type("evidence", evidence, Evidence, "from assess or Evidence.read")
-    given = {name for row in evidence.rows for name in row.metrics}
+    check_type("evidence", evidence, Evidence, "assess() makes one")
+    metrics = {name for row in evidence.rows for name in row.metrics}
     _checked([], weights)
     wanted = WEIGHTS if weights is None else weights
-    if not given & set(wanted):
-        have = ", ".join(sorted(given)) or "none"
-        raise InvalidArgument(f"none of the signals {', '.join(wanted)} is among the metrics of the evidence: {have}")
+    if not metrics & set(wanted):
+        got = ", ".join(sorted(metrics)) or "none"
+        raise InvalidArgument(f"the evidence needs at least one of the metrics {', '.join(wanted)}; it has: {got}")
     sessions: dict[tuple[str, str, int], list[EvidenceRow]] = {}
     for row in evidence.rows:
         sessions.setdefault((row.agent, row.task, row.trial), []).append(row)
-    how: dict[str, Any] = {"weights": weights, "ci_prob": ci_prob, "resamples": resamples, "random_seed": random_seed}
-    found = []
+    options: dict[str, Any] = {
+        "weights": weights,
+        "ci_prob": ci_prob,
+        "resamples": resamples,
+        "random_seed": random_seed,
+    }
+    scores = []
     for (agent, task, trial), rows in sessions.items():
         signals = [
-            {name: grade.value for name, grade in row.metrics.items() if isinstance(grade, Score)} for row in rows
+            {name: grade.value for name, grade in row.metrics.items() if name in wanted and isinstance(grade, Score)}
+            for row in rows
         ]
-        signals = [{name: score for name, score in trace.items() if name in wanted} for trace in signals]
-        reliability, consistency = agent_reliability(signals, tail=tail, **how), agent_consistency(signals, **how)
-        told = any(signals)
-        found.append(
+        reliability = agent_reliability(signals, tail=tail, **options)
+        consistency = agent_consistency(signals, **options)
+        scores.append(
             {
                 "agent": agent,
                 "task": task,
@@ -236,18 +270,18 @@ def session_scores(
                 "session_id": rows[0].session_id,
                 "traces": len(rows),
                 "measured": sum(map(bool, signals)),
-                "agent_reliability": reliability.score if told else math.nan,
+                "agent_reliability": reliability.score if any(signals) else math.nan,
                 "reliability_lower": reliability.lower,
                 "reliability_upper": reliability.upper,
-                **_of_consistency(consistency),
+                **_consistency_columns(consistency),
                 "flagged": len(reliability.flagged),
             }
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(scores)
 
 
-def _of_consistency(found: SessionScore | Unscored) -> dict[str, float]:
-    score, lower, upper = (math.nan,) * 3 if isinstance(found, Unscored) else (found.score, found.lower, found.upper)
+def _consistency_columns(grade: SessionScore | Unscored) -> dict[str, float]:
+    score, lower, upper = (math.nan,) * 3 if isinstance(grade, Unscored) else (grade.score, grade.lower, grade.upper)
     return {"agent_consistency": score, "consistency_lower": lower, "consistency_upper": upper}
 
 
@@ -255,7 +289,7 @@ def _session(
     value: Any, known: Floats, risks: Sequence[float], ci_prob: float, resamples: int, random_seed: int
 ) -> SessionScore:
     lower = upper = math.nan
-    note = "an interval needs two traces"
+    note = "an interval needs at least two traces"
     if known.size > 1:
         rng = np.random.default_rng(random_seed)
         ordered = np.sort(known)  # the same draws whatever the order of the traces
@@ -303,11 +337,5 @@ def _checked(signals: object, weights: object) -> list[dict[str, tuple[float, fl
 
 def _check_bootstrap(ci_prob: object, resamples: object, random_seed: object) -> None:
     check_probability(ci_prob, "ci_prob", open_ends=True)
-    check_k(resamples, "resamples")
-    if isinstance(random_seed, bool) or not isinstance(random_seed, int) or random_seed < 0:
-        raise InvalidArgument(f"random_seed must be a whole number ≥ 0, got {random_seed!r}")
-
-
-def _check_tail(tail: object) -> None:
-    if isinstance(tail, bool) or not isinstance(tail, (int, float)) or not 0 < tail <= 1:
-        raise InvalidArgument(f"tail must be a number in (0, 1], got {tail!r}")
+    check_count(resamples, "resamples")
+    check_seed(random_seed)
