@@ -1343,7 +1343,7 @@ def test_metrics_are_columns_of_the_evidence(run, files, tmp_path, provider):
     counted = run("estimate", "e.jsonl", "--indicator", "loop_detection", "--k", "1", "--json")
     assert json.loads(counted.out)["summary"][0]["indicator"] == "loop_detection"
     assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "confidance"), "did you mean 'confidence'")
-    assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "confidence"), "asks a model: say which")
+    assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "confidence"), "needs a model: give model=")
     asked = run(
         *("assess", *files, "-o", "e.jsonl", "--metrics", "confidence", "--metrics-model", "openai:gpt-4o-mini"),
         *("--store", "kept.sqlite", "--stats"),

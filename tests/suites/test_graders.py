@@ -155,7 +155,7 @@ WRONG = [
     ("reference", {"treshold": 0.5}, "did you mean 'threshold'"),
     ("tool_rubric", {"mod": "strict"}, "unknown key 'mod': did you mean 'mode'"),
     ("tool_rubric", {"weights": {"selektion": 1}}, "did you mean 'selection'"),
-    ("confidence", {}, "asks a model: say which"),
+    ("confidence", {}, "needs a model: give model="),
     ("confidence", {"model": "openai:m", "treshold": 0.5}, "has no option 'treshold'"),
     ("confidence", {"model": "openai:m", "threshold": 70}, "threshold must be"),
     ("coherence", {"name": "x"}, "unknown key 'name'"),
