@@ -485,7 +485,7 @@ def assess(
     if as_json:
         told: dict[str, Any] = {"output": str(output), "stopped": evidence.stopped}
         told["agents"] = evidence.summary().to_dict("records")
-        told["agreement"] = None if agreed is None else agreed.summary().to_dict("records")
+        told["agreement"] = None if agreed is None else agreed.to_pandas().to_dict("records")
         say_json({**told, "usage": usage})
     else:
         show(
