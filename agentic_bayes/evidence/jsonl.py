@@ -13,8 +13,6 @@ from typing import Any
 
 from agentic_bayes.records.write import replacing
 
-__all__ = ["read_objects", "unique_keys", "write_objects"]
-
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 

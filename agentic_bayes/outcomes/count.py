@@ -23,12 +23,12 @@ from agentic_bayes.outcomes.dataset import dataset_from_counts, with_bounds
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["IndicatorRule", "Unit", "Verdict", "check_indicator", "count_outcomes", "metric_threshold"]
+__all__ = ["count_outcomes"]
 
 Unit = Literal["conversation", "interaction", "question"]
-Errors = Literal["unscored", "fail", "bounds"]
-Agents = Literal["separate", "together"]
-Verdict = Literal["pass", "fail", "unscored", "errored"]
+ErrorHandling = Literal["unscored", "fail", "bounds"]
+AgentGrouping = Literal["separate", "together"]
+TrialVerdict = Literal["pass", "fail", "unscored", "errored"]
 
 METRIC_THRESHOLD = 0.5
 TOOL_DIMENSIONS = ("selection", "parameters", "sequence", "utilization")
@@ -43,9 +43,9 @@ class IndicatorRule:
     threshold: float  # in [0, 1]
     tool_threshold: float
     metric_threshold: float = METRIC_THRESHOLD  # of the metric that is the indicator, if it is one
-    errors: Errors = "unscored"  # whether a crashed agent failed (``fail``) or is ``errored``
+    errors: ErrorHandling = "unscored"  # whether a crashed agent failed (``fail``) or is ``errored``
 
-    def verdict(self, row: EvidenceRow) -> Verdict | None:
+    def verdict(self, row: EvidenceRow) -> TrialVerdict | None:
         """The verdict on one interaction; None where this indicator does not look at it."""
         about_tools = self.indicator in ("tools", *TOOL_DIMENSIONS)
         if about_tools and row.tool_overall is None and not row.tools_unscored:
@@ -68,31 +68,31 @@ class IndicatorRule:
                     return "unscored"
                 return "pass" if grade.value >= self.metric_threshold else "fail"
 
-    def whole(self, rows: Sequence[EvidenceRow], verdicts: Sequence[Verdict | None]) -> Verdict | None:
+    def whole(self, rows: Sequence[EvidenceRow], verdicts: Sequence[TrialVerdict | None]) -> TrialVerdict | None:
         """The verdict on a conversation from the verdicts on its interactions."""
         verdict = worst(verdicts)
         if verdict == "pass" and any(row.crashed for row in rows):
             return "fail" if self.errors == "fail" else "errored"  # it ended early: not all of it is known
         return verdict
 
-    def _answer(self, row: EvidenceRow) -> Verdict:
+    def _answer(self, row: EvidenceRow) -> TrialVerdict:
         if row.answer_score is None:
             return "unscored"
         return "pass" if row.answer_score >= self.threshold else "fail"
 
-    def _tools(self, row: EvidenceRow) -> Verdict | None:
+    def _tools(self, row: EvidenceRow) -> TrialVerdict | None:
         if row.tool_overall is None:
             return "unscored" if row.tools_unscored else None
         return self._reached(row.tool_overall)
 
-    def _reached(self, score: float) -> Verdict:
+    def _reached(self, score: float) -> TrialVerdict:
         return "pass" if score >= self.tool_threshold - ROUNDING else "fail"
 
 
-WORST_FIRST: tuple[Verdict, ...] = ("fail", "errored", "unscored", "pass")
+WORST_FIRST: tuple[TrialVerdict, ...] = ("fail", "errored", "unscored", "pass")
 
 
-def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+def worst(verdicts: Iterable[TrialVerdict | None]) -> TrialVerdict | None:
     """The verdict on a whole from the verdicts on its parts: failed, else errored, else unscored, else passed."""
     given = set(verdicts)
     for verdict in WORST_FIRST:
@@ -108,8 +108,8 @@ def count_outcomes(
     indicator: str = "answer",
     threshold: float = 0.7,
     tool_threshold: float = 1.0,
-    agents: Agents = "separate",
-    errors: Errors = "unscored",
+    agents: AgentGrouping = "separate",
+    errors: ErrorHandling = "unscored",
 ) -> xr.Dataset:
     """Count successes, trials and unscored trials per agent and task.
 
@@ -149,8 +149,8 @@ def count_outcomes(
     """
     check_type("evidence", evidence, Evidence, "assess() makes one")
     check_choice("unit", unit, get_args(Unit))
-    check_choice("agents", agents, get_args(Agents))
-    check_choice("errors", errors, get_args(Errors))
+    check_choice("agents", agents, get_args(AgentGrouping))
+    check_choice("errors", errors, get_args(ErrorHandling))
     rule = IndicatorRule(
         indicator=check_indicator(indicator, evidence),
         threshold=_check_threshold(threshold, "threshold"),
@@ -181,10 +181,10 @@ def count_outcomes(
 
 
 def _cells(
-    evidence: Evidence, rule: IndicatorRule, unit: Unit, agents: Agents
-) -> tuple[dict[tuple[str, str], Counter[Verdict]], int]:
+    evidence: Evidence, rule: IndicatorRule, unit: Unit, agents: AgentGrouping
+) -> tuple[dict[tuple[str, str], Counter[TrialVerdict]], int]:
     """Verdicts per (agent, task), and the number of conversations that have none."""
-    cells: dict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
+    cells: dict[tuple[str, str], Counter[TrialVerdict]] = defaultdict(Counter)
     left_out = 0
     shared_sessions = agents == "together" and _sessions_repeat(evidence)
     for rows in _conversations(evidence):

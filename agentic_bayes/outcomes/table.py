@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError
-from agentic_bayes.evidence.table import Columns, labels, read_columns, refuse, require_columns, whole_number, zero_one
+from agentic_bayes.evidence.table import (
+    TableColumns,
+    labels,
+    read_columns,
+    refuse,
+    require_columns,
+    whole_number,
+    zero_one,
+)
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 
 if TYPE_CHECKING:
@@ -66,7 +74,7 @@ def outcomes_from_table(
         count_names = ("successes", "trials")
     required = [task, *(count_names if count_names[0] is not None else (correct,))]
     required += [name for name, default in ((agent, "agent"), (trial, "trial")) if name != default]
-    hint = 'Say which is which: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
+    hint = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
     require_columns(source, columns, required, hint=hint, error=OutcomesError)
     size = len(columns[task])
     problems: list[str] = []
@@ -114,7 +122,7 @@ def _from_rows(
 
 
 def _from_counts(
-    columns: Columns, agents: list[str], tasks: list[str], successes: str, trials: str, problems: list[str]
+    columns: TableColumns, agents: list[str], tasks: list[str], successes: str, trials: str, problems: list[str]
 ) -> dict[tuple[str, str], tuple[int, int, int, int]]:
     """Counts that are there already."""
     cells: dict[tuple[str, str], tuple[int, int, int, int]] = {}

@@ -761,7 +761,7 @@ def test_several_models_judge_and_their_agreement_is_said(run, files, tmp_path, 
     assert "kappa, answer and openai:gpt-4o" in " ".join(done.out.split())
     assert {model for row in Evidence.read(tmp_path / "e.jsonl") for model in row.metrics} == {names[1]}
     twice = run("assess", *files, "--judge", names[0], "--judge", names[0], "-o", "e2.jsonl")
-    assert_refused(twice, "was given already")
+    assert_refused(twice, "the same judge is given twice")
     prices = [part for _ in range(3) for part in ("--price", "1,2")]
     mixed = run("assess", *files, "--judge", names[0], "--judge", names[1], *prices, "-o", "e3.jsonl")
     assert_refused(mixed, "--price must be given once, or once per --judge (2), got 3")

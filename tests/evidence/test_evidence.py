@@ -159,10 +159,10 @@ MALFORMED = {
     "trial -1": (line(trial=-1), r"trial: must be a whole number ≥ 0, got -1"),
     "trial 1.5": (line(trial=1.5), r"trial: must be a whole number ≥ 0, got 1\.5"),
     "blank agent": (line(agent=" "), r"agent: must be text that is not blank, got ' '"),
-    "no score and no reason": (line(answer_score=None), r"answer_score: must be given if, and only if"),
-    "score and reason": (line(unscored_reason="429"), r"answer_score: must be given if, and only if"),
-    "half a tool verdict": (line(selection=1.0), r"selection: must be given if, and only if, tool_overall is"),
-    "utilization alone": (line(utilization=1.0), r"utilization: must be null where tool_overall is"),
+    "no score and no reason": (line(answer_score=None), r"answer_score: must be given if and only if"),
+    "score and reason": (line(unscored_reason="429"), r"answer_score: must be given if and only if"),
+    "half a tool verdict": (line(selection=1.0), r"selection: must be given if and only if tool_overall is"),
+    "utilization alone": (line(utilization=1.0), r"utilization: must be null if tool_overall is"),
     "a word for a boolean": (line(tools_correct="yes"), r"tools_correct: must be true or false, or null, got 'yes'"),
     "metrics a list": (line(metrics=[]), r"metrics: must be an object"),
     "a bare metric": (line(metrics={"m": 0.5}), r"metrics\.m: must be .* got 0\.5"),
@@ -170,9 +170,9 @@ MALFORMED = {
     "a metric unscored without reason": (line(metrics={"m": {"unscored": ""}}), r"metrics\.m: must be"),
     "torn": (line() + "\n" + line(trial=1)[:50], r"line 2: must be one JSON object"),
     "nested": ('{"agent":' * 50_000, r"line 1: must be one JSON object"),
-    "twice": (line() + "\n\n" + line(session_id="s2"), r"line 3: agent 'v1', task 't1', trial 0.* already in line 1"),
-    "empty": ("", r"holds no evidence"),
-    "blank": ("\n \n", r"holds no evidence"),
+    "twice": (line() + "\n\n" + line(session_id="s2"), r"line 3: agent 'v1', task 't1', trial 0.* repeats line 1"),
+    "empty": ("", r"must have one JSON object per interaction, is empty"),
+    "blank": ("\n \n", r"must have one JSON object per interaction, is empty"),
 }
 
 
@@ -253,7 +253,7 @@ def test_a_row_is_checked_when_it_is_made():
     """Rows made by code follow the same rules as rows in files."""
     with pytest.raises(EvidenceError, match=r"answer_score: must be a number in \[0, 1\], or null, got 95"):
         row(answer_score=95)
-    with pytest.raises(EvidenceError, match=r"must be given if, and only if, unscored_reason is null"):
+    with pytest.raises(EvidenceError, match=r"must be given if and only if unscored_reason is null"):
         row(answer_score=None)
 
 

@@ -139,7 +139,7 @@ WRONG = [
     ("command", {"command": "true", "env": {"PORT": 80}}, "numbers in quotes"),
     ("command", {"command": "true", "max_output": 0}, "max_output must be a whole number of bytes ≥ 1"),
     ("llm", {}, "model is missing"),
-    ("llm", {"model": "gpt-4o"}, "model must be a LangChain chat model .* or a name such as"),
+    ("llm", {"model": "gpt-4o"}, "model must be a LangChain chat model .* or a name like"),
     ("llm", {"model": "openai:m", "threshold": 70}, r"threshold must be a number in \[0, 1\], got 70"),
     ("llm", {"model": "openai:m", "choices": {"a": 1}}, "choices must map two or more labels"),
     ("llm", {"model": "openai:m", "rubrik": "x"}, "did you mean 'rubric'"),

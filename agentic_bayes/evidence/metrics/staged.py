@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agentic_bayes.checks import check_count, check_probability
 from agentic_bayes.errors import ReplyError
-from agentic_bayes.evidence.llm.asking import Asker, Question, reply_text, structured_objects, to_langchain
-from agentic_bayes.evidence.llm.calls import Price
+from agentic_bayes.evidence.llm.asking import Asker, ModelQuestion, reply_text, structured_objects, to_langchain
+from agentic_bayes.evidence.llm.calls import TokenPrice
 from agentic_bayes.evidence.llm.models import StructuredMethod
-from agentic_bayes.evidence.llm.prompt import Messages, digest, fenced
+from agentic_bayes.evidence.llm.prompt import PromptMessages, digest, fenced
 from agentic_bayes.evidence.llm.reply import objects_in
 from agentic_bayes.evidence.metrics.trace import LEAST_BUDGET, TraceRecord, trace_record
 from agentic_bayes.evidence.score import Grade, Score, Unscored
@@ -50,11 +50,11 @@ class Stage:
         self.prompt, self.reply = prompt, reply
         self.keys = tuple(reply.model_fields)
         system = Template(_text("frame")).substitute(task=_text(prompt).strip(), keys=", ".join(self.keys))
-        self.opening: Messages = [("system", system)]
+        self.opening: PromptMessages = [("system", system)]
         self.schema = _schema(reply, prompt)
         self.digest = digest([self.opening, _text("interaction"), _text("correction"), self.schema])
 
-    def correction(self, reply: str, problem: ReplyError) -> Messages:
+    def correction(self, reply: str, problem: ReplyError) -> PromptMessages:
         """The reply that could not be read, shortened, and what was wrong with it."""
         request = Template(_text("correction")).substitute(problem=problem, keys=", ".join(self.keys)).strip()
         return [("ai", reply.strip()[:_QUOTED] or "(no text)"), ("human", request)]
@@ -131,7 +131,7 @@ class StagedMetric:
         attempts: int = 4,
         backoff: float = 1.0,
         timeout: float | None = 300.0,
-        price: Price | None = None,
+        price: TokenPrice | None = None,
         model_arguments: Mapping[str, Any] | None = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
@@ -150,8 +150,8 @@ class StagedMetric:
         )
 
     @property
-    def price(self) -> Price | None:
-        """What a million tokens in and out cost."""
+    def price(self) -> TokenPrice | None:
+        """Price of a million input tokens and of a million output tokens."""
         return self._asker.price
 
     @property
@@ -193,7 +193,7 @@ class StagedMetric:
         """
         asked = self.stages[stage]
         read = functools.partial(asked.read, [*material.values(), *record.texts], check)
-        question = Question(asked.schema, asked.digest, read, asked.correction)
+        question = ModelQuestion(asked.schema, asked.digest, read, asked.correction)
         opening = to_langchain(asked.opening)
         grade = await self._asker.ask(question, opening, fenced(material, _text("interaction")))
         if isinstance(grade, Unscored):

@@ -30,8 +30,6 @@ from agentic_bayes.evidence.reference.vocabulary import (
     Meanings,
 )
 
-__all__ = ["Token", "normalise", "tokens"]
-
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han.
 _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
@@ -117,7 +115,7 @@ def normalise(text: str) -> str:
 
 def tokens(text: str) -> list[Token]:
     """The tokens of a text (normalised or not), in order."""
-    found = list(_negations(_Reader(normalise(text)).read()))
+    found = list(_negations(_Tokenizer(normalise(text)).read()))
     if len(found) == 1 and found[0].key == ("word", "one"):  # in running text it is mostly a pronoun
         return [found[0]._replace(kind="number", text="1")]
     return found
@@ -131,7 +129,7 @@ class _Lexeme:
     end: int
 
 
-class _Reader:
+class _Tokenizer:
     """Reads lexemes from left to right into tokens (negation is found afterwards)."""
 
     def __init__(self, text: str) -> None:

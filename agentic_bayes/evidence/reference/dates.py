@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from agentic_bayes.evidence.reference.answer_text import Token
 from agentic_bayes.evidence.reference.vocabulary import MONTHS
 
-__all__ = ["parts", "with_months", "with_parts"]
-
 _NAMES = {number: name for name, number in reversed(MONTHS.items())}  # the longest spelling comes first
 _MODAL = ("may", "march")  # words of another meaning, too
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, POWERS_OF_TEN, TENS
 
-__all__ = ["plain_number", "read_number", "read_words", "shifted"]
-
 _GROUPED = {mark: re.compile(rf"\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+", re.ASCII) for mark in ",.'_"}
 _INDIAN = re.compile(r"\d{1,2}(?:,\d{2})*,\d{3}", re.ASCII)
 _UNITS = NUMBER_WORDS | {"one": 1}

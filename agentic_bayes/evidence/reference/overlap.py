@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 from agentic_bayes.evidence.reference.answer_text import Token
 from agentic_bayes.evidence.reference.vocabulary import STOP_WORDS
 
-__all__ = ["content", "found_in", "index_of", "shared"]
-
 
 def content(found: Sequence[Token]) -> list[Token]:
     """The tokens that carry content; neighbours in a script without spaces become pairs."""

@@ -4,30 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = [
-    "CONTRACTED",
-    "CONTRACTION_TAILS",
-    "CURRENCY_SYMBOLS",
-    "DEGREE_SCALES",
-    "LINKING_CHARACTERS",
-    "LINKING_WORDS",
-    "MONEY_POWERS",
-    "MONTHS",
-    "NEGATING_CHARACTERS",
-    "NEGATIONS",
-    "NO_WORDS",
-    "NUMBER_WORDS",
-    "POWERS_OF_TEN",
-    "PRONOUNS",
-    "STATUS_WORDS",
-    "STOP_WORDS",
-    "TENS",
-    "UNITS",
-    "UNIT_PREFIXES",
-    "YES_WORDS",
-    "Meanings",
-]
-
 Meanings = frozenset[str]
 
 

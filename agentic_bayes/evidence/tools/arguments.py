@@ -14,8 +14,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ArgumentRule", "Difference", "canonical"]
-
 # A value as (kind, content): hashable, and of two kinds where Python's == would mix them (True and 1).
 Canonical = tuple[Any, ...]
 
@@ -48,7 +46,7 @@ def canonical(value: object) -> Canonical:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ArgumentDifference:
     """One argument in which two calls differ."""
 
     key: str  # name of the argument
@@ -98,17 +96,17 @@ class ArgumentRule:
             return agreeing, np.broadcast_to(sizes, shape)
         return agreeing, sizes + np.array([len(call) for call in made], dtype=np.int64)[None, :] - common
 
-    def differences(self, expected: Mapping[str, Any], made: Mapping[str, Any]) -> Iterator[Difference]:
+    def differences(self, expected: Mapping[str, Any], made: Mapping[str, Any]) -> Iterator[ArgumentDifference]:
         """The arguments that cost agreement, in the order in which they were written."""
         for key, value in expected.items():
             if key not in made:
-                yield Difference(key, "missing", expected=value)
+                yield ArgumentDifference(key, "missing", expected=value)
             elif not self.equal(value, made[key]):
-                yield Difference(key, "unequal", expected=value, made=made[key])
+                yield ArgumentDifference(key, "unequal", expected=value, made=made[key])
         if self.over == "union_keys":
             for key, value in made.items():
                 if key not in expected:
-                    yield Difference(key, "extra", made=value)
+                    yield ArgumentDifference(key, "extra", made=value)
 
     def _equal_table(self, expected: list[Canonical], made: list[Canonical]) -> npt.NDArray[np.bool_]:
         row_of = {value: row for row, value in enumerate(dict.fromkeys(expected))}

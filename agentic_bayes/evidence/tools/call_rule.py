@@ -10,11 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.tools.arguments import ArgumentRule, Difference, canonical
+from agentic_bayes.evidence.tools.arguments import ArgumentDifference, ArgumentRule, canonical
 from agentic_bayes.records.matchers import Matcher, as_date, compiled_pattern
 from agentic_bayes.records.model import ExpectedCall, ToolCall
-
-__all__ = ["ANY", "CallRule", "Compare"]
 
 ANY = "*"
 """Stands for every tool, every argument, or every place in a list."""
@@ -36,7 +34,7 @@ class _Node:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ArgumentPlace:
     """What is declared for one place in the arguments: the nodes that fit it, the most specific first.
 
     What is declared for a place also holds for what lies in it, unless something is declared there, too.
@@ -64,25 +62,25 @@ class _Place:
     def goes_deeper(self) -> bool:
         return any(node.below for node in self.nodes)
 
-    def child(self, key: str) -> _Place:
+    def child(self, key: str) -> _ArgumentPlace:
         found = [node.below[name] for name in (key, ANY) for node in self.nodes if name in node.below]
         rule = self.rule
         # an argument that may be absent is not therefore a part that may be
         passed_on = rule if rule and self.matcher.kind is not None else None
-        return _Place(tuple(found), passed_on)
+        return _ArgumentPlace(tuple(found), passed_on)
 
 
 @dataclass(frozen=True, slots=True)
 class _Declared:
     """All that is declared for an expected call."""
 
-    root: _Place
+    root: _ArgumentPlace
     whole: Mapping[str, _Node]  # by full path: a key that itself holds dots is meant as it stands
     required: tuple[str, ...]  # arguments that a matcher expects, without a value
 
-    def place(self, key: str) -> _Place:
+    def place(self, key: str) -> _ArgumentPlace:
         if "." in key and key in self.whole:
-            return _Place((self.whole[key],))
+            return _ArgumentPlace((self.whole[key],))
         return self.root.child(key)
 
 
@@ -138,7 +136,7 @@ class CallRule:
             considered += table[1][block]
         return agreeing, considered
 
-    def keys(self, tool: str, expected: ToolCall, made: ToolCall) -> Iterator[tuple[str, Difference | None]]:
+    def keys(self, tool: str, expected: ToolCall, made: ToolCall) -> Iterator[tuple[str, ArgumentDifference | None]]:
         """Every argument that counts, in the order in which they were written."""
         declared = self._declared(tool, expected)
         wanted, given = expected.parameters, made.parameters
@@ -168,11 +166,11 @@ class CallRule:
             for path, compare in own.items()
             if isinstance(compare, Matcher) and compare.kind in _SELF_SUFFICIENT and not compare.optional
         ]
-        return _Declared(_Place((root,)), whole, tuple(key for key in dict.fromkeys(required) if key != ANY))
+        return _Declared(_ArgumentPlace((root,)), whole, tuple(key for key in dict.fromkeys(required) if key != ANY))
 
     def _one(
         self, declared: _Declared, key: str, expected: Mapping[str, Any], made: Mapping[str, Any]
-    ) -> tuple[bool, Difference | None]:
+    ) -> tuple[bool, ArgumentDifference | None]:
         """Whether this argument counts, and in what the calls differ in it."""
         if key not in expected and key not in declared.required:
             if key not in made or self.arguments.over == "expected_keys":
@@ -183,13 +181,13 @@ class CallRule:
                 return True, None
             said = _said(place)
             if key not in made:
-                return True, Difference(key, "missing", expected=said)
-            return True, Difference(key, "unequal", expected=said, made=made[key])
+                return True, ArgumentDifference(key, "missing", expected=said)
+            return True, ArgumentDifference(key, "unequal", expected=said, made=made[key])
         return self._member(declared.place(key), key, expected, made)
 
     def _member(
-        self, place: _Place, key: str, expected: Mapping[str, Any], made: Mapping[str, Any]
-    ) -> tuple[bool, Difference | None]:
+        self, place: _ArgumentPlace, key: str, expected: Mapping[str, Any], made: Mapping[str, Any]
+    ) -> tuple[bool, ArgumentDifference | None]:
         """The same for a member of an object, at any depth, that at least one side has."""
         rule = place.matcher
         if rule.ignore and not place.goes_deeper:
@@ -205,10 +203,10 @@ class CallRule:
         elif rule.optional:
             return False, None
         if key in expected:
-            return True, Difference(str(key), "missing", expected=expected[key])
-        return True, Difference(str(key), "extra", made=made[key])
+            return True, ArgumentDifference(str(key), "missing", expected=expected[key])
+        return True, ArgumentDifference(str(key), "extra", made=made[key])
 
-    def _satisfied(self, place: _Place, made: Any) -> bool:
+    def _satisfied(self, place: _ArgumentPlace, made: Any) -> bool:
         """Whether a value is what the matchers alone ask for."""
         compare = place.rule.compare if place.rule else None
         if isinstance(compare, Matcher) and compare.kind in _SELF_SUFFICIENT:
@@ -218,7 +216,7 @@ class CallRule:
             key in made and self._satisfied(place.child(key), made[key]) for key in wanted
         )
 
-    def _difference(self, place: _Place, key: str, expected: Any, made: Any) -> Difference:
+    def _difference(self, place: _ArgumentPlace, key: str, expected: Any, made: Any) -> ArgumentDifference:
         """The first place at which two values of an argument differ."""
         if isinstance(expected, Mapping) and isinstance(made, Mapping) and expected.keys() == made.keys():
             for name, value in expected.items():
@@ -230,12 +228,12 @@ class CallRule:
                 child = place.child(str(position))
                 if not self._agree_at(child, value, other):
                     return self._difference(child, f"{key}[{position}]", value, other)
-        return Difference(key, "unequal", expected=expected, made=made)
+        return ArgumentDifference(key, "unequal", expected=expected, made=made)
 
-    def _agree_at(self, place: _Place, expected: Any, made: Any) -> bool:
+    def _agree_at(self, place: _ArgumentPlace, expected: Any, made: Any) -> bool:
         return (place.matcher.ignore and not place.goes_deeper) or self._equal(place, expected, made)
 
-    def _equal(self, place: _Place, expected: Any, made: Any) -> bool:
+    def _equal(self, place: _ArgumentPlace, expected: Any, made: Any) -> bool:
         if place.is_plain:
             return self.arguments.equal(expected, made)
         if place.goes_deeper and isinstance(expected, Mapping) and isinstance(made, Mapping):
@@ -305,7 +303,7 @@ class CallRule:
         return bool(apart <= max(matcher.absolute or 0.0, share) * (1 + 1e-12))
 
 
-def _said(place: _Place) -> str:
+def _said(place: _ArgumentPlace) -> str:
     """What matchers that need no expected value ask for."""
     matcher = place.matcher
     if matcher.regex is not None:

@@ -44,7 +44,7 @@ _SHARE = ("failed", "of", "share", "lower", "upper", "tasks")
 _SHOWN = 10
 
 # (agent, tool, problem or argument) → task → (failed, of, …)
-_Cells = defaultdict[tuple[str, str, str], defaultdict[str, list[int]]]
+_TaskCounts = defaultdict[tuple[str, str, str], defaultdict[str, list[int]]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,8 +155,8 @@ def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagno
     rows = [row for row in evidence.rows if row.tool_overall is not None and row.tool_details]
     if not rows:
         raise EvidenceError("no interaction has a tool verdict with counts: nothing to diagnose")
-    problems: _Cells = defaultdict(lambda: defaultdict(lambda: [0, 0]))
-    arguments: _Cells = defaultdict(lambda: defaultdict(lambda: [0] * (2 + len(_LOST))))
+    problems: _TaskCounts = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    arguments: _TaskCounts = defaultdict(lambda: defaultdict(lambda: [0] * (2 + len(_LOST))))
     for row in rows:
         for tool, counts in row.tool_details.items():
             for problem, failed, of in _of_tool(counts):

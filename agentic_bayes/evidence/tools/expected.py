@@ -31,7 +31,7 @@ _KNOWN = ("task", "qa_id", *_CALL, *_WHOLE)
 _IN_JSON = ("parameters", "matchers", "expected_tools", "allowed_tools", "forbidden_tools")
 
 # which interaction of a task: its qa_id, or None for the only one
-_Place = tuple[str, str | None]
+_TaskPlace = tuple[str, str | None]
 
 
 def join_expected_tools(
@@ -79,7 +79,7 @@ def join_expected_tools(
 
 
 def _joined(
-    conversations: Iterable[Conversation], source: str, wanted: Mapping[_Place, ExpectedTools], *, replace: bool
+    conversations: Iterable[Conversation], source: str, wanted: Mapping[_TaskPlace, ExpectedTools], *, replace: bool
 ) -> Iterator[Conversation]:
     by_task: dict[str, dict[str | None, ExpectedTools]] = {}
     for (task, qa_id), tools in wanted.items():
@@ -183,12 +183,12 @@ def _of_object(tasks: Mapping[str, Any]) -> list[_Row]:
     return rows
 
 
-def _grouped(source: str, rows: Sequence[_Row]) -> dict[_Place, ExpectedTools]:
+def _grouped(source: str, rows: Sequence[_Row]) -> dict[_TaskPlace, ExpectedTools]:
     """The expectations of every task and interaction."""
     problems: list[str] = []
-    groups: dict[_Place, dict[str, Any]] = {}
-    where: dict[_Place, str] = {}
-    whole: set[_Place] = set()  # of which all calls are known
+    groups: dict[_TaskPlace, dict[str, Any]] = {}
+    where: dict[_TaskPlace, str] = {}
+    whole: set[_TaskPlace] = set()  # of which all calls are known
     for row in rows:
         values = row.values
         if not isinstance(values, Mapping):
@@ -234,7 +234,7 @@ def _grouped(source: str, rows: Sequence[_Row]) -> dict[_Place, ExpectedTools]:
         for name in _WHOLE[1:]:
             if name in read and group.setdefault(name, read[name]) != read[name]:
                 problems.append(f"{row.where}: {name} of task {task!r} differs from that of {where[place]}")
-    found: dict[_Place, ExpectedTools] = {}
+    found: dict[_TaskPlace, ExpectedTools] = {}
     for place, group in groups.items():
         try:
             found[place] = ExpectedTools.model_validate(group)

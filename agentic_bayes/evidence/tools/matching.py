@@ -14,8 +14,6 @@ import numpy.typing as npt
 from agentic_bayes.evidence.tools.call_rule import CallRule
 from agentic_bayes.records.model import ToolCall
 
-__all__ = ["Pair", "longest_in_order", "match_calls"]
-
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Chain = list[tuple[int, int]]

@@ -20,14 +20,14 @@ from agentic_bayes.evidence.llm.prompt import text_digest
 from agentic_bayes.evidence.score import Unscored
 from agentic_bayes.evidence.tools.arguments import ArgumentRule
 from agentic_bayes.evidence.tools.call_rule import CallRule, Compare
+from agentic_bayes.evidence.tools.matched_calls import MatchedCalls
 from agentic_bayes.evidence.tools.schemas import schema_check
-from agentic_bayes.evidence.tools.trace import Trace
 from agentic_bayes.evidence.tools.utilization import answer_uses_results
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.matchers import Matcher
 from agentic_bayes.records.model import Interaction, ToolCall
 
-__all__ = ["ROUNDING", "ToolCorrectnessScore", "ToolRubric", "ToolVerdict"]
+__all__ = ["ToolCorrectnessScore", "ToolRubric"]
 
 _VERSION = "tool-rubric/2"
 _WEIGHTS = ("selection", "parameters", "sequence", "utilization")
@@ -45,7 +45,7 @@ def _score_or_nan(value: float) -> float:
     return value
 
 
-_Unit = Annotated[float, Field(ge=0, le=1)]
+_UnitScore = Annotated[float, Field(ge=0, le=1)]
 
 
 class ToolCorrectnessScore(BaseModel):
@@ -71,11 +71,11 @@ class ToolCorrectnessScore(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    tool_selection_correct: _Unit
-    parameter_accuracy: _Unit
-    sequence_correct: _Unit
+    tool_selection_correct: _UnitScore
+    parameter_accuracy: _UnitScore
+    sequence_correct: _UnitScore
     result_utilization: Annotated[float, AfterValidator(_score_or_nan)]
-    overall_correctness: _Unit
+    overall_correctness: _UnitScore
     is_correct: bool
     reasoning: str | None = None
 
@@ -281,7 +281,7 @@ class ToolRubric:
             return None
         if interaction.agentic is None:
             return Unscored("tool calls were not recorded")
-        trace = Trace.of(
+        trace = MatchedCalls.of(
             interaction,
             self._rule,
             names=_names_of(self.aliases),
@@ -305,7 +305,7 @@ class ToolRubric:
             score = self._score(*dimensions, used, [*about_calls, *about_use], in_scope=scope)
         return score if isinstance(score, Unscored) else ToolVerdict(score, trace.counts(**costs))
 
-    def _dimensions(self, trace: Trace, *, ordered: bool) -> tuple[float, float, float]:
+    def _dimensions(self, trace: MatchedCalls, *, ordered: bool) -> tuple[float, float, float]:
         """Selection, parameters and sequence."""
         expected, made, matched = len(trace.expected), len(trace.made), len(trace.pairs)
         if self.mode == "subset":

@@ -9,8 +9,6 @@ from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.records.base import MAX_DEPTH, field_path, short, too_deep
 from agentic_bayes.records.matchers import compiled_pattern
 
-__all__ = ["schema_check"]
-
 _SHOWN = 120
 
 

@@ -13,8 +13,6 @@ from agentic_bayes.evidence.reference.overlap import content, found_in, index_of
 from agentic_bayes.evidence.reference.vocabulary import STATUS_WORDS, UNITS
 from agentic_bayes.records.model import ToolCall
 
-__all__ = ["answer_uses_results"]
-
 # Text with more content tokens than this is prose: an answer quotes from it, but not all of it.
 _PROSE = 6
 _DECIMALS = 6

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, StrictBool
 
 from agentic_bayes.errors import ReplyError
-from agentic_bayes.evidence.llm.asking import Asker, Question, reply_text, structured_objects, to_langchain
+from agentic_bayes.evidence.llm.asking import Asker, ModelQuestion, reply_text, structured_objects, to_langchain
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.prompt import Messages, Prompt, digest, fenced
 from agentic_bayes.evidence.llm.reply import objects_in, read_objects, read_text
@@ -161,7 +161,7 @@ class _RubricJudge:
         if conversation.context:
             material = {"context": conversation.context, **material}
         read = partial(self._read, list(material.values()))
-        question = Question(self._prompt.schema, self._digest, read, self._prompt.correction)
+        question = ModelQuestion(self._prompt.schema, self._digest, read, self._prompt.correction)
         return await self._asker.ask(question, to_langchain(self._opening), fenced(material, _text("rubric_material")))
 
     def _read(self, judged: Sequence[str], reply: Any, structured: bool) -> Score:
@@ -234,7 +234,7 @@ class Pairwise:
         criteria = (self.settings.criteria or _text("pairwise_criteria")).strip()
         opening: Messages = [("system", Template(_text("pairwise_system")).substitute(criteria=criteria))]
         content = digest([opening, _text("pairwise_material"), _text("pairwise_correction")])
-        question = Question(_PAIR_SCHEMA, content, partial(_read_pair, list(material.values())), _pair_correction)
+        question = ModelQuestion(_PAIR_SCHEMA, content, partial(_read_pair, list(material.values())), _pair_correction)
         return await self._asker.ask(question, to_langchain(opening), fenced(material, _text("pairwise_material")))
 
 

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, assert_never
 
-from agentic_bayes.evidence.tools.arguments import Difference
+from agentic_bayes.evidence.tools.arguments import ArgumentDifference
 from agentic_bayes.evidence.tools.call_rule import CallRule
 from agentic_bayes.evidence.tools.matching import Pair, longest_in_order, match_calls
 from agentic_bayes.records.model import Interaction, ToolCall
 
-__all__ = ["Trace"]
-
 
 @dataclass(frozen=True)
-class Trace:
+class MatchedCalls:
     """Expected and made calls, and how they are matched."""
 
     expected: Sequence[ToolCall]  # in order, under the names that the rubric's aliases stand for
@@ -34,7 +32,7 @@ class Trace:
         names: Mapping[str, str],
         allowed: Sequence[str] | None,
         forbidden: Sequence[str],
-    ) -> Trace:
+    ) -> MatchedCalls:
         """The trace of an interaction whose calls are recorded and expected."""
         wanted, used = interaction.ground_truth_agentic, interaction.agentic
         if wanted is None or used is None:
@@ -128,7 +126,7 @@ class Trace:
         return found
 
 
-def _told(lost: Difference) -> str:
+def _told(lost: ArgumentDifference) -> str:
     match lost.kind:
         case "missing":
             return f"{lost.key} is missing, expected {_short(lost.expected)}"
