@@ -119,22 +119,12 @@ def format_interval(lower: float | None, upper: float | None, digits: int = 3) -
 
 
 def nan_to_none(value: Any) -> Any:
-    """The value as strict JSON can hold it, at any depth: NaN and infinities become None, NumPy values plain ones."""
-    if isinstance(value, Mapping):
+    """What strict JSON can hold: NaN becomes null, at any depth; tuples become lists."""
+    if isinstance(value, dict):
         return {key: nan_to_none(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [nan_to_none(part) for part in value]
-    if hasattr(value, "tolist"):  # a NumPy scalar or array
-        return nan_to_none(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A GitHub-style pipe table: pipes and line breaks in cells are escaped, columns of numbers are right-aligned."""
-    body = [list(row) for row in rows]
-    aligned = ["---:" if body and all(is_number(row[i]) for row in body) else "---" for i in range(len(header))]
-    escaped = [[one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (header, *body)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (escaped[0], aligned, *escaped[1:]))
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def plural(count: int, noun: str) -> str:
@@ -237,12 +227,11 @@ class Tabular:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A pipe table as GitHub renders it; pipes and line breaks in cells are escaped."""
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
-
-    return "\n".join([line(header), "|" + " --- |" * len(header), *map(line, rows)])
+    """A GitHub-style pipe table: pipes and line breaks in cells are escaped, columns of numbers are right-aligned."""
+    body = [list(row) for row in rows]
+    aligned = ["---:" if body and all(is_number(row[i]) for row in body) else "---" for i in range(len(header))]
+    escaped = [[one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (header, *body)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (escaped[0], aligned, *escaped[1:]))
 
 
 def json_ready(value: Any) -> Any:

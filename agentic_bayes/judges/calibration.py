@@ -15,11 +15,11 @@ from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import EvidenceError, did_you_mean
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import (
+    Table,
+    Tabular,
     format_interval,
     format_number,
-    html_block,
-    markdown_table,
-    nan_to_none,
+    json_ready,
     one_line,
     plural,
 )
@@ -42,7 +42,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class JudgeCalibration:
+class JudgeCalibration(Tabular):
     """A judge's verdicts compared with human labels.
 
     Attributes
@@ -207,19 +207,7 @@ class JudgeCalibration:
         -------
         dict
         """
-        record: dict[str, Any] = nan_to_none(
-            {name: value for name, value in asdict(self).items() if not name.startswith("_")}
-        )
-        return record
-
-    def to_markdown(self) -> str:
-        """The measures as a Markdown table, with the caveats below it.
-
-        Returns
-        -------
-        str
-        """
-        return "\n".join([markdown_table(*self._table()), "", *(f"- {note}" for note in self._below())])
+        return dict(json_ready({name: value for name, value in asdict(self).items() if not name.startswith("_")}))
 
     def __repr__(self) -> str:
         return one_line(
@@ -228,8 +216,8 @@ class JudgeCalibration:
             f"{100 * self.ci_prob:g} % intervals"
         )
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows."""
+    def table(self) -> Table:
+        """One row per measure, with the caveats as notes."""
         rates: list[tuple[str, Proportion]] = [(name, getattr(self, name)) for name in RATES]
         rows = [
             [name, format_number(s.value), format_interval(s.lower, s.upper), f"{s.successes:,} of {s.total:,}"]
@@ -238,22 +226,17 @@ class JudgeCalibration:
         kappa = format_interval(self.kappa.lower, self.kappa.upper)
         rows.append(["kappa", format_number(self.kappa.value), kappa, ""])
         rows.append(["AUC", format_number(self.auc), format_interval(self.auc_lower, self.auc_upper), ""])
-        return ["measure", "value", "interval", "labels"], rows
-
-    def _below(self) -> list[str]:
-        """What stands below the table."""
-        return [
+        notes = [
             f"{100 * self.ci_prob:g} % intervals (of rates: equal-tailed, of the Beta posterior); {self.blank:,} rows "
             f"unlabelled, {len(self.unjudged):,} labelled but without a verdict, {len(self.unmatched):,} labelled but "
             "not in the evidence",
             *self.notes,
         ]
+        header = ["measure", "value", "interval", "labels"]
+        return Table(title=f"Judge {self.judge}", header=header, rows=rows, text=self._basis(), notes=notes)
 
     def _basis(self) -> str:
         return f" at threshold {self.threshold:g}, compared with {plural(self.labels, 'human label')} of {self.unit}s"
-
-    def _repr_html_(self) -> str:
-        return html_block(f"Judge {self.judge}", *self._table(), text=self._basis(), notes=self._below())
 
     def __str__(self) -> str:
         auc = f"{format_number(self.auc)} {format_interval(self.auc_lower, self.auc_upper)}"

@@ -18,11 +18,11 @@ from agentic_bayes.checks import check_choice, check_count, check_probability, c
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.table import labels, read_columns, refuse, require_columns
 from agentic_bayes.formatting import (
+    Table,
+    Tabular,
     format_interval,
     format_number,
-    html_block,
-    markdown_table,
-    nan_to_none,
+    json_ready,
     one_line,
     plural,
 )
@@ -87,7 +87,7 @@ class AgreementMeasure:
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement:
+class Agreement(Tabular):
     """How far raters agree.
 
     Attributes
@@ -196,17 +196,7 @@ class Agreement:
         -------
         dict
         """
-        record: dict[str, Any] = nan_to_none(asdict(self))
-        return record
-
-    def to_markdown(self) -> str:
-        """The measures as a Markdown table.
-
-        Returns
-        -------
-        str
-        """
-        return f"{markdown_table(*self._table())}\n\n{self._basis()}"
+        return dict(json_ready(asdict(self)))
 
     def __repr__(self) -> str:
         return one_line(f"Agreement: {self.measures[-1]}; {self._basis()}")
@@ -221,8 +211,8 @@ class Agreement:
             f"seed {self.random_seed}; alpha {self.level}"
         )
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows."""
+    def table(self) -> Table:
+        """One row per measure."""
         rows = [
             [
                 *(m.measure, ", ".join(m.raters), format_number(m.value), format_interval(m.lower, m.upper)),
@@ -230,11 +220,9 @@ class Agreement:
             ]
             for m in self.measures
         ]
-        return ["measure", "raters", "value", "interval", "items", ""], rows
-
-    def _repr_html_(self) -> str:
+        header = ["measure", "raters", "value", "interval", "items", ""]
         title = f"Agreement of {plural(len(self.raters), 'rater')}"
-        return html_block(title, *self._table(), notes=[self._basis()], noun="measure")
+        return Table(title=title, header=header, rows=rows, notes=[self._basis()], noun="measure")
 
 
 def agreement(

@@ -433,7 +433,7 @@ def test_convert_writes_any_format_in_ours(run, results, tmp_path):
     assert ours == theirs
     (tmp_path / "expected.json").write_text('{"0": [{"name": "cancel"}]}', encoding="utf-8")
     clash = run("convert", results, "-o", "more.jsonl", "--expected-tools", "expected.json")
-    assert_refused(clash, "has expected tools already")
+    assert_refused(clash, "already has expected tools")
     assert_refused(run("convert", results, "-o", "none/ours.jsonl"), "--output must be a file in a folder that exists")
     assert_refused(run("convert", results, "-o", "ours.csv"), "path must end in .json")
     assert_refused(

@@ -330,3 +330,14 @@ def test_evidence_can_be_pickled():
     """Evidence crosses process borders."""
     evidence = Evidence((row(metrics={"m": Score(1)}),))
     assert pickle.loads(pickle.dumps(evidence)) == evidence
+
+
+def test_evidence_as_markdown_and_json():
+    """The Markdown table has a row per agent; the JSON form has the rows of the file."""
+    rows = (row(agent="a"), row(agent="b", answer_score=None, answer_reason=None, unscored_reason="no reply"))
+    evidence = Evidence(rows, stopped="interrupted")
+    lines = evidence.to_markdown().splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:6]] == ["| agent", "| ---", "| a", "| b"]
+    record = evidence.to_dict()
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert (record["stopped"], [part["agent"] for part in record["rows"]]) == ("interrupted", ["a", "b"])

@@ -387,4 +387,4 @@ def test_a_session_score_as_text_and_json():
         [0],
     )
     assert json.loads(json.dumps(record, allow_nan=False)) == record
-    assert score.to_markdown().splitlines()[-1] == "| 0.200 | – | 2 | 0 | an interval needs at least two traces |"
+    assert score.to_markdown().endswith("| 0.200 | – | 2 | 0 |\n\nan interval needs at least two traces")

@@ -322,7 +322,9 @@ def test_arguments_outside_what_is_allowed(arguments, error, message):
 
 def test_nothing_to_count_is_an_error():
     """Without any verdict for the indicator there are no outcomes, rather than empty ones."""
-    with pytest.raises(OutcomesError, match="no conversation has a verdict for indicator 'tools': nothing to count"):
+    with pytest.raises(
+        OutcomesError, match="no conversation has a verdict for indicator 'tools', so there is nothing to count"
+    ):
         count_outcomes(evidence(trial(1.0, 0.0)), indicator="tools")
 
 
@@ -533,7 +535,7 @@ def test_the_order_of_combining_changes_nothing():
 
 def test_names_tell_equal_agents_apart():
     """An agent that occurs twice is refused, unless names are given."""
-    with pytest.raises(OutcomesError, match="agent 'v1' occurs in dataset 0 and 1: give `names` to tell them apart"):
+    with pytest.raises(OutcomesError, match="agent 'v1' occurs in datasets 0 and 1: give `names` to tell them apart"):
         combine_outcomes(counted(), counted())
     named = combine_outcomes(counted(), counted(), names=["before", "after"])
     assert named["agent"].values.tolist() == ["after", "before"]

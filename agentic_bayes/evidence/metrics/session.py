@@ -17,7 +17,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.formatting import format_interval, format_number, markdown_table, nan_to_none, plural
+from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, json_ready, plural
 from agentic_bayes.numerics import Floats
 from agentic_bayes.records.base import short
 
@@ -39,7 +39,7 @@ _CHUNK = 1_000_000  # numbers at a time
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SessionScore:
+class SessionScore(Tabular):
     """A score of a session, with its interval and the risk of every trace.
 
     Attributes
@@ -80,19 +80,14 @@ class SessionScore:
         -------
         dict
         """
-        record: dict[str, Any] = nan_to_none(asdict(self))
-        return record
+        return dict(json_ready(asdict(self)))
 
-    def to_markdown(self) -> str:
-        """The score as a Markdown table.
-
-        Returns
-        -------
-        str
-        """
+    def table(self) -> Table:
+        """One row: the score, its interval, and which traces are flagged."""
         interval, flagged = format_interval(self.lower, self.upper), ", ".join(map(str, self.flagged)) or "none"
-        row = [format_number(self.score), interval, f"{len(self.risks):,}", flagged, self.note]
-        return markdown_table(["score", f"{100 * self.ci_prob:g} % interval", "traces", "flagged", "note"], [row])
+        row = [format_number(self.score), interval, f"{len(self.risks):,}", flagged]
+        header = ["score", f"{100 * self.ci_prob:g} % interval", "traces", "flagged"]
+        return Table(title="Session score", header=header, rows=[row], notes=[self.note])
 
 
 def agent_reliability(

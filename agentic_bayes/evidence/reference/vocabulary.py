@@ -1,4 +1,4 @@
-"""Words that the reference judge knows: units, numbers, negations, and words without content."""
+"""The reference judge's vocabulary: units, numbers, negations, and words without content."""
 
 from __future__ import annotations
 
