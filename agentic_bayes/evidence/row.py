@@ -94,7 +94,7 @@ class EvidenceRow:
     tool_overall: float | None = None
     tools_correct: bool | None = None  # the rubric's verdict, at its own threshold
     tool_reason: str | None = None  # the rubric's explanation, or why there is no verdict
-    # Why there is no answer score. Begins with ``agent error: `` if, and only if, the agent crashed.
+    # why there is no answer score; begins with ``agent error: `` if and only if the agent crashed
     unscored_reason: str | None = None
     judge: str  # identity of the graders
     tool_rubric: str

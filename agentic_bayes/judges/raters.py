@@ -374,7 +374,7 @@ def _interval(
         )
     defined = drawn[~np.isnan(drawn)]
     lost = len(drawn) - len(defined)
-    note = f"{lost:,} of {len(drawn):,} resamples are left out, since it is undefined there" if lost else ""
+    note = f"undefined in {lost:,} of {len(drawn):,} resamples, which are left out" if lost else ""
     if not len(defined):
         return math.nan, math.nan, note
     if np.ptp(defined) < SPREAD:

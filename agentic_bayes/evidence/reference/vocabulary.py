@@ -102,7 +102,7 @@ UNITS: dict[str, Meanings] = {
 UNIT_PREFIXES = ("usd", "eur", "gbp", "jpy", "cny", "inr", "chf", "cad", "aud")
 
 POWERS_OF_TEN = {"hundred": 2, "k": 3, "thousand": 3, "mn": 6, "million": 6, "bn": 9, "billion": 9, "trillion": 12}
-# Read so only beside a currency: "2m" alone may be metres.
+# only next to a currency: "2m" alone may be metres
 MONEY_POWERS = {"m": 6, "b": 9}
 
 
