@@ -24,7 +24,7 @@ from agentic_bayes.evidence.llm.calls import RUN, RunCalls
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.evidence.progress import DetailedProgress, ProgressState
-from agentic_bayes.evidence.row import AGENT_ERROR, COLUMNS
+from agentic_bayes.evidence.row import AGENT_ERROR, RESERVED
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.records.base import short
@@ -358,7 +358,7 @@ def _check_arguments(
     check_type("tool_rubric", tool_rubric, ToolRubric, "ToolRubric() is the default one")
     if not isinstance(metrics, Sequence):
         raise InvalidArgument(f"metrics must be a list of graders, got {short(metrics)}")
-    taken = {*COLUMNS, "tool_rubric", "metrics", "answer", "tools", "joint"}
+    taken = set(RESERVED)
     for metric in metrics:
         _check_grader("metrics", metric)
         if metric.name in taken:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.row import COLUMNS, EvidenceRow
+from agentic_bayes.evidence.row import RESERVED, EvidenceRow
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.evidence.table import (
     TableColumns,
@@ -236,9 +236,8 @@ class _ColumnReader:
 def _metric_names(metrics: Sequence[str]) -> tuple[str, ...]:
     if isinstance(metrics, str) or not all(isinstance(name, str) and name.strip() for name in metrics):
         raise InvalidArgument(f"metrics must be a list of column names, got {short(metrics)}")
-    taken = {*COLUMNS, "tool_rubric", "metrics", "answer", "tools", "joint"}
     for i, name in enumerate(metrics):
-        if name in taken or name in metrics[:i]:
+        if name in RESERVED or name in metrics[:i]:
             raise InvalidArgument(f"every metric needs a name of its own; {name!r} is taken")
     return tuple(metrics)
 

@@ -61,6 +61,7 @@ _ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
 _DETAILS = ("answer_details", "tool_details", "graders")
 COLUMNS = tuple(name for name in _ALLOWED if name != "tool_rubric")
 INDEX_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _INDEX)
+RESERVED = frozenset({*COLUMNS, "tool_rubric", "metrics", "answer", "tools", "joint"})  # no metric may have these names
 SCORE_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _SCORE)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Real
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.checks import check_count, check_probability, check_seed, check_type
+from agentic_bayes.checks import check_count, check_number, check_probability, check_seed, check_type
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.metrics.registry import metric_names
@@ -128,7 +127,7 @@ def agent_reliability(
     The risk of a trace is max over its signals of w (1 - s). With k = max(1, ⌈tail · n⌉) the score is
     1 - (.9 · mean of the k highest risks + .1 · the highest), clamped to [0, 1]; 1 without any trace.
     """
-    used = _checked(signals, weights)
+    used = _weighted_signals(signals, weights)
     if check_probability(tail, "tail") == 0:
         raise InvalidArgument(f"tail must be a number in (0, 1], got {tail!r}")
     _check_bootstrap(ci_prob, resamples, random_seed)
@@ -175,7 +174,7 @@ def agent_consistency(
     A trace's value is (1 + Σ w (1 - s) over its other signals) · w_confidence (1 - confidence); the score is 1 - the
     root mean square of these values, clamped to [0, 1].
     """
-    used = _checked(signals, weights)
+    used = _weighted_signals(signals, weights)
     _check_bootstrap(ci_prob, resamples, random_seed)
     risks = []
     for trace in used:
@@ -235,7 +234,7 @@ def session_scores(
 
     check_type("evidence", evidence, Evidence, "assess() makes one")
     metrics = {name for row in evidence.rows for name in row.metrics}
-    _checked([], weights)
+    _weighted_signals([], weights)
     wanted = WEIGHTS if weights is None else weights
     if not metrics & set(wanted):
         got = ", ".join(sorted(metrics)) or "none"
@@ -299,15 +298,13 @@ def _session(
     return SessionScore(float(value(known)), lower, upper, ci_prob, tuple(risks), flagged, note)
 
 
-def _checked(signals: object, weights: object) -> list[dict[str, tuple[float, float]]]:
+def _weighted_signals(signals: object, weights: object) -> list[dict[str, tuple[float, float]]]:
     """Per trace: signal → (weight, score)."""
     counted = WEIGHTS if weights is None else weights
     if not isinstance(counted, Mapping) or not counted:
         raise InvalidArgument(f"weights must map signals to numbers ≥ 0, got {short(counted)}")
     for name, weight in counted.items():
-        number = isinstance(weight, Real) and not isinstance(weight, bool)
-        if not isinstance(name, str) or not number or not 0 <= weight <= sys.float_info.max:
-            raise InvalidArgument(f"weight of {name!r} must be a number ≥ 0, got {short(weight)}")
+        check_number(weight, f"weight of {name!r}")
     if isinstance(signals, (str, Mapping)) or not isinstance(signals, Sequence):
         raise InvalidArgument(f"signals must be a list with one mapping per trace, got {short(signals)}")
     used = []
@@ -320,12 +317,9 @@ def _checked(signals: object, weights: object) -> list[dict[str, tuple[float, fl
                 if name not in metric_names():
                     raise UnknownName("signal", name, counted)
                 continue
-            number = isinstance(score, Real) and not isinstance(score, bool)
-            if score is None or (number and math.isnan(float(score))):
+            if score is None or (isinstance(score, Real) and math.isnan(score)):
                 continue
-            if not number or not 0 <= score <= 1:
-                raise InvalidArgument(f"signals[{index}][{name!r}] must be a number in [0, 1], got {short(score)}")
-            kept[name] = (float(counted[name]), float(score))
+            kept[name] = (float(counted[name]), check_probability(score, f"signals[{index}][{name!r}]"))
         used.append(kept)
     return used
 
