@@ -73,22 +73,22 @@ class Stage:
         problem = ""
         for value in objects:
             try:
-                found = self.reply.model_validate(value)
-                text = found.model_dump_json()
+                candidate = self.reply.model_validate(value)
+                text = candidate.model_dump_json()
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 raise ReplyError(f"{field_path(first['loc'])}: {first['msg']}, got {short(first['input'])}") from None
             if text in quoted:
                 problem = "the only object is a quotation of the record"
-            elif wrong := check(found):
+            elif wrong := check(candidate):
                 raise ReplyError(wrong)
             else:
                 # two that decide the same are one, whatever their reasons
-                valid[found.model_dump_json(exclude={"reason"} if self.reply.is_verdict else set())] = found
+                valid[candidate.model_dump_json(exclude={"reason"} if self.reply.is_verdict else set())] = candidate
         if len(valid) != 1:
             raise ReplyError(f"expected one object, got {len(valid)} that differ" if valid else problem)
-        (found,) = valid.values()
-        return Score(1.0, "", {"reply": found.model_dump(mode="json")})
+        (only,) = valid.values()
+        return Score(1.0, "", {"reply": only.model_dump(mode="json")})
 
     def _quoted(self, judged: Sequence[str]) -> Iterator[str]:
         """Replies quoted in the texts under judgement."""
@@ -166,11 +166,11 @@ class StagedMetric:
         self._asker.ready()
         record = trace_record(conversation, position, budget=self.budget)
         try:
-            value, reason, found = await self.evaluate(record)
+            value, reason, details = await self.evaluate(record)
         except StageFailed as failed:
             return Unscored(failed.reason)
-        found |= {"record_cut": True} if record.cut else {}
-        return Score(value, reason, {**found, "threshold": self.threshold, "success": value >= self.threshold})
+        details |= {"record_cut": True} if record.cut else {}
+        return Score(value, reason, {**details, "threshold": self.threshold, "success": value >= self.threshold})
 
     async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
         """Score, reason and details of one record."""
@@ -218,10 +218,10 @@ def _schema(reply: type[StageReply], name: str) -> dict[str, Any]:
             return part
         if "$ref" in part:
             return strict(definitions[part["$ref"].rsplit("/", 1)[1]])
-        found = {key: strict(value) for key, value in part.items() if key not in (*_NOT_FOR_PROVIDERS, "properties")}
+        kept = {key: strict(value) for key, value in part.items() if key not in (*_NOT_FOR_PROVIDERS, "properties")}
         if "properties" in part:
-            found["properties"] = {key: strict(value) for key, value in part["properties"].items()}
-            found |= {"required": list(part["properties"]), "additionalProperties": False}
-        return found
+            kept["properties"] = {key: strict(value) for key, value in part["properties"].items()}
+            kept |= {"required": list(part["properties"]), "additionalProperties": False}
+        return kept
 
     return {"title": name, **strict(schema), "description": f"The reply to the stage {name}."}

@@ -91,18 +91,18 @@ class ReferenceJudge:
             return Score(0.0, "The answer is blank.")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
-        right, given = with_months(tokens(reference)), with_months(tokens(answer))
-        if not right or not given:
+        expected, answered = with_months(tokens(reference)), with_months(tokens(answer))
+        if not expected or not answered:
             return _compare_signs(normalise(reference), normalise(answer))
-        if len(right) == len(given) and all(map(Token.says, right, given)):
+        if len(expected) == len(answered) and all(map(Token.says, expected, answered)):
             return Score(1.0, "The answer says the same as the reference.")
         asked = with_months(tokens(turn.query))
         return (
-            _by_polarity(right, given, asked)
-            or _by_containment(right, given)
-            or _by_negation(right, given)
-            or _by_numbers(right, given, asked)
-            or _by_words(right, given, asked)
+            _by_polarity(expected, answered, asked)
+            or _by_containment(expected, answered)
+            or _by_negation(expected, answered)
+            or _by_numbers(expected, answered, asked)
+            or _by_words(expected, answered, asked)
         )
 
 
@@ -125,14 +125,14 @@ def _opening(text: Sequence[Token]) -> bool | None:
     return first.text in YES_WORDS if alone else None
 
 
-def _by_polarity(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score | None:
-    wanted = _opening(right)
+def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score | None:
+    wanted = _opening(expected)
     if wanted is None:
         return None
-    stated = _opening(given)
-    bare = len(right) == 1
+    stated = _opening(answered)
+    bare = len(expected) == 1
     if stated is None and bare:
-        stated = _stated(given)
+        stated = _stated(answered)
     word = "yes" if wanted else "no"
     if stated is not None and stated != wanted:
         return Score(_CONTRADICTED, f"The reference says {word}, the answer the opposite.")
@@ -140,7 +140,7 @@ def _by_polarity(right: Sequence[Token], given: Sequence[Token], asked: Sequence
         return None
     if stated == wanted:
         return Score(_VERBOSE, f"The answer says {word}, as the reference does.")
-    implied = _implied(given, asked)
+    implied = _implied(answered, asked)
     if implied == wanted:
         return Score(0.8, f"The answer implies {word}, as the reference says.")
     if implied is None:
@@ -148,46 +148,46 @@ def _by_polarity(right: Sequence[Token], given: Sequence[Token], asked: Sequence
     return Score(_CONTRADICTED, f"The reference says {word}, the answer implies the opposite.")
 
 
-def _stated(given: Sequence[Token]) -> bool | None:
+def _stated(answered: Sequence[Token]) -> bool | None:
     """The polarity that a text states anywhere, if it states only one."""
-    words = {token.text for token in given if token.kind == "word" and token.text != "no" and not token.negated}
-    words |= {"no" for i, token in enumerate(given) if token.text == "no" and _opening(given[i : i + 2]) is False}
+    words = {token.text for token in answered if token.kind == "word" and token.text != "no" and not token.negated}
+    words |= {"no" for i, token in enumerate(answered) if token.text == "no" and _opening(answered[i : i + 2]) is False}
     yes, no = bool(words & YES_WORDS), bool(words & NO_WORDS)
     return yes if yes != no else None
 
 
-def _implied(given: Sequence[Token], asked: Sequence[Token]) -> bool | None:
+def _implied(answered: Sequence[Token], asked: Sequence[Token]) -> bool | None:
     """False if the answer negates a word of the query, True if it repeats half of them without a negation."""
     topic = content(asked)
     keys = {token.key for token in topic}
-    if any(token.negated for token in content(given) if token.key in keys):
+    if any(token.negated for token in content(answered) if token.key in keys):
         return False
-    if any(token.negated for token in content(given)) or not topic:
+    if any(token.negated for token in content(answered)) or not topic:
         return None
-    return True if shared(topic, content(given)) >= 0.5 else None
+    return True if shared(topic, content(answered)) >= 0.5 else None
 
 
-def _by_containment(right: Sequence[Token], given: Sequence[Token]) -> Score | None:
+def _by_containment(expected: Sequence[Token], answered: Sequence[Token]) -> Score | None:
     """A score if the answer contains the reference as a run of tokens (searched as text, one character per token)."""
     codes: dict[tuple[str, str], int] = {}
-    for token in right:
+    for token in expected:
         codes.setdefault(token.key, min(len(codes) + 1, 0x10FFFF))
-    needle = "".join(chr(codes[token.key]) for token in right)
-    hay = "".join(chr(codes.get(token.key, 0)) for token in given)
+    needle = "".join(chr(codes[token.key]) for token in expected)
+    hay = "".join(chr(codes.get(token.key, 0)) for token in answered)
     start = hay.find(needle)
     while start >= 0:
-        run = given[start : start + len(right)]
-        if all(a.negated == b.negated and a.fits(b) for a, b in zip(right, run, strict=True)):
+        run = answered[start : start + len(expected)]
+        if all(a.negated == b.negated and a.fits(b) for a, b in zip(expected, run, strict=True)):
             return Score(_VERBOSE, "The answer contains the reference.")
-        start = hay.find(needle, start + len(right))
+        start = hay.find(needle, start + len(expected))
     return None
 
 
-def _by_negation(right: Sequence[Token], given: Sequence[Token]) -> Score | None:
-    index = index_of(given)
+def _by_negation(expected: Sequence[Token], answered: Sequence[Token]) -> Score | None:
+    index = index_of(answered)
     affirmed: list[str] = []
     denied: list[str] = []
-    for token in right:
+    for token in expected:
         signs = {other.negated for other in index.get(token.key, ())}
         carries = token.kind != "word" or token.text not in STOP_WORDS
         if carries and len(signs) == 1 and token.negated not in signs:
@@ -199,11 +199,11 @@ def _by_negation(right: Sequence[Token], given: Sequence[Token]) -> Score | None
     return Score(_CONTRADICTED, f"The answer affirms what the reference negates ({_listed(denied)}).")
 
 
-def _by_numbers(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score | None:
-    in_query, in_answer = index_of(asked), index_of(with_parts(given))
+def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score | None:
+    in_query, in_answer = index_of(asked), index_of(with_parts(answered))
     required = {
         (token.key, token.units): token
-        for token in right
+        for token in expected
         if token.kind in ("number", "code") and not found_in(token, in_query.get(token.key, ()))
     }
     if not required:
@@ -214,8 +214,8 @@ def _by_numbers(right: Sequence[Token], given: Sequence[Token], asked: Sequence[
         alike = sorted(str(other) for token in missing for other in in_answer.get(token.key, ()))
         instead = f" (given: {_listed(alike)})" if alike else ""
         return Score(_INCOMPLETE * share, f"Missing from the answer: {_listed(map(str, missing))}{instead}.")
-    others = _left_to_say(right, asked, numbers=False)
-    words = shared(others, content(given))
+    others = _left_to_say(expected, asked, numbers=False)
+    words = shared(others, content(answered))
     also = f", and {words:.0%} of its key words" if others else ""
     return Score(_COMPLETE + (_VERBOSE - _COMPLETE) * words, f"Every number of the reference is in the answer{also}.")
 
@@ -229,22 +229,22 @@ def _given(token: Token, answer: dict[tuple[str, str], set[Token]]) -> bool:
     return bool(pieces) and all(found_in(piece, answer.get(piece.key, ())) for piece in pieces)
 
 
-def _by_words(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score:
-    wanted = _left_to_say(right, asked, numbers=False) or _left_to_say(right, (), numbers=True) or list(right)
-    answer = content(given) if wanted != list(right) else given
-    words = shared(wanted, answer)
-    index = index_of(answer)
+def _by_words(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score:
+    wanted = _left_to_say(expected, asked, numbers=False) or _left_to_say(expected, (), numbers=True) or list(expected)
+    searched = content(answered) if wanted != list(expected) else answered
+    words = shared(wanted, searched)
+    index = index_of(searched)
     lost = [str(token) for token in wanted if not found_in(token, index.get(token.key, ()))]
     missing = f"; missing: {_listed(dict.fromkeys(lost))}" if lost else ""
     return Score(_VERBOSE * words, f"{words:.0%} of the reference's key words are in the answer{missing}.")
 
 
-def _left_to_say(right: Sequence[Token], asked: Sequence[Token], *, numbers: bool) -> list[Token]:
+def _left_to_say(expected: Sequence[Token], asked: Sequence[Token], *, numbers: bool) -> list[Token]:
     """The reference's content that is not in the query."""
     known = index_of(content(asked))
     return [
         token
-        for token in content(right)
+        for token in content(expected)
         if (numbers or token.kind not in ("number", "code")) and not found_in(token, known.get(token.key, ()))
     ]
 
