@@ -26,7 +26,7 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.judge import LLMJudge
-from agentic_bayes.evidence.llm.store import Call, Store
+from agentic_bayes.evidence.llm.store import ModelCall, Store
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.formatting import format_interval, format_number, format_share, metric_name
 from agentic_bayes.outcomes.count import count_outcomes
@@ -423,7 +423,7 @@ class TestEvidence:
     def test_what_a_store_knows_is_shown(self, quick, tmp_path):
         """Judgements, tokens and cost, by model."""
         with Store(":memory:") as store:
-            store.add("key", "gpt", [Call(0.0, 1.0, 1200, 34, 0.5)], None)
+            store.add("key", "gpt", [ModelCall(0.0, 1.0, 1200, 34, 0.5)], None)
             rows = written(quick, tmp_path, store=store).table("Who judged")
         words = "0 judgements by 1 call (0 failed), 1,200 tokens in, 34 out, cost 0.5"
         assert ["asked: gpt", words] in rows

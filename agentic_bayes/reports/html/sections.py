@@ -24,7 +24,7 @@ from agentic_bayes.formatting import (
     metric_name,
     plural,
 )
-from agentic_bayes.judges.judge_agreement import judge_agreement
+from agentic_bayes.judges.several_judges import judge_agreement
 from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.question import Question
 from agentic_bayes.reports.html.trials import Trial
