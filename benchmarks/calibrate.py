@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 from calibration import agreement, coverage, decisions, heldout, judge, page, results, sbc
 
-from agentic_bayes.estimation.estimate import installed_versions
+from agentic_bayes.estimation.io.netcdf import installed_versions
 
 ROOT = Path(__file__).resolve().parents[1]
 FULL = {"size": 1000, "sets": 20, "held_out": 200}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -18,7 +16,7 @@ from agentic_bayes.estimation.engines.diagnostics import Diagnostics, Importance
 from agentic_bayes.estimation.fitting import method_for, needs_draws, posterior_of, sample
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.io.groups import draw_groups, hyper_dataset
-from agentic_bayes.estimation.io.netcdf import read_groups, write_groups
+from agentic_bayes.estimation.io.netcdf import installed_versions, read_groups, write_groups
 from agentic_bayes.estimation.judge_labels import judge_words, rate_rows, read_labels
 from agentic_bayes.estimation.methods.values import (
     Estimator,
@@ -47,8 +45,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["Estimate", "estimate"]
-
-PACKAGES = ("agentic-bayes", "numpy", "scipy", "xarray", "pymc", "nutpie", "arviz")
 
 
 def estimate(
@@ -144,17 +140,6 @@ def estimate_as(outcomes: xr.Dataset, settings: Settings, *, note: str = "") -> 
         diagnostics=sampled.diagnostics,
         note="; ".join(filter(None, (note, sampled.note))),
     )
-
-
-def installed_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
 
 
 @dataclass(frozen=True, repr=False, eq=False)
