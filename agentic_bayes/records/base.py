@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import reprlib
 from collections.abc import Iterator, Sequence
@@ -22,9 +21,9 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from agentic_bayes.errors import Problem, did_you_mean
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH, strict_json
 
 __all__ = [
-    "MAX_DEPTH",
     "Arguments",
     "Identifier",
     "Json",
@@ -39,11 +38,7 @@ __all__ = [
     "problem_at",
     "problems_of",
     "short",
-    "too_deep",
 ]
-
-MAX_DEPTH = 100
-"""Values nested deeper than this are refused, so that no later step can run out of stack."""
 
 _WORDING = {
     "bool_type": "must be true or false",
@@ -145,13 +140,6 @@ def _trial(value: object) -> object:
     return number
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys differ; of two equal ones, nobody can tell which was meant."""
-    if len(found := dict(pairs)) < len(pairs):
-        raise ValueError("a key is given twice")
-    return found
-
-
 def _arguments(value: object) -> object:
     """Arguments as a dict; a JSON string is parsed, and None and blank text are "no arguments"."""
     if value is None or (isinstance(value, str) and not value.strip()):
@@ -159,9 +147,7 @@ def _arguments(value: object) -> object:
     found = value
     if isinstance(value, str):
         try:
-            found = json.loads(value, object_pairs_hook=_once)
-        except RecursionError:
-            raise ValueError(f"must not be nested deeper than {MAX_DEPTH} levels") from None
+            found = strict_json(value, finite=False)
         except ValueError as error:
             raise ValueError(f"must be an object or the JSON text of one ({error})") from None
     if found is None:
@@ -189,20 +175,6 @@ def _unfit(value: object, location: tuple[str | int, ...]) -> Iterator[InitError
             if isinstance(key, str):
                 yield from _unfit(key, (*location, short(key)))
             yield from _unfit(item, (*location, key if isinstance(key, (str, int)) else short(key)))
-
-
-def too_deep(value: object) -> bool:
-    """Whether a JSON value is nested deeper than `MAX_DEPTH` levels, whatever the interpreter's own limit is."""
-    level: dict[int, object] = {0: value}
-    for _ in range(MAX_DEPTH):
-        inside = (
-            item
-            for one in level.values()
-            if isinstance(one, (dict, list, tuple))
-            for item in (one.values() if isinstance(one, dict) else one)
-        )
-        level = {id(item): item for item in inside}  # what stands in several places is looked at once
-    return any(isinstance(one, (dict, list, tuple)) for one in level.values())
 
 
 def _json(value: Any) -> Any:

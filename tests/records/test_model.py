@@ -124,7 +124,7 @@ def test_the_names_of_openai_are_read_and_json_text_is_parsed():
         ('{"a": 1', "must be an object or the JSON text of one"),
         ("[1]", "must be an object"),
         (5, "must be an object .argument name → value., got 5"),
-        ('{"a": 1, "a": 2}', "a key is given twice"),
+        ('{"a": 1, "a": 2}', "key 'a' occurs twice"),
         ('{"a": NaN}', "must be a finite number"),
         ('{"a":' * 5000, "must not be nested deeper than 100 levels|JSON text of one"),
         ({"a": [0, math.inf]}, "parameters.a.1\n  must be a finite number"),

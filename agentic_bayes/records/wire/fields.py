@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agentic_bayes.records.base import MAX_DEPTH, field_path, short
+from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH, strict_json
 
-__all__ = ["UNREADABLE", "Faults", "Fields", "fitting", "once"]
+__all__ = ["UNREADABLE", "Faults", "Fields", "fitting"]
 
 _MISSING = object()
 
@@ -156,8 +156,8 @@ class Fields:
             if not value.strip():
                 return {}
             try:
-                value = json.loads(value, object_pairs_hook=once)
-            except (ValueError, RecursionError):
+                value = strict_json(value, finite=False)
+            except ValueError:
                 return {UNREADABLE: self.value[key or ""]}
             if value is not None and not isinstance(value, dict):
                 return {UNREADABLE: self.value[key or ""]}
@@ -183,14 +183,6 @@ class Fields:
 
 UNREADABLE = "(not JSON)"
 """Stands for the name of an argument where the arguments of a call were text that is no JSON object."""
-
-
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON text; of two values for one key, nobody can tell which was meant."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is given twice")
-    return found
 
 
 def _is_finite(value: float) -> bool:

@@ -11,14 +11,14 @@ import gzip
 import json
 import re
 import zlib
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import count
 from typing import Any
 
-from agentic_bayes.records.base import MAX_DEPTH, field_path, short
+from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH, repeated_keys
 
 __all__ = ["NO_VALUE", "Broken", "JsonText", "Parsed", "Part", "broken", "one_record", "parts"]
 
@@ -175,7 +175,7 @@ class JsonText:
             return found
         self._repeats = True
         marked = _Repeating(found)
-        marked.repeated = tuple(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        marked.repeated = repeated_keys(pairs)
         return marked
 
     def value(self) -> tuple[Any, bool]:

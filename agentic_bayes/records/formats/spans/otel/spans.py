@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.chat import Call, Message, Role, system_text
-from agentic_bayes.records.wire.fields import Faults, Fields, fitting, once
+from agentic_bayes.records.wire.fields import Faults, Fields, fitting
+from agentic_bayes.records.wire.strict_json import strict_json
 
 __all__ = ["Kind", "Rating", "Span", "attributes_of", "span_of"]
 
@@ -321,8 +322,8 @@ def _texts(instructions: Any) -> Any:
 def _json(text: str) -> Any:
     """The value of JSON text; None where it is none, or gives a key twice."""
     try:
-        return json.loads(text, object_pairs_hook=once)
-    except (ValueError, RecursionError):
+        return strict_json(text, finite=False)
+    except ValueError:
         return None
 
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.base import MAX_DEPTH, short
+from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.spans.otel.calls import ToldCalls
 from agentic_bayes.records.formats.spans.otel.spans import Rating, Span, attributes_of, span_of
 from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS
 from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import Parsed, Part, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH
 
 __all__ = ["read", "recognises"]
 
