@@ -5,7 +5,7 @@ import json
 import warnings
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.load import dumpd
 from langchain_core.messages import (
@@ -184,6 +184,8 @@ chats = st.lists(
 
 
 @given(chats, st.sampled_from([*DUMPS, "objects"]))
+@example([("", [], " ")], "messages_to_dict")
+@example([(" ", [({"name": "f", "args": {}}, None)], " ")], "objects")
 @fuzz
 def test_any_chat_keeps_its_calls_on_every_way(load, chat, form):
     """Whatever is asked, called and answered is in the record, and in the objects made of it."""
@@ -225,6 +227,17 @@ def test_any_chat_keeps_its_calls_on_every_way(load, chat, form):
         }
         (found,) = load(forms[form](messages), format="langchain")
     assert content(dumped(record)) == content(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "answer"),
+    [(["", " "], " "), ([" ", ""], " "), ([" ", "a", "\n"], "a"), (["a", " ", "b"], "a\n\nb"), (["", ""], "")],
+)
+def test_blank_answers_give_way_to_text_and_are_kept_where_there_is_none(answers, answer):
+    """White space is an answer only if the agent said nothing else."""
+    chat = [HumanMessage("q"), *map(AIMessage, answers)]
+    (turn,) = conversation_from_langchain(chat, **ARGUMENTS).conversation
+    assert (turn.assistant, turn.error) == (answer, None)
 
 
 @pytest.mark.parametrize(

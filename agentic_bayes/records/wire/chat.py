@@ -77,16 +77,16 @@ def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[
 
 def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
     """A whole chat as one interaction: what the user said, and what the agent said and did."""
-    said = [message.text for message in messages if message.role == "user" and message.text.strip()]
-    answers = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+    spoken = dialogue(messages)
     calls, orphans = _calls(messages)
-    metadata: dict[str, Any] = {"dialogue": dialogue(messages)} if len(said) > 1 else {}
+    several = sum(line["role"] == "user" for line in spoken) > 1
+    metadata: dict[str, Any] = {"dialogue": spoken} if several else {}
     if orphans:
         metadata[ORPHANS] = orphans
     return {
         "qa_id": qa_id,
-        "query": "\n\n".join(said),
-        "assistant": "\n\n".join(answers),
+        "query": _joined(message.text for message in messages if message.role == "user"),
+        "assistant": _joined(message.text for message in messages if message.role == "assistant"),
         "agentic": {"tools_used": calls},
         **({"metadata": metadata} if metadata else {}),
     }
@@ -96,6 +96,12 @@ def dialogue(messages: Iterable[Message]) -> list[dict[str, str]]:
     """Who said what, in order, without the calls."""
     spoken = (message for message in messages if message.role in ("user", "assistant") and message.text.strip())
     return [{"role": message.role, "text": message.text} for message in spoken]
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Texts as paragraphs, without the blank ones; where all are blank, their white space as it is."""
+    every = list(texts)
+    return "\n\n".join(filter(str.strip, every)) or "".join(every)
 
 
 def system_text(messages: Iterable[Message]) -> str:
@@ -124,7 +130,7 @@ def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
         holder = max((n for n in worked if messages[n].role == "assistant"), default=None)
         if holder is not None and (messages[holder].text.strip() or not last):
             begin, after = holder, [messages[holder]]
-    answer = "\n\n".join(message.text for message in after if message.text.strip())
+    answer = _joined(message.text for message in after)
     before = [m.text for m in messages[:begin] if m.role == "assistant" and m.text.strip()]
     error = next((message.error for message in reversed(messages) if message.error), None)
     if error is None and last and not any(message.role == "assistant" for message in after):
@@ -139,7 +145,7 @@ def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
     return {
         "qa_id": qa_id,
         "query": "\n\n".join(turn.said),
-        "assistant": None if error and not answer else answer,
+        "assistant": None if error and not answer.strip() else answer,
         "agentic": {"tools_used": calls},
         **({"error": error} if error else {}),
         **({"metadata": metadata} if metadata else {}),
