@@ -32,7 +32,7 @@ __all__ = [
     "Probability",
     "Record",
     "Text",
-    "Trial",
+    "TrialNumber",
     "WholeNumber",
     "field_path",
     "problem_at",
@@ -190,7 +190,7 @@ Identifier = Annotated[Text, BeforeValidator(_identifier)]
 Number = Annotated[float, BeforeValidator(_number)]
 Probability = Annotated[float, BeforeValidator(_probability)]
 WholeNumber = Annotated[int, BeforeValidator(_whole)]
-Trial = Annotated[int, BeforeValidator(_trial)]
+TrialNumber = Annotated[int, BeforeValidator(_trial)]
 Json = Annotated[Any, AfterValidator(_json)]
 Arguments = Annotated[dict[str, Any], BeforeValidator(_arguments), AfterValidator(_json)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_json)]

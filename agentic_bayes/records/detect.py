@@ -15,14 +15,14 @@ from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip
 
-__all__ = ["FORMATS", "Format", "Reader", "format_of", "native_only", "reader_of"]
+__all__ = ["FORMATS", "FormatReader", "RecordFormat", "format_of", "native_only", "reader_of"]
 
-Format = Literal["auto", "native", "tau-bench", "tau2", "inspect", "otel", "openai", "langchain"]
-FORMATS = get_args(Format)
+RecordFormat = Literal["auto", "native", "tau-bench", "tau2", "inspect", "otel", "openai", "langchain"]
+FORMATS = get_args(RecordFormat)
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class FormatReader:
     """How one format is told from others, and read."""
 
     recognises: Callable[[Shape], bool]  # whether a file of this `Shape` is in this format
@@ -30,8 +30,8 @@ class Reader:
 
 
 # in the order in which they are tried
-_READERS: dict[str, Reader] = {
-    module.NAME: Reader(module.recognises, module.read)
+_READERS: dict[str, FormatReader] = {
+    module.NAME: FormatReader(module.recognises, module.read)
     for module in (tau2, tau_bench, inspect, otel, langchain, openai)
 }
 
@@ -70,7 +70,7 @@ def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
     yield replace(first, value=NO_VALUE, faults=(*first.faults, ("", message)))
 
 
-def reader_of(name: str) -> Reader:
+def reader_of(name: str) -> FormatReader:
     """How this format is read."""
     return _READERS[name]
 

@@ -42,7 +42,7 @@ def task_label(qa_ids: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Header:
+class _ConversationHeader:
     """All that is kept of a conversation."""
 
     agent: str
@@ -66,10 +66,10 @@ class _Header:
 
 
 # a problem and the conversation where it is
-_Found = tuple[_Header, Problem]
+_LocatedProblem = tuple[_ConversationHeader, Problem]
 
 
-def _found(header: _Header, field: str, message: str) -> _Found:
+def _located(header: _ConversationHeader, field: str, message: str) -> _LocatedProblem:
     return header, Problem(header.source, header.where, field, message)
 
 
@@ -80,7 +80,7 @@ class TaskIndex:
     """
 
     def __init__(self) -> None:
-        self._headers: list[_Header] = []
+        self._headers: list[_ConversationHeader] = []
         # equal ids are kept once: every trial of a task has the same ones
         self._qa_ids: dict[tuple[str, ...], tuple[str, ...]] = {}
 
@@ -88,7 +88,7 @@ class TaskIndex:
         """Take in one conversation."""
         position = len(self._headers)
         qa_ids = conversation.qa_ids
-        header = _Header(
+        header = _ConversationHeader(
             agent=sys.intern(conversation.assistant_id),
             session=conversation.session_id,
             task_id=None if conversation.task_id is None else sys.intern(conversation.task_id),
@@ -117,7 +117,7 @@ class TaskIndex:
         return [problem for header, problem in sorted(found, key=lambda one: (one[0].order, one[1].field))]
 
 
-def _tasks(headers: list[_Header]) -> tuple[list[str], list[_Found]]:
+def _tasks(headers: list[_ConversationHeader]) -> tuple[list[str], list[_LocatedProblem]]:
     """The task of every conversation, and the conversations whose task nobody can tell."""
     tasks = [header.task_id or task_label(header.qa_ids) for header in headers]
     unsure = [n for n, header in enumerate(headers) if header.stopped and header.task_id is None]
@@ -147,23 +147,23 @@ def _tasks(headers: list[_Header]) -> tuple[list[str], list[_Found]]:
     return tasks, problems
 
 
-def _unclear_task(header: _Header, candidates: list[str]) -> _Found:
+def _unclear_task(header: _ConversationHeader, candidates: list[str]) -> _LocatedProblem:
     fits = "no other task begins with" if not candidates else f"{len(candidates)} tasks begin with"
     named = f" ({', '.join(short(task) for task in candidates[:5])})" if candidates else ""
     message = (
         f"give `task_id`: the agent stopped with an error, and {fits} its qa_ids "
         f"{short(list(header.qa_ids))}{named}, so that its task cannot be told"
     )
-    return _found(header, "task_id", message)
+    return _located(header, "task_id", message)
 
 
-def _borrowed_names(headers: list[_Header]) -> list[_Found]:
+def _borrowed_names(headers: list[_ConversationHeader]) -> list[_LocatedProblem]:
     """Conversations named after their qa_ids whose name is the `task_id` of others with other qa_ids."""
-    named: defaultdict[str, list[_Header]] = defaultdict(list)
+    named: defaultdict[str, list[_ConversationHeader]] = defaultdict(list)
     for header in headers:
         if header.task_id is not None:
             named[header.task_id].append(header)
-    problems: dict[str, _Found] = {}
+    problems: dict[str, _LocatedProblem] = {}
     for header in sorted((h for h in headers if named and h.task_id is None), key=lambda h: h.order):
         task = task_label(header.qa_ids)
         others = named.get(task, [])
@@ -173,12 +173,12 @@ def _borrowed_names(headers: list[_Header]) -> list[_Found]:
                 f"give `task_id`: named after its qa_ids, this task is {short(task)}, which is the task_id "
                 f"of a task with other qa_ids at {place}"
             )
-            problems[task] = _found(header, "task_id", message)
+            problems[task] = _located(header, "task_id", message)
     return list(problems.values())
 
 
-def _repeated_sessions(headers: list[_Header]) -> list[_Found]:
-    sessions: defaultdict[tuple[str, str], list[_Header]] = defaultdict(list)
+def _repeated_sessions(headers: list[_ConversationHeader]) -> list[_LocatedProblem]:
+    sessions: defaultdict[tuple[str, str], list[_ConversationHeader]] = defaultdict(list)
     for header in headers:
         sessions[header.agent, header.session].append(header)
     problems = []
@@ -186,30 +186,30 @@ def _repeated_sessions(headers: list[_Header]) -> list[_Found]:
         first, *others = sorted(same, key=lambda h: h.order)
         which = f"{short(session)} of agent {short(agent)}"
         message = f"must be unique within an agent, got {which} also at {first.place}"
-        problems += [_found(other, "session_id", message) for other in others]
+        problems += [_located(other, "session_id", message) for other in others]
     return problems
 
 
-def _trials(headers: list[_Header], tasks: list[str]) -> tuple[list[int], list[_Found]]:
+def _trials(headers: list[_ConversationHeader], tasks: list[str]) -> tuple[list[int], list[_LocatedProblem]]:
     """The trial of every conversation, and those that are given twice or only in part."""
     groups: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for n, header in enumerate(headers):
         groups[header.agent, tasks[n]].append(n)
     trials = [0] * len(headers)
-    problems: list[_Found] = []
+    problems: list[_LocatedProblem] = []
     for (agent, task), positions in groups.items():
         of_whom = f"task {short(task)} of agent {short(agent)}"
         given = sorted((headers[n] for n in positions if headers[n].trial is not None), key=lambda h: h.order)
         missing = sorted((headers[n] for n in positions if headers[n].trial is None), key=lambda h: h.order)
         if given and missing:
             message = f"must be given for all trials of {of_whom} or for none, is missing here and given at "
-            problems.append(_found(missing[0], "trial", message + given[0].place))
-        first: dict[int | None, _Header] = {}
+            problems.append(_located(missing[0], "trial", message + given[0].place))
+        first: dict[int | None, _ConversationHeader] = {}
         for header in given:
             earlier = first.setdefault(header.trial, header)
             if header.session != earlier.session:
                 message = f"must be unique within a task, got {header.trial} of {of_whom} also at {earlier.place}"
-                problems.append(_found(header, "trial", message))
+                problems.append(_located(header, "trial", message))
         for number, n in enumerate(sorted(positions, key=lambda n: headers[n].session)):
             given_trial = headers[n].trial
             trials[n] = number if given_trial is None else given_trial

@@ -20,7 +20,7 @@ from agentic_bayes.records.base import (
     Probability,
     Record,
     Text,
-    Trial,
+    TrialNumber,
     WholeNumber,
     problem_at,
 )
@@ -221,7 +221,7 @@ class Conversation(Record):
     chatbot_role: Text | None = None
     conversation: Annotated[tuple[Interaction, ...], AfterValidator(_some_turns)]
     task_id: Identifier | None = None
-    trial: Trial | None = None
+    trial: TrialNumber | None = None
     error: Identifier | None = None
     recorded_score: Probability | None = None
     metadata: Metadata = Field(default_factory=dict)

@@ -12,16 +12,24 @@ from pydantic import ValidationError
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError
 from agentic_bayes.records.base import problems_of
-from agentic_bayes.records.detect import FORMATS, Format, format_of, native_only, reader_of
+from agentic_bayes.records.detect import FORMATS, RecordFormat, format_of, native_only, reader_of
 from agentic_bayes.records.formats.native import parse
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed
 
-__all__ = ["Doubts", "Format", "Record", "check_reading", "format_in", "read_conversations", "records_of"]
+__all__ = [
+    "ConversationOrProblems",
+    "Doubts",
+    "RecordFormat",
+    "check_reading",
+    "format_in",
+    "read_conversations",
+    "records_of",
+]
 
-Record = Conversation | tuple[Problem, ...]
+ConversationOrProblems = Conversation | tuple[Problem, ...]
 
 
 class Doubts:
@@ -51,7 +59,7 @@ class Doubts:
 
 
 def read_conversations(
-    paths: PathLike | Iterable[PathLike], *, format: Format = "auto", agent: str | None = None
+    paths: PathLike | Iterable[PathLike], *, format: RecordFormat = "auto", agent: str | None = None
 ) -> Iterator[Conversation]:
     """Read conversations, one at a time, after checking all of them.
 
@@ -127,7 +135,9 @@ def _checked(sources: list[Source], index: TaskIndex | None) -> Iterator[Convers
     doubts.warn()
 
 
-def records_of(source: Source, index: TaskIndex | None, doubts: Doubts | None = None) -> Iterator[Record]:
+def records_of(
+    source: Source, index: TaskIndex | None, doubts: Doubts | None = None
+) -> Iterator[ConversationOrProblems]:
     """The records of one source."""
     try:
         stream = open(source.name, "rb")  # noqa: SIM115 - only the opening is tried; `with` follows

@@ -9,11 +9,11 @@ from agentic_bayes.errors import InvalidArgument, did_you_mean
 from agentic_bayes.records.identity import TaskIndex, task_label
 from agentic_bayes.records.model import Conversation
 
-__all__ = ["Found", "select"]
+__all__ = ["SelectedConversation", "select"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SelectedConversation:
     """A conversation and which attempt it was."""
 
     agent: str  # its ids; the task as all conversations together tell it
@@ -31,7 +31,7 @@ def select(
     session: str | None = None,
     task: str | None = None,
     trial: int | None = None,
-) -> list[Found]:
+) -> list[SelectedConversation]:
     """The conversations that fit."""
     index = TaskIndex()
     kept: list[tuple[Conversation | None, str, str, int, str | None]] = []
@@ -46,7 +46,7 @@ def select(
         turns = len(conversation.conversation)
         kept.append((conversation if keep else None, conversation.assistant_id, conversation.session_id, turns, error))
     found = [
-        Found(agent, session_id, identity.task, identity.trial, turns, error, conversation)
+        SelectedConversation(agent, session_id, identity.task, identity.trial, turns, error, conversation)
         for (conversation, agent, session_id, turns, error), identity in zip(kept, index.resolve(), strict=True)
     ]
     fitting = [

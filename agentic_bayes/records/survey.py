@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agentic_bayes.errors import InvalidArgument, Problem
-from agentic_bayes.records.detect import Format
+from agentic_bayes.records.detect import RecordFormat
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import Doubts, check_reading, format_in, records_of
@@ -61,7 +61,7 @@ class Survey:
         return sum(file.errors for file in self.files)
 
 
-def survey(paths: PathLike | Iterable[PathLike], *, format: Format = "auto", agent: str | None = None) -> Survey:
+def survey(paths: PathLike | Iterable[PathLike], *, format: RecordFormat = "auto", agent: str | None = None) -> Survey:
     """Look through files of conversations."""
     check_reading(format, agent)
     problems, doubts, index = Problems(), Doubts(), TaskIndex()

@@ -11,7 +11,7 @@ from io import BufferedReader
 from itertools import count
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.json_text import Broken, JsonText, Parsed, broken, one_record
+from agentic_bayes.records.wire.json_text import BrokenJson, JsonText, Parsed, broken, one_record
 
 __all__ = ["parse"]
 
@@ -42,7 +42,7 @@ def _array(text: JsonText) -> Iterator[Parsed]:
             text.peek()
             try:
                 yield one_record(text, f"index {index}")
-            except Broken as error:
+            except BrokenJson as error:
                 yield broken(f"index {index}", f"{error}; what follows was not checked")
                 return
             if text.peek() != ",":
@@ -63,7 +63,7 @@ def _lines(text: JsonText) -> Iterator[Parsed]:
         where = f"line {text.line}"
         try:
             yield one_record(text, where)
-        except Broken as error:
+        except BrokenJson as error:
             yield broken(where, str(error))
             text.skip_line()
             while not error.one_line and not text.begins_line_with("{"):

@@ -7,14 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentic_bayes.records.wire.fields import Fields
+
 __all__ = [
     "NO_ANSWER",
     "ORPHANS",
-    "Call",
+    "ChatCall",
     "Message",
     "Role",
+    "chat_call",
     "dialogue",
     "doubts_of",
+    "function_calls",
     "one_turn",
     "opening",
     "system_text",
@@ -29,7 +33,7 @@ ORPHANS = "results_without_call"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ChatCall:
     """A tool call in a message."""
 
     name: str  # name of the tool
@@ -43,7 +47,7 @@ class Message:
 
     role: Role  # who speaks; "tool" is the result of a call
     text: str = ""  # what is said; of a tool, its result where that is text
-    calls: Sequence[Call] = ()  # calls that an assistant makes in it
+    calls: Sequence[ChatCall] = ()  # calls that an assistant makes in it
     answers: str | None = None  # of a tool: the id of the call whose result this is
     tool: str | None = None  # of a tool: its name, for results without an id
     result: Any = None  # of a tool: the result where it is not text
@@ -51,8 +55,28 @@ class Message:
     tokens: tuple[int, int] = (0, 0)  # tokens taken and given, where the log has them
 
 
+def function_calls(message: Fields) -> list[ChatCall]:
+    """The calls of a message: those in ``tool_calls`` or, in old logs, the one in ``function_call``."""
+    calls = [chat_call(call) for call in message.mappings("tool_calls")]
+    if "function_call" in message and not calls:
+        function = message.mapping("function_call")
+        calls = [ChatCall(function.name("name", required=True) or "?", function.arguments("arguments"))]
+    return calls
+
+
+def chat_call(call: Fields) -> ChatCall:
+    """A call as chat completions write it: an object ``function``, or ``custom`` with one text as its input."""
+    if "custom" in call:
+        custom = call.mapping("custom")
+        name, arguments = custom.name("name", required=True), {"input": custom.text("input") or ""}
+    else:
+        function = call.mapping("function", required=True)
+        name, arguments = function.name("name", required=True), function.arguments("arguments")
+    return ChatCall(name or "?", arguments, call.name("id"))
+
+
 @dataclass(slots=True)
-class _Turn:
+class _ChatTurn:
     """What was said and done since the user spoke."""
 
     said: list[str] = field(default_factory=list)
@@ -61,11 +85,11 @@ class _Turn:
 
 def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[str, Any]]:
     """The interactions of a chat, cut where the user speaks."""
-    collected: list[_Turn] = []
+    collected: list[_ChatTurn] = []
     for message in messages:
         if message.role == "user":
             if not collected or collected[-1].answered:
-                collected.append(_Turn())
+                collected.append(_ChatTurn())
             collected[-1].said.append(message.text)
         elif message.role != "system" and collected:
             collected[-1].answered.append(message)
@@ -120,7 +144,7 @@ def opening(messages: Iterable[Message]) -> str:
     return "\n\n".join(said)
 
 
-def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
+def _interaction(turn: _ChatTurn, qa_id: str, *, last: bool) -> dict[str, Any]:
     messages = turn.answered
     worked = [n for n, message in enumerate(messages) if message.calls or message.role == "tool"]
     begin = worked[-1] + 1 if worked else 0
@@ -161,7 +185,7 @@ def doubts_of(conversation: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str
 
 def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
     """The calls in order, each with its result, and how many results are of no call."""
-    waiting = _Waiting()
+    waiting = _PendingCalls()
     orphans = 0
     for message in messages:
         waiting.add(message.calls)
@@ -175,7 +199,7 @@ def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
     return waiting.made, orphans
 
 
-class _Waiting:
+class _PendingCalls:
     """Calls, and which of them wait for a result."""
 
     def __init__(self) -> None:
@@ -184,7 +208,7 @@ class _Waiting:
         self._queues: defaultdict[tuple[str | None, ...], deque[dict[str, Any]]] = defaultdict(deque)
         self._of_message: deque[dict[str, Any]] = deque()
 
-    def add(self, calls: Sequence[Call]) -> None:
+    def add(self, calls: Sequence[ChatCall]) -> None:
         """Take in the calls of a message."""
         if calls:
             self._of_message = deque()

@@ -20,7 +20,7 @@ from typing import Any
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH, repeated_keys
 
-__all__ = ["NO_VALUE", "Broken", "JsonText", "Parsed", "Part", "broken", "one_record", "parts"]
+__all__ = ["NO_VALUE", "BrokenJson", "JsonPart", "JsonText", "Parsed", "broken", "one_record", "parts"]
 
 NO_VALUE = object()
 """Stands for a record that could not be read."""
@@ -46,7 +46,7 @@ class Parsed:
     file: str = ""  # the file in which the faults are, where it is another one than the file that is read
 
 
-class Broken(Exception):
+class BrokenJson(Exception):
     """A value that cannot be parsed; `one_line` if it certainly ends with the line on which it began."""
 
     def __init__(self, message: str, *, one_line: bool = False) -> None:
@@ -190,26 +190,26 @@ class JsonText:
                     continue
                 raise self._broken(error, cut=cut) from None
             except RecursionError:
-                raise Broken(f"must not be nested deeper than {MAX_DEPTH} levels") from None
+                raise BrokenJson(f"must not be nested deeper than {MAX_DEPTH} levels") from None
             except ValueError:  # int() refuses endless digits
-                raise Broken("holds a number with too many digits to be read") from None
+                raise BrokenJson("holds a number with too many digits to be read") from None
             # a number at the end of the text may go on
             if isinstance(value, (int, float)) and end == len(self._text) and self._more():
                 continue
             self._move(end)
             return value, self._repeats
 
-    def _broken(self, error: json.JSONDecodeError, *, cut: bool) -> Broken:
+    def _broken(self, error: json.JSONDecodeError, *, cut: bool) -> BrokenJson:
         if cut and self.fault:
             place, message = self.fault
             self.fault = None
-            return Broken(f"{message} at {place}" if place else message)
+            return BrokenJson(f"{message} at {place}" if place else message)
         lines = self._text.count("\n", self._at, error.pos)
         if self._ended and (error.pos >= len(self._text.rstrip()) or error.msg.startswith("Unterminated")):
-            return Broken("is not complete: the file ends within it", one_line=not lines)
+            return BrokenJson("is not complete: the file ends within it", one_line=not lines)
         near = " ".join(self._text[max(self._at, error.pos - 20) : error.pos + 20].split())
         wrong = f"{error.msg.removesuffix(' at')} near {short(near)} (line {self.line + lines})"
-        return Broken(f"is not valid JSON: {wrong}", one_line=not lines)
+        return BrokenJson(f"is not valid JSON: {wrong}", one_line=not lines)
 
 
 def broken(where: str, message: str) -> Parsed:
@@ -234,7 +234,7 @@ def _repeated_keys(value: Any, location: tuple[str | int, ...]) -> Iterator[tupl
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JsonPart:
     """A piece of a file: a value of an object or of a list, or an end."""
 
     document: int  # number of the object or list at the top of the file, from 0; JSON Lines holds many
@@ -252,7 +252,7 @@ class Part:
         return ", ".join(part for part in (self.where, field_path(self.path)) if part)
 
 
-def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[Part]:
+def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[JsonPart]:
     """The pieces of a JSON or JSON Lines file."""
     text = JsonText(stream)
     for document in count():
@@ -266,31 +266,31 @@ def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[Part]:
             elif first == "{":
                 yield from _members(text, document, where, streamed)
             elif first:
-                raise Broken(f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}", one_line=True)
+                raise BrokenJson(f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}", one_line=True)
             elif not text.fault:
-                raise Broken("is empty")
+                raise BrokenJson("is empty")
             else:
                 break
-        except Broken as error:
+        except BrokenJson as error:
             message = str(error) if first != "[" else f"{error}; what follows was not checked"
-            yield Part(document, where or f"line {text.line}", (), faults=(("", message),))
+            yield JsonPart(document, where or f"line {text.line}", (), faults=(("", message),))
             if first == "[":
                 return
             text.skip_line()
             while not error.one_line and not text.begins_line_with("{"):
                 text.skip_line()
             continue
-        yield Part(document, where, (), [] if first == "[" else {})
+        yield JsonPart(document, where, (), [] if first == "[" else {})
         if text.peek_in_line() not in ("", "\n"):
             message = f"must end with the line, got {short(text.ahead(60))} after it"
-            yield Part(document, f"line {text.line}", (), faults=(("", message),))
+            yield JsonPart(document, f"line {text.line}", (), faults=(("", message),))
             text.skip_line()
     # text that cannot be read matters even where no record was lost by it
     if text.fault:
-        yield Part(document, text.fault[0], (), faults=(("", text.fault[1]),))
+        yield JsonPart(document, text.fault[0], (), faults=(("", text.fault[1]),))
 
 
-def _items(text: JsonText, document: int, where: str, path: tuple[str | int, ...]) -> Iterator[Part]:
+def _items(text: JsonText, document: int, where: str, path: tuple[str | int, ...]) -> Iterator[JsonPart]:
     """The items of the list that begins here."""
     text.step()
     if text.peek() == "]":
@@ -299,16 +299,16 @@ def _items(text: JsonText, document: int, where: str, path: tuple[str | int, ...
     for index in count():
         text.peek()
         parsed = one_record(text, "")
-        yield Part(document, where, (*path, index), parsed.value, parsed.faults)
+        yield JsonPart(document, where, (*path, index), parsed.value, parsed.faults)
         ending = text.peek()
         if ending not in (",", "]"):
-            raise Broken(_unfinished(text, f"{field_path((*path, index))} must be followed by ',' or ']'"))
+            raise BrokenJson(_unfinished(text, f"{field_path((*path, index))} must be followed by ',' or ']'"))
         text.step()
         if ending == "]":
             return
 
 
-def _members(text: JsonText, document: int, where: str, streamed: Collection[str]) -> Iterator[Part]:
+def _members(text: JsonText, document: int, where: str, streamed: Collection[str]) -> Iterator[JsonPart]:
     """The members of the object that begins here."""
     text.step()
     seen: set[str] = set()
@@ -317,24 +317,24 @@ def _members(text: JsonText, document: int, where: str, streamed: Collection[str
         return
     while True:
         if text.peek() != '"':
-            raise Broken(_unfinished(text, "must hold a key in double quotes"))
+            raise BrokenJson(_unfinished(text, "must hold a key in double quotes"))
         key, _ = text.value()
         if text.peek() != ":":
-            raise Broken(_unfinished(text, f"{short(key)} must be followed by ':'"))
+            raise BrokenJson(_unfinished(text, f"{short(key)} must be followed by ':'"))
         text.step()
         if key in seen:
             fault = ("", "must be given once, got the same key twice in one object")
-            yield Part(document, where, (key,), faults=(fault,))
+            yield JsonPart(document, where, (key,), faults=(fault,))
         seen.add(key)
         if text.peek() == "[" and key in streamed:
-            yield Part(document, where, (key,), [])
+            yield JsonPart(document, where, (key,), [])
             yield from _items(text, document, where, (key,))
         else:
             parsed = one_record(text, "")
-            yield Part(document, where, (key,), parsed.value, parsed.faults)
+            yield JsonPart(document, where, (key,), parsed.value, parsed.faults)
         ending = text.peek()
         if ending not in (",", "}"):
-            raise Broken(_unfinished(text, f"{short(key)} must be followed by ',' or '}}'"))
+            raise BrokenJson(_unfinished(text, f"{short(key)} must be followed by ',' or '}}'"))
         text.step()
         if ending == "}":
             return

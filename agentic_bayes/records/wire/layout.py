@@ -9,7 +9,7 @@ from typing import Any
 from agentic_bayes.records.base import field_path
 from agentic_bayes.records.wire.chat import doubts_of
 from agentic_bayes.records.wire.fields import Faults
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed
 
 __all__ = ["STREAMED", "Origin", "Shape", "documents", "records"]
 
@@ -49,7 +49,7 @@ class Shape:
             return set(self.item) if isinstance(self.item, dict) else set()
         return self.keys
 
-    def take(self, part: Part) -> None:
+    def take(self, part: JsonPart) -> None:
         """Learn from the next part of the file."""
         match part.path:
             case ():
@@ -65,9 +65,9 @@ class Shape:
                 self.first[key] = part.value
 
 
-def documents(parts: Iterator[Part]) -> Iterator[list[Part]]:
+def documents(parts: Iterator[JsonPart]) -> Iterator[list[JsonPart]]:
     """The parts of a file, one list per object or list at its top; for JSON Lines with small records."""
-    waiting: list[Part] = []
+    waiting: list[JsonPart] = []
     for part in parts:
         if waiting and part.document != waiting[0].document:
             yield waiting
@@ -77,7 +77,7 @@ def documents(parts: Iterator[Part]) -> Iterator[list[Part]]:
         yield waiting
 
 
-def records(parts: Iterator[Part], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
+def records(parts: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
     """The records of a file that is a list of them, one object, or JSON Lines."""
     empty = True
     members: dict[str, Any] = {}

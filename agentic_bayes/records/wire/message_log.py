@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.wire.chat import (
-    Call,
+    ChatCall,
     Message,
     Role,
     doubts_of,
@@ -23,30 +23,25 @@ from agentic_bayes.records.wire.chat import (
     turns,
 )
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed
 from agentic_bayes.records.wire.layout import Origin, Shape
 
 __all__ = [
     "FOREIGN",
-    "LANGCHAIN_KINDS",
     "Dialect",
-    "Log",
-    "Path",
+    "FieldPath",
+    "MessageLog",
     "content_text",
     "conversations",
-    "langchain_kind",
     "looks_like",
-    "of_langchain",
     "one_conversation",
 ]
 
-Path = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 
 NO_USER = "must hold at least one message of the user"
 NOT_FINITE = "arguments of calls hold numbers that are not finite (NaN, Infinity), read as null"
 LONGEST_ERROR = 500
-
-LANGCHAIN_KINDS = ("human", "ai", "system", "tool", "function", "chat")
 
 # what objects of other formats hold beside messages
 FOREIGN = frozenset({"conversation", "simulations", "traj", "reward_info", "termination_reason", "epoch"})
@@ -58,7 +53,7 @@ MARKS = {"image_url": "image", "input_image": "image", "input_file": "file", "in
 
 
 @dataclass(slots=True)
-class Log:
+class MessageLog:
     """Messages as they come in."""
 
     messages: list[Message] = field(default_factory=list)  # in order
@@ -68,7 +63,7 @@ class Log:
     model: str | None = None  # the model that wrote them, where they say so
     waiting: bool = False  # whether the last message makes calls whose results are still to come
 
-    def add(self, message: Message, path: Path) -> None:
+    def add(self, message: Message, path: FieldPath) -> None:
         """Take in one message."""
         fitting(message.text, path, self.faults)
         if message.result is not None:
@@ -77,7 +72,7 @@ class Log:
         self.messages.append(message)
         self.waiting = bool(message.calls)
 
-    def add_call(self, call: Call, path: Path) -> None:
+    def add_call(self, call: ChatCall, path: FieldPath) -> None:
         """Take in one call: of the message before, where that is the agent's, too."""
         if self.messages and self.messages[-1].role == "assistant":
             last = self.messages[-1]
@@ -89,7 +84,7 @@ class Log:
         else:
             self.add(Message("assistant", calls=[call]), path)
 
-    def add_text(self, text: str, path: Path) -> None:
+    def add_text(self, text: str, path: FieldPath) -> None:
         """Take in what the agent says: in one breath with the calls before it, where these say nothing and wait."""
         if self.waiting and not self.messages[-1].text:
             fitting(text, path, self.faults)
@@ -97,11 +92,11 @@ class Log:
         else:
             self.add(Message("assistant", text), path)
 
-    def doubt(self, path: Path, message: str) -> None:
+    def doubt(self, path: FieldPath, message: str) -> None:
         """Note something that should be known."""
         self.doubts.setdefault((field_path(path), message))
 
-    def _fitting(self, call: Call, path: Path) -> Call:
+    def _fitting(self, call: ChatCall, path: FieldPath) -> ChatCall:
         fitting(call.name, path, self.faults)
         arguments = fitting(call.arguments, path, self.faults)
         if arguments != call.arguments and not self.faults:
@@ -114,7 +109,7 @@ class Dialect:
     """How messages of one format are read."""
 
     name: str  # the format
-    take: Callable[[Any, Path, Log], None]  # adds a raw message, which is at this path, to a `Log`
+    take: Callable[[Any, FieldPath, MessageLog], None]  # adds a raw message, which is at this path, to a `MessageLog`
     is_message: Callable[[Mapping[str, Any]], bool]  # whether an object is a message, not a conversation
     # Members of a conversation that hold messages, in order, and whose words plain text in place of a list is; None
     # where only a list is allowed. Where the first, ``messages``, is there, those in `instead` are not read.
@@ -123,27 +118,10 @@ class Dialect:
     # why the agent could not finish, of a conversation with a member of `instead`; None where it could
     failure: Callable[[Fields], str | None] = lambda about: None
     # adds to the log of ``messages`` what answers them, where other members of the conversation hold it
-    reply: Callable[[Fields, Log], None] = lambda about, log: None
+    reply: Callable[[Fields, MessageLog], None] = lambda about, log: None
     # where and why this is no conversation but only a request or only a reply, by its other members and the names of
     # its sections; None where it may be one
-    half: Callable[[Mapping[str, Any], Set[str]], tuple[Path, str] | None] = lambda about, found: None
-
-
-def langchain_kind(name: str) -> str:
-    """A type of messages of LangChain as it is called there: ``AIMessageChunk`` and ``ai`` are the same."""
-    return name.removesuffix("Chunk").removesuffix("Message").lower()
-
-
-def of_langchain(value: Any) -> bool:
-    """Whether this is a message of LangChain without doubt."""
-    if not isinstance(value, dict):
-        return False
-    if "lc" in value:
-        return isinstance(value.get("id"), list) and "message" in str(value["id"][-1:]).lower()
-    kind = value.get("type")
-    return (
-        isinstance(kind, str) and langchain_kind(kind) in LANGCHAIN_KINDS and bool(value.keys() & {"data", "content"})
-    )
+    half: Callable[[Mapping[str, Any], Set[str]], tuple[FieldPath, str] | None] = lambda about, found: None
 
 
 def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterable[str]) -> bool:
@@ -183,11 +161,11 @@ def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), requ
     return "\n".join(pieces)
 
 
-def conversations(pieces: Iterator[Part], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
+def conversations(pieces: Iterator[JsonPart], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
     waiting: Parsed | None = None
     alone = True
-    for parsed in _File(dialect).read(pieces):
+    for parsed in _MessageFile(dialect).read(pieces):
         if waiting is not None:
             alone = False
             yield _named(waiting, origin, f"{origin.stem}, {waiting.where}")
@@ -198,7 +176,7 @@ def conversations(pieces: Iterator[Part], dialect: Dialect, origin: Origin) -> I
 
 def one_conversation(messages: Iterable[Any], dialect: Dialect) -> Parsed:
     """A conversation that is not from a file."""
-    record = _Record(dialect)
+    record = _ConversationInProgress(dialect)
     record.found.add("messages")
     for index, message in enumerate(messages):
         record.message(index, message)
@@ -214,13 +192,13 @@ def _named(parsed: Parsed, origin: Origin, name: str) -> Parsed:
     return changed(parsed, value={**parsed.value, "session_id": session, "assistant_id": agent, "task_id": task})
 
 
-class _Record:
+class _ConversationInProgress:
     """One conversation while it comes in."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.about: dict[str, Any] = {}
-        self.logs = {name: Log() for name in dialect.sections}
+        self.logs = {name: MessageLog() for name in dialect.sections}
         self.found: set[str] = set()
 
     @property
@@ -240,7 +218,7 @@ class _Record:
         else:
             self.about.setdefault(key, []).append(value)
 
-    def _take(self, value: Any, path: Path, log: Log) -> None:
+    def _take(self, value: Any, path: FieldPath, log: MessageLog) -> None:
         if isinstance(value, dict):
             self.dialect.take(value, path, log)
         else:
@@ -381,7 +359,7 @@ def _described(error: Fields) -> str:
     return ": ".join(filter(None, texts)) or short(dict(error.value))
 
 
-class _File:
+class _MessageFile:
     """The conversations of one file while it is read."""
 
     def __init__(self, dialect: Dialect) -> None:
@@ -389,18 +367,18 @@ class _File:
         # what each line of the file, and each item of the list in a line, is
         self.lines: Literal["message", "conversation"] | None = None
         self.items: Literal["message", "conversation"] | None = None
-        self.loose = _Record(dialect)
+        self.loose = _ConversationInProgress(dialect)
         self.spoiled = False
         self._begin()
 
     def _begin(self) -> None:
         """Nothing is known of the next line."""
-        self.record = _Record(self.dialect)
+        self.record = _ConversationInProgress(self.dialect)
         self.items = None
         self.is_list = self.broken = False
         self.problems: list[tuple[str, str]] = []
 
-    def read(self, pieces: Iterator[Part]) -> Iterator[Parsed]:
+    def read(self, pieces: Iterator[JsonPart]) -> Iterator[Parsed]:
         """All conversations, and everything that is wrong outside of them."""
         for part in pieces:
             match part.path:
@@ -421,7 +399,7 @@ class _File:
         if self.lines == "message" and not self.spoiled:
             yield self.loose.finish("line 1")
 
-    def _item(self, index: int, part: Part) -> Iterator[Parsed]:
+    def _item(self, index: int, part: JsonPart) -> Iterator[Parsed]:
         """An item of a list: a message of one conversation, or a conversation."""
         self.is_list = True
         value = part.value
@@ -438,7 +416,7 @@ class _File:
         elif self.items == "message":
             self.record.message(index, value)
         else:
-            record = _Record(self.dialect)
+            record = _ConversationInProgress(self.dialect)
             for key, content in value.items() if isinstance(value, dict) else ():
                 record.member(key, content)
             for position, message in enumerate(value) if isinstance(value, list) else ():
@@ -451,7 +429,7 @@ class _File:
         holds = any(section in value for section in self.dialect.sections) or self.dialect.half(value, set())
         return not self.dialect.is_message(value) and bool(holds)
 
-    def _end(self, part: Part) -> Iterator[Parsed]:
+    def _end(self, part: JsonPart) -> Iterator[Parsed]:
         """The end of an object or list at the top of the file, or of what could not be read."""
         where = part.where or "line 1"
         faults = (*self.problems, *part.faults)
@@ -482,5 +460,5 @@ class _File:
                 yield Parsed(where, faults=found.faults)
 
 
-def _joined(path: Path, inside: str) -> str:
+def _joined(path: FieldPath, inside: str) -> str:
     return ".".join(text for text in (field_path(path), inside) if text)

@@ -15,9 +15,9 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import Call, Message, Role, doubts_of, one_turn, system_text
+from agentic_bayes.records.wire.chat import ChatCall, Message, Role, doubts_of, one_turn, system_text
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part, broken, parts
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip, directory, named_otherwise, opened, seekable
 
@@ -58,12 +58,12 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The samples of a log."""
-    log = _Log(origin)
+    log = _InspectLog(origin)
     yield from _with_doubts(_zipped(stream, log) if begins_zip(stream) else _plain(stream, log), log)
 
 
 @dataclass(slots=True)
-class _Log:
+class _InspectLog:
     """What is known of the log as a whole."""
 
     origin: Origin
@@ -135,7 +135,7 @@ class _Log:
         self.others.setdefault(f"{kind}, and were left out", []).append(name)
 
 
-def _with_doubts(found: Iterator[Parsed], log: _Log) -> Iterator[Parsed]:
+def _with_doubts(found: Iterator[Parsed], log: _InspectLog) -> Iterator[Parsed]:
     """The same records, of which the last carries what is known only at the end."""
     waiting: Parsed | None = None
     for parsed in found:
@@ -146,9 +146,9 @@ def _with_doubts(found: Iterator[Parsed], log: _Log) -> Iterator[Parsed]:
         yield replace(waiting, doubts=(*waiting.doubts, *log.doubts()))
 
 
-def _plain(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
+def _plain(stream: BufferedReader, log: _InspectLog) -> Iterator[Parsed]:
     """The samples of a JSON log, one by one; those that come before the log's header wait for it."""
-    waiting: list[Part] = []
+    waiting: list[JsonPart] = []
     checked = False
     for part in parts(stream, {"samples"}):
         match part.path:
@@ -186,17 +186,17 @@ def _plain(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
         yield _no_sample(log)
 
 
-def _header_faults(log: _Log) -> Iterator[Parsed]:
+def _header_faults(log: _InspectLog) -> Iterator[Parsed]:
     if faults := log.faults():
         yield Parsed("", faults=faults.found())
 
 
-def _no_sample(log: _Log) -> Parsed:
+def _no_sample(log: _InspectLog) -> Parsed:
     expected = log.expected()
     return broken("", "holds no sample" + (f" of the {expected:,} that it should hold" if expected else ""))
 
 
-def _zipped(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
+def _zipped(stream: BufferedReader, log: _InspectLog) -> Iterator[Parsed]:
     """The samples of a zip file."""
     try:
         with seekable(stream) as file, directory(file) as packed:
@@ -279,7 +279,7 @@ def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[s
     return found, tuple(wrong)
 
 
-def _sample(where: str, value: Any, wrong: tuple[tuple[str, str], ...], log: _Log) -> Parsed:
+def _sample(where: str, value: Any, wrong: tuple[tuple[str, str], ...], log: _InspectLog) -> Parsed:
     faults = Faults()
     if wrong:
         return Parsed(where, faults=wrong)
@@ -311,7 +311,7 @@ _TAKEN = (
 )  # fmt: skip
 
 
-def _conversation(value: Any, faults: Faults, log: _Log) -> Mapping[str, Any]:
+def _conversation(value: Any, faults: Faults, log: _InspectLog) -> Mapping[str, Any]:
     raw = Fields(value, (), faults)
     attachments = _Attachments(raw.mapping("attachments").value)
     texts = {key: attachments.text if key in ("input", "messages", "output") else None for key in _TAKEN}
@@ -497,10 +497,10 @@ def _messages(sample: Fields, key: str) -> list[Message]:
     return found
 
 
-def _call(call: Fields) -> Call:
+def _call(call: Fields) -> ChatCall:
     nested = isinstance(call.raw("function"), dict)
     source, key = (call.mapping("function"), "name") if nested else (call, "function")
-    return Call(source.name(key, required=True) or "?", _arguments(source), call.name("id"))
+    return ChatCall(source.name(key, required=True) or "?", _arguments(source), call.name("id"))
 
 
 def _arguments(source: Fields) -> dict[str, Any]:
@@ -515,7 +515,7 @@ def _result(message: Fields, text: str) -> Message:
     return Message("tool", text, answers=message.name("tool_call_id"), tool=message.name("function"), result=result)
 
 
-def _provider_calls(message: Fields) -> Iterator[tuple[Call, Message]]:
+def _provider_calls(message: Fields) -> Iterator[tuple[ChatCall, Message]]:
     """Calls that the model's provider made itself: they are in the text of the message, with their results."""
     if not isinstance(message.raw("content"), list):
         return
@@ -524,7 +524,7 @@ def _provider_calls(message: Fields) -> Iterator[tuple[Call, Message]]:
             name, identity = part.name("name", required=True) or "?", part.name("id")
             result = part.raw("result") if "error" not in part else {"error": part.raw("error")}
             yield (
-                Call(name, _arguments(part), identity),
+                ChatCall(name, _arguments(part), identity),
                 Message("tool", answers=identity, tool=name, result="" if result is None else result),
             )
 

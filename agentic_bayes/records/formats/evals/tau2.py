@@ -18,9 +18,9 @@ from typing import Any
 
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.formats.evals.tau_bench import CONTROL
-from agentic_bayes.records.wire.chat import Call, Message, doubts_of, one_turn, opening
+from agentic_bayes.records.wire.chat import ChatCall, Message, doubts_of, one_turn, opening
 from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part, broken, parts
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 
 __all__ = ["FOLDER", "INDEX", "INDEXES", "read", "recognises"]
@@ -60,7 +60,7 @@ def _keys(value: Any) -> set[str]:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The simulations of a file and, where it stands beside a folder of them, of the folder."""
-    results = _Results(origin)
+    results = _Tau2Results(origin)
     index, home = _index_of(origin.name), _home_of(origin.name)
     sound = True
     for parsed in chain(
@@ -95,13 +95,13 @@ def _home_of(name: str) -> Path | None:
     return next((path.parent for path in _paths(name) if path.name in INDEXES), None)
 
 
-def _read_index(results: _Results, index: Path) -> Iterator[Parsed]:
+def _read_index(results: _Tau2Results, index: Path) -> Iterator[Parsed]:
     """Learn what the simulations of a folder need from the file beside it; gives what is wrong with that file."""
     for parsed in _of_file(index, lambda pieces: results.take(pieces, is_index=True)):
         yield replace(parsed, file=str(index))
 
 
-def _beside(results: _Results, folder: Path) -> Iterator[Parsed]:
+def _beside(results: _Tau2Results, folder: Path) -> Iterator[Parsed]:
     """The simulations in the folder that are not in the file."""
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     seen: set[str] = set()
@@ -117,7 +117,7 @@ def _beside(results: _Results, folder: Path) -> Iterator[Parsed]:
         yield broken("simulation_index", f"lists simulations that are not there: {shown}")
 
 
-def _of_file(path: Path, take: Callable[[Iterator[Part]], Iterator[Parsed]]) -> Iterator[Parsed]:
+def _of_file(path: Path, take: Callable[[Iterator[JsonPart]], Iterator[Parsed]]) -> Iterator[Parsed]:
     """What is found in a file, which is opened only if it is one: a pipe would wait for ever."""
     if not path.is_file():
         what = "a folder" if path.is_dir() else "a pipe or device" if path.exists() else "a link that leads nowhere"
@@ -133,7 +133,7 @@ def _of_file(path: Path, take: Callable[[Iterator[Part]], Iterator[Parsed]]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class _Tau2Task:
     """What is taken of a task; `actions` is None where it does not say which calls are expected."""
 
     ticket: str = ""
@@ -142,23 +142,23 @@ class _Task:
 
 
 @dataclass(slots=True)
-class _Document:
+class _Tau2Document:
     """What was seen of an object at the top of a file."""
 
     seen: set[str] = field(default_factory=set)
-    waiting: list[Part] = field(default_factory=list)
+    waiting: list[JsonPart] = field(default_factory=list)
     # of a simulation that is alone in its file
     members: dict[str, Any] = field(default_factory=dict)
     wrong: list[tuple[str, str]] = field(default_factory=list)
     tasks: dict[str, int] = field(default_factory=dict)
 
 
-class _Results:
+class _Tau2Results:
     """What a file of results says, as far as it was read."""
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
-        self._tasks: dict[str, _Task] = {}
+        self._tasks: dict[str, _Tau2Task] = {}
         self._domain: str | None = None
         self._model: str | None = None
         self._policy = ""
@@ -171,17 +171,17 @@ class _Results:
         folder = index.parent if index else home
         return self._origin.given_agent or (folder.resolve().name if folder else "") or self._origin.stem
 
-    def take(self, pieces: Iterator[Part], *, is_index: bool = False) -> Iterator[Parsed]:
+    def take(self, pieces: Iterator[JsonPart], *, is_index: bool = False) -> Iterator[Parsed]:
         """Read on: gives the simulations, which wait for tasks and info, and what is wrong outside of them.
 
         Of an index, only the latter is given.
         """
-        document = _Document()
+        document = _Tau2Document()
         for part in pieces:
             match part.path:
                 case ():
                     yield from self._end(part, document, is_index=is_index)
-                    document = _Document()
+                    document = _Tau2Document()
                 case (str(key), *_) if part.faults:
                     document.seen.add(key)
                     document.wrong += [(field_path(part.path) + _after(path), text) for path, text in part.faults]
@@ -201,7 +201,7 @@ class _Results:
                 case _ if part.faults or not is_index:
                     yield Parsed(part.place, faults=part.faults or (("", "must be inside an object of results"),))
 
-    def _end(self, part: Part, document: _Document, *, is_index: bool) -> Iterator[Parsed]:
+    def _end(self, part: JsonPart, document: _Tau2Document, *, is_index: bool) -> Iterator[Parsed]:
         """What is left where a document ends or breaks off."""
         yield from self._waiting(document)
         wrong = (*document.wrong, *part.faults)
@@ -212,13 +212,13 @@ class _Results:
         elif part.value == {} and not document.seen & _OF_RESULTS and not is_index:
             yield _nothing(part.where)
 
-    def _waiting(self, document: _Document) -> Iterator[Parsed]:
+    def _waiting(self, document: _Tau2Document) -> Iterator[Parsed]:
         """The simulations that waited."""
         waiting, document.waiting = document.waiting, []
         for part in waiting:
             yield self._parsed(part.place, part.value, ())
 
-    def _learn(self, part: Part, document: _Document) -> Faults:
+    def _learn(self, part: JsonPart, document: _Tau2Document) -> Faults:
         """Take in what is known of all simulations; gives what is wrong with it."""
         faults = Faults()
         match part.path:
@@ -241,10 +241,10 @@ class _Results:
         self._domain, self._policy = environment.text("domain_name"), environment.text("policy") or ""
         self._model = info.mapping("agent_info").text("llm")
 
-    def _learn_task(self, task: Fields, place: int, document: _Document) -> None:
+    def _learn_task(self, task: Fields, place: int, document: _Tau2Document) -> None:
         criteria = task.mapping("evaluation_criteria")
         actions = _calls(criteria.mappings("actions")) if "actions" in criteria else None
-        found = _Task(task.text("ticket") or "", actions, tuple(criteria.texts("communicate_info")))
+        found = _Tau2Task(task.text("ticket") or "", actions, tuple(criteria.texts("communicate_info")))
         identity = task.name("id", required=True)
         if identity is None:
             return
@@ -264,7 +264,7 @@ class _Results:
     def _conversation(self, run: Fields, doubts: Faults) -> Mapping[str, Any]:
         task_id, session = run.name("task_id", required=True), run.name("id", required=True)
         self.found.add(session or "")
-        task = self._tasks.get(task_id or "", _Task())
+        task = self._tasks.get(task_id or "", _Tau2Task())
         messages = [_message(message) for message in run.mappings("messages")]
         reason, reward = run.text("termination_reason"), run.mapping("reward_info")
         score = reward.share("reward") if "reward" in reward else None
@@ -369,7 +369,7 @@ def _message(message: Fields) -> Message:
     match role:
         case "assistant":
             calls = [
-                Call(call.name("name", required=True) or "?", call.arguments("arguments"), call.name("id"))
+                ChatCall(call.name("name", required=True) or "?", call.arguments("arguments"), call.name("id"))
                 for call in message.mappings("tool_calls")
                 if _by_agent(call)
             ]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.wire.chat import Call, Message, one_turn, system_text
+from agentic_bayes.records.wire.chat import Message, chat_call, one_turn, system_text
 from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, records
@@ -82,7 +82,7 @@ def _message(message: Fields) -> Message:
     text = message.text("content") or ""
     match role:
         case "assistant":
-            calls = [_call(call) for call in message.mappings("tool_calls")]
+            calls = [chat_call(call) for call in message.mappings("tool_calls")]
             return Message("assistant", text, calls)
         case "tool":
             return Message("tool", text, answers=message.name("tool_call_id"), tool=message.name("name"))
@@ -93,9 +93,3 @@ def _message(message: Fields) -> Message:
     if role is not None:
         message.faults.add((*message.path, "role"), f"must be system, user, assistant or tool, got {role!r}")
     return Message("system")
-
-
-def _call(call: Fields) -> Call:
-    function = call.mapping("function", required=True)
-    name = function.name("name", required=True) or "?"
-    return Call(name, function.arguments("arguments"), call.name("id"))

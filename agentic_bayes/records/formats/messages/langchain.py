@@ -12,22 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.messages.openai import function_calls
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
-from agentic_bayes.records.wire.chat import Call, Message
+from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls
 from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.message_log import (
-    LANGCHAIN_KINDS,
     Dialect,
-    Log,
-    Path,
+    FieldPath,
+    MessageLog,
     content_text,
     conversations,
-    langchain_kind,
     looks_like,
-    of_langchain,
     one_conversation,
 )
 
@@ -37,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["conversation_from_langchain", "read", "recognises", "to_langchain"]
 
 NAME = "langchain"
+KINDS = ("human", "ai", "system", "tool", "function", "chat")
 
 # the roles of a message of any role
 ROLES = {"user": "human", "human": "human", "assistant": "ai", "ai": "ai", "system": "system", "developer": "system"}
@@ -64,7 +61,22 @@ PROVIDER_DOUBT = "tools that the provider runs itself were used; they are not re
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    return looks_like(shape, of_langchain, ("messages",))
+    return looks_like(shape, _is_ours, ("messages",))
+
+
+def kind_of(name: str) -> str:
+    """A type of messages of LangChain as it is called there: ``AIMessageChunk`` and ``ai`` are the same."""
+    return name.removesuffix("Chunk").removesuffix("Message").lower()
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether this is a message of LangChain without doubt."""
+    if not isinstance(value, dict):
+        return False
+    if "lc" in value:
+        return isinstance(value.get("id"), list) and "message" in str(value["id"][-1:]).lower()
+    kind = value.get("type")
+    return isinstance(kind, str) and kind_of(kind) in KINDS and bool(value.keys() & {"data", "content"})
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
@@ -166,12 +178,12 @@ def _is_message(value: Mapping[str, Any]) -> bool:
     return "messages" not in value and bool(value.keys() & {"type", "lc"})
 
 
-def _take(value: Any, path: Path, log: Log) -> None:
+def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     message = Fields(value, path, log.faults)
     named, body = _unwrapped(message)
     if named is None:
         return
-    kind = langchain_kind(named)
+    kind = kind_of(named)
     if kind == "chat":
         role = body.text("role", required=True)
         kind = ROLES.get(role or "", "")
@@ -194,8 +206,8 @@ def _take(value: Any, path: Path, log: Log) -> None:
                 Message("tool", content_text(body, "content", required=True), tool=body.name("name", required=True)),
                 path,
             )
-        case _ if langchain_kind(named) != "chat":
-            log.faults.add((*path, "type"), f"must be {', '.join(LANGCHAIN_KINDS)}, got {short(named)}")
+        case _ if kind_of(named) != "chat":
+            log.faults.add((*path, "type"), f"must be {', '.join(KINDS)}, got {short(named)}")
 
 
 def _unwrapped(message: Fields) -> tuple[str | None, Fields]:
@@ -214,7 +226,7 @@ def _unwrapped(message: Fields) -> tuple[str | None, Fields]:
     return kind, message.mapping("data", required=True) if "data" in message else message
 
 
-def _answer(body: Fields, log: Log) -> None:
+def _answer(body: Fields, log: MessageLog) -> None:
     usage = body.mapping("usage_metadata")
     tokens = usage.whole("input_tokens") or 0, usage.whole("output_tokens") or 0
     written = body.mapping("response_metadata")
@@ -227,15 +239,15 @@ def _answer(body: Fields, log: Log) -> None:
     log.add(Message("assistant", text, _calls(body), tokens=tokens), body.path)
 
 
-def _calls(body: Fields) -> list[Call]:
+def _calls(body: Fields) -> list[ChatCall]:
     """The calls of a message: they may stand in it up to three times, and count once."""
     calls = [
-        Call(call.name("name", required=True) or "?", call.arguments("args"), call.name("id"))
+        ChatCall(call.name("name", required=True) or "?", call.arguments("args"), call.name("id"))
         for call in body.mappings("tool_calls")
     ]
     # what the model wrote could not be read as a call; it made one all the same
     calls += [
-        Call(call.name("name") or "(no name)", call.arguments("args"), call.name("id"))
+        ChatCall(call.name("name") or "(no name)", call.arguments("args"), call.name("id"))
         for call in body.mappings("invalid_tool_calls")
     ]
     if calls:
@@ -247,7 +259,7 @@ def _calls(body: Fields) -> list[Call]:
             fields = Fields(block, (*body.path, "content", position), body.faults)
             name, arguments, identity = CALL_PARTS[kind]
             calls.append(
-                Call(fields.name(name, required=True) or "?", fields.arguments(arguments), fields.name(identity))
+                ChatCall(fields.name(name, required=True) or "?", fields.arguments(arguments), fields.name(identity))
             )
     return calls or function_calls(body.mapping("additional_kwargs"))
 

@@ -11,23 +11,22 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import Call, Message
+from agentic_bayes.records.formats.messages import langchain
+from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.message_log import (
     FOREIGN,
-    LANGCHAIN_KINDS,
     Dialect,
-    Log,
-    Path,
+    FieldPath,
+    MessageLog,
     content_text,
     conversations,
-    langchain_kind,
     looks_like,
 )
 
-__all__ = ["function_calls", "read", "recognises"]
+__all__ = ["read", "recognises"]
 
 NAME = "openai"
 MEMBERS = ("messages", "input", "output")
@@ -60,15 +59,6 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     return conversations(parts(stream, STREAMED), _DIALECT, origin)
 
 
-def function_calls(message: Fields) -> list[Call]:
-    """The calls of a message: those in ``tool_calls`` or, in old logs, the one in ``function_call``."""
-    calls = [_chat_call(call) for call in message.mappings("tool_calls")]
-    if "function_call" in message and not calls:
-        function = message.mapping("function_call")
-        calls = [Call(function.name("name", required=True) or "?", function.arguments("arguments"))]
-    return calls
-
-
 def _is_ours(value: Any) -> bool:
     """Whether this is a message or an item of the Responses API without doubt."""
     if not isinstance(value, dict):
@@ -91,7 +81,7 @@ def _is_reply(choices: Any) -> bool:
     return isinstance(choices, list) and any(isinstance(one, dict) and OF_A_CHOICE & one.keys() for one in choices)
 
 
-def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[Path, str] | None:
+def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | None:
     """Where and why this is only a request or only a reply."""
     if found & {"messages", "input"} or about.keys() & {"messages", "input"}:
         return None
@@ -108,7 +98,7 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[Path, str] | None:
     return None
 
 
-def _take_reply(about: Fields, log: Log) -> None:
+def _take_reply(about: Fields, log: MessageLog) -> None:
     """The answer to the messages, where it is still in the form in which it came."""
     if not _is_reply(about.raw("choices")):
         return
@@ -132,7 +122,7 @@ def _failure(about: Fields) -> str | None:
     return f"the response is {status}" + (f": {reason}" if reason else "")
 
 
-def _take(value: Any, path: Path, log: Log) -> None:
+def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     item = Fields(value, path, log.faults)
     kind = item.text("type") or "message"
     if kind == "message":
@@ -145,7 +135,7 @@ def _take(value: Any, path: Path, log: Log) -> None:
         _result(item, log)
     elif kind.endswith(CALL):
         _call_of_the_service(item, kind, log)
-    elif langchain_kind(kind) in LANGCHAIN_KINDS or "lc" in item:
+    elif langchain.kind_of(kind) in langchain.KINDS or "lc" in item:
         log.faults.add(
             path, f"must be a message or item of OpenAI, as the others are, got one of LangChain: {short(kind)}"
         )
@@ -153,7 +143,7 @@ def _take(value: Any, path: Path, log: Log) -> None:
         log.doubt(path, f"items of type {short(kind)} are not known, and were left out")
 
 
-def _message(message: Fields, log: Log, *, is_item: bool) -> None:
+def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
     named = message.text("role", required=True)
     role = named and named.lower()
     needed = SPOKEN if role == "assistant" else {"content"}
@@ -183,21 +173,11 @@ def _message(message: Fields, log: Log, *, is_item: bool) -> None:
             message.faults.add((*message.path, "role"), f"must be {allowed}, got {short(named)}")
 
 
-def _chat_call(call: Fields) -> Call:
-    if "custom" in call:
-        custom = call.mapping("custom")
-        name, arguments = custom.name("name", required=True), {"input": custom.text("input") or ""}
-    else:
-        function = call.mapping("function", required=True)
-        name, arguments = function.name("name", required=True), function.arguments("arguments")
-    return Call(name or "?", arguments, call.name("id"))
+def _named_call(item: Fields, arguments: dict[str, Any]) -> ChatCall:
+    return ChatCall(item.name("name", required=True) or "?", arguments, item.name("call_id"))
 
 
-def _named_call(item: Fields, arguments: dict[str, Any]) -> Call:
-    return Call(item.name("name", required=True) or "?", arguments, item.name("call_id"))
-
-
-def _result(item: Fields, log: Log) -> None:
+def _result(item: Fields, log: MessageLog) -> None:
     output = item.raw("output")
     answers = item.name("call_id")
     if isinstance(output, dict):
@@ -212,7 +192,7 @@ def _result(item: Fields, log: Log) -> None:
         log.add(Message("tool", content_text(item, "output"), answers=answers), item.path)
 
 
-def _call_of_the_service(item: Fields, kind: str, log: Log) -> None:
+def _call_of_the_service(item: Fields, kind: str, log: MessageLog) -> None:
     """A call of a tool that the service runs itself: what came of it is in the same item, if anywhere."""
     arguments: dict[str, Any] = {}
     if "arguments" in item:
@@ -223,7 +203,7 @@ def _call_of_the_service(item: Fields, kind: str, log: Log) -> None:
         arguments = {key: value for key, value in item.value.items() if key not in ABOUT_A_CALL and value is not None}
     name = item.name("name") or kind.removesuffix(CALL)
     answers = item.name("call_id") or item.name("id")
-    log.add_call(Call(name, arguments, answers), item.path)
+    log.add_call(ChatCall(name, arguments, answers), item.path)
     log.waiting = False
     if "error" in item:
         log.add(Message("tool", answers=answers, tool=name, result={"error": item.raw("error")}), item.path)

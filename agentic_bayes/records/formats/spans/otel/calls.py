@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentic_bayes.records.formats.spans.otel.spans import Span
-from agentic_bayes.records.wire.chat import Call, Message
+from agentic_bayes.records.wire.chat import ChatCall, Message
 
-__all__ = ["ToldCalls"]
+__all__ = ["MergedCalls"]
 
 
 @dataclass(slots=True)
-class _Made:
+class _MergedCall:
     """A call that was made, gathered from all spans that tell of it."""
 
-    call: Call
+    call: ChatCall
     result: tuple[Any, ...] = ()
     # the latest of the sources that told of it, and that gave its result
     told_by: int = -1
@@ -34,7 +34,7 @@ class _Made:
         }
 
 
-class ToldCalls:
+class MergedCalls:
     """Calls of which several sources tell: messages, and at last the spans of tools.
 
     A call is looked for in queues of those that it may be. A source tells of no call twice, so that it goes through
@@ -42,8 +42,8 @@ class ToldCalls:
     """
 
     def __init__(self) -> None:
-        self.made: list[_Made] = []
-        self._queues: defaultdict[tuple[Any, ...], list[_Made]] = defaultdict(list)
+        self.made: list[_MergedCall] = []
+        self._queues: defaultdict[tuple[Any, ...], list[_MergedCall]] = defaultdict(list)
         self._source = -1
         # how far this source has come in each queue, and how far all have in giving results to calls
         self._places: Counter[tuple[Any, ...]] = Counter()
@@ -59,7 +59,7 @@ class ToldCalls:
     def hear(self, dialogues: Iterable[Iterable[Message]]) -> None:
         """Take in the messages of one source; a result without an id is of a call of its dialogue, if it can be."""
         self._begin()
-        told: deque[_Made] = deque()
+        told: deque[_MergedCall] = deque()
         lost: Counter[Any] = Counter()
         for begins, message in ((not n, one) for dialogue in dialogues for n, one in enumerate(dialogue)):
             if begins:
@@ -97,8 +97,8 @@ class ToldCalls:
         """How many results are of no call."""
         return self._lost.total()
 
-    def _appended(self, call: Call) -> _Made:
-        one = _Made(call)
+    def _appended(self, call: ChatCall) -> _MergedCall:
+        one = _MergedCall(call)
         self.made.append(one)
         for key in ("like", call.name, _hashable(call.arguments)), ("named", call.name):
             self._queues[key].append(one)
@@ -107,12 +107,12 @@ class ToldCalls:
         self._queue_by_id(one)
         return one
 
-    def _queue_by_id(self, one: _Made) -> None:
+    def _queue_by_id(self, one: _MergedCall) -> None:
         if one.call.id is not None:
             self._queues["id", one.call.id].append(one)
             self._queues["id", one.call.id, one.call.name].append(one)
 
-    def _next(self, key: tuple[Any, ...], used: Callable[[_Made], bool]) -> _Made | None:
+    def _next(self, key: tuple[Any, ...], used: Callable[[_MergedCall], bool]) -> _MergedCall | None:
         """The first in a queue that was not used; what was used once stays so, for this source."""
         queue = self._queues.get(key, [])
         place = self._places[key]
@@ -121,7 +121,7 @@ class ToldCalls:
         self._places[key] = place
         return queue[place] if place < len(queue) else None
 
-    def _like(self, call: Call, key: tuple[Any, ...], used: Callable[[_Made], bool]) -> _Made | None:
+    def _like(self, call: ChatCall, key: tuple[Any, ...], used: Callable[[_MergedCall], bool]) -> _MergedCall | None:
         """The first in a queue that may be this call; of two ids, one would have to be missing."""
         if call.id is None:
             return self._next(key, used)
@@ -131,17 +131,17 @@ class ToldCalls:
             self._queue_by_id(one)
         return one
 
-    def _same(self, call: Call) -> _Made | None:
+    def _same(self, call: ChatCall) -> _MergedCall | None:
         """The call that a message repeats: that of its id or, without ids, an equal one that is not matched yet."""
         if call.id is not None and (known := self._queues.get(("id", call.id, call.name))):
             return known[0]
         key = "like", call.name, _hashable(call.arguments)
         return self._like(call, key, lambda one: one.told_by == self._source)
 
-    def _asked(self, call: Call) -> _Made | None:
+    def _asked(self, call: ChatCall) -> _MergedCall | None:
         """The call that was asked for and ran here: that of its id, or an equal one, or one of unknown arguments."""
 
-        def ran(one: _Made) -> bool:
+        def ran(one: _MergedCall) -> bool:
             return one.executed
 
         found = self._next(("id", call.id), ran) if call.id is not None else None
@@ -149,7 +149,7 @@ class ToldCalls:
         unknown = ("like", call.name, _hashable({})) if call.arguments else ("named", call.name)
         return found or self._like(call, unknown, ran)
 
-    def _give(self, identity: str | None, result: Any, told: deque[_Made]) -> bool:
+    def _give(self, identity: str | None, result: Any, told: deque[_MergedCall]) -> bool:
         """Put a result with its call; False where there is none."""
         if identity is None:
             one = self._waiting(told)
@@ -166,7 +166,7 @@ class ToldCalls:
         one.result = one.result or (result,)
         return True
 
-    def _waiting(self, told: deque[_Made]) -> _Made | None:
+    def _waiting(self, told: deque[_MergedCall]) -> _MergedCall | None:
         """The first call of this source that waits for a result or, where none does, the first of all."""
         while told and told[0].answered_by == self._source:
             told.popleft()

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import Call, Message, Role, system_text
+from agentic_bayes.records.wire.chat import ChatCall, Message, Role, system_text
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.strict_json import strict_json
 
-__all__ = ["Kind", "Rating", "Span", "attributes_of", "span_of"]
+__all__ = ["Rating", "Span", "SpanKind", "attributes_of", "span_of"]
 
-Kind = Literal["chat", "agent", "tool", "other", "none"]
+SpanKind = Literal["chat", "agent", "tool", "other", "none"]
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, SpanKind] = {
     "chat": "chat",
     "completion": "chat",
     "text_completion": "chat",
@@ -74,7 +74,7 @@ class Span:
     begin: int = 0  # nanoseconds; 0 where not recorded
     end: int = 0
     # A call of a model, a run of an agent, a call of a tool, another step of such a system, or anything else
-    kind: Kind = "none"
+    kind: SpanKind = "none"
     agent: str | None = None  # names that the span gives
     conversation: str | None = None
     task: str | None = None
@@ -84,7 +84,7 @@ class Span:
     before: int = 0  # number of messages before these
     said: list[Message] = field(default_factory=list)  # what it gave
     system: str = ""  # what it was told
-    call: Call | None = None  # of a tool: the call
+    call: ChatCall | None = None  # of a tool: the call
     result: tuple[Any, ...] = ()  # of a tool: its result, if there is one
     error: str | None = None  # why it failed
     tokens: tuple[int, int] = (0, 0)  # tokens taken and given
@@ -175,7 +175,7 @@ def span_of(raw: Fields) -> Span | None:
     span.ratings = [rating for name, event, found in events for rating in _ratings(name, event, found)]
     if span.kind == "none" and not span.ratings:
         return span
-    given = _Given(attributes, raw.faults)
+    given = _TypedAttributes(attributes, raw.faults)
     span.agent, span.conversation = given.name("gen_ai.agent.name"), given.name("gen_ai.conversation.id")
     span.task = next((task for key in _TASK if (task := given.name(key)) is not None), None)
     span.model = given.name("gen_ai.response.model") or given.name("gen_ai.request.model")
@@ -192,7 +192,7 @@ def span_of(raw: Fields) -> Span | None:
     return span
 
 
-def _kind(attributes: Mapping[str, Any], events: list[Any]) -> Kind:
+def _kind(attributes: Mapping[str, Any], events: list[Any]) -> SpanKind:
     operation = attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type")
     names = {key for key in attributes if key.startswith("gen_ai.")}
     said = any(name.startswith("gen_ai.") and name != "gen_ai.evaluation.result" for name, *_ in events)
@@ -210,7 +210,7 @@ def _kind(attributes: Mapping[str, Any], events: list[Any]) -> Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _TypedAttributes:
     """Attributes by name, of the type they should have."""
 
     values: Mapping[str, Any]
@@ -469,7 +469,7 @@ def _are_parts(value: Any) -> bool:
     )
 
 
-def _take_part(part: Fields, texts: list[str], calls: list[Call], results: list[Message]) -> None:
+def _take_part(part: Fields, texts: list[str], calls: list[ChatCall], results: list[Message]) -> None:
     kind = part.raw("type") or next((key for key in ("text", "toolUse", "toolResult") if key in part), None)
     match kind:
         case "text":
@@ -501,11 +501,11 @@ def _result(identity: str | None, part: Fields, *keys: str) -> Message:
     return Message("tool", answers=identity, result=value)
 
 
-def _named_call(source: Fields, identity: str | None, *keys: str) -> Call:
+def _named_call(source: Fields, identity: str | None, *keys: str) -> ChatCall:
     arguments = fitting(source.arguments(*keys), (*source.path, keys[0]), source.faults)
-    return Call(source.name("name", required=True) or "?", arguments, identity)
+    return ChatCall(source.name("name", required=True) or "?", arguments, identity)
 
 
-def _call(call: Fields) -> Call:
+def _call(call: Fields) -> ChatCall:
     source = call.mapping("function") if isinstance(call.raw("function"), dict) else call
     return _named_call(source, call.name("id"), "arguments")

@@ -16,11 +16,11 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.spans.otel.calls import ToldCalls
+from agentic_bayes.records.formats.spans.otel.calls import MergedCalls
 from agentic_bayes.records.formats.spans.otel.spans import Rating, Span, attributes_of, span_of
 from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS
 from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import Parsed, Part, broken, parts
+from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH
 
@@ -41,7 +41,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    spans = _Spans()
+    spans = _FileSpans()
     wrong = False
     for part in parts(stream, {SPANS}):
         for parsed in _taken(part, spans):
@@ -61,7 +61,7 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
 
 
 @dataclass(slots=True)
-class _Trace:
+class _OtelTrace:
     """The spans of one trace that are needed, and what lies within what."""
 
     spans: list[Span] = field(default_factory=list)
@@ -114,10 +114,10 @@ class _Trace:
 
 
 @dataclass(slots=True)
-class _Spans:
+class _FileSpans:
     """The spans of a file."""
 
-    traces: defaultdict[str, _Trace] = field(default_factory=lambda: defaultdict(_Trace))
+    traces: defaultdict[str, _OtelTrace] = field(default_factory=lambda: defaultdict(_OtelTrace))
     seen: dict[tuple[str, str], bytes] = field(default_factory=dict)
     known: bool = False
     total: int = 0
@@ -141,7 +141,7 @@ class _Spans:
         return found + [text.format(self.counts[key]) for key, text in texts.items() if self.counts[key]]
 
 
-def _taken(part: Part, spans: _Spans) -> Iterator[Parsed]:
+def _taken(part: JsonPart, spans: _FileSpans) -> Iterator[Parsed]:
     """Take in a part of the file; gives what is wrong with it."""
     match part.path:
         case _ if part.faults:
@@ -172,7 +172,7 @@ def _taken(part: Part, spans: _Spans) -> Iterator[Parsed]:
                 yield Parsed(part.place, faults=faults.found())
 
 
-def _resource(resource: Fields, place: str, spans: _Spans) -> Iterator[Parsed]:
+def _resource(resource: Fields, place: str, spans: _FileSpans) -> Iterator[Parsed]:
     """Take in the spans of one resource; gives what is wrong."""
     faults = Faults()
     own = Fields(resource.value, (), faults)
@@ -190,7 +190,7 @@ def _resource(resource: Fields, place: str, spans: _Spans) -> Iterator[Parsed]:
         yield Parsed(place, faults=tuple(dict.fromkeys(together)))
 
 
-def _one(raw: Any, where: str, service: Any, spans: _Spans) -> Iterator[Parsed]:
+def _one(raw: Any, where: str, service: Any, spans: _FileSpans) -> Iterator[Parsed]:
     faults = Faults()
     spans.total += 1
     try:
@@ -214,7 +214,7 @@ def _one(raw: Any, where: str, service: Any, spans: _Spans) -> Iterator[Parsed]:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _OtelTurn:
     """One trace as a turn."""
 
     trace: str
@@ -225,7 +225,7 @@ class _Turn:
     service: str | None
 
 
-def _conversations(spans: _Spans, origin: Origin) -> Iterator[Parsed]:
+def _conversations(spans: _FileSpans, origin: Origin) -> Iterator[Parsed]:
     """The conversations, in the order of time."""
     named: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for identity, trace in spans.traces.items():
@@ -269,7 +269,7 @@ def _given(names: Iterable[str | None]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Steps:
+class _TraceSteps:
     """The spans of a trace by what they are, each in the order of time."""
 
     chats: list[Span]
@@ -286,7 +286,7 @@ class _Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
+class _Surroundings:
     """What a span lies in: whether in a call of a model, the nearest agent, and whether in another span of its call."""
 
     chat: bool
@@ -294,11 +294,11 @@ class _Around:
     again: bool
 
 
-def _around(trace: _Trace) -> dict[str, _Around]:
+def _around(trace: _OtelTrace) -> dict[str, _Surroundings]:
     """What each span of a trace lies in, found on one walk from the outermost spans inwards."""
     spans = {span.id: span for span in trace.spans}
     outermost, within = trace.tree()
-    found: dict[str, _Around] = {}
+    found: dict[str, _Surroundings] = {}
     chats = 0
     agents: list[str] = []
     # a tool's span within one of the same tool is one call, told by the one who asks and the one who serves
@@ -311,7 +311,7 @@ def _around(trace: _Trace) -> dict[str, _Around]:
         tool = span.call.name if span and kind == "tool" and span.call else None
         if enters:
             again = tool is not None and tools[tool] > 0
-            found[identity] = _Around(chats > 0, agents[-1] if agents else None, again)
+            found[identity] = _Surroundings(chats > 0, agents[-1] if agents else None, again)
             way.append((identity, False))
             way += [(inner, True) for inner in within.get(identity, ())]
         step = 1 if enters else -1
@@ -325,7 +325,7 @@ def _around(trace: _Trace) -> dict[str, _Around]:
     return found
 
 
-def _steps(trace: _Trace) -> _Steps:
+def _steps(trace: _OtelTrace) -> _TraceSteps:
     around = _around(trace)
     # two libraries may record one call of a model, one span within the other
     chats = [span for span in trace.spans if span.kind == "chat" and not around[span.id].chat]
@@ -334,10 +334,10 @@ def _steps(trace: _Trace) -> _Steps:
     outer = [span for span in agents if around[span.id].agent is None]
     outermost = {None, *(span.id for span in outer)}
     main = [span for span in chats if around[span.id].agent in outermost]
-    return _Steps(chats, agents, tools, outer, main or chats)
+    return _TraceSteps(chats, agents, tools, outer, main or chats)
 
 
-def _failure(steps: _Steps, answer: str | None, score: float | None) -> str | None:
+def _failure(steps: _TraceSteps, answer: str | None, score: float | None) -> str | None:
     """Why there is no answer that could be judged; what went wrong on the way to one does not matter."""
     last = [*steps.outer[-1:], *(steps.main[-1:] if answer is None or not steps.outer else ())]
     if error := _given(span.error for span in last):
@@ -347,7 +347,7 @@ def _failure(steps: _Steps, answer: str | None, score: float | None) -> str | No
     return NO_ANSWER if steps.recorded else "the spans hold no messages: was their content recorded?"
 
 
-def _turn(identity: str, trace: _Trace, counts: Counter[str]) -> _Turn | None:
+def _turn(identity: str, trace: _OtelTrace, counts: Counter[str]) -> _OtelTurn | None:
     """The turn that a trace is; None where nothing was asked of a model, agent or tool."""
     steps = _steps(trace)
     outer, main, recorded = steps.outer, steps.main, steps.recorded
@@ -389,7 +389,7 @@ def _turn(identity: str, trace: _Trace, counts: Counter[str]) -> _Turn | None:
     if score is not None and error is None:
         interaction["recorded_score"] = score
     ordered = (*outer, *trace.spans)
-    return _Turn(
+    return _OtelTurn(
         trace=identity,
         interaction=interaction,
         system=_given(span.system for span in (*outer, *main)) or "",
@@ -433,9 +433,9 @@ def _scores(ratings: list[Rating]) -> tuple[float | None, dict[str, Any], str | 
     return None, scores, f"the score {short(ratings[0].name)} is no number in [0, 1]: {short(value)}"
 
 
-def _calls(steps: _Steps) -> ToldCalls:
+def _calls(steps: _TraceSteps) -> MergedCalls:
     """The calls of a turn, each once: as models asked for them, in the messages that repeat them, and as they ran."""
-    calls = ToldCalls()
+    calls = MergedCalls()
     # what models said is one source: each call in it is one more
     calls.hear(span.said for span in steps.chats)
     for span in steps.chats:
