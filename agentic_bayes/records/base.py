@@ -1,4 +1,4 @@
-"""What all records share: frozen, typed, and every problem of a record reported at once, in one wording."""
+"""The base class of all records: frozen, typed, and reporting every problem of a record at once."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _WORDING = {
     "string_type": "must be text",
     "tuple_type": "must be a list",
 }
-# marks an error whose message is ours already, so that an enclosing record leaves it as it is
+# marks an error that already has our wording, so that an enclosing record keeps it
 _OURS = "record."
 
 
 def short(value: object, limit: int = 60) -> str:
-    """The value as text of at most `limit` characters, whatever its size, depth or own ``repr``."""
+    """Show any value in at most `limit` characters, whatever its size, depth or ``repr``."""
     shortener = reprlib.Repr()
     shortener.maxlevel, shortener.maxstring, shortener.maxlong, shortener.maxother = 3, limit, limit, limit
     try:
@@ -66,26 +66,26 @@ def short(value: object, limit: int = 60) -> str:
 
 
 def field_path(location: Sequence[str | int]) -> str:
-    """A place within a record as text: ``conversation[0].agentic.tools_used[1].parameters``."""
+    """The path of a field within a record as text: ``conversation[0].agentic.tools_used[1].parameters``."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return path.removeprefix(".")
 
 
 def problem_at(location: Sequence[str | int], message: str, value: object) -> InitErrorDetails:
-    """One problem of a record, at a place within it, for `ValidationError.from_exception_data`."""
-    # the text goes in as a value: braces within it are not a template
+    """One problem at one place of a record, for `ValidationError.from_exception_data`."""
+    # pass the message as a value: braces in it must not be read as a template
     error = PydanticCustomError(f"{_OURS}problem", "{message}", {"message": message})
     return InitErrorDetails(type=error, loc=tuple(location), input=value)
 
 
 def problems_of(error: ValidationError, *, source: str, where: str) -> tuple[Problem, ...]:
-    """The problems in a validation error of a record."""
+    """List the problems of a record's validation error."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     return tuple(Problem(source, where, field_path(detail["loc"]), detail["msg"]) for detail in details)
 
 
 def _text(value: str) -> str:
-    """Text that UTF-8 can hold; half of a surrogate pair is what a cut through an emoji leaves."""
+    """Refuse text that UTF-8 cannot encode: cutting an emoji in two leaves half a surrogate pair."""
     if not value.isascii():
         try:
             value.encode("utf-8")
@@ -95,7 +95,7 @@ def _text(value: str) -> str:
 
 
 def _identifier(value: object) -> object:
-    """Ids are text; whole numbers, which many logs use as ids, become their digits."""
+    """Ids are text; many logs use whole numbers, which become their digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, str) and not value.strip():
@@ -104,7 +104,7 @@ def _identifier(value: object) -> object:
 
 
 def _number(value: object) -> object:
-    """Numbers are finite JSON numbers: no booleans, no digits in quotes."""
+    """Accept finite JSON numbers only: no booleans, no digits in quotes."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("must be a number")
     try:
@@ -124,7 +124,7 @@ def _probability(value: object) -> object:
 
 
 def _whole(value: object) -> object:
-    """Whole numbers only: 1 and 1.0, but no boolean, no 1.5, no "1"."""
+    """Accept whole numbers only: 1 and 1.0, but not true, 1.5 or "1"."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -141,7 +141,7 @@ def _trial(value: object) -> object:
 
 
 def _arguments(value: object) -> object:
-    """Arguments as a dict; a JSON string is parsed, and None and blank text are "no arguments"."""
+    """Arguments as a dict: JSON text is parsed; None and blank text mean "no arguments"."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}
     found = value
@@ -149,7 +149,7 @@ def _arguments(value: object) -> object:
         try:
             found = strict_json(value, finite=False)
         except ValueError as error:
-            raise ValueError(f"must be an object or the JSON text of one ({error})") from None
+            raise ValueError(f"must be an object, or an object as JSON text ({error})") from None
     if found is None:
         return {}
     if not isinstance(found, dict):
@@ -158,7 +158,7 @@ def _arguments(value: object) -> object:
 
 
 def _unfit(value: object, location: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
-    """What JSON cannot hold, with its place: numbers that are not finite, broken text, endless nesting."""
+    """Find values that JSON cannot hold: non-finite numbers, broken text, endless nesting."""
     if isinstance(value, str):
         try:
             _text(value)
@@ -200,7 +200,7 @@ class Record(BaseModel):
     """Base of the records: frozen; unknown keys are refused with the nearest valid name.
 
     One validation reports everything that is wrong with a record: unknown keys, fields of a wrong type or
-    value, and what `_across_fields` finds, whether or not the others are there too.
+    value, and whatever `_across_fields` finds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -221,12 +221,12 @@ class Record(BaseModel):
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
-        """Problems that take more than one field to see, of a record or of the dict it should come from."""
+        """Problems that involve several fields, in a record or in the dict it is built from."""
         return []
 
     @classmethod
     def _worded(cls, detail: ErrorDetails) -> InitErrorDetails:
-        """A problem in this package's words: what is allowed and what came."""
+        """Reword a pydantic problem: what is allowed, and what came."""
         kind, location, value = detail["type"], detail["loc"], detail["input"]
         if kind.startswith(_OURS):
             return problem_at(location, detail["msg"], value)

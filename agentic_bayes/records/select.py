@@ -14,15 +14,15 @@ __all__ = ["SelectedConversation", "select"]
 
 @dataclass(frozen=True, slots=True)
 class SelectedConversation:
-    """A conversation and which attempt it was."""
+    """A selected conversation, with its task and trial."""
 
-    agent: str  # its ids; the task as all conversations together tell it
+    agent: str  # its ids; `task` takes all conversations into account
     session: str
     task: str
     trial: int  # which attempt
     interactions: int  # how many turns it has
     error: str | None  # why it ended early
-    conversation: Conversation | None  # the conversation itself; None where many were found without being asked for
+    conversation: Conversation | None  # the conversation itself; None for the rest of an unfiltered listing
 
 
 def select(
@@ -32,7 +32,7 @@ def select(
     task: str | None = None,
     trial: int | None = None,
 ) -> list[SelectedConversation]:
-    """The conversations that fit."""
+    """Select the conversations that match every given id; without any, list all."""
     index = TaskIndex()
     kept: list[tuple[Conversation | None, str, str, int, str | None]] = []
     asked = session is not None or task is not None or trial is not None
@@ -64,5 +64,5 @@ def select(
             raise InvalidArgument(f"no conversation has {name} {value!r}: {did_you_mean(value, dict.fromkeys(known))}")
     trials = sorted({f.trial for f in found if task in (None, f.task) and session in (None, f.session)})
     raise InvalidArgument(
-        f"no such conversation has trial {trial}; there is {', '.join(map(str, trials[:12])) or 'none'}"
+        f"no such conversation has trial {trial}; its trials: {', '.join(map(str, trials[:12])) or 'none'}"
     )

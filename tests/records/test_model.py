@@ -121,7 +121,7 @@ def test_the_names_of_openai_are_read_and_json_text_is_parsed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ('{"a": 1', "must be an object or the JSON text of one"),
+        ('{"a": 1', "must be an object, or an object as JSON text"),
         ("[1]", "must be an object"),
         (5, "must be an object .argument name → value., got 5"),
         ('{"a": 1, "a": 2}', "key 'a' occurs twice"),

@@ -1,4 +1,4 @@
-"""Chat messages, whatever wrote them, as turns: the part that the readers of message logs share."""
+"""Chat messages and how they become turns: shared by all readers of message logs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 NO_ANSWER = "the log ends before the agent answered"
 ORPHANS = "results_without_call"
-"""In the metadata of a turn: how many results are of no call that is there."""
+"""Key in a turn's metadata: how many results belong to no recorded call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ChatCall:
 
     name: str  # name of the tool
     arguments: dict[str, Any]  # argument name → value
-    id: str | None = None  # what its result refers to
+    id: str | None = None  # the id that its result refers to
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Message:
     """One message."""
 
     role: Role  # who speaks; "tool" is the result of a call
-    text: str = ""  # what is said; of a tool, its result where that is text
-    calls: Sequence[ChatCall] = ()  # calls that an assistant makes in it
+    text: str = ""  # the text; of a tool, its result if that is text
+    calls: Sequence[ChatCall] = ()  # calls that the assistant makes in it
     answers: str | None = None  # of a tool: the id of the call whose result this is
     tool: str | None = None  # of a tool: its name, for results without an id
-    result: Any = None  # of a tool: the result where it is not text
-    error: str | None = None  # why the agent could not go on
-    tokens: tuple[int, int] = (0, 0)  # tokens taken and given, where the log has them
+    result: Any = None  # of a tool: the result if it is not text
+    error: str | None = None  # why the agent stopped
+    tokens: tuple[int, int] = (0, 0)  # input and output tokens, if the log has them
 
 
 def function_calls(message: Fields) -> list[ChatCall]:
@@ -77,14 +77,14 @@ def chat_call(call: Fields) -> ChatCall:
 
 @dataclass(slots=True)
 class _ChatTurn:
-    """What was said and done since the user spoke."""
+    """One turn in the making: the user's messages, and everything up to the next one."""
 
     said: list[str] = field(default_factory=list)
     answered: list[Message] = field(default_factory=list)
 
 
 def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[str, Any]]:
-    """The interactions of a chat, cut where the user speaks."""
+    """Cut a chat into interactions: each begins when the user speaks."""
     collected: list[_ChatTurn] = []
     for message in messages:
         if message.role == "user":
@@ -100,7 +100,7 @@ def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[
 
 
 def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
-    """A whole chat as one interaction: what the user said, and what the agent said and did."""
+    """Turn a whole chat into one interaction."""
     spoken = dialogue(messages)
     calls, orphans = _calls(messages)
     several = sum(line["role"] == "user" for line in spoken) > 1
@@ -117,7 +117,7 @@ def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
 
 
 def dialogue(messages: Iterable[Message]) -> list[dict[str, str]]:
-    """Who said what, in order, without the calls."""
+    """The spoken messages of a chat in order, without calls and results."""
     spoken = (message for message in messages if message.role in ("user", "assistant") and message.text.strip())
     return [{"role": message.role, "text": message.text} for message in spoken]
 
@@ -129,12 +129,12 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def system_text(messages: Iterable[Message]) -> str:
-    """What the agent was told."""
+    """The system messages of a chat."""
     return "\n\n".join(message.text for message in messages if message.role == "system" and message.text.strip())
 
 
 def opening(messages: Iterable[Message]) -> str:
-    """What the agent said before the user spoke."""
+    """What the agent said before the user's first message."""
     said = []
     for message in messages:
         if message.role == "user":
@@ -150,7 +150,7 @@ def _interaction(turn: _ChatTurn, qa_id: str, *, last: bool) -> dict[str, Any]:
     begin = worked[-1] + 1 if worked else 0
     after = messages[begin:]
     if worked and not after:
-        # nothing was said afterwards: the answer is what came with the last calls, if anything
+        # no text came after the calls: the answer is the text of the message with the last calls, if any
         holder = max((n for n in worked if messages[n].role == "assistant"), default=None)
         if holder is not None and (messages[holder].text.strip() or not last):
             begin, after = holder, [messages[holder]]
@@ -177,14 +177,14 @@ def _interaction(turn: _ChatTurn, qa_id: str, *, last: bool) -> dict[str, Any]:
 
 
 def doubts_of(conversation: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """What should be known of the turns of a conversation."""
+    """Warnings about the turns of a conversation."""
     without_call = any(turn.get("metadata", {}).get(ORPHANS) for turn in conversation)
-    text = f"results of tools belong to no call that is there: they are left out and counted, as {ORPHANS} in metadata"
+    text = f"some tool results belong to no recorded call; they were left out and counted in metadata.{ORPHANS}"
     return (("", text),) if without_call else ()
 
 
 def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
-    """The calls in order, each with its result, and how many results are of no call."""
+    """The calls in order, each with its result, and how many results belong to no call."""
     waiting = _PendingCalls()
     orphans = 0
     for message in messages:
@@ -200,11 +200,11 @@ def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
 
 
 class _PendingCalls:
-    """Calls, and which of them wait for a result."""
+    """The calls made so far, and which of them still wait for a result."""
 
     def __init__(self) -> None:
         self.made: list[dict[str, Any]] = []
-        # a call is in several queues, and leaves each when it comes to its front with a result
+        # a call is in several queues, and leaves each once it reaches the front with a result
         self._queues: defaultdict[tuple[str | None, ...], deque[dict[str, Any]]] = defaultdict(deque)
         self._of_message: deque[dict[str, Any]] = deque()
 
@@ -220,10 +220,10 @@ class _PendingCalls:
             self._of_message.append(entry)
 
     def call_of(self, message: Message) -> dict[str, Any] | None:
-        """The call whose result this is.
+        """The call that a result belongs to.
 
-        Ids may repeat within a log: of calls with the same id the name of the tool decides, then their order. A result
-        without an id is that of the first call of its tool or, if it names none, of the message before it.
+        Ids may repeat within a log: among calls with the same id the tool's name decides, then their order. A result
+        without an id belongs to the first call of its tool or, if it names no tool, of the message before it.
         """
         if message.answers is not None:
             named = self._first(("id", message.answers, message.tool)) if message.tool is not None else None
@@ -237,7 +237,7 @@ class _PendingCalls:
 
 
 def _front(queue: deque[dict[str, Any]]) -> dict[str, Any] | None:
-    """The first that has no result yet."""
+    """The first call without a result."""
     while queue and "result" in queue[0]:
         queue.popleft()
     return queue[0] if queue else None

@@ -1,4 +1,4 @@
-"""Typed access to objects in somebody else's format: what is not as it must be is noted, in that format's terms."""
+"""Typed access to the fields of foreign objects; a value of the wrong type is noted with its path."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _MISSING = object()
 
 
 class Faults:
-    """What is wrong with one record, as (field path, message), in the order in which it was found."""
+    """The problems of one record, as (field path, message), in the order they were found."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], None] = {}
         self.not_finite = 0
 
     def add(self, path: tuple[str | int, ...], message: str) -> None:
-        """Note one thing, once."""
+        """Note a problem once."""
         self._found.setdefault((field_path(path), message))
 
     def __bool__(self) -> bool:
@@ -32,7 +32,7 @@ class Faults:
         return iter(self._found)
 
     def found(self) -> tuple[tuple[str, str], ...]:
-        """Everything noted so far."""
+        """All problems noted so far."""
         return tuple(self._found)
 
 
@@ -41,8 +41,8 @@ class Fields:
 
     Notes
     -----
-    Every method gives None (or an empty list or object) for a field that is absent or null, and for one of a wrong
-    type, which is noted. With ``required=True``, absent and null are faults, too.
+    Every method returns None (or an empty list or object) for a field that is absent or null. It does so too for a
+    field of the wrong type, and notes it. With ``required=True``, absent and null are also faults.
     """
 
     def __init__(self, value: Any, path: tuple[str | int, ...], faults: Faults) -> None:
@@ -57,7 +57,7 @@ class Fields:
         return self.value.get(key) is not None
 
     def raw(self, key: str) -> Any:
-        """The value as it came; None where it is absent."""
+        """The value as it is; None if it is absent."""
         return self.value.get(key)
 
     def text(self, key: str, *, required: bool = False) -> str | None:
@@ -115,12 +115,12 @@ class Fields:
         return None
 
     def mapping(self, key: str, *, required: bool = False) -> Fields:
-        """An object; an empty one where there is none."""
+        """An object; empty if absent."""
         value = self._given(key, required)
         return Fields({} if value is _MISSING else value, (*self.path, key), self.faults)
 
     def sequence(self, key: str, *, required: bool = False) -> list[Any]:
-        """A list; an empty one where there is none."""
+        """A list; empty if absent."""
         value = self._given(key, required)
         if value is _MISSING:
             return []
@@ -145,10 +145,10 @@ class Fields:
         return found
 
     def arguments(self, *keys: str) -> dict[str, Any]:
-        """Arguments of a tool call, under the first of these keys that is there: an object, or the JSON text of one.
+        """The arguments of a tool call, under the first key that is present: an object, or an object as JSON text.
 
-        ``None``, ``""``, ``"null"`` and ``"{}"`` are all "no arguments". Text that is no JSON object, or gives a key
-        twice, is what the agent wrote, wrong as it is: it is kept, under the key ``"(not JSON)"``.
+        ``None``, ``""``, ``"null"`` and ``"{}"`` all mean "no arguments". Text that is not a JSON object, or repeats a
+        key, is still what the agent wrote: it is kept under the key ``"(not JSON)"``.
         """
         key = next((key for key in keys if key in self), None)
         value = None if key is None else self.value[key]
@@ -182,7 +182,7 @@ class Fields:
 
 
 UNREADABLE = "(not JSON)"
-"""Stands for the name of an argument where the arguments of a call were text that is no JSON object."""
+"""The argument name under which text is kept that is not a JSON object of arguments."""
 
 
 def _is_finite(value: float) -> bool:
@@ -192,14 +192,14 @@ def _is_finite(value: float) -> bool:
         return False
 
 
-# a value gets a place within a record, which is nested, too
+# leave room for the record around the value
 _DEEPEST = MAX_DEPTH - 20
 
 
 def fitting(
     value: Any, path: tuple[str | int, ...], faults: Faults, *, text: Callable[[str], str] | None = None
 ) -> Any:
-    """A value of a file as a record can hold it."""
+    """Make a value of a file fit for a record: NaN becomes null; broken text and endless nesting are faults."""
     if isinstance(value, str):
         value = text(value) if text else value
         if not value.isascii():

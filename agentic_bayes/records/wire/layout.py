@@ -1,4 +1,4 @@
-"""What a file looks like from outside, and how its records are found in it."""
+"""The outer layout of a file: where it comes from, what it looks like, and how its records are found."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed
 __all__ = ["STREAMED", "Origin", "Shape", "documents", "records"]
 
 STREAMED = frozenset({"messages", "simulations", "tasks", "samples", "resourceSpans", "items", "output", "input"})
-"""Members at the top of a file whose items are read one by one."""
+"""Top-level members whose items are read one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a file is from, for what it does not say itself."""
+    """Where a file comes from: defaults for what it does not say itself."""
 
     name: str  # the file
     stem: str  # its name without the ending
@@ -33,18 +33,18 @@ class Origin:
 
 @dataclass(slots=True)
 class Shape:
-    """What is known of a file after reading a little of it."""
+    """What is known of a file after reading its beginning."""
 
     is_list: bool = False  # whether the file is a list, not an object
     keys: set[str] = field(default_factory=set)  # members of the (first) object at the top; empty for a list
-    values: dict[str, Any] = field(default_factory=dict)  # their values where these are no lists of records
-    first: dict[str, Any] = field(default_factory=dict)  # the first item of those that are
+    values: dict[str, Any] = field(default_factory=dict)  # their values, except lists of records
+    first: dict[str, Any] = field(default_factory=dict)  # the first item of each list of records
     item: Any = None  # the first item of a list at the top
-    complete: bool = False  # whether all of the first object was seen
+    complete: bool = False  # whether the whole first object was read
 
     @property
     def record_keys(self) -> set[str]:
-        """Keys of a record: of the first item of a list, or of the first object."""
+        """Keys of a record: the first item of a list, or the first object."""
         if self.is_list:
             return set(self.item) if isinstance(self.item, dict) else set()
         return self.keys
@@ -93,7 +93,7 @@ def records(parts: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[
         match part.path:
             case ():
                 empty = empty and not (members or problems or part.faults)
-                if part.faults:  # the document broke off: half of a record is none
+                if part.faults:  # the document broke off: half a record is not a record
                     yield Parsed(part.where, faults=(*problems, *part.faults))
                 elif members or problems:
                     yield one(part.where or "line 1", members, tuple(problems))

@@ -1,8 +1,8 @@
-"""Logs of chat messages: which conversations a file holds, and what is known of each, whatever a message looks like.
+"""Logs of chat messages: split a file into conversations, whatever its messages look like.
 
-A file is one list of messages, messages one per line, or conversations: lists of messages or objects that hold some,
-in a list or one per line. What a message looks like is a `Dialect`; it is turned into a `Message` as it comes in, so
-that of a large file only what is said and done is kept.
+A file is one list of messages, messages one per line, or conversations (lists of messages, or objects that hold one) in
+a list or one per line. A `Dialect` says what a message looks like; each one becomes a `Message` as it is read, so only
+the text and the calls of a large file are kept.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ __all__ = [
 
 FieldPath = tuple[str | int, ...]
 
-NO_USER = "must hold at least one message of the user"
-NOT_FINITE = "arguments of calls hold numbers that are not finite (NaN, Infinity), read as null"
+NO_USER = "must hold at least one user message"
+NOT_FINITE = "some call arguments are NaN or Infinity; they were read as null"
 LONGEST_ERROR = 500
 
-# what objects of other formats hold beside messages
+# members that show that an object is not a log of messages, even if it holds some
 FOREIGN = frozenset({"conversation", "simulations", "traj", "reward_info", "termination_reason", "epoch"})
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 THOUGHTS = frozenset({"reasoning", "reasoning_content", "reasoning_text", "thinking", "redacted_thinking"})
-# two names for one kind of thing get the same mark
+# two names for the same kind of part get the same mark
 MARKS = {"image_url": "image", "input_image": "image", "input_file": "file", "input_audio": "audio"}
 
 
 @dataclass(slots=True)
 class MessageLog:
-    """Messages as they come in."""
+    """The messages of a conversation, collected as they are read."""
 
     messages: list[Message] = field(default_factory=list)  # in order
-    faults: Faults = field(default_factory=Faults)  # what is wrong with them
-    # (path, message) of what should be known, in order
+    faults: Faults = field(default_factory=Faults)  # their problems
+    # (path, message) of warnings, in order
     doubts: dict[tuple[str, str], None] = field(default_factory=dict)
-    model: str | None = None  # the model that wrote them, where they say so
-    waiting: bool = False  # whether the last message makes calls whose results are still to come
+    model: str | None = None  # the model that wrote them, if they say so
+    waiting: bool = False  # whether the last message makes calls that have no result yet
 
     def add(self, message: Message, path: FieldPath) -> None:
-        """Take in one message."""
+        """Add one message."""
         fitting(message.text, path, self.faults)
         if message.result is not None:
             message = changed(message, result=fitting(message.result, path, self.faults))
@@ -73,11 +73,11 @@ class MessageLog:
         self.waiting = bool(message.calls)
 
     def add_call(self, call: ChatCall, path: FieldPath) -> None:
-        """Take in one call: of the message before, where that is the agent's, too."""
+        """Add one call, to the previous message if that is also the agent's."""
         if self.messages and self.messages[-1].role == "assistant":
             last = self.messages[-1]
             self.waiting = self.waiting or not last.calls
-            # a list that `add` made can grow: there may be thousands of calls in a row
+            # append to the list that `add` made: there may be thousands of calls in a row
             calls = last.calls if isinstance(last.calls, list) else list(last.calls)
             calls.append(self._fitting(call, path))
             self.messages[-1] = changed(last, calls=calls)
@@ -85,7 +85,7 @@ class MessageLog:
             self.add(Message("assistant", calls=[call]), path)
 
     def add_text(self, text: str, path: FieldPath) -> None:
-        """Take in what the agent says: in one breath with the calls before it, where these say nothing and wait."""
+        """Add text of the agent: to the calls before it if they have no text and no results yet."""
         if self.waiting and not self.messages[-1].text:
             fitting(text, path, self.faults)
             self.messages[-1] = changed(self.messages[-1], text=text)
@@ -93,7 +93,7 @@ class MessageLog:
             self.add(Message("assistant", text), path)
 
     def doubt(self, path: FieldPath, message: str) -> None:
-        """Note something that should be known."""
+        """Note a warning once."""
         self.doubts.setdefault((field_path(path), message))
 
     def _fitting(self, call: ChatCall, path: FieldPath) -> ChatCall:
@@ -109,23 +109,23 @@ class Dialect:
     """How messages of one format are read."""
 
     name: str  # the format
-    take: Callable[[Any, FieldPath, MessageLog], None]  # adds a raw message, which is at this path, to a `MessageLog`
+    take: Callable[[Any, FieldPath, MessageLog], None]  # adds the raw message at this path to a `MessageLog`
     is_message: Callable[[Mapping[str, Any]], bool]  # whether an object is a message, not a conversation
-    # Members of a conversation that hold messages, in order, and whose words plain text in place of a list is; None
-    # where only a list is allowed. Where the first, ``messages``, is there, those in `instead` are not read.
+    # members of a conversation that hold messages, in order, with the role of plain text in place of a list (None if
+    # only a list is allowed); if ``messages`` is present, those in `instead` are ignored
     sections: Mapping[str, Role | None]
-    instead: frozenset[str] = frozenset()  # members that take the place of ``messages``
-    # why the agent could not finish, of a conversation with a member of `instead`; None where it could
+    instead: frozenset[str] = frozenset()  # members that replace ``messages``
+    # why the agent did not finish, for a conversation with a member of `instead`; None if it did
     failure: Callable[[Fields], str | None] = lambda about: None
-    # adds to the log of ``messages`` what answers them, where other members of the conversation hold it
+    # adds the answer to ``messages`` if another member of the conversation holds it
     reply: Callable[[Fields, MessageLog], None] = lambda about, log: None
-    # where and why this is no conversation but only a request or only a reply, by its other members and the names of
-    # its sections; None where it may be one
+    # where and why this is only a request or only a reply, judging by its other members and the names of its
+    # sections; None if it may be a conversation
     half: Callable[[Mapping[str, Any], Set[str]], tuple[FieldPath, str] | None] = lambda about, found: None
 
 
 def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterable[str]) -> bool:
-    """Whether a file of this shape is a log of such messages."""
+    """Whether a file of this shape holds messages that `is_message` recognises."""
     if shape.record_keys & FOREIGN:
         return False
     if not shape.is_list:
@@ -136,7 +136,7 @@ def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterabl
 
 
 def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), required: bool = False) -> str:
-    """What is said in a content: text, null, or a list of parts."""
+    """The text of a message's content, which may be text, null or a list of parts."""
     if not isinstance(message.raw(key), list):
         return message.text(key, required=required) or ""
     pieces: list[str] = []
@@ -152,7 +152,7 @@ def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), requ
             is_text = kind in TEXT_PARTS or kind == "refusal"
             said = fields.text("refusal" if kind == "refusal" else "text", required=True) if is_text else None
             text = said or "" if is_text else f"[{MARKS.get(kind, kind)}]"
-        # texts in a row are one text in pieces
+        # consecutive text parts are one text
         if is_text and goes_on:
             pieces[-1] += text
         else:
@@ -175,7 +175,7 @@ def conversations(pieces: Iterator[JsonPart], dialect: Dialect, origin: Origin) 
 
 
 def one_conversation(messages: Iterable[Any], dialect: Dialect) -> Parsed:
-    """A conversation that is not from a file."""
+    """Build one conversation from messages that are not in a file."""
     record = _ConversationInProgress(dialect)
     record.found.add("messages")
     for index, message in enumerate(messages):
@@ -193,7 +193,7 @@ def _named(parsed: Parsed, origin: Origin, name: str) -> Parsed:
 
 
 class _ConversationInProgress:
-    """One conversation while it comes in."""
+    """One conversation while it is being read."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -203,16 +203,16 @@ class _ConversationInProgress:
 
     @property
     def is_message(self) -> bool:
-        """Whether these are the members of a message."""
+        """Whether the members read so far are those of a message."""
         return not self.found and self.dialect.is_message(self.about)
 
     def message(self, index: int, value: Any) -> None:
-        """An item of a list that is the conversation."""
+        """Take an item of a list that is the conversation."""
         self.found.add("messages")
         self._take(value, (index,), self.logs["messages"])
 
     def item(self, key: str, index: int, value: Any) -> None:
-        """An item of a list that is a member."""
+        """Take an item of a list that is a member."""
         if key in self.logs and (key == "messages" or not self.is_message):
             self._take(value, (key, index), self.logs[key])
         else:
@@ -225,14 +225,14 @@ class _ConversationInProgress:
             log.faults.add(path, f"must be an object, got {short(value)}")
 
     def begin_list(self, key: str) -> None:
-        """The beginning of a list that is a member, and whose items follow."""
+        """Begin a list that is a member and whose items follow."""
         if key in self.logs and (key == "messages" or not self.is_message):
             self.found.add(key)
         else:
             self.about[key] = []
 
     def member(self, key: str, value: Any) -> None:
-        """A whole member."""
+        """Take a whole member."""
         if isinstance(value, list):
             self.begin_list(key)
             for index, item in enumerate(value):
@@ -241,7 +241,7 @@ class _ConversationInProgress:
         self.about[key] = value
 
     def _take_plain(self) -> None:
-        """Members that are text in place of a list of messages."""
+        """Take members that are text in place of a list of messages."""
         for key, role in self.dialect.sections.items():
             value, log = self.about.pop(key, None), self.logs[key]
             if value is None:
@@ -253,7 +253,7 @@ class _ConversationInProgress:
                 log.faults.add((key,), f"must be a list of messages{' or text' if role else ''}, got {short(value)}")
 
     def finish(self, where: str) -> Parsed:
-        """The conversation in the native format; only what neither it nor the file names is missing."""
+        """The conversation in the native format, still without the defaults that come from the file's name."""
         faults = Faults()
         about = Fields(self.about, (), faults)
         got = "null" if "messages" in self.about else "nothing"
@@ -265,7 +265,7 @@ class _ConversationInProgress:
         messages = [message for log in logs for message in log.messages]
         doubts = [doubt for log in logs for doubt in log.doubts]
         doubts += [
-            (name, f"{name} is not read where there are messages")
+            (name, f"{name} was ignored because the record has messages")
             for name in self.logs
             if name in replaced & self.found
         ]
@@ -288,7 +288,7 @@ class _ConversationInProgress:
 def _record(
     messages: list[Message], about: Fields, name: str, failure: str | None, model: str | None
 ) -> dict[str, Any]:
-    """A conversation in the native format, from its messages and what is said about it."""
+    """Build a conversation in the native format from its messages and its other members."""
     places = (about, _parsed_texts(about.mapping("metadata")))
     error = _error(places) or failure
     conversation = turns(messages)
@@ -322,7 +322,7 @@ def _record(
 
 
 def _parsed_texts(metadata: Fields) -> Fields:
-    """Metadata whose numbers may be text: some services keep nothing but text."""
+    """Metadata with numbers parsed from text: some services store only text."""
     value = dict(metadata.value)
     for key in ("trial", "recorded_score", "score", "reward"):
         text = value.get(key)
@@ -335,14 +335,14 @@ def _parsed_texts(metadata: Fields) -> Fields:
 
 
 def _first(places: Iterable[Fields], keys: Iterable[str], read: Callable[[Fields, str], Any]) -> Any:
-    """The first of these that is given, be it in the record or in its metadata."""
+    """The first of these keys that is given, in the record or in its metadata."""
     found = ((place, key) for key in keys for place in places if key in place)
     place_and_key = next(found, None)
     return None if place_and_key is None else read(*place_and_key)
 
 
 def _error(places: Iterable[Fields]) -> str | None:
-    """What a record gives as its error: text, or an object with a code and a message."""
+    """The error of a record: text, or an object with a code and a message."""
     for place in places:
         error = place.raw("error")
         if not error:
@@ -360,11 +360,11 @@ def _described(error: Fields) -> str:
 
 
 class _MessageFile:
-    """The conversations of one file while it is read."""
+    """The conversations of one file while it is being read."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        # what each line of the file, and each item of the list in a line, is
+        # whether each line of the file, and each item of the list in a line, is a message or a conversation
         self.lines: Literal["message", "conversation"] | None = None
         self.items: Literal["message", "conversation"] | None = None
         self.loose = _ConversationInProgress(dialect)
@@ -372,14 +372,14 @@ class _MessageFile:
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is known of the next line."""
+        """Start on the next line."""
         self.record = _ConversationInProgress(self.dialect)
         self.items = None
         self.is_list = self.broken = False
         self.problems: list[tuple[str, str]] = []
 
     def read(self, pieces: Iterator[JsonPart]) -> Iterator[Parsed]:
-        """All conversations, and everything that is wrong outside of them."""
+        """Yield all conversations, and every problem outside of them."""
         for part in pieces:
             match part.path:
                 case ():
@@ -400,7 +400,7 @@ class _MessageFile:
             yield self.loose.finish("line 1")
 
     def _item(self, index: int, part: JsonPart) -> Iterator[Parsed]:
-        """An item of a list: a message of one conversation, or a conversation."""
+        """Take an item of a list: a message of one conversation, or a whole conversation."""
         self.is_list = True
         value = part.value
         where = ", ".join(text for text in (part.where, f"index {index}") if text)
@@ -430,7 +430,7 @@ class _MessageFile:
         return not self.dialect.is_message(value) and bool(holds)
 
     def _end(self, part: JsonPart) -> Iterator[Parsed]:
-        """The end of an object or list at the top of the file, or of what could not be read."""
+        """Finish an object or list at the top of the file, or a part that could not be read."""
         where = part.where or "line 1"
         faults = (*self.problems, *part.faults)
         if part.faults or (faults and not self.is_list):
@@ -441,7 +441,7 @@ class _MessageFile:
         self.lines = self.lines or kind
         if kind != self.lines:
             self.spoiled = True
-            yield Parsed(where, faults=(("", f"must be a {self.lines}, as what is before it is, got a {kind}"),))
+            yield Parsed(where, faults=(("", f"must be a {self.lines} like the lines before it, got a {kind}"),))
         elif kind == "message":
             log = self.loose.logs["messages"]
             log.faults = Faults()
@@ -452,7 +452,7 @@ class _MessageFile:
                 yield Parsed(where, faults=log.faults.found())
         elif self.items != "conversation":
             if not self.record.about and not self.record.found:
-                self.record.found.add("messages")  # [] and {} say no more than that nobody spoke
+                self.record.found.add("messages")  # [] and {} only mean that nobody spoke
             found = self.record.finish(where)
             if not self.broken:
                 yield found

@@ -1,8 +1,8 @@
-"""tau2 results: ``results.json`` with its simulations inside, or beside it in a folder ``simulations/``.
+"""Read tau2 results: ``results.json`` with the simulations in it, or in a folder ``simulations/`` next to it.
 
-A simulation is a conversation of one interaction. What is expected of it are the calls that its own ``action_checks``
-name; where it was never checked, those of its task; where neither says, nobody knows. The benchmark does not compare
-the order of calls, so their order does not matter here either. Calls of the simulated user are not the agent's.
+A simulation is a conversation of one interaction. Its expected calls are those in its own ``action_checks``; if it was
+never checked, those of its task; if neither has any, they are unknown. The benchmark does not compare the order of
+calls, so the order does not matter here either. The simulated user's own calls are left out.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ __all__ = ["FOLDER", "INDEX", "INDEXES", "read", "recognises"]
 
 NAME = "tau2"
 INDEX, FOLDER = "results.json", "simulations"
-"""In the form with a folder: the file with everything but the simulations, and the folder beside it."""
+"""In the form with a folder: the file with everything except the simulations, and the folder next to it."""
 
 INDEXES = (INDEX, f"{INDEX}.gz")
 _SUFFIXES = (".json", ".json.gz")
-# members of results, and those of which a simulation has at least one
+# members of results, and members of which a simulation has at least one
 _OF_RESULTS = frozenset({"info", "tasks", "simulations", "simulation_index"})
 _OF_A_SIMULATION = frozenset({"termination_reason", "reward_info", "messages"})
 
-# nothing that the agent did ended these
+# reasons that are not the agent's fault
 NOT_THE_AGENT = frozenset({"user_error", "infrastructure_error", "unexpected_error", "context_window_exceeded"})
-# these ended before anything was checked
+# reasons that end a run before anything is checked
 PREMATURE = frozenset({"max_steps", "timeout", "too_many_errors", "agent_error"})
 CONTRADICTION = (
-    "action_checks hold other calls than the task of this task_id: which task it was is doubtful, "
-    "and the expected calls are those of the checks"
+    "action_checks and the task with this task_id expect different calls: the calls in action_checks were used, "
+    "and task_id may be wrong"
 )
-VOICE = "messages are only in its ticks (voice), which are not read: there is no text and no call"
+VOICE = "a voice run keeps its messages in ticks, which are not read: there is no text and no call"
 
 
 def recognises(shape: Shape) -> bool:
@@ -59,7 +59,7 @@ def _keys(value: Any) -> set[str]:
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The simulations of a file and, where it stands beside a folder of them, of the folder."""
+    """The simulations of a file and, if it has a folder of simulations next to it, of that folder."""
     results = _Tau2Results(origin)
     index, home = _index_of(origin.name), _home_of(origin.name)
     sound = True
@@ -79,30 +79,30 @@ def _nothing(where: str) -> Parsed:
 
 
 def _paths(name: str) -> tuple[Path, Path]:
-    """A file where it was named and, if that is a link, where it really is."""
+    """The path as given, and the real path if it is a link."""
     return Path(os.path.abspath(name)), Path(os.path.realpath(name))
 
 
 def _index_of(name: str) -> Path | None:
-    """The file of results beside the folder of simulations in which this file is."""
+    """The results file that belongs to the simulations folder this file is in, if any."""
     folders = [path.parent.parent for path in _paths(name) if path.parent.name == FOLDER]
     indexes = (folder / index for folder in folders for index in INDEXES)
     return next((index for index in indexes if os.path.lexists(index)), None)
 
 
 def _home_of(name: str) -> Path | None:
-    """The folder of this file, where it is one of results that may have a folder of simulations beside it."""
+    """The folder of a results file, which may also hold a simulations folder; None for other files."""
     return next((path.parent for path in _paths(name) if path.name in INDEXES), None)
 
 
 def _read_index(results: _Tau2Results, index: Path) -> Iterator[Parsed]:
-    """Learn what the simulations of a folder need from the file beside it; gives what is wrong with that file."""
+    """Learn what the simulations need from their results file, and yield its problems."""
     for parsed in _of_file(index, lambda pieces: results.take(pieces, is_index=True)):
         yield replace(parsed, file=str(index))
 
 
 def _beside(results: _Tau2Results, folder: Path) -> Iterator[Parsed]:
-    """The simulations in the folder that are not in the file."""
+    """The simulations of the folder, which the results file does not hold."""
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     seen: set[str] = set()
     for name in (name for name in names if name.lower().endswith(_SUFFIXES) and name[0] != "."):
@@ -114,13 +114,13 @@ def _beside(results: _Tau2Results, folder: Path) -> Iterator[Parsed]:
             yield replace(parsed, where=", ".join(text for text in (f"{FOLDER}/{name}", parsed.where) if text))
     if lost := sorted(results.listed - results.found):
         shown = ", ".join(lost[:3]) + (f" and {len(lost) - 3:,} more" if len(lost) > 3 else "")
-        yield broken("simulation_index", f"lists simulations that are not there: {shown}")
+        yield broken("simulation_index", f"lists simulations that are missing: {shown}")
 
 
 def _of_file(path: Path, take: Callable[[Iterator[JsonPart]], Iterator[Parsed]]) -> Iterator[Parsed]:
-    """What is found in a file, which is opened only if it is one: a pipe would wait for ever."""
+    """Read a file, but only if it is a regular one: opening a pipe could wait for ever."""
     if not path.is_file():
-        what = "a folder" if path.is_dir() else "a pipe or device" if path.exists() else "a link that leads nowhere"
+        what = "a folder" if path.is_dir() else "a pipe or device" if path.exists() else "a broken link"
         yield broken("", f"must be a regular file, got {what}")
         return
     try:
@@ -134,7 +134,7 @@ def _of_file(path: Path, take: Callable[[Iterator[JsonPart]], Iterator[Parsed]])
 
 @dataclass(frozen=True, slots=True)
 class _Tau2Task:
-    """What is taken of a task; `actions` is None where it does not say which calls are expected."""
+    """The relevant parts of a task; `actions` is None if it does not say which calls are expected."""
 
     ticket: str = ""
     actions: list[dict[str, Any]] | None = None
@@ -143,18 +143,18 @@ class _Tau2Task:
 
 @dataclass(slots=True)
 class _Tau2Document:
-    """What was seen of an object at the top of a file."""
+    """What has been read of one top-level object."""
 
     seen: set[str] = field(default_factory=set)
     waiting: list[JsonPart] = field(default_factory=list)
-    # of a simulation that is alone in its file
+    # the members of a simulation that has a file to itself
     members: dict[str, Any] = field(default_factory=dict)
     wrong: list[tuple[str, str]] = field(default_factory=list)
     tasks: dict[str, int] = field(default_factory=dict)
 
 
 class _Tau2Results:
-    """What a file of results says, as far as it was read."""
+    """What has been read of a results file."""
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
@@ -172,9 +172,9 @@ class _Tau2Results:
         return self._origin.given_agent or (folder.resolve().name if folder else "") or self._origin.stem
 
     def take(self, pieces: Iterator[JsonPart], *, is_index: bool = False) -> Iterator[Parsed]:
-        """Read on: gives the simulations, which wait for tasks and info, and what is wrong outside of them.
+        """Yield the simulations, which wait for tasks and info, and the problems outside of them.
 
-        Of an index, only the latter is given.
+        For an index, only the problems are yielded.
         """
         document = _Tau2Document()
         for part in pieces:
@@ -202,7 +202,7 @@ class _Tau2Results:
                     yield Parsed(part.place, faults=part.faults or (("", "must be inside an object of results"),))
 
     def _end(self, part: JsonPart, document: _Tau2Document, *, is_index: bool) -> Iterator[Parsed]:
-        """What is left where a document ends or breaks off."""
+        """What remains when a document ends or breaks off."""
         yield from self._waiting(document)
         wrong = (*document.wrong, *part.faults)
         if not part.faults and document.members.keys() & _OF_A_SIMULATION and not is_index:
@@ -213,13 +213,13 @@ class _Tau2Results:
             yield _nothing(part.where)
 
     def _waiting(self, document: _Tau2Document) -> Iterator[Parsed]:
-        """The simulations that waited."""
+        """The simulations that were waiting for tasks and info."""
         waiting, document.waiting = document.waiting, []
         for part in waiting:
             yield self._parsed(part.place, part.value, ())
 
     def _learn(self, part: JsonPart, document: _Tau2Document) -> Faults:
-        """Take in what is known of all simulations; gives what is wrong with it."""
+        """Take in what applies to all simulations, and return its problems."""
         faults = Faults()
         match part.path:
             case ("tasks", int(place)):
@@ -229,14 +229,14 @@ class _Tau2Results:
             case ("simulation_index",):
                 listed = Fields({"simulation_index": part.value}, (), faults).mappings("simulation_index")
                 self.listed |= {identity for entry in listed if (identity := entry.name("id", required=True))}
-            case (key,):  # the beginning of a list, whose items follow, or what should be one
+            case (key,):  # the beginning of a list whose items follow, or a value that should be a list
                 Fields({key: part.value}, (), faults).sequence(str(key))
                 if key == "tasks":
                     self._tasks = {}
         return faults
 
     def _learn_info(self, info: Fields) -> None:
-        # never all of it: the arguments of the model may hold a key of its provider
+        # never keep all of info: the model's arguments may hold an API key
         environment = info.mapping("environment_info")
         self._domain, self._policy = environment.text("domain_name"), environment.text("policy") or ""
         self._model = info.mapping("agent_info").text("llm")
@@ -317,10 +317,10 @@ class _Tau2Results:
 def _expected(
     reward: Fields, reason: str | None, known: list[dict[str, Any]] | None, doubts: Faults
 ) -> list[dict[str, Any]] | None:
-    """The calls that the agent should have made; None where neither checks nor task (`known`) say."""
+    """The calls that the agent should have made; None if neither the checks nor the task (`known`) say."""
     if "action_checks" not in reward and (known is None or reason in PREMATURE or not reward.value):
         return known
-    # where the task expects nothing, there are no checks
+    # a task that expects nothing has no checks
     checked = _calls([check.mapping("action", required=True) for check in reward.mappings("action_checks")])
     if known is not None and _sorted(checked) != _sorted(known):
         doubts.add((), CONTRADICTION)
@@ -332,7 +332,7 @@ def _sorted(calls: list[dict[str, Any]]) -> list[str]:
 
 
 def _calls(actions: list[Fields]) -> list[dict[str, Any]]:
-    """The expected calls of the agent; those of the user are not its own."""
+    """The agent's expected calls, without those of the simulated user."""
     found = []
     for action in actions:
         if not _by_agent(action):
@@ -357,7 +357,7 @@ def _by_agent(call: Fields) -> bool:
 
 
 def _after(path: str) -> str:
-    """A path within a value, to be put after that of the value."""
+    """A path within a value, ready to append to the path of the value."""
     return path if not path or path.startswith("[") else f".{path}"
 
 

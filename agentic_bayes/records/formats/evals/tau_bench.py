@@ -1,7 +1,7 @@
-"""tau-bench result files: a list of ``{"task_id", "trial", "reward", "info", "traj"}``, one per attempt.
+"""Read tau-bench results: a list of ``{"task_id", "trial", "reward", "info", "traj"}``, one per attempt.
 
 An attempt is a conversation of one interaction. The expected calls are ``info.task.actions``; the benchmark compares
-data bases and not the order of calls, so their order does not matter here either.
+databases and not the order of calls, so the order does not matter here either.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, records
 __all__ = ["read", "recognises"]
 
 NAME = "tau-bench"
-# what the simulated user says to the harness, not to the agent
+# messages of the simulated user to the harness, not to the agent
 CONTROL = frozenset({"###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###"})
 
 
@@ -68,7 +68,7 @@ def _conversation(value: Any, faults: Faults, origin: Origin) -> Mapping[str, An
 
 
 def _error(info: Fields, reward: float | None) -> str | None:
-    """Why there was no attempt that could be judged."""
+    """Why the attempt cannot be judged; None if it can."""
     if "error" in info:
         return f"infrastructure: {info.raw('error')}"[:500]
     if "traceback" in info:

@@ -1,4 +1,4 @@
-"""LangChain messages: as objects, and as ``messages_to_dict``, ``dumpd`` or ``model_dump`` write them.
+"""Read and write LangChain messages: objects, or dumps by ``messages_to_dict``, ``dumpd`` or ``model_dump``.
 
 A file is a list of messages, an object with ``messages`` (a LangGraph state), or JSON Lines of either.
 """
@@ -35,9 +35,9 @@ __all__ = ["conversation_from_langchain", "read", "recognises", "to_langchain"]
 NAME = "langchain"
 KINDS = ("human", "ai", "system", "tool", "function", "chat")
 
-# the roles of a message of any role
+# roles of a ChatMessage, and the kinds of message that they mean
 ROLES = {"user": "human", "human": "human", "assistant": "ai", "ai": "ai", "system": "system", "developer": "system"}
-# parts of a content that are calls, with the names of their fields
+# content parts that are calls, with the names of their fields
 CALL_PARTS = {
     "tool_use": ("name", "input", "id"),
     "tool_call": ("name", "args", "id"),
@@ -45,7 +45,7 @@ CALL_PARTS = {
     "invalid_tool_call": ("name", "args", "id"),
 }
 CALLS_IN_PIECES = frozenset({"tool_call_chunk", "input_json_delta"})
-# the provider's own tools: neither their calls nor their results are among the calls of a message
+# tools that the provider runs itself: neither calls nor results appear among a message's calls
 OF_THE_PROVIDER = (
     "server_tool_use",
     "server_tool_call",
@@ -56,7 +56,7 @@ OF_THE_PROVIDER = (
     "mcp_tool_use",
     "mcp_tool_result",
 )
-PROVIDER_DOUBT = "tools that the provider runs itself were used; they are not read as calls"
+PROVIDER_DOUBT = "calls of tools that the provider runs itself were ignored"
 
 
 def recognises(shape: Shape) -> bool:
@@ -65,12 +65,12 @@ def recognises(shape: Shape) -> bool:
 
 
 def kind_of(name: str) -> str:
-    """A type of messages of LangChain as it is called there: ``AIMessageChunk`` and ``ai`` are the same."""
+    """The kind of a message by its type or class name: ``AIMessageChunk`` and ``ai`` are the same kind."""
     return name.removesuffix("Chunk").removesuffix("Message").lower()
 
 
 def _is_ours(value: Any) -> bool:
-    """Whether this is a message of LangChain without doubt."""
+    """Whether this is certainly a LangChain message."""
     if not isinstance(value, dict):
         return False
     if "lc" in value:
@@ -93,7 +93,7 @@ def conversation_from_langchain(
     trial: int | None = None,
     **fields: Any,
 ) -> Conversation:
-    """A conversation from LangChain messages."""
+    """Build a conversation from LangChain messages."""
     dumps = [dict(message) if isinstance(message, Mapping) else _dumped(message) for message in messages]
     parsed = one_conversation(dumps, _DIALECT)
     if parsed.value is NO_VALUE:
@@ -104,7 +104,7 @@ def conversation_from_langchain(
 
 
 def to_langchain(conversation: Conversation) -> list[BaseMessage]:
-    """A conversation as LangChain messages.
+    """Convert a conversation to LangChain messages.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ def to_langchain(conversation: Conversation) -> list[BaseMessage]:
     Returns
     -------
     list of langchain_core.messages.BaseMessage
-        Read again, they give the same queries, calls, results and answers. A result that is not text becomes JSON
-        text. There is no place for ids, scores and errors.
+        Read back, they give the same queries, calls, results and answers. A result that is not text becomes JSON
+        text. Ids, scores and errors are lost.
     """
     from langchain_core.messages import AIMessage, SystemMessage
 
@@ -168,7 +168,7 @@ def _is_failed(result: Any) -> bool:
 
 
 def _dumped(message: Any) -> Any:
-    """The dump of an object; anything else stays as it is, and is refused later."""
+    """Dump a message object; anything else stays as it is and is refused later."""
     from langchain_core.messages import BaseMessage
 
     return message.model_dump() if isinstance(message, BaseMessage) else message
@@ -211,7 +211,7 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
 
 
 def _unwrapped(message: Fields) -> tuple[str | None, Fields]:
-    """What kind of message it is, and its fields, whichever way it was written."""
+    """The kind of a message and its fields, whichever way it was dumped."""
     if "lc" in message:
         written = message.text("type", required=True)
         if written not in (None, "constructor"):
@@ -240,12 +240,12 @@ def _answer(body: Fields, log: MessageLog) -> None:
 
 
 def _calls(body: Fields) -> list[ChatCall]:
-    """The calls of a message: they may stand in it up to three times, and count once."""
+    """The calls of a message, which may contain them up to three times; each counts once."""
     calls = [
         ChatCall(call.name("name", required=True) or "?", call.arguments("args"), call.name("id"))
         for call in body.mappings("tool_calls")
     ]
-    # what the model wrote could not be read as a call; it made one all the same
+    # LangChain could not parse these calls, but the model made them
     calls += [
         ChatCall(call.name("name") or "(no name)", call.arguments("args"), call.name("id"))
         for call in body.mappings("invalid_tool_calls")

@@ -1,7 +1,7 @@
-"""OpenAI messages, of Chat Completions and of Responses: lists, objects that hold lists, or JSON Lines.
+"""Read OpenAI messages (Chat Completions and Responses): lists, objects that hold lists, or JSON Lines.
 
-Both forms of one run give the same record: a function call of the Responses API belongs to the message before it, as
-in a chat. A reply (``choices``) beside the ``messages`` of its request ends the conversation.
+Both forms of one run give the same record: as in a chat, a function call of the Responses API belongs to the message
+before it. A reply (``choices``) stored next to the ``messages`` of its request ends the conversation.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ NAME = "openai"
 MEMBERS = ("messages", "input", "output")
 
 SPOKEN = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
-# what the agent thinks, and what is only settled before it works
+# the agent's reasoning, and set-up that comes before its work
 SKIPPED = frozenset({"reasoning", "mcp_list_tools"})
 CALL, OUTPUT = "_call", "_call_output"
 RESULTS = ("output", "outputs", "results")
 # a choice has at least one of these
 OF_A_CHOICE = frozenset({"message", "delta", "finish_reason"})
-# of a call, everything else is an argument
+# fields of a call that are not arguments
 ABOUT_A_CALL = frozenset({"id", "type", "status", "call_id", "created_by", "result", "error", *RESULTS})
 
 
@@ -48,7 +48,7 @@ def recognises(shape: Shape) -> bool:
         return True
     if not (shape.is_list or shape.complete) or shape.record_keys & FOREIGN:
         return False
-    # messages of which the first is none, and halves of conversations: what is wrong is then told in these terms
+    # also claim files with a broken first message and half conversations, to report the problem in OpenAI's terms
     record = shape.item if isinstance(shape.item, dict) else shape.values
     ours = "messages" in shape.record_keys or record.get("object") == "response"
     return ours or _half(record, set()) is not None
@@ -60,7 +60,7 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
 
 
 def _is_ours(value: Any) -> bool:
-    """Whether this is a message or an item of the Responses API without doubt."""
+    """Whether this is certainly a message or an item of the Responses API."""
     if not isinstance(value, dict):
         return False
     kind = value.get("type")
@@ -82,39 +82,41 @@ def _is_reply(choices: Any) -> bool:
 
 
 def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | None:
-    """Where and why this is only a request or only a reply."""
+    """Where and why this is only a request or only a reply; None if it may be a conversation."""
     if found & {"messages", "input"} or about.keys() & {"messages", "input"}:
         return None
-    reply = "holds a reply without its request: {} must stand beside it"
+    reply = "holds a reply without its request: add the request's {}"
     if "custom_id" in about and "response" in about:
         body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
-        return body, reply.format("`messages` of the request") + " (got a line of the Batch API)"
+        return body, reply.format("`messages`") + " (got a line of the Batch API)"
     if "custom_id" in about and "body" in about:
         return ("body",), "holds a request without its reply (got a line of the Batch API)"
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
-        return ("choices",), reply.format("`messages` of the request")
+        return ("choices",), reply.format("`messages`")
     if "output" in found:
         return ("output",), reply.format("`input`")
     return None
 
 
 def _take_reply(about: Fields, log: MessageLog) -> None:
-    """The answer to the messages, where it is still in the form in which it came."""
+    """Add the answer to the messages if it is still stored as an API reply."""
     if not _is_reply(about.raw("choices")):
         return
     choices = about.mappings("choices")
     if len(choices) > 1:
-        log.doubt(("choices",), "a reply holds several choices: the first one is the answer, the others are not read")
+        log.doubt(
+            ("choices",), "a reply has several choices: the first was read as the answer, the others were ignored"
+        )
     message = choices[0].mapping("message", required=True)
     if not message.value:
         return
     _take(dict(message.value), message.path, log)
     if log.messages[-2:-1] == log.messages[-1:]:
-        log.messages.pop()  # it was put with the messages, too
+        log.messages.pop()  # the answer was also appended to the messages
 
 
 def _failure(about: Fields) -> str | None:
-    """Why a response is none."""
+    """Why a response is not complete; None if it is."""
     status = about.text("status")
     if status is None or status == "completed":
         return None
@@ -137,10 +139,10 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
         _call_of_the_service(item, kind, log)
     elif langchain.kind_of(kind) in langchain.KINDS or "lc" in item:
         log.faults.add(
-            path, f"must be a message or item of OpenAI, as the others are, got one of LangChain: {short(kind)}"
+            path, f"must be an OpenAI message or item like the others, got a LangChain message of type {short(kind)}"
         )
     elif kind not in SKIPPED:
-        log.doubt(path, f"items of type {short(kind)} are not known, and were left out")
+        log.doubt(path, f"items of the unknown type {short(kind)} were left out")
 
 
 def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
@@ -193,7 +195,7 @@ def _result(item: Fields, log: MessageLog) -> None:
 
 
 def _call_of_the_service(item: Fields, kind: str, log: MessageLog) -> None:
-    """A call of a tool that the service runs itself: what came of it is in the same item, if anywhere."""
+    """A call of a tool that the service runs itself: its result, if recorded, is in the same item."""
     arguments: dict[str, Any] = {}
     if "arguments" in item:
         arguments = item.arguments("arguments")

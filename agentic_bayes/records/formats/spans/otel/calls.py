@@ -1,4 +1,4 @@
-"""Calls of tools in a trace, each once, of which models, agents and tools tell apart."""
+"""Merge the tool calls that model, agent and tool spans each report, so every call appears once."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["MergedCalls"]
 
 @dataclass(slots=True)
 class _MergedCall:
-    """A call that was made, gathered from all spans that tell of it."""
+    """One call, merged from all spans that report it."""
 
     call: ChatCall
     result: tuple[Any, ...] = ()
-    # the latest of the sources that told of it, and that gave its result
+    # the latest source that reported the call, and the latest that gave its result
     told_by: int = -1
     answered_by: int = -1
     executed: bool = False
@@ -35,9 +35,9 @@ class _MergedCall:
 
 
 class MergedCalls:
-    """Calls of which several sources tell: messages, and at last the spans of tools.
+    """Calls that several sources report: first messages, then the tools' own spans.
 
-    A call is looked for in queues of those that it may be. A source tells of no call twice, so that it goes through
+    A reported call is looked up in queues of the calls it may be. A source reports each call once, so it goes through
     each queue once, however many calls there are.
     """
 
@@ -45,10 +45,10 @@ class MergedCalls:
         self.made: list[_MergedCall] = []
         self._queues: defaultdict[tuple[Any, ...], list[_MergedCall]] = defaultdict(list)
         self._source = -1
-        # how far this source has come in each queue, and how far all have in giving results to calls
+        # how far this source has got in each queue, and how far all sources have got in giving results to calls
         self._places: Counter[tuple[Any, ...]] = Counter()
         self._answered = 0
-        # results of calls that were not told of before, and how many others are of no call
+        # results that came before their calls, and how many other results belong to no call
         self._early: dict[tuple[str, Any], Any] = {}
         self._lost: Counter[Any] = Counter()
 
@@ -57,7 +57,7 @@ class MergedCalls:
         self._places.clear()
 
     def hear(self, dialogues: Iterable[Iterable[Message]]) -> None:
-        """Take in the messages of one source; a result without an id is of a call of its dialogue, if it can be."""
+        """Take in the messages of one source; a result without an id goes to a call of its own dialogue."""
         self._begin()
         told: deque[_MergedCall] = deque()
         lost: Counter[Any] = Counter()
@@ -76,7 +76,7 @@ class MergedCalls:
             self._lost[what] = max(self._lost[what], times)
 
     def run(self, spans: Iterable[Span]) -> None:
-        """Take in the calls as tools executed them."""
+        """Take in the tools' own spans: the calls as they were executed."""
         self._begin()
         for span in spans:
             if span.call is None:
@@ -94,7 +94,7 @@ class MergedCalls:
                 one.result = (result,)
 
     def orphans(self) -> int:
-        """How many results are of no call."""
+        """How many results belong to no call."""
         return self._lost.total()
 
     def _appended(self, call: ChatCall) -> _MergedCall:
@@ -113,7 +113,7 @@ class MergedCalls:
             self._queues["id", one.call.id, one.call.name].append(one)
 
     def _next(self, key: tuple[Any, ...], used: Callable[[_MergedCall], bool]) -> _MergedCall | None:
-        """The first in a queue that was not used; what was used once stays so, for this source."""
+        """The first unused call in a queue; for one source, a used call stays used."""
         queue = self._queues.get(key, [])
         place = self._places[key]
         while place < len(queue) and used(queue[place]):
@@ -122,7 +122,7 @@ class MergedCalls:
         return queue[place] if place < len(queue) else None
 
     def _like(self, call: ChatCall, key: tuple[Any, ...], used: Callable[[_MergedCall], bool]) -> _MergedCall | None:
-        """The first in a queue that may be this call; of two ids, one would have to be missing."""
+        """The first call in a queue that may be this one: two calls that both have an id are never merged here."""
         if call.id is None:
             return self._next(key, used)
         one = self._next(("bare", *key), lambda one: one.call.id is not None or used(one))
@@ -132,14 +132,14 @@ class MergedCalls:
         return one
 
     def _same(self, call: ChatCall) -> _MergedCall | None:
-        """The call that a message repeats: that of its id or, without ids, an equal one that is not matched yet."""
+        """The call that a message repeats: the one with its id or, without ids, an equal one not matched yet."""
         if call.id is not None and (known := self._queues.get(("id", call.id, call.name))):
             return known[0]
         key = "like", call.name, _hashable(call.arguments)
         return self._like(call, key, lambda one: one.told_by == self._source)
 
     def _asked(self, call: ChatCall) -> _MergedCall | None:
-        """The call that was asked for and ran here: that of its id, or an equal one, or one of unknown arguments."""
+        """The requested call that ran here: the one with its id, else an equal one, else one with unknown arguments."""
 
         def ran(one: _MergedCall) -> bool:
             return one.executed
@@ -150,13 +150,13 @@ class MergedCalls:
         return found or self._like(call, unknown, ran)
 
     def _give(self, identity: str | None, result: Any, told: deque[_MergedCall]) -> bool:
-        """Put a result with its call; False where there is none."""
+        """Give a result to its call; False if there is none."""
         if identity is None:
             one = self._waiting(told)
         elif ("id", identity) in self._queues:
             one = self._next(("id", identity), lambda one: one.answered_by == self._source)
             if one is None and self._queues["id", identity][-1].result == (result,):
-                return True  # told twice
+                return True  # reported twice
         else:
             self._early.setdefault((identity, _hashable(result)), result)
             return True
@@ -167,7 +167,7 @@ class MergedCalls:
         return True
 
     def _waiting(self, told: deque[_MergedCall]) -> _MergedCall | None:
-        """The first call of this source that waits for a result or, where none does, the first of all."""
+        """The first call of this source without a result or, if all have one, the first of all sources."""
         while told and told[0].answered_by == self._source:
             told.popleft()
         if told:
@@ -178,7 +178,7 @@ class MergedCalls:
 
 
 def _hashable(value: Any) -> Any:
-    """A JSON value as one that can be a key; equal ones are equal."""
+    """A JSON value as a hashable key; equal values give equal keys."""
     if isinstance(value, dict):
         return "{}", frozenset((key, _hashable(item)) for key, item in value.items())
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""One OpenTelemetry span of a generative AI system: messages, call, error, tokens and scores, whatever they are named.
+"""Read one OpenTelemetry GenAI span: its messages, call, error, tokens and scores, in current and older naming.
 
-The names are those of the GenAI semantic conventions, today's (messages in attributes) and earlier ones (messages in
-events, and in numbered attributes such as ``gen_ai.prompt.0.content``).
+The names are those of the GenAI semantic conventions: current ones (messages in attributes) and earlier ones (messages
+in events, or in numbered attributes like ``gen_ai.prompt.0.content``).
 """
 
 from __future__ import annotations
@@ -56,44 +56,44 @@ _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What an evaluator gave."""
+    """One evaluator's score."""
 
     time: int  # when, in nanoseconds
     name: str  # what was evaluated
-    value: Any  # the score; None where there is none
-    notes: dict[str, str]  # label and explanation, where given
+    value: Any  # the score; None if the evaluator gave none
+    notes: dict[str, str]  # label and explanation, if given
 
 
 @dataclass(slots=True)
 class Span:
-    """What is needed of a span."""
+    """The parts of a span that a conversation needs."""
 
-    trace: str  # which span this is, and within which (empty for the outermost)
+    trace: str  # ids of the trace, of this span and of its parent (empty for the outermost)
     id: str
     parent: str = ""
-    begin: int = 0  # nanoseconds; 0 where not recorded
+    begin: int = 0  # nanoseconds; 0 if not recorded
     end: int = 0
-    # A call of a model, a run of an agent, a call of a tool, another step of such a system, or anything else
+    # a model call, an agent run, a tool call, another GenAI step, or anything else
     kind: SpanKind = "none"
     agent: str | None = None  # names that the span gives
     conversation: str | None = None
     task: str | None = None
     model: str | None = None
-    # what the model or agent was given, from the last message of the user on
+    # the input of the model or agent, starting with the user's last message
     asked: list[Message] = field(default_factory=list)
     before: int = 0  # number of messages before these
-    said: list[Message] = field(default_factory=list)  # what it gave
-    system: str = ""  # what it was told
+    said: list[Message] = field(default_factory=list)  # its output
+    system: str = ""  # its instructions
     call: ChatCall | None = None  # of a tool: the call
-    result: tuple[Any, ...] = ()  # of a tool: its result, if there is one
+    result: tuple[Any, ...] = ()  # of a tool: its result, if recorded
     error: str | None = None  # why it failed
-    tokens: tuple[int, int] = (0, 0)  # tokens taken and given
-    ratings: list[Rating] = field(default_factory=list)  # what evaluators gave
-    not_finite: int = 0  # how many numbers, which JSON cannot hold, were replaced by null
+    tokens: tuple[int, int] = (0, 0)  # input and output tokens
+    ratings: list[Rating] = field(default_factory=list)  # scores by evaluators
+    not_finite: int = 0  # how many numbers that JSON cannot hold became null
 
     @property
     def order(self) -> tuple[int, str]:
-        """Sorts the spans of a trace by time."""
+        """Sort key: the spans of a trace by time."""
         return self.begin, self.id
 
 
@@ -115,7 +115,7 @@ def _pairs(owner: Fields, key: str) -> dict[str, Any]:
 
 
 def _value(value: Fields) -> Any:
-    """A typed value; an empty one is null."""
+    """Unwrap a typed value; an empty one is null."""
     kinds = [kind for kind in value.value if value.value[kind] is not None]
     if not kinds:
         return None
@@ -141,7 +141,7 @@ def _value(value: Fields) -> Any:
 
 
 def _whole(owner: Fields, key: str) -> int | None:
-    """A whole number, as JSON number or, since JSON numbers are too small for some, as text."""
+    """A whole number, as a JSON number or as text, which OTLP uses for 64-bit integers."""
     raw = owner.raw(key)
     number: int | None = None
     if isinstance(raw, float) and raw.is_integer():
@@ -159,7 +159,7 @@ def _whole(owner: Fields, key: str) -> int | None:
 
 
 def span_of(raw: Fields) -> Span | None:
-    """What is needed of a span."""
+    """The parts of a span that a conversation needs; None if it has no ids."""
     trace, identity = raw.text("traceId", required=True), raw.text("spanId", required=True)
     attributes = attributes_of(raw)
     events = [(event.text("name") or "", event, attributes_of(event)) for event in raw.mappings("events")]
@@ -211,7 +211,7 @@ def _kind(attributes: Mapping[str, Any], events: list[Any]) -> SpanKind:
 
 @dataclass(frozen=True, slots=True)
 class _TypedAttributes:
-    """Attributes by name, of the type they should have."""
+    """Attributes by name, checked for their type."""
 
     values: Mapping[str, Any]
     faults: Faults
@@ -294,7 +294,7 @@ def _take_messages(span: Span, attributes: Mapping[str, Any], events: list[Any],
         _from_events(events, faults, choices=True),
     )
     if (both.get("gen_ai.request.choice.count") or 1) != 1:
-        said = said[:1]  # several drafts of one answer: the first is the one that is taken
+        said = said[:1]  # several drafts of one answer: use the first
     told = _listed({"system": _texts(both.get("gen_ai.system_instructions"))}, "system", "system", faults)
     told += [message for message in asked if message.role == "system"]
     span.system = "\n\n".join(dict.fromkeys(text for message in told if (text := system_text([message]))))
@@ -307,12 +307,12 @@ def _take_messages(span: Span, attributes: Mapping[str, Any], events: list[Any],
 
 
 def _first(*found: list[Message]) -> list[Message]:
-    """The messages of the first way of recording them that was used: some programs use several at once."""
+    """The messages in the first convention that has any: some programs write several at once."""
     return next((messages for messages in found if messages), [])
 
 
 def _texts(instructions: Any) -> Any:
-    """Instructions as one message; they come as parts of one."""
+    """System instructions as one message; they come as its parts."""
     parsed = _json(instructions) if isinstance(instructions, str) else instructions
     if isinstance(parsed, list):
         return [{"role": "system", "parts": parsed}]
@@ -320,7 +320,7 @@ def _texts(instructions: Any) -> Any:
 
 
 def _json(text: str) -> Any:
-    """The value of JSON text; None where it is none, or gives a key twice."""
+    """The value of JSON text; None if it is not JSON or repeats a key."""
     try:
         return strict_json(text, finite=False)
     except ValueError:
@@ -328,7 +328,7 @@ def _json(text: str) -> Any:
 
 
 def _listed(attributes: Mapping[str, Any], key: str, role: Role, faults: Faults) -> list[Message]:
-    """Messages as a list, or as the JSON text of one."""
+    """Messages as a list, or as the JSON text of a list."""
     value = attributes.get(key)
     if value is None or value == "":
         return []
@@ -342,7 +342,7 @@ def _listed(attributes: Mapping[str, Any], key: str, role: Role, faults: Faults)
 
 
 def _numbered(attributes: Mapping[str, Any], side: str, role: Role, faults: Faults) -> list[Message]:
-    """Messages whose fields are attributes of their own."""
+    """Messages whose fields are separate numbered attributes."""
     found: dict[int, dict[str, Any]] = {}
     calls: dict[int, dict[int, dict[str, Any]]] = {}
     for key, value in attributes.items():
@@ -366,7 +366,7 @@ def _numbered(attributes: Mapping[str, Any], side: str, role: Role, faults: Faul
 
 
 def _old(attributes: Mapping[str, Any], events: list[Any], side: str, role: Role, faults: Faults) -> list[Message]:
-    """Messages as one text, of an attribute or an event: JSON text of a list of messages, or simply what was said."""
+    """Messages as one text in an attribute or event: a JSON list of messages, or plain text."""
     key = f"gen_ai.{side}"
     held = [attributes, *(found for name, _, found in events if name == f"gen_ai.content.{side}")]
     for found in held:
@@ -379,7 +379,7 @@ def _old(attributes: Mapping[str, Any], events: list[Any], side: str, role: Role
 
 
 def _from_events(events: list[Any], faults: Faults, *, choices: bool) -> list[Message]:
-    """Messages that are events of their own, in the order in which they came."""
+    """Messages that are separate events, in their order."""
     listed: list[Message] = []
     for name, _, attributes in events:
         role = _EVENT_ROLES.get(name)
@@ -396,7 +396,7 @@ def _from_events(events: list[Any], faults: Faults, *, choices: bool) -> list[Me
         if role == "tool":
             body.setdefault("tool_call_id", body.get("id"))
         if isinstance(packed := body.get("tool_calls"), str):
-            # text that cannot be read stays, and is refused later
+            # unreadable text stays and is refused later
             body["tool_calls"] = None if packed.strip() in ("", "null") else _json(packed) or packed
         listed += _messages(Fields(fitting(body, (name,), faults), (name,), faults), role)
     return listed
@@ -407,7 +407,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def _choice(body: dict[str, Any]) -> dict[str, Any]:
-    """The message of a choice: an object, its JSON text, plain text, or spread over attributes."""
+    """The message of a choice: an object, its JSON text, plain text, or spread over several attributes."""
     spread = {key.removeprefix("message."): value for key, value in body.items() if key.startswith("message.")}
     message = body.get("message")
     if isinstance(message, str):
@@ -418,7 +418,7 @@ def _choice(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(item: Fields, default: Role) -> Iterator[Message]:
-    """One message as its speaker's words and calls, and the results that are in it."""
+    """Split one message into the speaker's text and calls, and the tool results it carries."""
     named = item.text("role")
     role = _ROLES.get(named.lower()) if named else default
     if role is None:
@@ -453,7 +453,7 @@ def _messages(item: Fields, default: Role) -> Iterator[Message]:
 
 
 def _are_parts(value: Any) -> bool:
-    """Whether text in JSON is a message in parts, not something that was said."""
+    """Whether JSON text is a message in parts and not the text of an answer."""
     known = {"text", "tool_use", "tool_result", "tool_call", "tool_call_response", "image_url", "image", "thinking"}
     return (
         isinstance(value, list)

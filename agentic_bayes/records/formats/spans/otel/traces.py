@@ -1,8 +1,7 @@
-"""OpenTelemetry spans of generative AI systems: OTLP in JSON, one object or JSON Lines.
+"""Read OpenTelemetry GenAI spans (OTLP as JSON, one object or JSON Lines) as conversations, one turn per trace.
 
-A trace is one turn, from the user's query to the answer. Traces with the same ``gen_ai.conversation.id`` are a
-conversation, in the order of time; any other trace is a conversation of its own. The spans of a trace may be anywhere
-in the file, in any order.
+Traces with the same ``gen_ai.conversation.id`` form a conversation, ordered by time; any other trace is a conversation
+of its own. The spans of a trace may be anywhere in the file, in any order.
 """
 
 from __future__ import annotations
@@ -56,18 +55,19 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
         yield replace(waiting, doubts=tuple(("", message) for message in spans.doubts()))
     elif not wrong:
         yield broken(
-            "", f"holds no turn of a conversation in its {spans.total:,} spans (names that begin with gen_ai.)"
+            "",
+            f"holds no conversation: none of its {spans.total:,} spans calls a model, agent or tool (gen_ai.*)",
         )
 
 
 @dataclass(slots=True)
 class _OtelTrace:
-    """The spans of one trace that are needed, and what lies within what."""
+    """The relevant spans of one trace, and the tree of all its spans."""
 
     spans: list[Span] = field(default_factory=list)
     parents: dict[str, str] = field(default_factory=dict)
     services: dict[str, str] = field(default_factory=dict)
-    # of the model calls within one span, the latest: its messages repeat those of the others
+    # the latest model call within each span: its messages repeat those of the earlier ones
     latest: dict[str, Span] = field(default_factory=dict)
 
     def add(self, span: Span, service: str | None) -> None:
@@ -85,7 +85,7 @@ class _OtelTrace:
                 earlier.asked = []
 
     def tree(self) -> tuple[list[str], dict[str, list[str]]]:
-        """Ids of the spans that lie within no other, and within every span, ids of those that lie right in it."""
+        """Ids of the outermost spans, and for every span the ids of its direct children."""
         outermost: list[str] = []
         within: defaultdict[str, list[str]] = defaultdict(list)
         cut = self._circles()
@@ -97,7 +97,7 @@ class _OtelTrace:
         return outermost, within
 
     def _circles(self) -> set[str]:
-        """Of spans that lie within each other in a circle, the first id of each circle."""
+        """The smallest id of each cycle of spans that are each other's parents."""
         cut: set[str] = set()
         done: set[str] = set()
         for start in self.parents:
@@ -125,24 +125,24 @@ class _FileSpans:
     counts: Counter[str] = field(default_factory=Counter)
 
     def doubts(self) -> list[str]:
-        """What should be known of the file."""
+        """Warnings about the file."""
         found = []
         if self.of_others:
             found.append(
-                f"{self.of_others:,} of {self.total:,} spans hold no GenAI data (names that begin with gen_ai.)"
+                f"spans ignored because they have no GenAI data (gen_ai.*): {self.of_others:,} of {self.total:,}"
             )
         texts = {
-            "other": "{:,} batches of logs or metrics were left out: only spans are read",
-            "no turn": "{:,} traces have no call of a model, agent or tool, and were left out",
-            "several": "{:,} traces hold several agent runs: each is read as one turn, first query to last answer",
-            "mixed": "{:,} traces name several conversations: the first name counts",
-            "orphans": "{:,} results of tools belong to no call that is there, and were left out",
+            "other": "batches of logs or metrics ignored (only spans are read)",
+            "no turn": "traces ignored because they call no model, agent or tool",
+            "several": "traces with several agent runs, each read as one turn from first query to last answer",
+            "mixed": "traces that name several conversations (the first name was used)",
+            "orphans": "tool results left out because they belong to no recorded call",
         }
-        return found + [text.format(self.counts[key]) for key, text in texts.items() if self.counts[key]]
+        return found + [f"{text}: {self.counts[key]:,}" for key, text in texts.items() if self.counts[key]]
 
 
 def _taken(part: JsonPart, spans: _FileSpans) -> Iterator[Parsed]:
-    """Take in a part of the file; gives what is wrong with it."""
+    """Take in one part of the file, and yield its problems."""
     match part.path:
         case _ if part.faults:
             spans.known = True
@@ -173,7 +173,7 @@ def _taken(part: JsonPart, spans: _FileSpans) -> Iterator[Parsed]:
 
 
 def _resource(resource: Fields, place: str, spans: _FileSpans) -> Iterator[Parsed]:
-    """Take in the spans of one resource; gives what is wrong."""
+    """Take in the spans of one resource, and yield their problems."""
     faults = Faults()
     own = Fields(resource.value, (), faults)
     try:
@@ -226,7 +226,7 @@ class _OtelTurn:
 
 
 def _conversations(spans: _FileSpans, origin: Origin) -> Iterator[Parsed]:
-    """The conversations, in the order of time."""
+    """Build the conversations, ordered by time."""
     named: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for identity, trace in spans.traces.items():
         if not trace.spans:
@@ -239,7 +239,7 @@ def _conversations(spans: _FileSpans, origin: Origin) -> Iterator[Parsed]:
     for (kind, session), listed in sorted(named.items(), key=lambda item: (min(item[1]), item[0])):
         turns = []
         for _, identity in sorted(listed):
-            # what is made of a trace takes its place, so that nothing is held twice
+            # drop each trace once its turn is built, so that nothing is held twice
             turn = _turn(identity, spans.traces.pop(identity), spans.counts)
             if turn is None:
                 spans.counts["no turn"] += 1
@@ -270,24 +270,24 @@ def _given(names: Iterable[str | None]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _TraceSteps:
-    """The spans of a trace by what they are, each in the order of time."""
+    """The spans of a trace by kind, each ordered by time."""
 
     chats: list[Span]
     agents: list[Span]
     tools: list[Span]
-    # agents that do not work for another one, and the calls of a model that these make
+    # agents that no other agent called, and the model calls that they make
     outer: list[Span]
     main: list[Span]
 
     @property
     def recorded(self) -> bool:
-        """Whether anything is known of what was said and done."""
+        """Whether the spans record any messages or tool calls."""
         return bool(self.tools) or any(span.asked or span.said for span in (*self.chats, *self.agents))
 
 
 @dataclass(frozen=True, slots=True)
 class _Surroundings:
-    """What a span lies in: whether in a call of a model, the nearest agent, and whether in another span of its call."""
+    """What encloses a span: a model call or not, the nearest agent, and whether another span of the same tool does."""
 
     chat: bool
     agent: str | None
@@ -295,13 +295,13 @@ class _Surroundings:
 
 
 def _around(trace: _OtelTrace) -> dict[str, _Surroundings]:
-    """What each span of a trace lies in, found on one walk from the outermost spans inwards."""
+    """Find what encloses each span of a trace, in one walk from the outermost spans inwards."""
     spans = {span.id: span for span in trace.spans}
     outermost, within = trace.tree()
     found: dict[str, _Surroundings] = {}
     chats = 0
     agents: list[str] = []
-    # a tool's span within one of the same tool is one call, told by the one who asks and the one who serves
+    # a tool span within a span of the same tool is one call, recorded by client and server
     tools: Counter[str] = Counter()
     way = [(identity, True) for identity in outermost]
     while way:
@@ -327,7 +327,7 @@ def _around(trace: _OtelTrace) -> dict[str, _Surroundings]:
 
 def _steps(trace: _OtelTrace) -> _TraceSteps:
     around = _around(trace)
-    # two libraries may record one call of a model, one span within the other
+    # two libraries may record the same model call, one span within the other
     chats = [span for span in trace.spans if span.kind == "chat" and not around[span.id].chat]
     agents = [span for span in trace.spans if span.kind == "agent"]
     tools = [span for span in trace.spans if span.kind == "tool" and not around[span.id].again]
@@ -338,7 +338,7 @@ def _steps(trace: _OtelTrace) -> _TraceSteps:
 
 
 def _failure(steps: _TraceSteps, answer: str | None, score: float | None) -> str | None:
-    """Why there is no answer that could be judged; what went wrong on the way to one does not matter."""
+    """Why there is no answer to judge; errors on the way to an answer do not matter."""
     last = [*steps.outer[-1:], *(steps.main[-1:] if answer is None or not steps.outer else ())]
     if error := _given(span.error for span in last):
         return error
@@ -348,14 +348,14 @@ def _failure(steps: _TraceSteps, answer: str | None, score: float | None) -> str
 
 
 def _turn(identity: str, trace: _OtelTrace, counts: Counter[str]) -> _OtelTurn | None:
-    """The turn that a trace is; None where nothing was asked of a model, agent or tool."""
+    """Build a trace's turn; None if it calls no model, agent or tool."""
     steps = _steps(trace)
     outer, main, recorded = steps.outer, steps.main, steps.recorded
     if not (steps.chats or steps.agents or steps.tools):
         return None
     counts["several"] += len(outer) > 1
     asking = next((span for span in (*outer, *reversed(main)) if _user_text(span)), None)
-    # the last call of a model counts even where it gave nothing
+    # the last model call counts even if it returned nothing
     saying = next((span for span in (*reversed(outer), *main[-1:]) if span.said), None)
     answer = _answer(saying) if saying else None
     ratings = sorted((r for s in trace.spans for r in s.ratings), key=lambda r: (r.time, r.name, str(r.value)))
@@ -404,7 +404,7 @@ def _user_text(span: Span) -> str:
 
 
 def _answer(span: Span) -> str | None:
-    """What is said after the last call; None where a call comes last."""
+    """The text after the last call; None if a call comes last."""
     worked = [place for place, message in enumerate(span.said) if message.calls or message.role == "tool"]
     after = [message.text for message in span.said[worked[-1] + 1 if worked else 0 :] if message.role == "assistant"]
     return "\n\n".join(text for text in after if text.strip()) if after else None
@@ -416,7 +416,7 @@ def _tokens(spans: list[Span]) -> dict[str, int]:
 
 
 def _scores(ratings: list[Rating]) -> tuple[float | None, dict[str, Any], str | None]:
-    """The first score, all of them, and why the first is none."""
+    """The first score, all scores, and why the first is not usable."""
     scores: dict[str, Any] = {}
     times: Counter[str] = Counter()
     for rating in ratings:
@@ -430,13 +430,13 @@ def _scores(ratings: list[Rating]) -> tuple[float | None, dict[str, Any], str | 
     value = ratings[0].value
     if isinstance(value, (bool, int, float)) and 0 <= value <= 1:
         return float(value), scores, None
-    return None, scores, f"the score {short(ratings[0].name)} is no number in [0, 1]: {short(value)}"
+    return None, scores, f"the score {short(ratings[0].name)} is not a number in [0, 1]: {short(value)}"
 
 
 def _calls(steps: _TraceSteps) -> MergedCalls:
-    """The calls of a turn, each once: as models asked for them, in the messages that repeat them, and as they ran."""
+    """The calls of a turn, each once: as models requested them, as messages repeat them, and as tools ran them."""
     calls = MergedCalls()
-    # what models said is one source: each call in it is one more
+    # the outputs of all models are one source: each call in them is a new one
     calls.hear(span.said for span in steps.chats)
     for span in steps.chats:
         calls.hear([span.asked])
