@@ -23,23 +23,6 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from agentic_bayes.errors import Problem, did_you_mean
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH, strict_json
 
-__all__ = [
-    "Arguments",
-    "Identifier",
-    "Json",
-    "Metadata",
-    "Number",
-    "Probability",
-    "Record",
-    "Text",
-    "TrialNumber",
-    "WholeNumber",
-    "field_path",
-    "problem_at",
-    "problems_of",
-    "short",
-]
-
 _WORDING = {
     "bool_type": "must be true or false",
     "dict_type": "must be an object",
@@ -183,6 +166,11 @@ def _json(value: Any) -> Any:
         if problems:
             raise ValidationError.from_exception_data("value", problems)
     return value
+
+
+def field_of(data: Any, name: str, default: object = None) -> Any:
+    """A field of a record, or of the dict that a record is built from."""
+    return data.get(name, default) if isinstance(data, dict) else getattr(data, name, default)
 
 
 Text = Annotated[str, Field(strict=True), AfterValidator(_text)]

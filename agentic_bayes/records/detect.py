@@ -15,8 +15,6 @@ from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip
 
-__all__ = ["FORMATS", "FormatReader", "RecordFormat", "format_of", "native_only", "reader_of"]
-
 RecordFormat = Literal["auto", "native", "tau-bench", "tau2", "inspect", "otel", "openai", "langchain"]
 FORMATS = get_args(RecordFormat)
 

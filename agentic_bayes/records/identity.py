@@ -25,8 +25,6 @@ from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 
-__all__ = ["Identity", "TaskIndex", "task_label"]
-
 
 @dataclass(frozen=True, slots=True)
 class Identity:

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, StrictBool
 from pydantic_core import InitErrorDetails
 
-from agentic_bayes.records.base import Json, Number, Record, Text, problem_at
+from agentic_bayes.records.base import Json, Number, Record, Text, field_of, problem_at
 
-__all__ = ["Matcher", "as_date", "compiled_pattern"]
+__all__ = ["Matcher"]
 
 _KINDS = ("exact", "ignore", "regex", "one_of", "datetime", "as_set")
 _TEXT = ("ignore_case", "ignore_whitespace")
@@ -145,21 +145,17 @@ class Matcher(Record):
         kinds = _kinds(data)
         if len(kinds) > 1:
             return [problem_at((), f"must compare in one way only, got {', '.join(kinds)}", None)]
-        numeric = [name for name in _NUMERIC if _of(data, name)]
+        numeric = [name for name in _NUMERIC if field_of(data, name)]
         if numeric == ["integers"]:
             return [problem_at(("integers",), "must come with absolute or relative", None)]
         return []
 
 
-def _of(data: Any, name: str) -> Any:
-    return data.get(name) if isinstance(data, dict) else getattr(data, name, None)
-
-
 def _kinds(data: Any) -> list[str]:
     """The comparison rules that are set."""
-    kinds = [name for name in _KINDS if _of(data, name) not in (None, False)]
-    if any(_of(data, name) for name in _TEXT):
+    kinds = [name for name in _KINDS if field_of(data, name) not in (None, False)]
+    if any(field_of(data, name) for name in _TEXT):
         kinds.append("text")
-    if any(_of(data, name) not in (None, False) for name in _NUMERIC):
+    if any(field_of(data, name) not in (None, False) for name in _NUMERIC):
         kinds.append("numeric")
     return kinds

@@ -22,6 +22,7 @@ from agentic_bayes.records.base import (
     Text,
     TrialNumber,
     WholeNumber,
+    field_of,
     problem_at,
 )
 from agentic_bayes.records.matchers import Matcher
@@ -179,11 +180,6 @@ def _some_turns(turns: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
     return turns
 
 
-def _of(data: Any, name: str, default: object = None) -> Any:
-    """A field of a record or of the dict it should come from."""
-    return data.get(name, default) if isinstance(data, dict) else getattr(data, name, default)
-
-
 class Conversation(Record):
     """One trial: one attempt of one task by one agent.
 
@@ -228,8 +224,8 @@ class Conversation(Record):
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
-        turns = _of(data, "conversation")
-        if _of(data, "error") is not None or not isinstance(turns, (list, tuple)):
+        turns = field_of(data, "conversation")
+        if field_of(data, "error") is not None or not isinstance(turns, (list, tuple)):
             return []
         return [
             problem_at(
@@ -238,7 +234,7 @@ class Conversation(Record):
                 None,
             )
             for position, turn in enumerate(turns)
-            if _of(turn, "assistant", default="") is None and _of(turn, "error") is None
+            if field_of(turn, "assistant", default="") is None and field_of(turn, "error") is None
         ]
 
     @property

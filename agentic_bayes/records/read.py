@@ -17,17 +17,9 @@ from agentic_bayes.records.formats.native import parse
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, joined
 
-__all__ = [
-    "ConversationOrProblems",
-    "Doubts",
-    "RecordFormat",
-    "check_reading",
-    "format_in",
-    "read_conversations",
-    "records_of",
-]
+__all__ = ["read_conversations"]
 
 ConversationOrProblems = Conversation | tuple[Problem, ...]
 
@@ -49,7 +41,7 @@ class Doubts:
         found = []
         for (source, message), places in self._found.items():
             where = places[0] + (f" and {len(places) - 1:,} more" if len(places) > 1 else "")
-            found.append(f"{', '.join(part for part in (source, where) if part)}: {message}")
+            found.append(f"{joined(source, where)}: {message}")
         return found
 
     def warn(self) -> None:

@@ -9,8 +9,6 @@ from agentic_bayes.errors import InvalidArgument, did_you_mean
 from agentic_bayes.records.identity import TaskIndex, task_label
 from agentic_bayes.records.model import Conversation
 
-__all__ = ["SelectedConversation", "select"]
-
 
 @dataclass(frozen=True, slots=True)
 class SelectedConversation:

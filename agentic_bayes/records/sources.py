@@ -16,8 +16,6 @@ from agentic_bayes.records.detect import format_of
 from agentic_bayes.records.formats.evals import tau2
 from agentic_bayes.records.wire.layout import Origin
 
-__all__ = ["LOOKED_FOR", "SUFFIXES", "PathLike", "Problems", "Source", "find_sources"]
-
 PathLike = str | os.PathLike[str]
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 """File name endings of conversation files."""
@@ -101,11 +99,11 @@ def find_sources(paths: Any, agent: str | None, format: str, problems: Problems)
         raise InvalidArgument("paths must name at least one file, got none")
     formats = _without_parts(list(names.values()), format)
     sources = []
-    for name, told in formats.items():
+    for name, detected in formats.items():
         regular = _is_regular(name)
         # a pipe must be named itself: one found in a folder may never deliver anything
         if regular or name not in listed:
-            sources.append(Source(Origin(name, _stem(name), agent), told, not regular))
+            sources.append(Source(Origin(name, _stem(name), agent), detected, not regular))
         else:
             problems.add([Problem(name, "", "", "must be a regular file, got a pipe or device")])
     return sources
@@ -122,17 +120,17 @@ def _without_parts(names: list[str], format: str) -> dict[str, str]:
         inside = by_folder.get(os.path.join(folder, tau2.FOLDER), []) if file in tau2.INDEXES else []
         if not inside:
             continue
-        told = _told(name) if format == "auto" else format
-        if told == "native" != format:  # if the file is broken, its simulations tell the format
-            told = next(filter(None, map(_told, inside)), told)
-        if told == tau2.NAME:
-            formats[name] = told
+        detected = _detected(name) if format == "auto" else format
+        if detected == "native" != format:  # if the file is broken, its simulations tell the format
+            detected = next(filter(None, map(_detected, inside)), detected)
+        if detected == tau2.NAME:
+            formats[name] = detected
             for other in inside:
                 formats.pop(other, None)
     return formats
 
 
-def _told(path: str) -> str:
+def _detected(path: str) -> str:
     """Detect a file's format from its content; empty if it cannot be read."""
     if not os.path.isfile(path):
         return ""

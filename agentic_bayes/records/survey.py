@@ -14,8 +14,6 @@ from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import Doubts, check_reading, format_in, records_of
 from agentic_bayes.records.sources import PathLike, Problems, find_sources
 
-__all__ = ["FileReport", "Survey", "survey"]
-
 
 @dataclass(frozen=True, slots=True)
 class FileReport:

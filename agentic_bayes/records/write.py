@@ -17,7 +17,7 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import SUFFIXES, PathLike
 
-__all__ = ["replacing", "write_conversations"]
+__all__ = ["write_conversations"]
 
 
 def write_conversations(conversations: Iterable[Conversation], path: PathLike) -> int:

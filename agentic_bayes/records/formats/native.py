@@ -13,8 +13,6 @@ from itertools import count
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.json_text import BrokenJson, JsonText, Parsed, broken, one_record
 
-__all__ = ["parse"]
-
 
 def parse(stream: BufferedReader) -> Iterator[Parsed]:
     """The records of one file."""

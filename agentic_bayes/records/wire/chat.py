@@ -9,22 +9,6 @@ from typing import Any, Literal
 
 from agentic_bayes.records.wire.fields import Fields
 
-__all__ = [
-    "NO_ANSWER",
-    "ORPHANS",
-    "ChatCall",
-    "Message",
-    "Role",
-    "chat_call",
-    "dialogue",
-    "doubts_of",
-    "function_calls",
-    "one_turn",
-    "opening",
-    "system_text",
-    "turns",
-]
-
 Role = Literal["system", "user", "assistant", "tool"]
 
 NO_ANSWER = "the log ends before the agent answered"
@@ -79,8 +63,8 @@ def chat_call(call: Fields) -> ChatCall:
 class _ChatTurn:
     """One turn in the making: the user's messages, and everything up to the next one."""
 
-    said: list[str] = field(default_factory=list)
-    answered: list[Message] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
+    replies: list[Message] = field(default_factory=list)
 
 
 def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[str, Any]]:
@@ -88,11 +72,11 @@ def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[
     collected: list[_ChatTurn] = []
     for message in messages:
         if message.role == "user":
-            if not collected or collected[-1].answered:
+            if not collected or collected[-1].replies:
                 collected.append(_ChatTurn())
-            collected[-1].said.append(message.text)
+            collected[-1].queries.append(message.text)
         elif message.role != "system" and collected:
-            collected[-1].answered.append(message)
+            collected[-1].replies.append(message)
     return [
         _interaction(turn, f"{qa_prefix} {number}", last=number == len(collected))
         for number, turn in enumerate(collected, start=1)
@@ -123,7 +107,7 @@ def dialogue(messages: Iterable[Message]) -> list[dict[str, str]]:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Texts as paragraphs, without the blank ones; where all are blank, their white space as it is."""
+    """Join texts as paragraphs, without blank ones; if all are blank, keep their white space."""
     every = list(texts)
     return "\n\n".join(filter(str.strip, every)) or "".join(every)
 
@@ -145,7 +129,7 @@ def opening(messages: Iterable[Message]) -> str:
 
 
 def _interaction(turn: _ChatTurn, qa_id: str, *, last: bool) -> dict[str, Any]:
-    messages = turn.answered
+    messages = turn.replies
     worked = [n for n, message in enumerate(messages) if message.calls or message.role == "tool"]
     begin = worked[-1] + 1 if worked else 0
     after = messages[begin:]
@@ -168,7 +152,7 @@ def _interaction(turn: _ChatTurn, qa_id: str, *, last: bool) -> dict[str, Any]:
         metadata[ORPHANS] = orphans
     return {
         "qa_id": qa_id,
-        "query": "\n\n".join(turn.said),
+        "query": "\n\n".join(turn.queries),
         "assistant": None if error and not answer.strip() else answer,
         "agentic": {"tools_used": calls},
         **({"error": error} if error else {}),

@@ -9,31 +9,27 @@ from typing import Any
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH, strict_json
 
-__all__ = ["UNREADABLE", "Faults", "Fields", "fitting"]
-
-_MISSING = object()
-
 
 class Faults:
     """The problems of one record, as (field path, message), in the order they were found."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], None] = {}
+        self._noted: dict[tuple[str, str], None] = {}
         self.not_finite = 0
 
     def add(self, path: tuple[str | int, ...], message: str) -> None:
         """Note a problem once."""
-        self._found.setdefault((field_path(path), message))
+        self._noted.setdefault((field_path(path), message))
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self._noted)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._found)
+        return iter(self._noted)
 
-    def found(self) -> tuple[tuple[str, str], ...]:
+    def as_tuple(self) -> tuple[tuple[str, str], ...]:
         """All problems noted so far."""
-        return tuple(self._found)
+        return tuple(self._noted)
 
 
 class Fields:
@@ -62,72 +58,37 @@ class Fields:
 
     def text(self, key: str, *, required: bool = False) -> str | None:
         """A text."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return None
-        if isinstance(value, str):
-            return value
-        self._wrong(key, "text", value)
-        return None
+        value: str | None = self._checked(key, required, "text", lambda value: isinstance(value, str))
+        return value
 
     def name(self, key: str, *, required: bool = False) -> str | None:
         """An id or name: text that is not blank, or a whole number, which becomes its digits."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return None
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if isinstance(value, str) and value.strip():
-            return value
-        self._wrong(key, "text that is not blank, or a whole number", value)
-        return None
+        value = self._checked(key, required, "text that is not blank, or a whole number", _is_name)
+        return None if value is None else str(value)
 
     def whole(self, key: str, *, required: bool = False) -> int | None:
         """A whole number ≥ 0."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return None
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
-        self._wrong(key, "a whole number ≥ 0", value)
-        return None
+        value = self._checked(key, required, "a whole number ≥ 0", _is_count)
+        return None if value is None else int(value)
 
     def number(self, key: str, *, required: bool = False) -> float | None:
         """A finite number."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return None
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and _is_finite(value):
-            return value
-        self._wrong(key, "a finite number", value)
-        return None
+        value: float | None = self._checked(key, required, "a finite number", _is_finite)
+        return value
 
     def share(self, key: str, *, required: bool = False) -> float | None:
         """A number in [0, 1]; a boolean is 0 or 1."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return None
-        if isinstance(value, (int, float)) and 0 <= value <= 1:
-            return float(value)
-        self._wrong(key, "a number in [0, 1]", value)
-        return None
+        value = self._checked(key, required, "a number in [0, 1]", _is_share)
+        return None if value is None else float(value)
 
     def mapping(self, key: str, *, required: bool = False) -> Fields:
         """An object; empty if absent."""
-        value = self._given(key, required)
-        return Fields({} if value is _MISSING else value, (*self.path, key), self.faults)
+        value = self._checked(key, required, "an object", lambda value: True)
+        return Fields({} if value is None else value, (*self.path, key), self.faults)
 
     def sequence(self, key: str, *, required: bool = False) -> list[Any]:
         """A list; empty if absent."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return []
-        if isinstance(value, list):
-            return value
-        self._wrong(key, "a list", value)
-        return []
+        return self._checked(key, required, "a list", lambda value: isinstance(value, list)) or []
 
     def mappings(self, key: str, *, required: bool = False) -> list[Fields]:
         """A list of objects."""
@@ -150,31 +111,31 @@ class Fields:
         ``None``, ``""``, ``"null"`` and ``"{}"`` all mean "no arguments". Text that is not a JSON object, or repeats a
         key, is still what the agent wrote: it is kept under the key ``"(not JSON)"``.
         """
-        key = next((key for key in keys if key in self), None)
-        value = None if key is None else self.value[key]
-        if isinstance(value, str):
-            if not value.strip():
-                return {}
+        key = next((key for key in keys if key in self), keys[0])
+        raw = value = self.value.get(key)
+        if isinstance(raw, str):
             try:
-                value = strict_json(value, finite=False)
+                value = strict_json(raw, finite=False) if raw.strip() else {}
             except ValueError:
-                return {UNREADABLE: self.value[key or ""]}
-            if value is not None and not isinstance(value, dict):
-                return {UNREADABLE: self.value[key or ""]}
-        if value is None:
-            return {}
+                value = raw
+            if not isinstance(value, dict | None):
+                return {UNREADABLE: raw}
         if isinstance(value, dict):
             return value
-        self._wrong(key or "", "an object, or the JSON text of one", value)
+        if value is not None:
+            self._wrong(key, "an object, or an object as JSON text", value)
         return {}
 
-    def _given(self, key: str, required: bool) -> Any:
+    def _checked(self, key: str, required: bool, allowed: str, fits: Callable[[Any], bool]) -> Any:
+        """The value if it fits; None, and perhaps a fault, if it is absent, null or does not fit."""
         value = self.value.get(key)
         if value is None:
             if required and self._is_object:
-                what = "null" if key in self.value else "nothing"
-                self.faults.add((*self.path, key), f"must be given, got {what}")
-            return _MISSING
+                got = "null" if key in self.value else "nothing"
+                self.faults.add((*self.path, key), f"must be given, got {got}")
+        elif not fits(value):
+            self._wrong(key, allowed, value)
+            return None
         return value
 
     def _wrong(self, key: str, allowed: str, value: Any) -> None:
@@ -185,9 +146,25 @@ UNREADABLE = "(not JSON)"
 """The argument name under which text is kept that is not a JSON object of arguments."""
 
 
-def _is_finite(value: float) -> bool:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_name(value: Any) -> bool:
+    return bool(value.strip()) if isinstance(value, str) else isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and (isinstance(value, int) or value.is_integer())
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (int, float)) and 0 <= value <= 1
+
+
+def _is_finite(value: Any) -> bool:
     try:
-        return math.isfinite(value)
+        return _is_number(value) and math.isfinite(value)
     except OverflowError:  # a whole number beyond the largest float
         return False
 

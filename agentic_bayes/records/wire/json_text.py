@@ -20,8 +20,6 @@ from typing import Any
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH, repeated_keys
 
-__all__ = ["NO_VALUE", "BrokenJson", "JsonPart", "JsonText", "Parsed", "broken", "one_record", "parts"]
-
 NO_VALUE = object()
 """Stands for a record that could not be read."""
 
@@ -239,9 +237,9 @@ class JsonPart:
 
     document: int  # number of the object or list at the top of the file, from 0; JSON Lines holds many
     where: str  # ``"line 3"``, of the beginning of the document; empty for the first of a file
-    # where in the document the value is, such as ``("simulations", 4)``; empty at the end of the document
+    # path of the value in the document, like ``("simulations", 4)``; empty at the end of the document
     path: tuple[str | int, ...]
-    # The value; `NO_VALUE` where it could not be read. At an end, an empty list or object: what has ended.
+    # the value; `NO_VALUE` if it could not be read; at the end of a document, an empty list or object of its kind
     value: Any = NO_VALUE
     # path within the value, and message, of everything that is wrong with the JSON
     faults: tuple[tuple[str, str], ...] = ()
@@ -249,7 +247,19 @@ class JsonPart:
     @property
     def place(self) -> str:
         """Where in the file it is, as text."""
-        return ", ".join(part for part in (self.where, field_path(self.path)) if part)
+        return joined(self.where, field_path(self.path))
+
+    @property
+    def inner_faults(self) -> tuple[tuple[str, str], ...]:
+        """Its faults, with their paths counted from the top of the document."""
+        outer = field_path(self.path)
+        inner = ((path if not path or path.startswith("[") else f".{path}", text) for path, text in self.faults)
+        return tuple((outer + path, text) for path, text in inner)
+
+
+def joined(*places: str) -> str:
+    """Places from outer to inner, with commas between those that are not empty."""
+    return ", ".join(filter(None, places))
 
 
 def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[JsonPart]:

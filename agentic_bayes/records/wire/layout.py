@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_bayes.records.base import field_path
 from agentic_bayes.records.wire.chat import doubts_of
 from agentic_bayes.records.wire.fields import Faults
-from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed
-
-__all__ = ["STREAMED", "Origin", "Shape", "documents", "records"]
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 
 STREAMED = frozenset({"messages", "simulations", "tasks", "samples", "resourceSpans", "items", "output", "input"})
 """Top-level members whose items are read one by one."""
@@ -65,18 +62,6 @@ class Shape:
                 self.first[key] = part.value
 
 
-def documents(parts: Iterator[JsonPart]) -> Iterator[list[JsonPart]]:
-    """The parts of a file, one list per object or list at its top; for JSON Lines with small records."""
-    waiting: list[JsonPart] = []
-    for part in parts:
-        if waiting and part.document != waiting[0].document:
-            yield waiting
-            waiting = []
-        waiting.append(part)
-    if waiting:
-        yield waiting
-
-
 def records(parts: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
     """The records of a file that is a list of them, one object, or JSON Lines."""
     empty = True
@@ -100,19 +85,16 @@ def records(parts: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[
                 members, problems = {}, []
             case (int(index),):
                 empty = False
-                where = ", ".join(text for text in (part.where, f"index {index}") if text)
+                where = joined(part.where, f"index {index}")
                 if part.faults:
                     yield Parsed(where, faults=part.faults)
                 else:
                     yield one(where, part.value, ())
             case (str(key), *rest):
-                inside = tuple(
-                    (".".join(t for t in (field_path(part.path), path) if t), text) for path, text in part.faults
-                )
-                problems += inside
+                problems += part.inner_faults
                 if rest:
                     members[key].append(part.value)
-                elif not inside:
+                elif not part.faults:
                     members[key] = part.value
     if empty:
         yield Parsed("", faults=(("", "holds no record"),))

@@ -23,19 +23,8 @@ from agentic_bayes.records.wire.chat import (
     turns,
 )
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 from agentic_bayes.records.wire.layout import Origin, Shape
-
-__all__ = [
-    "FOREIGN",
-    "Dialect",
-    "FieldPath",
-    "MessageLog",
-    "content_text",
-    "conversations",
-    "looks_like",
-    "one_conversation",
-]
 
 FieldPath = tuple[str | int, ...]
 
@@ -388,8 +377,7 @@ class _MessageFile:
                 case (int(index),):
                     yield from self._item(index, part)
                 case (str(key), *rest):
-                    inside = [(_joined(part.path, path), message) for path, message in part.faults]
-                    self.problems += inside
+                    self.problems += part.inner_faults
                     if part.value is NO_VALUE:
                         continue
                     if rest and isinstance(rest[0], int):
@@ -403,7 +391,7 @@ class _MessageFile:
         """Take an item of a list: a message of one conversation, or a whole conversation."""
         self.is_list = True
         value = part.value
-        where = ", ".join(text for text in (part.where, f"index {index}") if text)
+        where = joined(part.where, f"index {index}")
         if not isinstance(value, (dict, list)):
             self.broken = True
             yield Parsed(where, faults=(("", f"must be an object or a list, got {short(value)}"), *part.faults))
@@ -449,7 +437,7 @@ class _MessageFile:
             self.dialect.take(self.record.about, (), log)
             if log.faults:
                 self.spoiled = True
-                yield Parsed(where, faults=log.faults.found())
+                yield Parsed(where, faults=log.faults.as_tuple())
         elif self.items != "conversation":
             if not self.record.about and not self.record.found:
                 self.record.found.add("messages")  # [] and {} only mean that nobody spoke
@@ -458,7 +446,3 @@ class _MessageFile:
                 yield found
             elif found.faults != (("", NO_USER),) and found.faults:
                 yield Parsed(where, faults=found.faults)
-
-
-def _joined(path: FieldPath, inside: str) -> str:
-    return ".".join(text for text in (field_path(path), inside) if text)

@@ -71,7 +71,7 @@ def _decoded(text: str, start: int | None, finite: bool, unique: bool) -> tuple[
 
 
 def repeated_keys(pairs: list[tuple[str, Any]]) -> tuple[str, ...]:
-    """The keys that an object gives more than once: of their values, nobody can tell which was meant."""
+    """The keys that an object repeats: no rule says which of their values was meant."""
     return tuple(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
 
 

@@ -9,8 +9,6 @@ from io import BufferedReader, RawIOBase
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
-__all__ = ["ABSURD", "RATIO", "begins_zip", "directory", "named_otherwise", "opened", "seekable"]
-
 RATIO = 1000
 ABSURD = 1 << 26
 """A member that declares more than `ABSURD` bytes and more than `RATIO` times its packed size is refused."""

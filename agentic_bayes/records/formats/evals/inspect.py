@@ -21,8 +21,6 @@ from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, bro
 from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip, directory, named_otherwise, opened, seekable
 
-__all__ = ["read", "recognises"]
-
 NAME = "inspect"
 
 _SPEC = frozenset({"task", "model", "run_id", "eval_id", "task_id", "dataset", "created"})
@@ -190,7 +188,7 @@ def _plain(stream: BufferedReader, log: _InspectLog) -> Iterator[Parsed]:
 
 def _header_faults(log: _InspectLog) -> Iterator[Parsed]:
     if faults := log.faults():
-        yield Parsed("", faults=faults.found())
+        yield Parsed("", faults=faults.as_tuple())
 
 
 def _no_sample(log: _InspectLog) -> Parsed:
@@ -268,8 +266,7 @@ def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[s
                     case (int(),):
                         wrong = [("", "must be an object, got a list")]
                     case (str(key), *rest):
-                        inside = ".".join([key, *(f"[{place}]" for place in rest)]).replace(".[", "[")
-                        wrong += [(".".join(t for t in (inside, path) if t), text) for path, text in part.faults]
+                        wrong += part.inner_faults
                         if key in left_out:
                             continue
                         if rest:
@@ -286,7 +283,7 @@ def _sample(where: str, value: Any, wrong: tuple[tuple[str, str], ...], log: _In
     if wrong:
         return Parsed(where, faults=wrong)
     record = _conversation(value, faults, log)
-    return Parsed(where, NO_VALUE if faults else record, faults.found(), doubts_of(record["conversation"]))
+    return Parsed(where, NO_VALUE if faults else record, faults.as_tuple(), doubts_of(record["conversation"]))
 
 
 @dataclass(slots=True)

@@ -16,14 +16,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals.tau_bench import CONTROL
 from agentic_bayes.records.wire.chat import ChatCall, Message, doubts_of, one_turn, opening
 from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, parts
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, joined, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-
-__all__ = ["FOLDER", "INDEX", "INDEXES", "read", "recognises"]
 
 NAME = "tau2"
 INDEX, FOLDER = "results.json", "simulations"
@@ -111,7 +109,7 @@ def _beside(results: _Tau2Results, folder: Path) -> Iterator[Parsed]:
             continue
         seen.add(real)
         for parsed in [*_of_file(folder / name, results.take)] or [_nothing("")]:
-            yield replace(parsed, where=", ".join(text for text in (f"{FOLDER}/{name}", parsed.where) if text))
+            yield replace(parsed, where=joined(f"{FOLDER}/{name}", parsed.where))
     if lost := sorted(results.listed - results.found):
         shown = ", ".join(lost[:3]) + (f" and {len(lost) - 3:,} more" if len(lost) > 3 else "")
         yield broken("simulation_index", f"lists simulations that are missing: {shown}")
@@ -138,7 +136,7 @@ class _Tau2Task:
 
     ticket: str = ""
     actions: list[dict[str, Any]] | None = None
-    told: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -184,7 +182,7 @@ class _Tau2Results:
                     document = _Tau2Document()
                 case (str(key), *_) if part.faults:
                     document.seen.add(key)
-                    document.wrong += [(field_path(part.path) + _after(path), text) for path, text in part.faults]
+                    document.wrong += part.inner_faults
                 case ("simulations", int()):
                     if not is_index:
                         document.waiting.append(part)
@@ -197,7 +195,7 @@ class _Tau2Results:
                     elif key not in _OF_RESULTS:
                         document.members[key] = part.value
                     elif faults := self._learn(part, document):
-                        yield Parsed(part.where, faults=faults.found())
+                        yield Parsed(part.where, faults=faults.as_tuple())
                 case _ if part.faults or not is_index:
                     yield Parsed(part.place, faults=part.faults or (("", "must be inside an object of results"),))
 
@@ -258,7 +256,7 @@ class _Tau2Results:
         record = self._conversation(Fields(value, (), faults), doubts)
         together = (*wrong, *faults)
         return Parsed(
-            where, NO_VALUE if together else record, together, (*doubts.found(), *doubts_of(record["conversation"]))
+            where, NO_VALUE if together else record, together, (*doubts.as_tuple(), *doubts_of(record["conversation"]))
         )
 
     def _conversation(self, run: Fields, doubts: Faults) -> Mapping[str, Any]:
@@ -281,8 +279,8 @@ class _Tau2Results:
         expected = _expected(reward, reason, task.actions, doubts)
         if expected is not None:
             turn["ground_truth_agentic"] = {"expected_tools": expected, "tool_sequence_matters": False}
-        if task.told:
-            turn["ground_truth_assistant"] = ", ".join(task.told)
+        if task.facts:
+            turn["ground_truth_assistant"] = ", ".join(task.facts)
         if error is not None:
             turn |= {"assistant": turn["assistant"] or None, "error": error}
         tokens = [m.tokens for m in messages if m.role == "assistant" and any(m.tokens)]
@@ -300,7 +298,7 @@ class _Tau2Results:
             "duration": run.number("duration"),
             "started": run.text("start_time"),
             "opening": opening(messages),
-            "task_id_contradicted": True if ("", CONTRADICTION) in doubts.found() else None,
+            "task_id_contradicted": True if ("", CONTRADICTION) in doubts.as_tuple() else None,
         }
         return {
             "session_id": session,
@@ -354,11 +352,6 @@ def _by_agent(call: Fields) -> bool:
     if requestor not in (None, "assistant", "user"):
         call.faults.add((*call.path, "requestor"), f"must be assistant or user, got {short(requestor)}")
     return requestor in (None, "assistant")
-
-
-def _after(path: str) -> str:
-    """A path within a value, ready to append to the path of the value."""
-    return path if not path or path.startswith("[") else f".{path}"
 
 
 def _message(message: Fields) -> Message:

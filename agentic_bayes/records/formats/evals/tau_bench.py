@@ -15,8 +15,6 @@ from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, records
 
-__all__ = ["read", "recognises"]
-
 NAME = "tau-bench"
 # messages of the simulated user to the harness, not to the agent
 CONTROL = frozenset({"###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###"})

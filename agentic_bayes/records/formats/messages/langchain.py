@@ -30,7 +30,7 @@ from agentic_bayes.records.wire.message_log import (
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-__all__ = ["conversation_from_langchain", "read", "recognises", "to_langchain"]
+__all__ = ["conversation_from_langchain", "to_langchain"]
 
 NAME = "langchain"
 KINDS = ("human", "ai", "system", "tool", "function", "chat")

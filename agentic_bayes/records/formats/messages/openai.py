@@ -26,8 +26,6 @@ from agentic_bayes.records.wire.message_log import (
     looks_like,
 )
 
-__all__ = ["read", "recognises"]
-
 NAME = "openai"
 MEMBERS = ("messages", "input", "output")
 

@@ -10,8 +10,6 @@ from typing import Any
 from agentic_bayes.records.formats.spans.otel.spans import Span
 from agentic_bayes.records.wire.chat import ChatCall, Message
 
-__all__ = ["MergedCalls"]
-
 
 @dataclass(slots=True)
 class _MergedCall:
@@ -20,7 +18,7 @@ class _MergedCall:
     call: ChatCall
     result: tuple[Any, ...] = ()
     # the latest source that reported the call, and the latest that gave its result
-    told_by: int = -1
+    reported_by: int = -1
     answered_by: int = -1
     executed: bool = False
 
@@ -56,21 +54,21 @@ class MergedCalls:
         self._source += 1
         self._places.clear()
 
-    def hear(self, dialogues: Iterable[Iterable[Message]]) -> None:
+    def report(self, dialogues: Iterable[Iterable[Message]]) -> None:
         """Take in the messages of one source; a result without an id goes to a call of its own dialogue."""
         self._begin()
-        told: deque[_MergedCall] = deque()
+        waiting: deque[_MergedCall] = deque()
         lost: Counter[Any] = Counter()
         for begins, message in ((not n, one) for dialogue in dialogues for n, one in enumerate(dialogue)):
             if begins:
-                told.clear()
+                waiting.clear()
             for call in message.calls:
                 one = self._same(call) or self._appended(call)
-                one.told_by = self._source
-                told.append(one)
+                one.reported_by = self._source
+                waiting.append(one)
             if message.role == "tool":
                 result = message.text if message.result is None else message.result
-                if not self._give(message.answers, result, told):
+                if not self._give(message.answers, result, waiting):
                     lost[message.answers, _hashable(result)] += 1
         for what, times in lost.items():  # several sources may repeat it
             self._lost[what] = max(self._lost[what], times)
@@ -136,7 +134,7 @@ class MergedCalls:
         if call.id is not None and (known := self._queues.get(("id", call.id, call.name))):
             return known[0]
         key = "like", call.name, _hashable(call.arguments)
-        return self._like(call, key, lambda one: one.told_by == self._source)
+        return self._like(call, key, lambda one: one.reported_by == self._source)
 
     def _asked(self, call: ChatCall) -> _MergedCall | None:
         """The requested call that ran here: the one with its id, else an equal one, else one with unknown arguments."""
@@ -149,10 +147,10 @@ class MergedCalls:
         unknown = ("like", call.name, _hashable({})) if call.arguments else ("named", call.name)
         return found or self._like(call, unknown, ran)
 
-    def _give(self, identity: str | None, result: Any, told: deque[_MergedCall]) -> bool:
+    def _give(self, identity: str | None, result: Any, waiting: deque[_MergedCall]) -> bool:
         """Give a result to its call; False if there is none."""
         if identity is None:
-            one = self._waiting(told)
+            one = self._waiting(waiting)
         elif ("id", identity) in self._queues:
             one = self._next(("id", identity), lambda one: one.answered_by == self._source)
             if one is None and self._queues["id", identity][-1].result == (result,):
@@ -166,12 +164,12 @@ class MergedCalls:
         one.result = one.result or (result,)
         return True
 
-    def _waiting(self, told: deque[_MergedCall]) -> _MergedCall | None:
+    def _waiting(self, waiting: deque[_MergedCall]) -> _MergedCall | None:
         """The first call of this source without a result or, if all have one, the first of all sources."""
-        while told and told[0].answered_by == self._source:
-            told.popleft()
-        if told:
-            return told[0]
+        while waiting and waiting[0].answered_by == self._source:
+            waiting.popleft()
+        if waiting:
+            return waiting[0]
         while self._answered < len(self.made) and self.made[self._answered].result:
             self._answered += 1
         return self.made[self._answered] if self._answered < len(self.made) else None

@@ -18,8 +18,6 @@ from agentic_bayes.records.wire.chat import ChatCall, Message, Role, system_text
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.strict_json import strict_json
 
-__all__ = ["Rating", "Span", "SpanKind", "attributes_of", "span_of"]
-
 SpanKind = Literal["chat", "agent", "tool", "other", "none"]
 
 _KINDS: dict[str, SpanKind] = {
@@ -80,9 +78,9 @@ class Span:
     task: str | None = None
     model: str | None = None
     # the input of the model or agent, starting with the user's last message
-    asked: list[Message] = field(default_factory=list)
+    inputs: list[Message] = field(default_factory=list)
     before: int = 0  # number of messages before these
-    said: list[Message] = field(default_factory=list)  # its output
+    outputs: list[Message] = field(default_factory=list)  # its output
     system: str = ""  # its instructions
     call: ChatCall | None = None  # of a tool: the call
     result: tuple[Any, ...] = ()  # of a tool: its result, if recorded
@@ -245,8 +243,8 @@ def _error(raw: Fields, attributes: Mapping[str, Any], events: list[Any]) -> str
     thrown: Mapping[str, Any] = next((found for name, _, found in reversed(events) if name == "exception"), {})
     message = status.text("message") or thrown.get("exception.message")
     kind = kind or thrown.get("exception.type")
-    told = ": ".join(str(one).strip() for one in (kind, message) if one and str(one).strip())
-    return told[:500] or "the span ended with status ERROR"
+    description = ": ".join(str(one).strip() for one in (kind, message) if one and str(one).strip())
+    return description[:500] or "the span ended with status ERROR"
 
 
 def _ratings(name: str, event: Fields, attributes: Mapping[str, Any]) -> Iterator[Rating]:
@@ -295,15 +293,15 @@ def _take_messages(span: Span, attributes: Mapping[str, Any], events: list[Any],
     )
     if (both.get("gen_ai.request.choice.count") or 1) != 1:
         said = said[:1]  # several drafts of one answer: use the first
-    told = _listed({"system": _texts(both.get("gen_ai.system_instructions"))}, "system", "system", faults)
-    told += [message for message in asked if message.role == "system"]
-    span.system = "\n\n".join(dict.fromkeys(text for message in told if (text := system_text([message]))))
+    instructions = _listed({"system": _texts(both.get("gen_ai.system_instructions"))}, "system", "system", faults)
+    instructions += [message for message in asked if message.role == "system"]
+    span.system = "\n\n".join(dict.fromkeys(text for message in instructions if (text := system_text([message]))))
     users = [place for place, message in enumerate(asked) if message.role == "user"]
     begin = users[-1] if users else 0
     while begin and asked[begin - 1].role == "user":
         begin -= 1
-    span.asked, span.before = asked[begin:], sum(message.role != "system" for message in asked[:begin])
-    span.said = said
+    span.inputs, span.before = asked[begin:], sum(message.role != "system" for message in asked[:begin])
+    span.outputs = said
 
 
 def _first(*found: list[Message]) -> list[Message]:

@@ -23,8 +23,6 @@ from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH
 
-__all__ = ["read", "recognises"]
-
 NAME = "otel"
 
 SPANS = "resourceSpans"
@@ -77,12 +75,12 @@ class _OtelTrace:
         self.spans.append(span)
         if service is not None:
             self.services[span.id] = service
-        if span.kind == "chat" and span.asked:
+        if span.kind == "chat" and span.inputs:
             other = self.latest.setdefault(span.parent, span)
             if other is not span:
                 earlier, later = sorted((other, span), key=lambda one: one.order)
                 self.latest[span.parent] = later
-                earlier.asked = []
+                earlier.inputs = []
 
     def tree(self) -> tuple[list[str], dict[str, list[str]]]:
         """Ids of the outermost spans, and for every span the ids of its direct children."""
@@ -169,7 +167,7 @@ def _taken(part: JsonPart, spans: _FileSpans) -> Iterator[Parsed]:
             for place, resource in enumerate(document.mappings(SPANS)):
                 yield from _resource(resource, f"{part.place}.{SPANS}[{place}]", spans)
             if faults:
-                yield Parsed(part.place, faults=faults.found())
+                yield Parsed(part.place, faults=faults.as_tuple())
 
 
 def _resource(resource: Fields, place: str, spans: _FileSpans) -> Iterator[Parsed]:
@@ -210,7 +208,7 @@ def _one(raw: Any, where: str, service: Any, spans: _FileSpans) -> Iterator[Pars
         else:
             faults.add(("spanId",), f"must be unique in its trace, got {short(span.id)} for two different spans")
     if faults:
-        yield Parsed(where, faults=faults.found())
+        yield Parsed(where, faults=faults.as_tuple())
 
 
 @dataclass(slots=True)
@@ -247,24 +245,24 @@ def _conversations(spans: _FileSpans, origin: Origin) -> Iterator[Parsed]:
                 turns.append(turn)
         if not turns:
             continue
-        task = _given(turn.task for turn in turns) or session
+        task = _first_given(turn.task for turn in turns) or session
         for number, turn in enumerate(turns, start=1):
             turn.interaction["qa_id"] = f"{task}, turn {number}"
         record = {
             "session_id": session,
-            "assistant_id": _given(turn.agent for turn in turns)
+            "assistant_id": _first_given(turn.agent for turn in turns)
             or origin.given_agent
-            or _given(turn.service for turn in turns)
+            or _first_given(turn.service for turn in turns)
             or origin.stem,
             "task_id": task,
-            "context": _given(turn.system for turn in turns) or "",
+            "context": _first_given(turn.system for turn in turns) or "",
             "conversation": [turn.interaction for turn in turns],
             "metadata": {"format": NAME, "traces": [turn.trace for turn in turns]},
         }
         yield Parsed(f"{kind} {short(session)}", record)
 
 
-def _given(names: Iterable[str | None]) -> str | None:
+def _first_given(names: Iterable[str | None]) -> str | None:
     return next((name for name in names if name), None)
 
 
@@ -282,7 +280,7 @@ class _TraceSteps:
     @property
     def recorded(self) -> bool:
         """Whether the spans record any messages or tool calls."""
-        return bool(self.tools) or any(span.asked or span.said for span in (*self.chats, *self.agents))
+        return bool(self.tools) or any(span.inputs or span.outputs for span in (*self.chats, *self.agents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +338,7 @@ def _steps(trace: _OtelTrace) -> _TraceSteps:
 def _failure(steps: _TraceSteps, answer: str | None, score: float | None) -> str | None:
     """Why there is no answer to judge; errors on the way to an answer do not matter."""
     last = [*steps.outer[-1:], *(steps.main[-1:] if answer is None or not steps.outer else ())]
-    if error := _given(span.error for span in last):
+    if error := _first_given(span.error for span in last):
         return error
     if answer is not None or (score is not None and not steps.recorded):
         return None
@@ -356,7 +354,7 @@ def _turn(identity: str, trace: _OtelTrace, counts: Counter[str]) -> _OtelTurn |
     counts["several"] += len(outer) > 1
     asking = next((span for span in (*outer, *reversed(main)) if _user_text(span)), None)
     # the last model call counts even if it returned nothing
-    saying = next((span for span in (*reversed(outer), *main[-1:]) if span.said), None)
+    saying = next((span for span in (*reversed(outer), *main[-1:]) if span.outputs), None)
     answer = _answer(saying) if saying else None
     ratings = sorted((r for s in trace.spans for r in s.ratings), key=lambda r: (r.time, r.name, str(r.value)))
     score, scores, note = _scores(ratings)
@@ -364,7 +362,7 @@ def _turn(identity: str, trace: _OtelTrace, counts: Counter[str]) -> _OtelTurn |
     first, ends = trace.spans[0], [span.end for span in trace.spans if span.end]
     metadata = {
         "trace_id": identity,
-        "model": _given(span.model for span in (*main, *steps.chats, *steps.agents)),
+        "model": _first_given(span.model for span in (*main, *steps.chats, *steps.agents)),
         "tokens": _tokens(steps.chats) or _tokens(outer),
         "seconds": (max(ends) - first.begin) / 1e9 if ends and first.begin else None,
         "messages_before": asking.before if asking else 0,
@@ -392,21 +390,21 @@ def _turn(identity: str, trace: _OtelTrace, counts: Counter[str]) -> _OtelTurn |
     return _OtelTurn(
         trace=identity,
         interaction=interaction,
-        system=_given(span.system for span in (*outer, *main)) or "",
-        agent=_given(span.agent for span in ordered),
-        task=_given(span.task for span in ordered),
-        service=_given(trace.services.get(span.id) for span in ordered),
+        system=_first_given(span.system for span in (*outer, *main)) or "",
+        agent=_first_given(span.agent for span in ordered),
+        task=_first_given(span.task for span in ordered),
+        service=_first_given(trace.services.get(span.id) for span in ordered),
     )
 
 
 def _user_text(span: Span) -> str:
-    return "\n\n".join(message.text for message in span.asked if message.role == "user" and message.text)
+    return "\n\n".join(message.text for message in span.inputs if message.role == "user" and message.text)
 
 
 def _answer(span: Span) -> str | None:
     """The text after the last call; None if a call comes last."""
-    worked = [place for place, message in enumerate(span.said) if message.calls or message.role == "tool"]
-    after = [message.text for message in span.said[worked[-1] + 1 if worked else 0 :] if message.role == "assistant"]
+    worked = [place for place, message in enumerate(span.outputs) if message.calls or message.role == "tool"]
+    after = [message.text for message in span.outputs[worked[-1] + 1 if worked else 0 :] if message.role == "assistant"]
     return "\n\n".join(text for text in after if text.strip()) if after else None
 
 
@@ -437,10 +435,10 @@ def _calls(steps: _TraceSteps) -> MergedCalls:
     """The calls of a turn, each once: as models requested them, as messages repeat them, and as tools ran them."""
     calls = MergedCalls()
     # the outputs of all models are one source: each call in them is a new one
-    calls.hear(span.said for span in steps.chats)
+    calls.report(span.outputs for span in steps.chats)
     for span in steps.chats:
-        calls.hear([span.asked])
+        calls.report([span.inputs])
     for span in steps.agents:
-        calls.hear([[*span.asked, *span.said]])
+        calls.report([[*span.inputs, *span.outputs]])
     calls.run(steps.tools)
     return calls
