@@ -332,7 +332,7 @@ def _listed(attributes: Mapping[str, Any], key: str, role: Role, faults: Faults)
         return []
     found = _json(value) if isinstance(value, str) else value
     if not isinstance(found, list):
-        faults.add(("attributes", key), f"must be a list of messages, or the JSON text of one, got {short(value)}")
+        faults.add(("attributes", key), f"must be a list of messages, or such a list as JSON text, got {short(value)}")
         return []
     found = fitting(found, ("attributes", key), faults)
     each = (Fields(item, ("attributes", key, place), faults) for place, item in enumerate(found))
