@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentic_bayes.formatting import plain_text, plural
-from agentic_bayes.records.select import Found
+from agentic_bayes.records.select import SelectedConversation
 from agentic_bayes.records.survey import Survey
 from agentic_bayes.reports.tables import Table
 
@@ -56,7 +56,7 @@ def survey_lines(found: Survey) -> list[str]:
     return [*lines, *(f"doubtful: {plain_text(doubt)}" for doubt in found.doubts)]
 
 
-def conversations_table(found: Sequence[Found]) -> Table:
+def conversations_table(found: Sequence[SelectedConversation]) -> Table:
     """Which conversations there are, to choose one."""
     rows = tuple(
         (plain_text(one.session), plain_text(one.agent), plain_text(one.task), str(one.trial), str(one.interactions))

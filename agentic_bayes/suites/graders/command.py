@@ -17,9 +17,9 @@ from typing import Annotated, Any
 import anyio
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.score import Grade, Unscored
 from agentic_bayes.records.base import Record, short
+from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.suites.config import Seconds
 from agentic_bayes.suites.rules import Place, graded
 from agentic_bayes.suites.trial import Attempt, Reply, Task
@@ -143,8 +143,8 @@ class Command:
         for candidate in (text, lines[-1].strip() if len(lines) > 1 else ""):
             if candidate.startswith("{"):
                 try:
-                    found = json.loads(candidate, object_pairs_hook=unique_keys)
-                except (ValueError, RecursionError) as error:
+                    found = strict_json(candidate, finite=False)
+                except ValueError as error:
                     problem = f"the command's verdict cannot be read ({error}): {short(candidate, 120)}"
                     continue
                 return self._read(found)
