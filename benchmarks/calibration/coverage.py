@@ -17,13 +17,24 @@ from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
 from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate, unbiased
 from agentic_bayes.estimation.posterior import Array, Stats, apply_metric, mean_of_metric
-from agentic_bayes.formatting import Metric
+from agentic_bayes.formatting import Metric, metric_name
 from calibration.simulate import counts_of, exact_posterior, spread, success_probabilities
 
-__all__ = ["ALL_CELLS", "ESTIMANDS", "METHODS", "METRICS", "Cell", "coverage", "requirements", "width_ratios"]
+__all__ = [
+    "ALL_CELLS",
+    "ESTIMANDS",
+    "METHODS",
+    "METRICS",
+    "METRIC_NAMES",
+    "Cell",
+    "coverage",
+    "requirements",
+    "width_ratios",
+]
 
 ESTIMANDS = ("population", "tasks")
 METRICS: tuple[tuple[Metric, int], ...] = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3), ("pass_pow_k", 8))
+METRIC_NAMES = tuple(metric_name(*pair) for pair in METRICS)
 METHODS = ("ours", "ours hdi", "plug-in", "conjugate pooled", "clustered t", "logit-t", "bootstrap")
 OURS, LOGIT_T = METHODS.index("ours"), METHODS.index("logit-t")
 RESAMPLES = 1000

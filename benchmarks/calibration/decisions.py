@@ -180,9 +180,9 @@ def monitored(rule: StoppingRule, size: int, *, seed: int, processes: int = 1) -
     verdicts = [verdict for verdict, _ in ends]
     shares = {word: verdicts.count(word) / size for word in ("pass", "fail", "inconclusive")}
     at_bar = rule.characteristics[0]
-    said = {"said_pass": at_bar.passes, "said_fail": at_bar.fails, "said_tasks": at_bar.tasks}
+    stated = {"stated_pass": at_bar.passes, "stated_fail": at_bar.fails, "stated_tasks": at_bar.tasks}
     settings = {"k": rule.k, "bar": rule.at_least, "looks": rule.looks, "required": rule.required}
-    return settings | shares | {"tasks": float(np.mean([tasks for _, tasks in ends]))} | said
+    return settings | shares | {"tasks": float(np.mean([tasks for _, tasks in ends]))} | stated
 
 
 @dataclass(frozen=True)

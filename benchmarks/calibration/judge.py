@@ -37,8 +37,10 @@ class JudgeDesign:
     precision: float | None = None
 
     def __str__(self) -> str:
-        errors = "alike on all tasks" if self.precision is None else f"clustered by task (precision {self.precision:g})"
-        return f"labels on {'random attempts' if self.labelled == 'attempts' else 'whole tasks'}, errors {errors}"
+        errors = "same error rates for all tasks"
+        if self.precision is not None:
+            errors = f"errors clustered by task (precision {self.precision:g})"
+        return f"labels on {'random attempts' if self.labelled == 'attempts' else 'whole tasks'}, {errors}"
 
 
 DESIGNS = (JudgeDesign("attempts"), JudgeDesign("tasks"), JudgeDesign("tasks", 4.0))
