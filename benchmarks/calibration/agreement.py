@@ -1,4 +1,4 @@
-"""Two engines, one posterior: quadrature against NUTS (PyMC through nutpie) on random outcomes with unequal n."""
+"""Two engines, one posterior: quadrature and NUTS (PyMC with nutpie) on random outcomes with unequal n."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Array
 from agentic_bayes.formatting import Metric, metric_name
 from calibration.simulate import Wanted, counts_of, exact_posterior, population_cdf, rho_cdf, success_probabilities
 
-__all__ = ["AGENTS", "TASKS", "Check", "allowed_beyond", "compare", "random_outcomes"]
-
 AGENTS, TASKS = 2, 12
 WANTED: Wanted = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3))
 PROBABILITIES = (0.025, 0.25, 0.5, 0.75, 0.975)
@@ -30,28 +28,18 @@ LIMIT = 4.0
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison.
+    """One comparison of the two engines."""
 
-    Attributes
-    ----------
-    data : int
-        Which set of outcomes.
-    quantity, what : str
-        Of which quantity what was compared.
-    z : float
-        Difference in standard errors of the sampler (and, for `tasks`, of the exact engine's own draws).
-    """
-
-    data: int
+    data: int  # index of the set of outcomes
     quantity: str
-    what: str
-    z: float
+    what: str  # the mean or a quantile
+    z: float  # difference in standard errors of the sampler (and, for `tasks`, of the exact engine's own draws)
 
 
 def allowed_beyond(checks: int) -> int:
-    """How many of so many checks may lie beyond 4 standard errors: exceeded by right engines with probability .001.
+    """The number of checks beyond 4 standard errors that two correct engines exceed with probability .001.
 
-    One check is beyond with probability 6e-5. The checks of one data set are correlated, which this leaves out.
+    One check is beyond with probability 6e-5. The correlation of the checks within a data set is ignored.
     """
     return int(stats.binom.ppf(0.999, checks, 2 * stats.norm.sf(LIMIT)))
 
@@ -59,7 +47,7 @@ def allowed_beyond(checks: int) -> int:
 def random_outcomes(index: int, seed: int) -> tuple[Array, Array]:
     """Successes and trials, shape (2, 12), with truth from the prior and 0 to 6 trials.
 
-    Up to half of the tasks are never attempted. All have one shape, so that PyMC compiles once.
+    Up to half of the tasks are never attempted. All sets have one shape, so PyMC compiles once.
     """
     rng = np.random.default_rng([seed, index])
     theta = rng.logistic() + abs(rng.standard_normal()) * rng.standard_normal((AGENTS, 1))
@@ -71,7 +59,7 @@ def random_outcomes(index: int, seed: int) -> tuple[Array, Array]:
 
 
 def compare(index: int, *, seed: int) -> tuple[list[Check], bool]:
-    """Every check of one set of outcomes, and whether the sampler's own diagnostics passed."""
+    """All checks of one set of outcomes, and whether the sampler's own diagnostics passed."""
     c, n = random_outcomes(index, seed)
     counts = counts_of(c, n)
     with warnings.catch_warnings():
@@ -94,7 +82,7 @@ Quantity = tuple[str, Array, float, CDF, float]
 
 
 def _quantities(agent: int, exact: ExactPosterior, sampled: HierarchicalPosterior) -> Iterator[Quantity]:
-    """Name, NUTS draws (chain, draw), exact mean, distribution function, share of its variance made by own draws."""
+    """Name, NUTS draws (chain, draw), exact mean, distribution function, and the variance that its own draws add."""
     grid, n_max = exact.fit.agents[agent], exact.fit.likelihoods[agent].concentration.n_max
     mean_rho = float(grid.weights.sum(axis=0) @ grid.rho.rho)
     yield "ρ", sampled.rho[:, :, agent], mean_rho, lambda x: (float(rho_cdf(grid, n_max, x)),) * 2, 0.0
@@ -118,7 +106,7 @@ def _population_cdf(exact: ExactPosterior, agent: int, metric: Metric, k: int) -
 
 
 def _checks(draws: Array, mean: float, cdf: CDF, own: float) -> Iterator[tuple[str, float]]:
-    """The mean within MCSE; quantiles by F(q_p) - p, whose variance is p(1-p)/ESS."""
+    """The mean in units of its MCSE; quantiles by F(q_p) - p, whose variance is p(1-p)/ESS."""
     ess = _arviz.arviz().ess
     yield "mean", float((draws.mean() - mean) / (draws.std(ddof=1) / np.sqrt(float(ess(draws, method="mean")))))
     for p in PROBABILITIES:
@@ -128,7 +116,7 @@ def _checks(draws: Array, mean: float, cdf: CDF, own: float) -> Iterator[tuple[s
 
 
 def _outcomes(c: Array, n: Array) -> xr.Dataset:
-    """The counts as the PyMC engine takes them."""
+    """The counts in the form that the PyMC engine takes."""
     cells = {"successes": c, "trials": n, "unscored": np.zeros_like(n)}
     coords: dict[str, Any] = {
         dim: np.array([f"{dim} {i + 1}" for i in range(size)], dtype=object)

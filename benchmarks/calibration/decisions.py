@@ -1,4 +1,4 @@
-"""Are decisions wrong as seldom as they say? Comparisons, gates and rules on data that our model did not make."""
+"""Are decisions wrong as rarely as they claim? Comparisons, gates and rules on data that our model did not make."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from agentic_bayes.estimation.posterior import Array
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 from calibration.simulate import spread
 
-__all__ = ["BETTER", "KS", "Decisions", "paired_summary", "study", "truth"]
-
 TASKS, TRIALS, KS = 40, 4, (1, 3)
 BETTER = 0.9  # shift of the better agent, on the logit scale
 DIFFICULTY = ((0.35, 2.5, 0.7), (0.25, -2.5, 0.7), (0.40, 0.0, 1.0))  # weight, centre and spread: easy, hard, between
-OWN = 0.8  # half-width of what is each agent's own on a task: uniform
+OWN = 0.8  # half-width of each agent's uniform deviation on a task
 BIG = 2_000_000
 
 
 def success_probabilities(rng: np.random.Generator, shift: float, tasks: int) -> Array:
-    """True p of two agents on the same tasks, shape (2, tasks): difficulty from a mixture of three normals, shared; a
-    uniform deviation of each agent on each task; the second agent is better by `shift` on the logit scale.
+    """True p of two agents on the same tasks, shape (2, tasks).
+
+    The agents share each task's easiness, from a mixture of three normals, and deviate uniformly on each task. The
+    second agent is better by `shift` on the logit scale.
     """
     weight, centre, scale = np.array(DIFFICULTY).T
     kind = rng.choice(3, size=tasks, p=weight)
@@ -46,13 +46,13 @@ def success_probabilities(rng: np.random.Generator, shift: float, tasks: int) ->
 
 @cache
 def truth(shift: float) -> dict[int, float]:
-    """True difference of pass^k on a new task, by averaging over two million tasks."""
+    """The true difference in pass^k on a new task, averaged over two million tasks."""
     p = success_probabilities(np.random.default_rng(99), shift, BIG)
     return {k: float((p[1] ** k - p[0] ** k).mean()) for k in KS}
 
 
 def _outcomes(successes: dict[str, Array], trials: int) -> xr.Dataset:
-    """Outcomes of agents that all tried the same tasks equally often."""
+    """Outcomes of agents that all attempted the same tasks equally often."""
     cells = {
         (agent, str(task)): (int(c), trials, 0, 0) for agent, row in successes.items() for task, c in enumerate(row)
     }
@@ -65,7 +65,7 @@ class _Job:
     shift: float
 
 
-def _one(job: _Job) -> list[dict[str, Any]]:
+def _compare_once(job: _Job) -> list[dict[str, Any]]:
     rng = np.random.default_rng([job.seed, round(1000 * job.shift)])
     c = rng.binomial(TRIALS, success_probabilities(rng, job.shift, TASKS))
     est = estimate(_outcomes({"old": c[0], "new": c[1]}, TRIALS), method="frequentist")  # compare() fits by itself
@@ -94,13 +94,13 @@ def _one(job: _Job) -> list[dict[str, Any]]:
 
 
 def paired_study(shift: float, size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
-    """Compare two agents on 40 shared tasks × 4 trials, `size` times; one row per data set and k."""
+    """Compare two agents on 40 shared tasks × 4 trials, `size` times: one row per data set and k."""
     jobs = [_Job(seed * 1_000_000 + i, shift) for i in range(size)]
-    return pd.DataFrame([row for rows in spread(_one, jobs, processes=processes) for row in rows])
+    return pd.DataFrame([row for rows in spread(_compare_once, jobs, processes=processes) for row in rows])
 
 
 def paired_summary(null: pd.DataFrame, better: pd.DataFrame) -> pd.DataFrame:
-    """Per k: coverage, width against the paired t's, power beside those of t and of an unpaired z, false verdicts."""
+    """Coverage, width relative to the paired t's, power (ours, t and unpaired z) and false verdicts, by k."""
     rows = []
     for k in KS:
         same, other = null[null["k"] == k], better[better["k"] == k]
@@ -123,7 +123,7 @@ def paired_summary(null: pd.DataFrame, better: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Bar:
-    """A gate, and a truth exactly at its bar."""
+    """A gate whose bar is exactly the truth."""
 
     k: int
     bar: float
@@ -151,11 +151,11 @@ def _gated(job: tuple[Bar, int]) -> str:
 
 
 def gates(designs: Sequence[Bar], size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
-    """How often a gate passes, and fails, with the truth exactly at its bar: one row per design."""
+    """How often a gate passes and fails with the truth exactly at its bar: one row per design."""
     rows = []
     for design in designs:
         ends = spread(_gated, [(design, seed * 1_000_000 + i) for i in range(size)], processes=processes)
-        shares = {word: ends.count(word) / size for word in ("pass", "fail", "inconclusive")}
+        shares = {end: ends.count(end) / size for end in ("pass", "fail", "inconclusive")}
         rows.append(asdict(design) | shares)
     return pd.DataFrame(rows)
 
@@ -175,10 +175,10 @@ def _monitored(job: tuple[StoppingRule, int]) -> tuple[str, int]:
 
 
 def monitored(rule: StoppingRule, size: int, *, seed: int, processes: int = 1) -> dict[str, Any]:
-    """How sequences of looks end with the truth at the bar, through `StoppingRule.look` itself."""
+    """How often a rule passes and fails with the truth at its bar, following `StoppingRule.look`."""
     ends = spread(_monitored, [(rule, seed * 1_000_000 + i) for i in range(size)], processes=processes)
     verdicts = [verdict for verdict, _ in ends]
-    shares = {word: verdicts.count(word) / size for word in ("pass", "fail", "inconclusive")}
+    shares = {end: verdicts.count(end) / size for end in ("pass", "fail", "inconclusive")}
     at_bar = rule.characteristics[0]
     stated = {"stated_pass": at_bar.passes, "stated_fail": at_bar.fails, "stated_tasks": at_bar.tasks}
     settings = {"k": rule.k, "bar": rule.at_least, "looks": rule.looks, "required": rule.required}
@@ -187,26 +187,16 @@ def monitored(rule: StoppingRule, size: int, *, seed: int, processes: int = 1) -
 
 @dataclass(frozen=True)
 class Decisions:
-    """What was found.
+    """The results on decisions."""
 
-    Attributes
-    ----------
-    paired : pandas.DataFrame
-        By k; see `paired_summary`.
-    gates : pandas.DataFrame
-        By design; see `gates`.
-    rules : pandas.DataFrame
-        By rule; see `monitored`.
-    """
-
-    paired: pd.DataFrame
-    gates: pd.DataFrame
-    rules: pd.DataFrame
+    paired: pd.DataFrame  # by k; see `paired_summary`
+    gates: pd.DataFrame  # by design; see `gates`
+    rules: pd.DataFrame  # by rule; see `monitored`
 
 
 def study(size: int, *, seed: int, processes: int = 1) -> Decisions:
     """Comparisons with and without a difference, gates and rules with the truth at the bar, each `size` times."""
-    how: dict[str, Any] = {"seed": seed, "processes": processes}
-    null, better = (paired_study(shift, size, **how) for shift in (0.0, BETTER))
-    rules = [monitored(monitor(**rule), size, **how) for rule in RULES]
-    return Decisions(paired_summary(null, better), gates(BARS, size, **how), pd.DataFrame(rules))
+    settings: dict[str, Any] = {"seed": seed, "processes": processes}
+    null, better = (paired_study(shift, size, **settings) for shift in (0.0, BETTER))
+    rules = [monitored(monitor(**rule), size, **settings) for rule in RULES]
+    return Decisions(paired_summary(null, better), gates(BARS, size, **settings), pd.DataFrame(rules))

@@ -13,8 +13,6 @@ from agentic_bayes.formatting import format_number
 from calibration.coverage import ESTIMANDS, METHODS, METRIC_NAMES
 from calibration.tables import Tables
 
-__all__ = ["LOW", "bad_entries", "decisions_page", "intervals_page"]
-
 LOW = 0.90
 # kinds of cells, with the condition of `pandas.DataFrame.query` that selects them
 KINDS = {

@@ -14,8 +14,6 @@ from calibration.decisions import Decisions
 from calibration.heldout import PUBLISHED, beta_binomial_pass4
 from calibration.sbc import Study
 
-__all__ = ["LOW", "Results", "Verdict", "decision_verdicts", "verdicts"]
-
 LOW = 0.90
 
 

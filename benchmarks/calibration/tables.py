@@ -20,8 +20,6 @@ from calibration.heldout import PUBLISHED, beta_binomial_pass4
 from calibration.results import Results, Verdict, decision_verdicts, verdicts
 from calibration.sbc import Study
 
-__all__ = ["Tables", "decision_tables", "interval_tables"]
-
 BARS = "▁▂▃▄▅▆▇█"
 BINS = 20
 LARGEST = 5  # differences between the engines that are kept
