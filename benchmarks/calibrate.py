@@ -67,7 +67,7 @@ def study(options: argparse.Namespace) -> results.Results:
     size, seed, processes = options.size, options.seed, options.processes
     report = partial(print, file=sys.stderr, flush=True)
     studies = {design: sbc.study(design, size, seed=seed, processes=processes) for design in sbc.DESIGNS}
-    wrong = sbc.study("one agent", size, seed=seed, prior=sbc.WRONG_PRIOR, processes=processes)
+    wrong = sbc.study("one agent", size, seed=seed, method=sbc.WRONG_PRIOR, processes=processes)
     report("simulation-based calibration: done")
     agents = heldout.simulated_agents(options.held_out, seed=seed, processes=processes)
     splits = heldout.splits_of(heldout.TAU_BENCH, 4, trained=2, size=options.held_out, seed=seed)

@@ -11,7 +11,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,14 @@ import xarray as xr
 from measuring import peak_memory, print_table
 
 from agentic_bayes.errors import NotConverged
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines import nuts as mcmc
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.posterior import Counts
-from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.formatting import Metric
+from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
+from agentic_bayes.formatting import metrics_at
 
 # agents, tasks, trials
 SIZES = (
@@ -34,7 +35,7 @@ SIZES = (
     *((3, 50, 5), (13, 80, 5), (50, 50, 5), (200, 50, 5)),
 )
 COMPARED = ((1, 50, 5), (3, 50, 5))
-WANTED: tuple[tuple[Metric, int], ...] = tuple((m, k) for m in ("pass_at_k", "pass_pow_k") for k in (1, 3, 5))
+METRICS = metrics_at((1, 3, 5))
 REPEAT = 5
 
 
@@ -62,24 +63,24 @@ def simulated(agents: int, tasks: int, trials: int) -> xr.Dataset:
     return xr.Dataset({name: (("agent", "task"), values) for name, values in cells.items()}, coords=labels)
 
 
-def exact(counts: Counts, fine: float = 1.0) -> ExactPosterior:
+def exact(counts: Counts, fine: float = 1.0) -> GridPosterior:
     """The quadrature engine's posterior."""
-    fit = fit_agents(counts, pool_agents=True, prior=Prior(), fine=fine)
-    return ExactPosterior(counts, 0.95, "eti", 0, fit, WANTED)
+    fit = fit_agents(counts, Hierarchical(), fine=fine)
+    return GridPosterior(counts=counts, random_seed=0, fit=fit, metrics=METRICS)
 
 
-def aggregates(posterior: Any, estimand: Any) -> np.ndarray:
+def aggregates(posterior: Posterior, estimand: Estimand) -> np.ndarray:
     """Mean and interval of every agent and metric."""
     agents = range(len(posterior.counts.agents))
-    stats = [posterior.aggregate(agent, estimand, metric, k) for agent in agents for metric, k in WANTED]
-    return np.array([(s.mean, s.lower, s.upper) for s in stats])
+    distributions = [posterior.distribution(agent, estimand, metric) for agent in agents for metric in METRICS]
+    return np.array([(d.mean, *d.interval(0.95, "eti")) for d in distributions])
 
 
-def per_task(posterior: Any) -> None:
+def per_task(posterior: Posterior) -> None:
     """Summarise every task of every agent."""
     for agent in range(len(posterior.counts.agents)):
-        for metric, k in WANTED:
-            posterior.per_task(agent, metric, k)
+        for metric in METRICS:
+            posterior.distribution(agent, "task", metric).stats(0.95, "eti")
 
 
 def seconds(work: Callable[[Any], Any], make: Callable[[], Any]) -> float:
@@ -108,8 +109,8 @@ def scaling(agents: int, tasks: int, trials: int) -> tuple[str, ...]:
 
     fitted = exact(counts())
 
-    def without_cache() -> ExactPosterior:
-        return ExactPosterior(fitted.counts, 0.95, "eti", 0, fitted.fit, WANTED)
+    def without_cache() -> GridPosterior:
+        return replace(fitted)
 
     times = [
         seconds(exact, counts),
@@ -159,10 +160,11 @@ def sampled(outcomes: xr.Dataset, name: str) -> Run:
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)
-        fit = mcmc.fit(outcomes)
+        fit = mcmc.fit(outcomes, Hierarchical())
     taken = time.perf_counter() - start
-    mu, rho = (fit.posterior[variable].transpose("chain", "draw", "agent").values for variable in ("mu", "rho"))
-    posterior = HierarchicalPosterior(Counts.of(outcomes), 0.95, "eti", 0, mu, rho)
+    draws = {name: fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho")}
+    hyper = {name: values.reshape(CHAINS * DRAWS, -1) for name, values in draws.items()}
+    posterior = HierarchicalPosterior(counts=Counts.of(outcomes), random_seed=0, hyper=hyper)
     return Run(name, taken, aggregates(posterior, "population"))
 
 

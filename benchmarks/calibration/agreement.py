@@ -13,15 +13,17 @@ from scipy import stats
 
 from agentic_bayes.errors import NotConverged
 from agentic_bayes.estimation.engines import nuts as mcmc
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Array
-from agentic_bayes.formatting import Metric, metric_name
-from calibration.simulate import Wanted, counts_of, exact_posterior, population_cdf, rho_cdf, success_probabilities
+from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
+from calibration.simulate import counts_of, exact_posterior, population_cdf, rho_cdf, success_probabilities
 
 AGENTS, TASKS = 2, 12
-WANTED: Wanted = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3))
+METRICS = tuple(map(Metric, ("pass^1", "pass^3", "pass@3")))
 PROBABILITIES = (0.025, 0.25, 0.5, 0.75, 0.975)
 LIMIT = 4.0
 
@@ -64,10 +66,11 @@ def compare(index: int, *, seed: int) -> tuple[list[Check], bool]:
     counts = counts_of(c, n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)
-        fit = mcmc.fit(_outcomes(c, n), random_seed=index)
-    mu, rho = (fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho"))
-    sampled = HierarchicalPosterior(counts, 0.95, "eti", index, mu, rho)
-    exact = exact_posterior(counts, wanted=WANTED)
+        fit = mcmc.fit(_outcomes(c, n), Hierarchical(), random_seed=index)
+    draws = {name: fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho")}
+    hyper = {name: values.reshape(CHAINS * DRAWS, AGENTS) for name, values in draws.items()}
+    sampled = HierarchicalPosterior(counts=counts, random_seed=index, hyper=hyper)
+    exact = exact_posterior(counts, metrics=METRICS)
     checks: list[Check] = []
     for agent in range(AGENTS):
         for name, draws, mean, cdf, own in _quantities(agent, exact, sampled):
@@ -81,19 +84,30 @@ CDF = Callable[[float], tuple[float, float]]
 Quantity = tuple[str, Array, float, CDF, float]
 
 
-def _quantities(agent: int, exact: ExactPosterior, sampled: HierarchicalPosterior) -> Iterator[Quantity]:
+def _quantities(agent: int, exact: GridPosterior, sampled: HierarchicalPosterior) -> Iterator[Quantity]:
     """Name, NUTS draws (chain, draw), exact mean, distribution function, and the variance that its own draws add."""
     grid, n_max = exact.fit.agents[agent], exact.fit.likelihoods[agent].concentration.n_max
     mean_rho = float(grid.weights.sum(axis=0) @ grid.rho.rho)
-    yield "ρ", sampled.rho[:, :, agent], mean_rho, lambda x: (float(rho_cdf(grid, n_max, x)),) * 2, 0.0
-    for metric, k in WANTED:
-        draws = sampled.draws(agent, "population", metric, k).reshape(CHAINS, DRAWS)
-        mean = exact.aggregate(agent, "population", metric, k).mean
-        yield f"population {metric_name(metric, k)}", draws, mean, _population_cdf(exact, agent, metric, k), 0.0
-    draws = sampled.draws(agent, "tasks", "pass_pow_k", 3).reshape(CHAINS, DRAWS)
-    own = np.sort(exact.draws(agent, "tasks", "pass_pow_k", 3))
-    mean = exact.aggregate(agent, "tasks", "pass_pow_k", 3).mean
+    yield "ρ", _by_chain(sampled.hyper["rho"][:, agent]), mean_rho, lambda x: (float(rho_cdf(grid, n_max, x)),) * 2, 0.0
+    for metric in METRICS:
+        draws, mean = _draws_and_mean(agent, "population", metric, sampled, exact)
+        yield f"population {metric}", draws, mean, _population_cdf(exact, agent, metric), 0.0
+    cube = Metric("pass^3")
+    draws, mean = _draws_and_mean(agent, "tasks", cube, sampled, exact)
+    own = np.sort(exact.distribution(agent, "tasks", cube).draws())
     yield "tasks pass^3", draws, mean, lambda x: _share(own, x), 1 / own.size
+
+
+def _by_chain(draws: Array) -> Array:
+    return draws.reshape(CHAINS, DRAWS)
+
+
+def _draws_and_mean(
+    agent: int, estimand: Estimand, metric: Metric, sampled: Posterior, exact: Posterior
+) -> tuple[Array, float]:
+    """The sampler's draws by chain, and the exact mean."""
+    draws = sampled.distribution(agent, estimand, metric).draws()
+    return _by_chain(draws), float(exact.distribution(agent, estimand, metric).mean)
 
 
 def _share(ordered: Array, x: float) -> tuple[float, float]:
@@ -101,8 +115,8 @@ def _share(ordered: Array, x: float) -> tuple[float, float]:
     return below, upto
 
 
-def _population_cdf(exact: ExactPosterior, agent: int, metric: Metric, k: int) -> CDF:
-    return lambda x: (float(population_cdf(exact, agent, metric, k, x)),) * 2
+def _population_cdf(exact: GridPosterior, agent: int, metric: Metric) -> CDF:
+    return lambda x: (float(population_cdf(exact, agent, metric, x)),) * 2
 
 
 def _checks(draws: Array, mean: float, cdf: CDF, own: float) -> Iterator[tuple[str, float]]:

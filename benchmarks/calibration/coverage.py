@@ -13,16 +13,18 @@ import numpy as np
 import pandas as pd
 
 from agentic_bayes import numerics
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.arithmetic import apply_metric, mean_of_metric
+from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate, unbiased
-from agentic_bayes.estimation.posterior import Array, Stats, apply_metric, mean_of_metric
-from agentic_bayes.formatting import Metric, metric_name
-from calibration.simulate import counts_of, exact_posterior, spread, success_probabilities
+from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
+from agentic_bayes.estimation.posterior import Estimand, Posterior
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
+from calibration.simulate import counts_of, exact_posterior, spread, stats_of, success_probabilities
 
-ESTIMANDS = ("population", "tasks")
-METRICS: tuple[tuple[Metric, int], ...] = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3), ("pass_pow_k", 8))
-METRIC_NAMES = tuple(metric_name(*pair) for pair in METRICS)
+ESTIMANDS: tuple[Estimand, ...] = ("population", "tasks")
+METRICS = tuple(map(Metric, ("pass^1", "pass^3", "pass@3", "pass^8")))
 METHODS = ("ours", "ours hdi", "plug-in", "conjugate pooled", "clustered t", "logit-t", "bootstrap")
 OURS, LOGIT_T = METHODS.index("ours"), METHODS.index("logit-t")
 RESAMPLES = 1000
@@ -71,17 +73,18 @@ def _simulate(cell: Cell, size: int, seed: int) -> tuple[Array, Array]:
     c = rng.binomial(cell.trials, p)
     histograms = (c[:, :, None] == np.arange(cell.trials + 1)).sum(axis=1)
     truth = np.empty((size, len(ESTIMANDS), len(METRICS)))
-    for i, (metric, k) in enumerate(METRICS):
-        truth[:, 0, i] = _population(cell, metric, k)
-        truth[:, 1, i] = apply_metric(p, metric, k).mean(axis=1)
+    for i, metric in enumerate(METRICS):
+        truth[:, 0, i] = _population(cell, metric)
+        truth[:, 1, i] = apply_metric(p, metric).mean(axis=1)
     return histograms, truth
 
 
-def _population(cell: Cell, metric: Metric, k: int) -> float:
+def _population(cell: Cell, metric: Metric) -> float:
+    """The true metric of a new task."""
     if cell.rho == 0:
-        return float(apply_metric(np.array(cell.mu), metric, k))
+        return float(apply_metric(np.array(cell.mu), metric))
     kappa = 1 / cell.rho - 1
-    return float(mean_of_metric(np.array(cell.mu * kappa), np.array((1 - cell.mu) * kappa), metric, k))
+    return float(mean_of_metric(np.array(cell.mu * kappa), np.array((1 - cell.mu) * kappa), metric))
 
 
 def _analyse(item: tuple[tuple[int, ...], bool]) -> Array:
@@ -89,29 +92,29 @@ def _analyse(item: tuple[tuple[int, ...], bool]) -> Array:
     histogram, with_hdi = item
     n = len(histogram) - 1
     counts = counts_of(np.repeat(np.arange(n + 1), histogram), np.full(sum(histogram), n))
-    exact = exact_posterior(counts, wanted=METRICS)
-    # same posterior and draws, other intervals
-    narrowest = ExactPosterior(counts, 0.95, "hdi", 0, exact.fit, METRICS, exact._cache)
-    pooled = ConjugatePosterior(counts, 0.95, "eti", 0, pool_tasks=True)
-    plugin, clustered = FrequentistEstimate(counts, 0.95, "plugin"), FrequentistEstimate(counts, 0.95)
+    exact = exact_posterior(counts, metrics=METRICS)
+    pooled = ConjugatePosterior(counts=counts, random_seed=0, method=Conjugate(pool_tasks=True))
+    plugin = FrequentistEstimate(counts=counts, random_seed=0, method=Frequentist(estimator="plugin"))
+    clustered = FrequentistEstimate(counts=counts, random_seed=0)
     resampled = _resampled(np.array(histogram))
     limits = np.full((len(METHODS), len(ESTIMANDS), len(METRICS), 2), np.nan)
-    for i, (metric, k) in enumerate(METRICS):
+    for i, metric in enumerate(METRICS):
         for e, estimand in enumerate(ESTIMANDS):
-            limits[0, e, i] = _ends(exact.aggregate(0, estimand, metric, k))
-            if with_hdi and k == HDI_AT:
-                limits[1, e, i] = _ends(narrowest.aggregate(0, estimand, metric, k))
-        limits[2, :, i] = _ends(plugin.aggregate(0, "tasks", metric, k))
-        limits[3, :, i] = _ends(pooled.aggregate(0, "population", metric, k))
-        if k <= n:
-            limits[4, :, i] = _ends(clustered.aggregate(0, "tasks", metric, k))
-            values = unbiased(np.full(n + 1, n), np.arange(n + 1), metric, k)
+            limits[0, e, i] = _interval(exact, estimand, metric)
+            if with_hdi and metric.k == HDI_AT:
+                limits[1, e, i] = _interval(exact, estimand, metric, "hdi")
+        limits[2, :, i] = _interval(plugin, "tasks", metric)
+        limits[3, :, i] = _interval(pooled, "population", metric)
+        if metric.k <= n:
+            limits[4, :, i] = _interval(clustered, "tasks", metric)
+            values = unbiased(np.full(n + 1, n), np.arange(n + 1), metric)
             limits[5, :, i] = numerics.logit_t_interval(np.repeat(values, histogram))
             limits[6, :, i] = np.quantile(resampled @ values, [0.025, 0.975])
     return limits
 
 
-def _ends(stats: Stats) -> tuple[float, float]:
+def _interval(posterior: Posterior, estimand: Estimand, metric: Metric, ci_kind: CIKind = "eti") -> tuple[float, float]:
+    stats = stats_of(posterior, 0, estimand, metric, ci_kind)
     return stats.lower, stats.upper
 
 
@@ -128,7 +131,7 @@ def _rows(cell: Cell, truth: Array, limits: Array) -> Iterator[dict[str, object]
     covered = (lower <= truth[:, None]) & (truth[:, None] <= upper)
     width = upper - lower
     logit_t = exists[:, LOGIT_T]
-    for (m, method), (e, estimand), (i, (metric, k)) in product(*map(enumerate, (METHODS, ESTIMANDS, METRICS))):
+    for (m, method), (e, estimand), (i, metric) in product(*map(enumerate, (METHODS, ESTIMANDS, METRICS))):
         defined = exists[:, m, e, i]
         # hdi is computed for data sets from cells with ρ = 0; other cells share some of those data sets by chance
         if not defined.any() or (method == "ours hdi" and cell.rho > 0):
@@ -140,8 +143,8 @@ def _rows(cell: Cell, truth: Array, limits: Array) -> Iterator[dict[str, object]
             "rho": cell.rho,
             "mu": cell.mu,
             "estimand": estimand,
-            "metric": metric,
-            "k": k,
+            "metric": str(metric),
+            "k": metric.k,
             "method": method,
             "exists": defined.mean(),
             "coverage": covered[defined, m, e, i].mean(),

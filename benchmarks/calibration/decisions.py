@@ -19,7 +19,8 @@ from agentic_bayes.decisions.gate import gate
 from agentic_bayes.decisions.monitor import StoppingRule, monitor
 from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.posterior import Array
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 from calibration.simulate import spread
 
@@ -68,11 +69,11 @@ class _Job:
 def _compare_once(job: _Job) -> list[dict[str, Any]]:
     rng = np.random.default_rng([job.seed, round(1000 * job.shift)])
     c = rng.binomial(TRIALS, success_probabilities(rng, job.shift, TASKS))
-    est = estimate(_outcomes({"old": c[0], "new": c[1]}, TRIALS), method="frequentist")  # compare() fits by itself
+    est = estimate(_outcomes({"old": c[0], "new": c[1]}, TRIALS), "frequentist")  # compare() fits by itself
     rows = []
     for k in KS:
-        found = compare(est, "new", baseline="old", k=k)
-        t = found.frequentist
+        comparison = compare(est, "new", baseline="old", metric=f"pass^{k}")
+        t = comparison.frequentist
         values = [numerics.pass_pow_k(TRIALS, row, k) for row in c]
         error = np.sqrt(sum(v.var(ddof=1) / v.size for v in values))
         gap = float(values[1].mean() - values[0].mean())
@@ -80,10 +81,10 @@ def _compare_once(job: _Job) -> list[dict[str, Any]]:
         rows.append(
             {
                 "k": k,
-                "covered": found.lower <= truth(job.shift)[k] <= found.upper,
-                "better": found.verdict == "better",
-                "worse": found.verdict == "worse",
-                "width": found.upper - found.lower,
+                "covered": comparison.lower <= truth(job.shift)[k] <= comparison.upper,
+                "better": comparison.verdict == "better",
+                "worse": comparison.verdict == "worse",
+                "width": comparison.upper - comparison.lower,
                 "t_covered": t.lower <= truth(job.shift)[k] <= t.upper,
                 "t_width": t.upper - t.lower,
                 "t_rejects": t.p_value < 0.05,
@@ -138,16 +139,16 @@ BARS = tuple(
     for rho in (0.2, 0.45)
     for tasks, trials in ((30, 3), (50, 4), (200, 3))
 )
-RULES = tuple({"at_least": bar, "k": k} for k, bar in ((1, 0.7), (3, 0.5)))
+RULES = ({"metric": "pass^1", "at_least": 0.7}, {"metric": "pass^3", "at_least": 0.5})
 
 
 def _gated(job: tuple[Bar, int]) -> str:
     design, seed = job
     rng = np.random.default_rng([seed, design.k, design.tasks, round(1000 * design.rho)])
-    mu = float(mu_with_metric(design.bar, design.rho, "pass_pow_k", design.k))
+    mu = float(mu_with_metric(design.bar, design.rho, Metric(f"pass^{design.k}")))
     c = simulate_successes(rng, mu, design.rho, design.tasks, design.trials)
     est = estimate(_outcomes({"solo": c}, design.trials))
-    return gate(est, at_least=design.bar, k=design.k).verdict
+    return gate(est, at_least=design.bar, metric=f"pass^{design.k}").verdict
 
 
 def gates(designs: Sequence[Bar], size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
@@ -163,12 +164,13 @@ def gates(designs: Sequence[Bar], size: int, *, seed: int, processes: int = 1) -
 def _monitored(job: tuple[StoppingRule, int]) -> tuple[str, int]:
     rule, seed = job
     assert rule.at_least is not None
-    rng = np.random.default_rng([seed, rule.k])
-    mu = float(mu_with_metric(rule.at_least, rule.rho, rule.metric, rule.k))
+    metric = Metric(rule.metric)
+    rng = np.random.default_rng([seed, metric.k])
+    mu = float(mu_with_metric(rule.at_least, rule.rho, metric))
     c = simulate_successes(rng, mu, rule.rho, rule.batch * rule.looks, rule.trials)
     for number in range(1, rule.looks + 1):
         so_far = c[: number * rule.batch]
-        look = rule.look(estimate(_outcomes({"solo": so_far}, rule.trials), method="frequentist"))
+        look = rule.look(estimate(_outcomes({"solo": so_far}, rule.trials), "frequentist"))
         if look.stop:
             return look.verdict, so_far.size
     raise AssertionError("the last look stops")
@@ -181,7 +183,7 @@ def monitored(rule: StoppingRule, size: int, *, seed: int, processes: int = 1) -
     shares = {end: verdicts.count(end) / size for end in ("pass", "fail", "inconclusive")}
     at_bar = rule.characteristics[0]
     stated = {"stated_pass": at_bar.passes, "stated_fail": at_bar.fails, "stated_tasks": at_bar.tasks}
-    settings = {"k": rule.k, "bar": rule.at_least, "looks": rule.looks, "required": rule.required}
+    settings = {"k": Metric(rule.metric).k, "bar": rule.at_least, "looks": rule.looks, "required": rule.required}
     return settings | shares | {"tasks": float(np.mean([tasks for _, tasks in ends]))} | stated
 
 

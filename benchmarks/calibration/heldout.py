@@ -14,14 +14,15 @@ import pandas as pd
 from scipy import stats
 
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.methods.frequentist import unbiased
-from agentic_bayes.estimation.posterior import Array
-from agentic_bayes.numerics import plugin_pass_pow_k
+from agentic_bayes.estimation.methods.values import Conjugate
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array, plugin_pass_pow_k
 from calibration.simulate import counts_of, exact_posterior, spread, success_probabilities
 
-K = 2
+METRIC = Metric("pass^2")
 # pass^1 to pass^4 as published: tau-bench, Yao et al. (2024), arXiv:2406.12045, and its leaderboard
 PUBLISHED = np.array(
     [
@@ -49,14 +50,14 @@ def beta_binomial_pass4(pass1: Array, pass2: Array) -> Array:
 def predict(train: Array, trained: int, held: Array, held_out: int) -> dict[str, tuple[float, float]]:
     """Log score per held-out cell and |error| of pass^2 by method, from the successes of each task in both parts."""
     n = np.full(train.shape, trained)
-    observed = float(unbiased(np.full(held.shape, held_out), held, "pass_pow_k", K).mean())
+    observed = float(unbiased(np.full(held.shape, held_out), held, METRIC).mean())
     counts = counts_of(train, n)
-    exact = exact_posterior(counts, wanted=(("pass_pow_k", K),))
-    conjugate = ConjugatePosterior(counts, 0.95, "eti", 0)
+    exact = exact_posterior(counts, metrics=(METRIC,))
+    conjugate = ConjugatePosterior(counts=counts, random_seed=0)
     total, size = int(train.sum()), int(n.sum())
     rate = total / size
     kept = np.clip(rate, 0.5 / size, 1 - 0.5 / size)  # otherwise one surprise costs an infinite score
-    pooled = ConjugatePosterior(counts, 0.95, "eti", 0, pool_tasks=True)
+    pooled = ConjugatePosterior(counts=counts, random_seed=0, method=Conjugate(pool_tasks=True))
     log_scores = {
         "hierarchical": _hierarchical_log_score(exact, train, trained, held, held_out),
         "conjugate": stats.betabinom.logpmf(held, held_out, 1 + train, 1 + trained - train).mean(),
@@ -64,15 +65,15 @@ def predict(train: Array, trained: int, held: Array, held_out: int) -> dict[str,
         "plug-in": stats.binom.logpmf(held, held_out, kept).mean(),
     }
     predicted = {
-        "hierarchical": exact.aggregate(0, "tasks", "pass_pow_k", K).mean,
-        "conjugate": conjugate.per_task(0, "pass_pow_k", K).mean.mean(),
-        "conjugate pooled": pooled.aggregate(0, "population", "pass_pow_k", K).mean,
-        "plug-in": float(plugin_pass_pow_k(rate, K)),
+        "hierarchical": exact.distribution(0, "tasks", METRIC).mean,
+        "conjugate": conjugate.distribution(0, "task", METRIC).mean.mean(),
+        "conjugate pooled": pooled.distribution(0, "population", METRIC).mean,
+        "plug-in": float(plugin_pass_pow_k(rate, METRIC.k)),
     }
     return {name: (float(log_scores[name]), abs(float(predicted[name]) - observed)) for name in log_scores}
 
 
-def _hierarchical_log_score(exact: ExactPosterior, train: Array, trained: int, held: Array, held_out: int) -> float:
+def _hierarchical_log_score(exact: GridPosterior, train: Array, trained: int, held: Array, held_out: int) -> float:
     """Mean log posterior predictive probability of d of `held_out` successes, averaged over the grid of (μ, ρ)."""
     grid = exact.fit.agents[0]
     rho, one_minus_rho = grid.rho.rho, grid.rho.one_minus_rho

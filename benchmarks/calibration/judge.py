@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.posterior import Array
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import dataset_from_counts
-from calibration.simulate import spread, success_probabilities
+from calibration.simulate import spread, stats_of, success_probabilities
 
 TASKS, TRIALS, LABELS = 50, 5, 60
 MU, RHO = 0.7, 0.45
@@ -82,7 +83,7 @@ def _judged_once(job: tuple[JudgeDesign, int]) -> list[dict[str, Any]]:
 
 
 def _interval(est: Estimate, estimand: Any, k: int) -> tuple[float, float]:
-    stats = est.posterior.aggregate(0, estimand, "pass_pow_k", k)
+    stats = stats_of(est.posterior, 0, estimand, Metric(f"pass^{k}"))
     return float(stats.lower), float(stats.upper)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from agentic_bayes.formatting import format_number
-from calibration.coverage import ESTIMANDS, METHODS, METRIC_NAMES
+from calibration.coverage import ESTIMANDS, METHODS, METRICS
 from calibration.tables import Tables
 
 LOW = 0.90
@@ -289,7 +289,7 @@ def _shortfalls(fixed_truths: pd.DataFrame) -> str:
 
 def _bad_table(bad: pd.DataFrame) -> str:
     """One row per cell, one column per estimand and metric, with coverages below .90 only."""
-    columns = [(estimand, metric) for estimand in ESTIMANDS for metric in METRIC_NAMES]
+    columns = [(estimand, metric) for estimand in ESTIMANDS for metric in METRICS]
     rows = []
     for (tasks, trials, rho, mu), part in bad.groupby(["T", "n", "rho", "mu"]):
         found = part.set_index(["estimand", "metric"])["coverage"]

@@ -14,20 +14,23 @@ from functools import cache, partial
 import numpy as np
 from scipy import stats
 
+from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
-from agentic_bayes.estimation.posterior import Array, apply_metric
-from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.formatting import Metric, metric_name
-from calibration.simulate import Sample, Wanted, exact_posterior, from_prior, population_cdf, rho_cdf, spread
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
+from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
+from calibration.simulate import Sample, exact_posterior, from_prior, population_cdf, rho_cdf, spread, stats_of
 
-WANTED: Wanted = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3))
+METRICS = tuple(map(Metric, ("pass^1", "pass^3", "pass@3")))
+CUBE = Metric("pass^3")
 # name → agents, numbers of tasks, trials per cell
 DESIGNS = {
     "one agent": {"agents": 1, "tasks": (5, 40), "trials": (1, 6)},
     "two agents that share strength": {"agents": 2, "tasks": (5, 20), "trials": (1, 6)},
 }
-WRONG_PRIOR = Prior(rho=stats.beta(1, 10))
+WRONG_PRIOR = Hierarchical(rho=stats.beta(1, 10))
 SIMULATIONS = 20_000
 POINTS = 100
 
@@ -45,18 +48,18 @@ class Study:
         return {name: envelope_p_value(ranks) for name, ranks in self.ranks.items()}
 
 
-def study(design: str, size: int, *, seed: int, prior: Prior | None = None, processes: int = 1) -> Study:
-    """Simulate `size` data sets from the default prior and fit each under `prior` (the default one if None)."""
-    work = partial(_study_once, design, seed, prior)
+def study(design: str, size: int, *, seed: int, method: Hierarchical | None = None, processes: int = 1) -> Study:
+    """Simulate `size` data sets from the default prior and fit each with `method` (default: the default priors)."""
+    work = partial(_study_once, design, seed, method or Hierarchical())
     data_sets = spread(work, range(size), processes=processes)
     first = data_sets[0]
     return Study(*({name: np.array([data[i][name] for data in data_sets]) for name in first[i]} for i in range(3)))
 
 
-def _study_once(design: str, seed: int, prior: Prior | None, index: int) -> tuple[dict, dict, dict]:
+def _study_once(design: str, seed: int, method: Hierarchical, index: int) -> tuple[dict, dict, dict]:
     rng = np.random.default_rng([seed, list(DESIGNS).index(design), index])
     sample = from_prior(rng, **DESIGNS[design])
-    posterior = exact_posterior(sample.counts, wanted=WANTED, prior=prior or Prior())
+    posterior = exact_posterior(sample.counts, metrics=METRICS, method=method)
     ranks = _ranks(sample, posterior, rng)
     covered, width = {}, {}
     for name, (truth, lower, upper) in _intervals(sample, posterior).items():
@@ -65,28 +68,28 @@ def _study_once(design: str, seed: int, prior: Prior | None, index: int) -> tupl
     return ranks, covered, width
 
 
-def population_truth(sample: Sample, metric: Metric, k: int) -> Array:
+def population_truth(sample: Sample, metric: Metric) -> Array:
     """E f(p) for a new task, shape (agents,)."""
-    share = sample.mu if metric == "pass_pow_k" else 1 - sample.mu
-    tail = mean_power(share, sample.rho, 1 - sample.rho, 0, 0, k)
-    return tail if metric == "pass_pow_k" else 1 - tail
+    share = sample.mu if metric.power else 1 - sample.mu
+    tail = mean_power(share, sample.rho, 1 - sample.rho, 0, 0, metric.k)
+    return tail if metric.power else 1 - tail
 
 
-def _ranks(sample: Sample, posterior: ExactPosterior, rng: np.random.Generator) -> dict[str, float]:
+def _ranks(sample: Sample, posterior: GridPosterior, rng: np.random.Generator) -> dict[str, float]:
     """Ranks for the first agent: from the engine's distribution function if there is one, else among its draws."""
     n_max = int(sample.counts.trials[0].max())
-    cube = population_truth(sample, "pass_pow_k", 3)
+    cube = population_truth(sample, CUBE)
     ranks = {
-        "μ": float(population_cdf(posterior, 0, "pass_pow_k", 1, sample.mu[0])),
+        "μ": float(population_cdf(posterior, 0, Metric("pass^1"), sample.mu[0])),
         "ρ": float(rho_cdf(posterior.fit.agents[0], n_max, sample.rho[0])),
-        "population pass^3": float(population_cdf(posterior, 0, "pass_pow_k", 3, cube[0])),
+        "population pass^3": float(population_cdf(posterior, 0, CUBE, cube[0])),
         "tasks pass^3": _among(
-            posterior.draws(0, "tasks", "pass_pow_k", 3), apply_metric(sample.p[0], "pass_pow_k", 3).mean(), rng
+            posterior.distribution(0, "tasks", CUBE).draws(), apply_metric(sample.p[0], CUBE).mean(), rng
         ),
         "task pass^3": _among(posterior.task_draws(0)[:, 0] ** 3, sample.p[0, 0] ** 3, rng),
     }
     if sample.mu.size > 1:
-        draws = [posterior.draws(agent, "population", "pass_pow_k", 3) for agent in (0, 1)]
+        draws = [posterior.distribution(agent, "population", CUBE).draws() for agent in (0, 1)]
         ranks["difference of population pass^3"] = _among(draws[1] - draws[0], cube[1] - cube[0], rng)
     return ranks
 
@@ -97,19 +100,21 @@ def _among(draws: Array, truth: float, rng: np.random.Generator) -> float:
     return float((below + rng.random() * (equal + 1)) / (draws.size + 1))
 
 
-def _intervals(sample: Sample, posterior: ExactPosterior) -> dict[str, tuple[float, float, float]]:
+def _intervals(sample: Sample, posterior: GridPosterior) -> dict[str, tuple[float, float, float]]:
     """Truth, lower and upper end for the first agent."""
     intervals = {}
-    for metric, k in WANTED:
-        label = metric_name(metric, k)
-        values = apply_metric(sample.p[0], metric, k)
-        truths = {"population": float(population_truth(sample, metric, k)[0]), "tasks": float(values.mean())}
+    for metric in METRICS:
+        values = apply_metric(sample.p[0], metric)
+        truths: dict[Estimand, float] = {
+            "population": float(population_truth(sample, metric)[0]),
+            "tasks": float(values.mean()),
+        }
         for estimand, truth in truths.items():
-            stats = posterior.aggregate(0, estimand, metric, k)
-            intervals[f"{estimand} {label}"] = truth, stats.lower, stats.upper
-        if k > 1:
-            each = posterior.per_task(0, metric, k)
-            intervals[f"task {label}"] = float(values[0]), each.lower[0], each.upper[0]
+            found = stats_of(posterior, 0, estimand, metric)
+            intervals[f"{estimand} {metric}"] = truth, found.lower, found.upper
+        if metric.k > 1:
+            tasks = stats_of(posterior, 0, "task", metric)
+            intervals[f"task {metric}"] = float(values[0]), tasks.lower[0], tasks.upper[0]
     return intervals
 
 

@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from agentic_bayes.estimation.counts import Counts
+from agentic_bayes.estimation.distribution import CIKind, Stats, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
-from agentic_bayes.estimation.posterior import Array, CIKind, Counts
-from agentic_bayes.estimation.prior import Prior
+from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
 
-Wanted = tuple[tuple[Metric, int], ...]
-DEFAULT = Prior()
+DEFAULT = Hierarchical()
 
 
 @dataclass(frozen=True)
@@ -59,16 +61,22 @@ def from_prior(rng: np.random.Generator, *, agents: int, tasks: tuple[int, int],
 
 
 def exact_posterior(
-    counts: Counts, *, wanted: Wanted, prior: Prior = DEFAULT, ci_kind: CIKind = "eti", fine: float = 1.0
-) -> ExactPosterior:
-    """The quadrature engine's posterior with 95 % intervals."""
-    fit = fit_agents(counts, pool_agents=True, prior=prior, fine=fine)
-    return ExactPosterior(counts, 0.95, ci_kind, 0, fit, wanted)
+    counts: Counts, *, metrics: tuple[Metric, ...], method: Hierarchical = DEFAULT, fine: float = 1.0
+) -> GridPosterior:
+    """The quadrature engine's posterior."""
+    return GridPosterior(counts=counts, random_seed=0, fit=fit_agents(counts, method, fine=fine), metrics=metrics)
 
 
-def population_cdf(posterior: ExactPosterior, agent: int, metric: Metric, k: int, y: Any) -> Array:
-    """P(population's metric ≤ y | data) from the engine's distribution function; for k = 1 that is P(μ ≤ y | data)."""
-    return posterior.cdf(agent, metric, k, np.asarray(y))
+def stats_of(posterior: Posterior, agent: int, estimand: Estimand, metric: Metric, ci_kind: CIKind = "eti") -> Stats:
+    """Mean, sd, median and 95 % interval."""
+    return posterior.distribution(agent, estimand, metric).stats(0.95, ci_kind)
+
+
+def population_cdf(posterior: GridPosterior, agent: int, metric: Metric, y: Any) -> Array:
+    """P(population's metric ≤ y | data) from the engine's distribution function; for pass^1 that is P(μ ≤ y | data)."""
+    distribution = posterior.distribution(agent, "population", metric)
+    assert isinstance(distribution, Tabulated)
+    return distribution.below(np.asarray(y))
 
 
 def rho_cdf(grid: AgentGrid, n_max: int, rho: Any) -> Array:

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from agentic_bayes.estimation.posterior import Array
-from agentic_bayes.formatting import metric_name
+from agentic_bayes.numerics import Array
 from calibration.agreement import allowed_beyond
-from calibration.coverage import ESTIMANDS, METHODS, METRIC_NAMES, requirements
+from calibration.coverage import ESTIMANDS, METHODS, METRICS, requirements
 from calibration.decisions import Decisions
 from calibration.heldout import PUBLISHED, beta_binomial_pass4
 from calibration.results import Results, Verdict, decision_verdicts, verdicts
@@ -93,7 +92,7 @@ def interval_tables(run: Mapping[str, Any], results: Results) -> Tables:
 
 def decision_tables(run: Mapping[str, Any], decided: Decisions, judged: pd.DataFrame) -> Tables:
     """The tables behind `docs/calibration_decisions.md`."""
-    named = judged.assign(metric=[metric_name("pass_pow_k", k) for k in judged["k"]])
+    named = judged.assign(metric=[f"pass^{k}" for k in judged["k"]])
     columns = ["design", "estimand", "metric", "corrected", "corrected_width", "uncorrected", "uncorrected_width"]
     frames = {
         "requirements": _requirements(decision_verdicts(decided, judged)),
@@ -135,11 +134,8 @@ def _prior_coverage(studies: Mapping[str, Study]) -> pd.DataFrame:
 
 def _fixed_truths(table: pd.DataFrame) -> pd.DataFrame:
     """Every method in every cell; `exists` is blank where all data sets have an interval."""
-    frame = table.assign(
-        metric=[metric_name(metric, k) for metric, k in zip(table["metric"], table["k"], strict=True)],
-        exists=table["exists"].where(table["exists"] < 1),
-    )
-    order = {"estimand": ESTIMANDS, "metric": METRIC_NAMES, "method": METHODS}
+    frame = table.assign(exists=table["exists"].where(table["exists"] < 1))
+    order = {"estimand": ESTIMANDS, "metric": METRICS, "method": METHODS}
     keys = ["estimand", "metric", "T", "n", "rho", "mu", "method"]
     frame = frame.sort_values(keys, key=lambda c: c.map(list(order[c.name]).index) if c.name in order else c)
     return frame[[*keys, "coverage", "width", "exists"]]
@@ -150,11 +146,9 @@ def _averages(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for method in METHODS:
         held = requirements(table, method)
-        for (estimand, metric, k), part in held.groupby(["estimand", "metric", "k"], sort=False):
+        for (estimand, metric), part in held.groupby(["estimand", "metric"], sort=False):
             lowest = part["coverage"].min()
-            rows.append(
-                (estimand, metric_name(metric, k), method, part["coverage"].mean(), lowest, part["width"].mean())
-            )
+            rows.append((estimand, metric, method, part["coverage"].mean(), lowest, part["width"].mean()))
     return pd.DataFrame(rows, columns=["estimand", "metric", "method", "coverage", "lowest", "width"])
 
 
