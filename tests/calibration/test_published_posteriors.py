@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from calibration.simulate import counts_of, exact_posterior, kappa_cdf
-from fits import EVERY
 from scipy import stats
 from scipy.optimize import brentq
 
