@@ -42,7 +42,7 @@ def run(p: np.ndarray, rng: np.random.Generator, *, adaptive: bool) -> tuple[int
         est = estimate(passed, trials)
         spent = int(trials.sum())
         if end_of(est, TARGET, WIDTH) is not None or spent >= BUDGET:
-            frame = est.summary(tasks=False)
+            frame = est.summary()
             (row,) = frame[(frame.estimand == "tasks") & (frame.metric == TARGET)].itertuples()
             return spent, bool(row.lower <= (p**K).mean() <= row.upper)
         if adaptive:

@@ -145,7 +145,7 @@ def engines() -> tuple[str, ...]:
     outcomes = ab.outcomes_from_table(EXAMPLE / "results.csv")
 
     def summary(engine: Any) -> Any:
-        return ab.estimate(outcomes, engine=engine, k=(1, 3)).summary(tasks=False)["mean"]
+        return ab.estimate(outcomes, engine=engine, k=(1, 3)).summary()["mean"]
 
     summary("quadrature")
     ours, exact = timed(lambda: summary("quadrature"), repeat=3)
