@@ -315,7 +315,7 @@ class TestPlotPassCurves:
             ({"k": (0, 1)}, "k must be an integer ≥ 1, got 0"),
             ({"k": ()}, "k must hold at least one integer ≥ 1"),
             ({"agent": "v9"}, "unknown agent 'v9'"),
-            ({"agent": None}, "say which agent, such as agent='v1': there are 'v1', 'v2'"),
+            ({"agent": None}, "several agents; choose one with agent=: 'v1', 'v2'"),
         ],
     )
     def test_wrong_arguments(self, change, message):
@@ -465,8 +465,8 @@ class TestPlan:
     @pytest.mark.parametrize(
         ("goal", "label"),
         [
-            ({"budget": 120}, "mean width of the 95 % equal-tailed\ninterval of pass^1 (smaller is better)"),
-            ({"width": 0.3}, "mean width of the 95 % equal-tailed\ninterval of pass^1 (smaller is better)"),
+            ({"budget": 120}, "mean width of the 95 % equal-tailed interval\nof pass^1 (smaller is better)"),
+            ({"width": 0.3}, "mean width of the 95 % equal-tailed interval\nof pass^1 (smaller is better)"),
             ({"at_least": 0.5}, "probability that the gate\non pass^1 passes or fails"),
             (
                 {"difference": 0.3},

@@ -124,7 +124,7 @@ class TestForest:
         ("change", "message"),
         [
             ({"of": "turns"}, "unknown of 'turns'"),
-            ({"of": "tasks"}, "say which agent"),
+            ({"of": "tasks"}, "several agents; choose one"),
             ({"agent": "v1"}, "agent says whose tasks are drawn: leave it out with of='agents', got 'v1'"),
             ({"of": "tasks", "agent": "v3"}, "unknown agent 'v3'"),
             ({"metric": "pass"}, "metric must be .* got 'pass'"),
