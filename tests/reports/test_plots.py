@@ -229,8 +229,6 @@ class TestPlotPrior:
             plot_prior(estimate(counts({"a": UNEQUAL}), method="frequentist"))
         with pytest.raises(EstimateError, match="estimand 'population' is not defined by Conjugate"):
             plot_prior(estimate(counts({"a": UNEQUAL}), method="conjugate"))
-        with pytest.raises(InvalidArgument, match="unknown estimand 'tasks'"):
-            plot_prior(fit(ENGINES[0], UNEQUAL), estimand="tasks")
 
 
 class TestPlotPassCurves:

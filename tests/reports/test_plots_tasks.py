@@ -125,7 +125,7 @@ class TestForest:
         [
             ({"of": "turns"}, "unknown of 'turns'"),
             ({"of": "tasks"}, "several agents; choose one"),
-            ({"agent": "v1"}, "agent says whose tasks are drawn: leave it out with of='agents', got 'v1'"),
+            ({"agent": "v1"}, "agent needs of='tasks', got agent='v1' with of='agents'"),
             ({"of": "tasks", "agent": "v3"}, "unknown agent 'v3'"),
             ({"metric": "pass"}, "metric must be .* got 'pass'"),
             ({"estimand": "task"}, "unknown estimand 'task'"),
