@@ -8,8 +8,6 @@ from xml.etree import ElementTree
 from agentic_bayes.decisions.gate import Gate
 from agentic_bayes.formatting import metric_name
 
-__all__ = ["clean_text", "junit_xml"]
-
 # what XML 1.0 cannot hold, not even escaped
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -11,8 +11,6 @@ from agentic_bayes.records.select import Found
 from agentic_bayes.records.survey import Survey
 from agentic_bayes.reports.tables import Table
 
-__all__ = ["conversations_table", "survey_lines", "survey_tables"]
-
 MOST_FILES = 20
 MOST_PROBLEMS = 50
 

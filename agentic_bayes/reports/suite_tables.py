@@ -9,8 +9,6 @@ from typing import Any
 from agentic_bayes.formatting import format_number, plural
 from agentic_bayes.reports.tables import Table
 
-__all__ = ["run_lines", "run_tables", "runs_table"]
-
 MOST_TASKS = 50
 
 

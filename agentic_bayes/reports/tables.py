@@ -25,18 +25,6 @@ from agentic_bayes.formatting import (
 )
 from agentic_bayes.outcomes.count import metric_threshold
 
-__all__ = [
-    "Table",
-    "comparison_lines",
-    "estimate_tables",
-    "evidence_table",
-    "metrics_tables",
-    "plan_table",
-    "rank_table",
-    "superiority_table",
-    "tool_problems_tables",
-]
-
 MOST_REASONS = 5
 ESTIMANDS = {"population": "on a new task of this kind", "tasks": "on these tasks"}
 

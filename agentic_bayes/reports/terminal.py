@@ -12,8 +12,6 @@ from agentic_bayes.reports.tables import Table
 if TYPE_CHECKING:
     from rich.console import Console as Screen
 
-__all__ = ["print_table"]
-
 WIDEST_NAME = 24  # of a first column that is kept on one line
 NARROW_NAME = 12  # of any other column of names
 FRAME = 2  # columns of the screen between two of the table

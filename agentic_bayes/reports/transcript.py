@@ -12,8 +12,6 @@ from agentic_bayes.evidence.tools.rubric import ToolRubric, ToolVerdict
 from agentic_bayes.formatting import format_number, plain_text, plural
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 
-__all__ = ["transcript"]
-
 _LONGEST = 2000
 
 

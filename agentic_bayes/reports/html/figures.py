@@ -11,8 +11,6 @@ from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name
 
-__all__ = ["Bar", "Curve", "Panel", "attempts", "curve_numbers", "curve_panels", "difference_bars", "interval_bar"]
-
 MOST_K = 10  # attempts up to which curves are drawn, unless more were asked for
 WIDE_RANGE = 20  # from here on the axis of k is logarithmic
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 12.0, 12.0, 34.0

@@ -48,7 +48,7 @@ from agentic_bayes.reports.tables import (
     tool_problems_tables,
 )
 
-__all__ = ["write_page", "write_report"]
+__all__ = ["write_report"]
 
 Path_ = str | os.PathLike[str]
 

@@ -14,8 +14,6 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import METRICS, Metric, metric_name
 
-__all__ = ["Lead", "Question", "ask"]
-
 MOST_COMPARED = 3  # numbers of attempts at which two agents are compared
 
 

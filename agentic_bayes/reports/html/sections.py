@@ -31,19 +31,6 @@ from agentic_bayes.reports.html.trials import Trial
 from agentic_bayes.reports.html.verdict import worst_tasks
 from agentic_bayes.reports.tables import ESTIMANDS, Table
 
-__all__ = [
-    "commands",
-    "comparison_table",
-    "data_table",
-    "diagnostics_table",
-    "driver_table",
-    "estimate_sections",
-    "flag_lines",
-    "judge_tables",
-    "reasons_tables",
-    "settings_table",
-]
-
 MOST_DRIVERS = 10
 MOST_REASONS = 8
 

@@ -14,8 +14,6 @@ from agentic_bayes.reports.html.trials import PARTS, Trial
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["MOST_BYTES", "task_columns", "trial_records"]
-
 LONGEST = 10_000  # characters of one thing that was said, called or given as a reason
 LONGEST_TASK = 300
 MOST_BYTES = 10_000_000  # of all conversations in a page

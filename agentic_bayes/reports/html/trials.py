@@ -17,8 +17,6 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 
-__all__ = ["PARTS", "Part", "Trial", "check_agents", "find_trials", "json_text"]
-
 PARTS = ("user", "agent", "error", "reference", "call", "result", "expected", "other")
 Part = tuple[str, ...]
 Score_ = tuple[str, float | None, str]

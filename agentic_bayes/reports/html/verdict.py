@@ -19,8 +19,6 @@ from agentic_bayes.reports.html.question import Question
 from agentic_bayes.reports.html.text import cut
 from agentic_bayes.reports.tables import ESTIMANDS
 
-__all__ = ["Answer", "answers", "headline", "worst_tasks"]
-
 MOST_NAMED = 3
 MANY_UNSCORED = 0.05  # share of the trials from which a verdict's first advice is to mend what is unscored
 

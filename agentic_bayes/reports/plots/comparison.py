@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from agentic_bayes.checks import check_type
 from agentic_bayes.decisions.compare import Comparison
-from agentic_bayes.formatting import format_number, format_share, interval_words, metric_name
+from agentic_bayes.formatting import format_number, format_share, interval_words
 from agentic_bayes.reports.plots.posterior import density
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     GREY,
     HATCHES,
     WORDS,
-    Entry,
+    LegendEntry,
     axes_for,
     heading,
     legible,
@@ -60,7 +60,7 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
         baseline = format_number(one.baseline)
         higher, lower = f"above {baseline}", f"below {baseline}"
     ax = axes_for(ax, (8.0, 5.4))
-    entries: list[Entry] = []
+    entries: list[LegendEntry] = []
     tails = (
         (x >= 0, COLOURS[0], HATCHES[0], f"P({agent} {higher}): {format_share(one.prob_better)}"),
         (x <= 0, COLOURS[1], HATCHES[1], f"P({agent} {lower}): {format_share(1 - one.prob_better)}"),
@@ -86,10 +86,10 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     # 0 is what everything is compared with: it is always in sight
     low, high = min(float(x[0]), -one.rope, 0.0), max(float(x[-1]), one.rope, 0.0)
     ax.set_xlim(low - 0.04 * (high - low), high + 0.04 * (high - low))
-    name_axes(ax, x=f"difference of {metric_name(one.metric, one.k)}, {WORDS[one.estimand]}")
+    name_axes(ax, x=f"difference of {one.metric}, {WORDS[one.estimand]}")
     heading(
         ax,
-        f"{metric_name(one.metric, one.k)}, {agent} − {baseline}: {one.verdict}",
+        f"{one.metric}, {agent} − {baseline}: {one.verdict}",
         below=_how(one),
         entries=entries,
         ncols=2,
