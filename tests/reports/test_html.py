@@ -178,7 +178,7 @@ class TestVerdict:
     def test_one_agent_is_an_estimate_in_a_sentence(self, tmp_path):
         """Where nothing is compared, the heading is the number with its interval."""
         est = estimate(counts({"solo": UNEQUAL}), k=(1, 3))
-        row = est.summary(tasks=False).iloc[0]
+        row = est.summary(columns="all").iloc[0]
         head = f"solo: pass^1 is {format_number(row['mean'])}, 95 % equal-tailed interval"
         assert written(est, tmp_path).verdict().startswith(head)
 
@@ -194,8 +194,8 @@ class TestVerdict:
 
     def test_a_gate_is_on_what_the_page_asks(self, quick, tmp_path):
         """Agent, metric, k and estimand of the gate are the verdict's own, whoever they are."""
-        found = gate(quick, "v1", at_least=0.5, k=3, estimand="tasks", probability=0.8)
-        page = written(quick, tmp_path, baseline="v2", at_least=0.5, k=3, estimand="tasks", probability=0.8)
+        found = gate(quick, "v1", at_least=0.5, k=3, estimand="tasks", confidence=0.8)
+        page = written(quick, tmp_path, baseline="v2", at_least=0.5, k=3, estimand="tasks", confidence=0.8)
         assert "v1" in page.verdict()
         assert found.requirements[0].text in page.words
 
@@ -203,8 +203,8 @@ class TestVerdict:
         """The reverse question has the reverse answer; a value may be the baseline."""
         assert written(quick, tmp_path, agent="v1").verdict() == "v1 is worse than v2"
         assert written(quick, tmp_path, agent="v2", baseline=0.1).verdict() == "v2 is better than the value 0.100"
-        page = written(quick, tmp_path, metric="pass_at_k", k=2, estimand="tasks")
-        assert str(compare(quick, "v2", baseline="v1", metric="pass_at_k", k=2, estimand="tasks")) in page.words
+        page = written(quick, tmp_path, metric="pass@2", estimand="tasks")
+        assert str(compare(quick, "v2", baseline="v1", metric="pass@2", estimand="tasks")) in page.words
 
     def test_of_several_agents_the_best_is_compared_with_the_next(self, tmp_path):
         """With three agents the ranks are shown, and the first of them is compared with the second."""
@@ -251,7 +251,7 @@ class TestNumbers:
         """Every mean and interval of the tables, for every method and estimand that it defines."""
         est = estimate(counts(TWO), method=method, k=(1, 3))
         page = written(est, tmp_path)
-        frame = est.summary(tasks=False)
+        frame = est.summary(columns="all")
         captions = [caption for caption in page.tables if f"(estimand {estimand})" in caption]
         assert len(captions) == (estimand in set(frame["estimand"]))
         for caption in captions:
@@ -270,7 +270,7 @@ class TestNumbers:
 
     def test_the_baselines_stand_beside(self, est, page):
         """Unbiased and plug-in, with their intervals."""
-        frame = est.baseline()
+        frame = est.baseline(columns="all")
         frame = frame[(frame["estimand"] == "population") & (frame["k"] == 3) & (frame["metric"] == "pass_pow_k")]
         rows = {row[1]: row[5:7] for row in page.table("On a new task") if row[0] == "pass^3"}
         for r in frame.to_dict("records"):
@@ -280,7 +280,7 @@ class TestNumbers:
     def test_every_k_of_the_slider_is_the_estimates(self, est, page):
         """The embedded numbers at every k are those of `with_k`."""
         embedded = page.data(0)
-        frame = est.with_k([k for k, _ in embedded]).summary(tasks=False)
+        frame = est.with_k([k for k, _ in embedded]).summary(columns="all")
         frame = frame[frame["estimand"] == "population"]
         assert [k for k, _ in embedded] == [1, 2, 3, 4, 5]
         for k, rows in embedded:
@@ -305,7 +305,7 @@ class TestNumbers:
 
     def test_a_missing_unbiased_estimate_has_its_reason(self, est, page):
         """Where no task was tried so often, the dash beside the posterior is explained in the same row."""
-        plain = est.baseline()
+        plain = est.baseline(columns="all")
         plain = plain[(plain["k"] == 5) & (plain["metric"] == "pass_pow_k") & (plain["estimator"] == "unbiased")]
         notes = plain[plain["estimand"] == "population"].set_index("agent")["note"]
         rows = [row for row in page.table("On a new task") if row[0] == "pass^5"]
@@ -336,7 +336,7 @@ class TestNumbers:
             assert column["passed"] == est.counts.successes[index].tolist()
             assert column["scored"] == est.counts.trials[index].tolist()
             assert column["unscored"] == est.counts.unscored[index].tolist()
-        frame = est.summary()
+        frame = est.summary(columns="all", tasks=True)
         frame = frame[(frame["estimand"] == "task") & (frame["metric"] == "pass_pow_k") & (frame["k"] == 1)]
         for r in frame[frame["agent"] == "v2"].to_dict("records"):
             text = tasks["agents"][1]["text"][tasks["names"].index(r["task"])]

@@ -12,6 +12,7 @@ from scipy import stats
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, EvidenceError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Conjugate
 from agentic_bayes.estimation.prior import Prior
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
@@ -66,14 +67,14 @@ class TestPlotPosterior:
 
     def test_agents_bar_and_region(self, two, tmp_path):
         """Two agents, a bar to clear and a region: all in the legend with their numbers, and all readable."""
-        ax = plot_posterior(two, k=3, ref_val=0.7, rope=(0.45, 0.55))
+        ax = plot_posterior(two, metric="pass^3", ref_val=0.7, rope=(0.45, 0.55))
         legend = legend_texts(ax)
         assert legend[0] == "region [0.45, 0.55]"
         assert legend[-1] == "reference 0.7"
         for agent, label in zip(("v1", "v2"), legend[1:3], strict=True):
             question = {"metric": "pass_pow_k", "k": 3}
             above, low, high = (two.prob_at_least(agent, value, **question) for value in (0.7, 0.45, 0.55))
-            frame = two.summary(tasks=False).query("agent == @agent and estimand == 'population' and k == 3")
+            frame = two.summary(columns="all").query("agent == @agent and estimand == 'population' and k == 3")
             row = frame[frame["metric"] == "pass_pow_k"].iloc[0]
             assert label.startswith(f"{agent}: {row['mean']:.3f} [{row['lower']:.3f}, {row['upper']:.3f}]")
             assert f"P(≥ 0.7) = {above:.3f}" in label or (above < 0.0005 and "P(≥ 0.7) <0.001" in label)
@@ -88,20 +89,20 @@ class TestPlotPosterior:
 
     def test_the_drawn_interval_is_that_of_the_draws(self, two):
         """The bar below a density spans the interval of its draws, and the dot stands at their mean."""
-        ax = plot_posterior(two, k=3, agents=["v2"])
+        ax = plot_posterior(two, metric="pass^3", agents=["v2"])
         interval, dot = ax.lines[1], ax.lines[2]
-        found = row(two.summary(tasks=False), agent="v2", estimand="population", metric="pass_pow_k", k=3)
+        found = row(two.summary(columns="all"), agent="v2", estimand="population", metric="pass^3")
         assert interval.get_xdata() == pytest.approx([found["lower"], found["upper"]], abs=0.03)
         assert dot.get_xdata() == pytest.approx([found["mean"]], abs=0.02)
 
     def test_the_same_picture_every_time(self, two, tmp_path):
         """The same estimate gives the same bytes."""
-        assert png(plot_posterior(two, k=2), tmp_path) == png(plot_posterior(two, k=2), tmp_path)
+        assert png(plot_posterior(two, metric="pass^2"), tmp_path) == png(plot_posterior(two, metric="pass^2"), tmp_path)
 
     def test_many_agents_with_long_names(self, tmp_path):
         """Seven agents with long names remain readable."""
         names = [f"customer-support-agent-2026-07-{day:02d}" for day in range(7)]
-        est = estimate(counts(dict.fromkeys(names, UNEQUAL)), method="conjugate", pool_tasks=True)
+        est = estimate(counts(dict.fromkeys(names, UNEQUAL)), method=Conjugate(pool_tasks=True))
         ax = plot_posterior(est, ref_val=0.5)
         assert len(ax.get_legend().get_texts()) == 8
         assert_readable(ax)
@@ -109,12 +110,12 @@ class TestPlotPosterior:
     def test_many_agents_stand_one_above_the_other(self):
         """Thirty agents have a line each, with name, mean and interval; beyond forty the picture is refused."""
         agents = {f"agent-{i:02d}": [(i % 5, 4), (3, 4), (1, 4)] for i in range(41)}
-        est = estimate(counts(agents), method="conjugate", pool_tasks=True)
+        est = estimate(counts(agents), method=Conjugate(pool_tasks=True))
         shown = est.agents[:30]
         ax = plot_posterior(est, agents=shown)
         assert [label.get_text() for label in ax.get_yticklabels()] == list(shown)
         means = [float(line.get_xdata()[0]) for line in ax.lines if line.get_marker() == "o"]
-        found = est.summary(tasks=False).query("estimand == 'population' and metric == 'pass_pow_k' and k == 1")
+        found = est.summary(columns="all").query("estimand == 'population' and metric == 'pass_pow_k' and k == 1")
         assert means == pytest.approx(list(found["mean"])[:30])
         assert_readable(ax)
         with pytest.raises(EstimateError, match="at most 40 densities can be told apart, got 41 agents"):
@@ -128,7 +129,7 @@ class TestPlotPosterior:
 
     def test_doubtful_numbers_say_so(self):
         """What flags a number in the summary stands beside it in the legend."""
-        ax = plot_posterior(fit(ENGINES[0], UNEQUAL), k=9)
+        ax = plot_posterior(fit(ENGINES[0], UNEQUAL), metric="pass^9")
         assert legend_texts(ax)[0].endswith("\n(extrapolated)")
         assert_readable(ax)
 
@@ -197,12 +198,12 @@ class TestPlotPrior:
     def test_both_densities_and_their_numbers(self, how):
         """The posterior has the numbers of the summary; the prior is wider and does not know the data."""
         est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), k=3, **how)
-        ax = plot_prior(est, agent="v2", k=3)
+        ax = plot_prior(est, agent="v2", metric="pass^3")
         before, after = legend_texts(ax)
-        found = row(est.summary(tasks=False), agent="v2", estimand="population", metric="pass_pow_k", k=3)
+        found = row(est.summary(columns="all"), agent="v2", estimand="population", metric="pass^3")
         assert after == f"posterior: {found['mean']:.3f} [{found['lower']:.3f}, {found['upper']:.3f}]"
         other = estimate(counts({"v1": STRONGER, "v2": WEAKER}), k=3, **how)
-        assert legend_texts(plot_prior(other, agent="v2", k=3))[0] == before
+        assert legend_texts(plot_prior(other, agent="v2", metric="pass^3"))[0] == before
         low, high = map(float, before.split("[")[1].rstrip("]").replace("<", "").replace(">", "").split(", "))
         assert high - low > found["upper"] - found["lower"]
         assert_readable(ax)
@@ -260,7 +261,7 @@ class TestPlotPassCurves:
     def test_curves_are_the_summarys_numbers(self, two):
         """A point of a curve is the mean in the summary."""
         ax = plot_pass_curves(two, agent="v1", k=(3,), estimand="tasks")
-        found = row(two.summary(tasks=False), agent="v1", estimand="tasks", metric="pass_pow_k", k=3)
+        found = row(two.summary(columns="all"), agent="v1", estimand="tasks", metric="pass^3")
         assert ax.lines[2].get_ydata() == pytest.approx([found["mean"]])
         assert ax.get_ylabel() == "probability averaged over the observed tasks"
 
@@ -431,7 +432,7 @@ class TestPlotTools:
 
 def test_curves_to_a_far_k_have_few_points():
     """A curve up to k = 1000 is drawn through some k on the way, and through all that were asked for."""
-    ax = plot_pass_curves(estimate(counts({"solo": UNEQUAL}), method="conjugate", pool_tasks=True, k=(1, 7, 1000)))
+    ax = plot_pass_curves(estimate(counts({"solo": UNEQUAL}), method=Conjugate(pool_tasks=True), k=(1, 7, 1000)))
     ks = ax.lines[0].get_xdata()
     assert {1, 7, 1000} <= set(ks)
     assert len(ks) <= 33
@@ -451,7 +452,7 @@ def test_save_pictures_writes_five_files(tmp_path):
 
     judged = evidence(conversation("v1", "s1"), conversation("v2", "s2"))
     save_pictures(
-        estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="conjugate", pool_tasks=True), judged, tmp_path
+        estimate(counts({"v1": WEAKER, "v2": STRONGER}), method=Conjugate(pool_tasks=True)), judged, tmp_path
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("curves.png", "forest.png", "posterior.png", "shrinkage.png", "tools.png")

@@ -10,6 +10,7 @@ from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Conjugate
 from agentic_bayes.reports.plots.comparison import plot_comparison
 from agentic_bayes.reports.plots.planning import plot_plan
 
@@ -74,7 +75,7 @@ class TestComparison:
 
     def test_zero_is_always_in_sight(self):
         """Where an agent is far better the picture still reaches to no difference."""
-        est = estimate(counts({"a": [(0, 8)] * 30, "b": [(8, 8)] * 30}), method="conjugate", pool_tasks=True)
+        est = estimate(counts({"a": [(0, 8)] * 30, "b": [(8, 8)] * 30}), method=Conjugate(pool_tasks=True))
         ax = plot_comparison(compare(est, "b", baseline="a", pairing="none"))
         low, high = ax.get_xlim()
         assert low < 0 < high

@@ -1,4 +1,4 @@
-"""What a page needs for its table of tasks and for its conversations: compact columns, each fact once."""
+"""The data of a page's table of tasks and of its conversations: compact columns, each fact once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import format_interval, format_number, format_share
+from agentic_bayes.formatting import Metric, format_interval, format_number, format_share
 from agentic_bayes.reports.html.text import cut, json_block
-from agentic_bayes.reports.html.trials import PARTS, Trial
+from agentic_bayes.reports.html.trials import PARTS, ReportTrial
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -21,10 +21,10 @@ MOST_BYTES = 10_000_000  # of all conversations in a page
 
 def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]:
     """The table of tasks, column by column."""
-    agents = []
+    agents, s = [], est.settings
     errored = est.outcomes["errored"].values
     for index, name in enumerate(est.agents):
-        stats = est.posterior.per_task(index, "pass_pow_k", 1)
+        stats = est.posterior.distribution(index, "task", Metric("pass^1")).stats(s.ci_prob, s.ci_kind)
         attempted = est.counts.attempted[index]
         known = [bool(tried) and mean == mean for tried, mean in zip(attempted, stats.mean.tolist(), strict=True)]
         parts = [getattr(stats, part).tolist() for part in ("mean", "lower", "upper")]
@@ -58,7 +58,7 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
     return columns
 
 
-def trial_records(est: Estimate, trials: Sequence[Trial]) -> tuple[list[Markup], int]:
+def trial_records(est: Estimate, trials: Sequence[ReportTrial]) -> tuple[list[Markup], int]:
     """The attempts as compact records in JSON, those that did not pass first where not all fit."""
     places = _places(est, trials)
     chosen = sorted(range(len(trials)), key=lambda i: (trials[i].verdict == "pass", i))
@@ -78,7 +78,7 @@ def trial_records(est: Estimate, trials: Sequence[Trial]) -> tuple[list[Markup],
     return [kept[i] for i in sorted(kept)], len(places) - len(kept)
 
 
-def _places(est: Estimate, trials: Sequence[Trial]) -> dict[int, tuple[int, list[int]]]:
+def _places(est: Estimate, trials: Sequence[ReportTrial]) -> dict[int, tuple[int, list[int]]]:
     """In which rows of the table of tasks an attempt is counted, and for which agent."""
     agents = {name: i for i, name in enumerate(est.agents)}
     tasks = {name: i for i, name in enumerate(est.counts.tasks)}
@@ -99,7 +99,7 @@ def _places(est: Estimate, trials: Sequence[Trial]) -> dict[int, tuple[int, list
     return found
 
 
-def _turns(trial: Trial) -> Iterator[list[Any]]:
+def _turns(trial: ReportTrial) -> Iterator[list[Any]]:
     said = iter(trial.said or ())
     for position, qa_id in trial.questions.items():
         parts = [[PARTS.index(kind), cut(text, LONGEST), *map(cut, who)] for kind, text, *who in next(said, ())]

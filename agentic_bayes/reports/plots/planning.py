@@ -96,7 +96,7 @@ def _worth(plan: Plan) -> str:
     """What the y axis shows."""
     interval = interval_words(plan.ci_prob, plan.ci_kind)
     return {
-        "width": f"mean width of the {interval.replace(' interval', '')}\ninterval of {plan.metric} (smaller is better)",
+        "width": f"mean width of the {interval}\nof {plan.metric} (smaller is better)",
         "conclusive": f"probability that the gate\non {plan.metric} passes or fails",
         "detected": f"probability that the {interval}\nof the difference of {plan.metric} excludes 0",
     }[plan.goal]
