@@ -126,6 +126,12 @@ def format_interval(lower: float | None, upper: float | None, digits: int = 3) -
     return f"[{format_number(lower, digits)}, {format_number(upper, digits)}]"
 
 
+def format_estimate(mean: float, lower: float, upper: float, digits: int = 3) -> str:
+    """A number with its interval for people: "0.420 [0.252, 0.566]"; one dash where neither is defined."""
+    value, interval = format_number(mean, digits), format_interval(lower, upper, digits)
+    return value if interval == "–" else f"{value} {interval}"
+
+
 def nan_to_none(value: Any) -> Any:
     """What strict JSON can hold: NaN becomes null, at any depth; tuples become lists."""
     if isinstance(value, dict):

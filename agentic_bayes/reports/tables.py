@@ -18,7 +18,7 @@ from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics
 from agentic_bayes.formatting import (
     Table,
-    format_interval,
+    format_estimate,
     format_number,
     format_share,
     indicator_words,
@@ -104,7 +104,7 @@ def tool_problems_tables(evidence: Evidence) -> list[Table]:
             row["tool"],
             row["what"],
             f"{row['failed']:,} of {row['of']:,}",
-            f"{format_number(row['share'], 2)} {format_interval(row['lower'], row['upper'], 2)}",
+            format_estimate(row["share"], row["lower"], row["upper"], 2),
         ]
         for row in worst.to_dict("records")
     ]
@@ -214,14 +214,10 @@ def _crash_notes(est: Estimate, index: int) -> list[str]:
     return [f"share of right trials if all {plural(errored, 'agent error')} had failed or passed: {low} or {high}"]
 
 
-def number_with_interval(row: Mapping[str, Any], mark: str = "") -> str:
-    """A mean with its interval, in which one dash stands for both if neither is defined."""
-    mean, interval = format_number(row["mean"]) + mark, format_interval(row["lower"], row["upper"])
-    return mean if interval == "–" else f"{mean} {interval}"
-
-
 def _cell(row: Mapping[str, Any]) -> str:
-    return number_with_interval(row, "*" if row["flags"] else "")
+    """A number with its interval, starred where it is flagged."""
+    mean, *interval = format_estimate(row["mean"], row["lower"], row["upper"]).split(" ", 1)
+    return " ".join([f"{mean}*" if row["flags"] else mean, *interval])
 
 
 def _footnotes(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> list[str]:

@@ -64,7 +64,9 @@ class TestForest:
         """Every attempted task of the agent has a line, with successes of scored trials beside it."""
         est = fit_two("quadrature")
         ax = plot_forest(est, of="tasks", agent="v1")
-        found = rows(est.summary(columns="all", tasks=True), agent="v1", estimand="task", metric="pass^1").set_index("task")
+        found = rows(est.summary(columns="all", tasks=True), agent="v1", estimand="task", metric="pass^1").set_index(
+            "task"
+        )
         assert dict(marks(ax)) == pytest.approx(dict(found["mean"]))
         values = [mean for _, mean in marks(ax)]
         assert values == sorted(values, reverse=True)
@@ -79,7 +81,9 @@ class TestForest:
         """Of 300 tasks the twenty most and least reliable are drawn, and the gap says that 260 are left out."""
         est = estimate(many(300), k=1)
         ax = plot_forest(est, of="tasks")
-        values = sorted(rows(est.summary(columns="all", tasks=True), estimand="task", metric="pass^1")["mean"], reverse=True)
+        values = sorted(
+            rows(est.summary(columns="all", tasks=True), estimand="task", metric="pass^1")["mean"], reverse=True
+        )
         assert [mean for _, mean in marks(ax)] == pytest.approx(values[:20] + values[-20:])
         assert "… 260 tasks in between left out …" in words(ax)
         assert_readable(ax)
@@ -123,7 +127,7 @@ class TestForest:
             ({"of": "tasks"}, "say which agent"),
             ({"agent": "v1"}, "agent says whose tasks are drawn: leave it out with of='agents', got 'v1'"),
             ({"of": "tasks", "agent": "v3"}, "unknown agent 'v3'"),
-            ({"metric": "pass^3"}, r"unknown metric 'pass\^3'"),
+            ({"metric": "pass"}, "metric must be .* got 'pass'"),
             ({"estimand": "task"}, "unknown estimand 'task'"),
             ({"k": 0}, "k must be an integer ≥ 1, got 0"),
             ({"most": 1}, "most must be an integer from 2 to 200, got 1"),

@@ -17,6 +17,7 @@ from agentic_bayes.evidence.llm.store import Store, Usage
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.formatting import (
     Table,
+    format_estimate,
     format_interval,
     format_number,
     format_share,
@@ -31,7 +32,7 @@ from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.trials import ReportTrial
 from agentic_bayes.reports.html.verdict import worst_tasks
-from agentic_bayes.reports.tables import ESTIMANDS, number_with_interval, rows_by_key
+from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
 
 MOST_DRIVERS = 10
 MOST_REASONS = 8
@@ -90,7 +91,7 @@ def estimate_sections(est: Estimate, own: Any, plain: Any, ks: Sequence[int]) ->
                         "mean": format_number(one["mean"]),
                         "interval": format_interval(one["lower"], one["upper"]),
                         "bar": interval_bar(one["mean"], one["lower"], one["upper"]),
-                        "beside": list(map(number_with_interval, beside)),
+                        "beside": [format_estimate(row["mean"], row["lower"], row["upper"]) for row in beside],
                         "doubt": "; ".join(filter(None, (one["flags"], one["note"], _undefined(beside[0])))),
                     }
                 )
@@ -116,7 +117,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
             one.metric,
             one.verdict,
             format_share(one.prob_better),
-            f"{format_number(one.mean)} {format_interval(one.lower, one.upper)}",
+            format_estimate(one.mean, one.lower, one.upper),
             format_share(one.prob_rope),
             str(one.frequentist),
         ]
@@ -145,7 +146,7 @@ def driver_table(one: Comparison) -> Table | None:
             "lost" if task in one.lost else "won" if task in one.won else "–",
             f"{task.successes} of {task.trials}",
             f"{task.baseline_successes} of {task.baseline_trials}",
-            f"{format_number(task.mean)} {format_interval(task.lower, task.upper)}",
+            format_estimate(task.mean, task.lower, task.upper),
             format_share(task.prob_better),
         ]
         for task in tasks
@@ -237,7 +238,7 @@ def _agreement(evidence: Evidence | None) -> list[Table]:
         [
             one.measure,
             ", ".join(one.raters),
-            f"{format_number(one.value)} {format_interval(one.lower, one.upper)}",
+            format_estimate(one.value, one.lower, one.upper),
             f"{one.items:,}",
             one.note,
         ]

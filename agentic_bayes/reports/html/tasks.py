@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, format_interval, format_number, format_share
+from agentic_bayes.formatting import Metric, format_estimate, format_number, format_share
 from agentic_bayes.reports.html.text import cut, json_block
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial
 
@@ -37,7 +37,7 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
                 "errored": errored[index].tolist(),
                 "mean": [round(mean, 6) if is_known else None for mean, is_known in zip(parts[0], known, strict=True)],
                 "text": [
-                    f"{format_number(mean)} {format_interval(lower, upper)}" if is_known else "–"
+                    format_estimate(mean, lower, upper) if is_known else "–"
                     for mean, lower, upper, is_known in zip(*parts, known, strict=True)
                 ],
             }
@@ -49,10 +49,7 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
         columns["difference"] = {
             "better": [None if one is None else round(one.prob_better, 6) for one in found],
             "mean": [None if one is None else round(one.mean, 6) for one in found],
-            "text": [
-                "–" if one is None else f"{format_number(one.mean)} {format_interval(one.lower, one.upper)}"
-                for one in found
-            ],
+            "text": ["–" if one is None else format_estimate(one.mean, one.lower, one.upper) for one in found],
             "share": ["–" if one is None else format_share(one.prob_better) for one in found],
         }
     return columns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from agentic_bayes.outcomes.count import INDICATORS, IndicatorRule, metric_thres
 from agentic_bayes.records.base import short
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
+from agentic_bayes.reports.transcript import json_text
 
 PARTS = ("user", "agent", "error", "reference", "call", "result", "expected", "other")
 TranscriptPart = tuple[str, ...]  # (one of PARTS, text), or ("other", text, who said it)
@@ -154,14 +154,6 @@ def _parts(turn: Interaction, error: str | None) -> Iterator[TranscriptPart]:
 
 def _call(call: ToolCall) -> str:
     return f"{call.tool_name}({', '.join(f'{name}={json_text(value)}' for name, value in call.parameters.items())})"
-
-
-def json_text(value: Any) -> str:
-    """A value as JSON, or as Python writes it where JSON cannot hold it."""
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        return repr(value)
 
 
 def _scores(row: EvidenceRow) -> Iterator[NamedScore]:

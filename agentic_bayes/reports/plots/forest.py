@@ -12,7 +12,7 @@ from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, format_interval, format_number, plural
+from agentic_bayes.formatting import Metric, format_estimate, format_number, plural
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     GREY,
@@ -195,7 +195,7 @@ def _draw(ax: Axes, lines: list[ForestLine], places: list[float]) -> list[Legend
             text = f"undefined: {line.note}" if line.note else "undefined"
             ax.text(0.5, place, text, ha="center", va="center", fontsize=TEXT - 2, color=GREY, **LITERAL)
         if has_room(ax):
-            numbers = f"{format_number(line.mean, 2)} {format_interval(line.lower, line.upper, 2)}   {line.data}"
+            numbers = f"{format_estimate(line.mean, line.lower, line.upper, 2)}   {line.data}"
             ax.text(1.02, place, numbers, transform=ax.get_yaxis_transform(), va="center", fontsize=TEXT - 1, **LITERAL)
     if has_room(ax):
         words: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}

@@ -12,7 +12,7 @@ from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.distribution import Distribution, Stats
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, format_interval, format_number, format_share
+from agentic_bayes.formatting import Metric, format_estimate, format_interval, format_share
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     GREY,
@@ -154,7 +154,7 @@ def _legend_text(
     region: tuple[float, float] | None,
 ) -> str:
     """Mean and interval, the probabilities of bar and region, and what makes the numbers doubtful."""
-    text = f"{format_number(stats.mean)} {format_interval(stats.lower, stats.upper)}"
+    text = format_estimate(stats.mean, stats.lower, stats.upper)
     if ref_val is not None:
         text += f", P(≥ {ref_val:g}) {_equals(one.at_least(ref_val))}"
     if region is not None:
@@ -264,7 +264,7 @@ def plot_prior(
         ax.fill_between(x, y, color=(PALE, colour)[i], alpha=(0.5, 0.2)[i], linewidth=0)
         (artist,) = ax.plot(x, y, color=colour, linestyle=line, linewidth=2)
         stats = one.stats(est.settings.ci_prob, est.settings.ci_kind)
-        entries.append((artist, f"{word}: {format_number(stats.mean)} {format_interval(stats.lower, stats.upper)}"))
+        entries.append((artist, f"{word}: {format_estimate(stats.mean, stats.lower, stats.upper)}"))
     quiet(ax, grid="")
     ax.spines["left"].set_visible(False)
     # a prior may be infinite at an end: the posterior sets the scale

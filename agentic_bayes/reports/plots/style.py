@@ -202,7 +202,7 @@ def distinct_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[st
     return found
 
 
-def interval_words(est: Estimate) -> str:
+def _interval_of(est: Estimate) -> str:
     """Probability and kind of an estimate's intervals: "95 % equal-tailed interval"."""
     return interval_kind(est.method.name, est.settings.ci_prob, est.settings.ci_kind)
 
@@ -214,7 +214,7 @@ def described(est: Estimate) -> str:
     judged = ", judge's errors corrected" if est.settings.judge is not None else ""
     sound = est.diagnostics is None or est.diagnostics.passed
     failed = "" if sound else "; did not converge: do not use these numbers"
-    return f"{est.method.name}{judged}, {interval_words(est)}; {counted}{failed}"
+    return f"{est.method.name}{judged}, {_interval_of(est)}; {counted}{failed}"
 
 
 def defined_estimand(est: Estimate, estimand: Estimand) -> Estimand:
