@@ -21,7 +21,7 @@ from agentic_bayes.reports.html.text import cut
 from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
 
 MOST_NAMED = 3
-MANY_UNSCORED = 0.05  # share of the trials from which a verdict's first advice is to mend what is unscored
+MANY_UNSCORED = 0.05  # share of unscored trials above which the first advice is to find out why
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def answers(est: Estimate, asked: ReportQuestion, failed_most: Sequence[str], so
     if asked.lead is not None:
         found.append(Answer("What are the verdicts?", asked.lead.lines))
     if (gate := asked.gate) is not None:
-        texts = [f"{one.text} = {shown_beside(one.probability, gate.confidence)}." for one in gate.requirements]
-        verdict = f"{gate.verdict}: the gate needs {format_percent(gate.confidence)}."
-        found.append(Answer("May it be shipped?", (verdict, *texts)))
+        texts = [f"{one.text} = {shown_beside(one.probability, gate.confidence)}" for one in gate.requirements]
+        verdict = f"{gate.verdict}: {', '.join(texts)}; the gate needs {format_percent(gate.confidence)}."
+        found.append(Answer("May it be shipped?", (verdict[0].upper() + verdict[1:],)))
     if asked.comparisons:
         one = asked.comparisons[0]
         which = "Which version is better?" if isinstance(one.baseline, str) else "Is it better than that?"

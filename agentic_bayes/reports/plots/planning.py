@@ -1,4 +1,4 @@
-"""What more data would buy."""
+"""The value of more data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLAN_SIZE = (8.0, 5.2)
 
 
 def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
-    """What money buys: mean width of the interval (or the probability that is wanted) against cost, by trials per task.
+    """Mean width of the interval, or the probability of reaching the goal, against cost, by trials per task.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
 
 
 def _worth(plan: Plan) -> str:
-    """What the y axis shows."""
+    """The label of the y axis."""
     interval = interval_words(plan.ci_prob, plan.ci_kind)
     return {
         "width": f"mean width of the {interval}\nof {plan.metric} (smaller is better)",

@@ -1,11 +1,11 @@
 """One quiet style for all pictures: colours, axes, headings, and names that are drawn as they are.
 
-Nothing here touches matplotlib's settings or pyplot's state, but that a picture without a given `ax` is a pyplot
-figure, as everywhere, so that notebooks show it.
+Nothing here changes matplotlib's settings or pyplot's state, except that a picture drawn without `ax` is a pyplot
+figure, so that notebooks show it.
 
-ArviZ draws none of them. Its two stacks would give two pictures: 0.x takes `ax` and draws with one set of arguments and
-colours, 1.x takes no `ax`, has other arguments and, for ranks, another kind of plot. What ArviZ computes (R-hat,
-effective sample sizes, LOO) is taken from it; `Estimate.to_arviz` leads to its own plots.
+ArviZ draws none of them, since its two stacks would give two pictures: 0.x takes `ax`, 1.x does not, and their
+arguments, colours and rank plots differ. R-hat, effective sample sizes and LOO do come from ArviZ, and
+`Estimate.to_arviz` leads to its own plots.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _broken(text: str, longest: float) -> str:
 def legible(name: str) -> str:
     """A name that can be drawn: on one line, control characters and what the font lacks written out.
 
-    A name with letters that are read from right to left stands between marks of direction, so that the numbers beside
+    A name with letters that are read from right to left stands between marks of direction, so that the numbers next to
     it keep their order.
     """
     text = plain_text(" ".join(name.split())) or "''"
@@ -208,7 +208,7 @@ def _interval_of(est: Estimate) -> str:
 
 
 def described(est: Estimate) -> str:
-    """How the numbers of a picture came about: method, interval, unit and indicator."""
+    """How the numbers of a picture were made: method, interval, unit and indicator."""
     attrs = est.outcomes.attrs
     counted = f"unit {attrs.get('unit', '')}, indicator {legible(str(attrs.get('indicator', '')))}"
     judged = ", judge's errors corrected" if est.settings.judge is not None else ""

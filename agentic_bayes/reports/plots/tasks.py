@@ -1,4 +1,4 @@
-"""Tasks: what a model makes of their raw rates, and how hard they are for every agent."""
+"""Tasks: how the model shrinks their raw rates, and how hard they are for every agent."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def plot_shrinkage(
     metric: str = "pass^1",
     ax: Axes | None = None,
 ) -> Axes:
-    """What the model makes of each task's raw rate: posterior against raw, with intervals.
+    """How the model shrinks each task's raw rate: posterior against raw, with intervals.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def plot_shrinkage(
     -------
     matplotlib.axes.Axes
         One mark per distinct pair of raw and posterior; its area grows with the number of tasks that have it, which
-        is written beside it. Raw is the unbiased estimate of the task alone: c/n for k = 1.
+        is written next to it. Raw is the unbiased estimate of the task alone: c/n for k = 1.
 
     Raises
     ------
@@ -268,7 +268,7 @@ def _cell_counts(ax: Axes, est: Estimate, order: Array, values: Array) -> None:
 
 
 def _name_cells(ax: Axes, est: Estimate, order: Array, *, named: bool) -> None:
-    """Agents below, tasks beside, or how many there are."""
+    """Agents below, tasks on the left, or how many there are."""
     agents = distinct_names(est.agents, 20)
     room = (heatmap_width(len(agents)) - 3.2) / len(agents)  # inches of a column
     flat = max(map(len, agents)) * 0.1 < room
