@@ -63,11 +63,10 @@ def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
 
 @pytest.fixture
 def run(installed: pytest.Pytester) -> Callable[..., SimpleNamespace]:
-    """Runs pytest on a file, in this process or apart, as with workers: exit code, output, the section on agents."""
+    """Runs pytest on a file, in this process or apart (xdist's workers are processes of their own): code and output."""
 
     def run_file(text: str, *arguments: str, name: str = "test_agent", apart: bool = False) -> SimpleNamespace:
         installed.makepyfile(**{name: HEAD + text})
-        apart = apart or bool({"-n1", "-n2"} & {*arguments})
         runner = installed.runpytest_subprocess if apart else installed.runpytest_inprocess
         result = runner(*arguments)
         output = result.stdout.str()
