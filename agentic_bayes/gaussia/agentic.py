@@ -17,7 +17,7 @@ from agentic_bayes.evidence.score import Grade, Grader, Score
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.formatting import plural
 from agentic_bayes.gaussia.modes import BayesianMode, FrequentistMode, StatisticalMode
-from agentic_bayes.gaussia.result import AgenticMetric, AgenticResult, Settings
+from agentic_bayes.gaussia.result import AgenticMetric, AgenticResult, AgenticSettings
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.retriever import Retriever
@@ -95,7 +95,7 @@ class Agentic:
             raise InvalidArgument(
                 f"statistical_mode must be FrequentistMode() or BayesianMode(), got {short(statistical_mode)}"
             )
-        settings = Settings(
+        settings = AgenticSettings(
             k=check_k(k),
             threshold=check_probability(threshold, "threshold"),
             tool_threshold=check_probability(tool_threshold, "tool_threshold"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from agentic_bayes.estimation.estimate import Estimate
 
-__all__ = ["AgenticMetric", "AgenticResult", "Settings"]
+__all__ = ["AgenticMetric", "AgenticResult", "AgenticSettings"]
 
 
 class AgenticMetric(BaseModel):
@@ -87,7 +87,7 @@ class AgenticMetric(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AgenticSettings:
     """What `Agentic.run` was told."""
 
     k: int
@@ -137,10 +137,10 @@ class AgenticResult(Sequence[AgenticMetric]):
     metrics: tuple[AgenticMetric, ...]
     evidence: Evidence
     _rows: tuple[tuple[EvidenceRow, ...], ...]
-    _settings: Settings
+    _settings: AgenticSettings
 
     @classmethod
-    def of(cls, conversations: Iterable[Conversation], evidence: Evidence, settings: Settings) -> AgenticResult:
+    def of(cls, conversations: Iterable[Conversation], evidence: Evidence, settings: AgenticSettings) -> AgenticResult:
         """The result for conversations in their order, from the evidence on them."""
         by_session: dict[tuple[str, str], list[EvidenceRow]] = {}
         for row in evidence:

@@ -16,9 +16,9 @@ import pytest
 from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.pytest_plugin.trials import (
     PARAM,
-    Design,
     PlannedTrial,
-    Trial,
+    PytestTrial,
+    TrialDesign,
     TrialStatus,
     planned_trial,
     trial_id,
@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and the judging where the session is controlled."""
-    names = ", ".join(field.name for field in fields(Design))
+    names = ", ".join(field.name for field in fields(TrialDesign))
     config.addinivalue_line(
         "markers", f"agentic({names}): run the test as trials of an AI agent and judge them together"
     )
@@ -85,7 +85,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not marks:
         return
     try:
-        design = Design.of_marks(marks)
+        design = TrialDesign.of_marks(marks)
     except AgenticBayesError as error:
         raise pytest.Collector.CollectError(f"@pytest.mark.agentic of {metafunc.definition.nodeid}: {error}") from None
     metafunc.fixturenames.append(PARAM)
@@ -94,18 +94,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(name=PARAM)
-def _agentic_trial(request: pytest.FixtureRequest) -> Trial:
+def _agentic_trial(request: pytest.FixtureRequest) -> PytestTrial:
     planned = getattr(request, "param", None)
     found = trial_of(request.node.nodeid)
     if planned is None or found is None:
         pytest.fail("the fixture 'trial' is for tests marked @pytest.mark.agentic(trials=…, at_least=…)", pytrace=False)
     # as a suite's trials have them: from what the trial is
     digest = hashlib.sha256(f"{found[0]}\0{planned.index}".encode()).digest()
-    return Trial(planned.index, int.from_bytes(digest[:4]) >> 1)
+    return PytestTrial(planned.index, int.from_bytes(digest[:4]) >> 1)
 
 
 @pytest.fixture
-def trial(_agentic_trial: Trial) -> Trial:
+def trial(_agentic_trial: PytestTrial) -> PytestTrial:
     """Number and seed of the trial, in tests marked with ``agentic``."""
     return _agentic_trial
 

@@ -14,10 +14,10 @@ from agentic_bayes.formatting import METRICS, Metric
 
 __all__ = [
     "PARAM",
-    "Design",
     "Inconclusive",
     "PlannedTrial",
-    "Trial",
+    "PytestTrial",
+    "TrialDesign",
     "TrialStatus",
     "planned_trial",
     "trial_id",
@@ -38,7 +38,7 @@ _TRIAL = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Design:
+class TrialDesign:
     """What a marker asks: so many trials, and a gate on them."""
 
     trials: int  # how often the test is run, in [1, 10,000]
@@ -65,7 +65,7 @@ class Design:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of_marks(cls, marks: list[pytest.Mark]) -> Design:
+    def of_marks(cls, marks: list[pytest.Mark]) -> TrialDesign:
         """What the markers of a test ask, the nearest first; an argument that it lacks is taken from the next."""
         asked: dict[str, Any] = {}
         names = [field.name for field in fields(cls)]
@@ -85,7 +85,7 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class PytestTrial:
     """One trial of a test, for tests that want to know; the fixture ``trial``."""
 
     index: int  # from 0
@@ -97,7 +97,7 @@ class PlannedTrial:
     """A trial before it is run, as a parameter of its item."""
 
     index: int  # from 0
-    design: Design  # what its test asks
+    design: TrialDesign  # what its test asks
 
 
 def trial_id(planned: PlannedTrial) -> str:

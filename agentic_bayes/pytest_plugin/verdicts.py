@@ -13,7 +13,7 @@ import pytest
 
 from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.formatting import plain_text, plural
-from agentic_bayes.pytest_plugin.trials import Design, Inconclusive, TrialStatus, planned_trial, trial_of
+from agentic_bayes.pytest_plugin.trials import Inconclusive, TrialDesign, TrialStatus, planned_trial, trial_of
 
 if TYPE_CHECKING:
     from agentic_bayes.decisions.gate import Gate
@@ -49,7 +49,7 @@ class _Test:
 
     name: str
     planned: int = 0
-    design: Design | None = None
+    design: TrialDesign | None = None
     trials: dict[int, _Done] = field(default_factory=dict)
     keys: list[Any] = field(default_factory=list)
     location: tuple[str, int | None, str] = ("", None, "")
@@ -179,7 +179,7 @@ class Verdicts:
         test.trials[record["trial"]] = _Done(**course)
         test.keys.append(getattr(report, "id", report.nodeid))  # as pytest keeps what failed last
         if record["design"] is not None:
-            test.design = Design(**record["design"])
+            test.design = TrialDesign(**record["design"])
         path, line, domain = report.location
         test.location = path, line, (trial_of(domain) or (domain,))[0]
         if test.complete:

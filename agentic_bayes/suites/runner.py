@@ -20,21 +20,22 @@ from agentic_bayes.errors import AgenticBayesWarning, DamagedRun, InvalidArgumen
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.formatting import parse_metric, plural
 from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
-from agentic_bayes.suites.config import MOST_TRIALS, GraderConfig, Suite, TaskConfig, as_task
+from agentic_bayes.suites.config import Suite, as_task
+from agentic_bayes.suites.declaration import MOST_TRIALS, GraderConfig, TaskConfig
 from agentic_bayes.suites.hooks import run_hook
 from agentic_bayes.suites.run_store import FILE, RunStore
-from agentic_bayes.suites.trial import Agent, Attempt, Reply, TrialGrader, TrialResult
+from agentic_bayes.suites.trial import Agent, AgentReply, TrialAttempt, TrialGrader, TrialResult
 
-__all__ = ["Progress", "Run", "check_suite", "find_run", "plan_run", "run_suite", "select_tasks"]
+__all__ = ["SuiteRun", "TrialProgress", "check_suite", "find_run", "plan_run", "run_suite", "select_tasks"]
 
-Progress = Callable[[TrialResult, int, int], object]
+TrialProgress = Callable[[TrialResult, int, int], object]
 """Called with every trial that ended, how many ended, and how many there are."""
 
 _LONGEST_NAME = 40
 
 
 @dataclass(frozen=True)
-class Run:
+class SuiteRun:
     """A run: its folder, and which trials it is to have."""
 
     suite: Suite  # what is run
@@ -81,7 +82,7 @@ def plan_run(
     output: Path | None = None,
     resume: str | None = None,
     new: bool = False,
-) -> Run:
+) -> SuiteRun:
     """Which trials are to be run, and where: an unfinished run of the same suite goes on.
 
     Parameters
@@ -127,7 +128,7 @@ def plan_run(
         (task, trial) for task in tasks for trial in range(planned[task.id]) if (task.id, trial) not in done
     )
     where = folder or results / _new_id(suite, results)
-    return Run(suite, where, tuple(tasks), pending, planned, budget, continued=folder is not None)
+    return SuiteRun(suite, where, tuple(tasks), pending, planned, budget, continued=folder is not None)
 
 
 def _first_round(suite: Suite, tasks: Sequence[TaskConfig]) -> tuple[dict[str, int], int | None]:
@@ -223,7 +224,7 @@ def seed_of(suite: Suite, task: TaskConfig, trial: int) -> int:
 
 def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[TrialGrader]]:
     """The graders of every task, checked against it."""
-    from agentic_bayes.suites.graders import make as graders
+    from agentic_bayes.suites.graders import registry
 
     made: dict[tuple[GraderConfig, ...] | str, list[TrialGrader]] = {}
     found: dict[str, list[TrialGrader]] = {}
@@ -233,7 +234,7 @@ def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[Tr
         key = "\0".join(config.model_dump_json() for config in configs)
         if key not in made:
             problems: list[str] = []
-            made[key] = graders.make_graders(
+            made[key] = registry.make_graders(
                 configs,
                 pass_threshold=suite.config.defaults.pass_threshold,
                 folder=suite.folder,
@@ -252,7 +253,7 @@ def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[Tr
 
 def check_suite(suite: Suite, tasks: Sequence[TaskConfig]) -> None:
     """Make the agent and the graders, and throw them away: what is wrong with them is said before anything runs."""
-    from agentic_bayes.suites.agents.make import make_agent
+    from agentic_bayes.suites.agents.registry import make_agent
 
     make_graders(suite, tasks)
     agent = make_agent(suite.config.agent, folder=suite.folder)
@@ -261,12 +262,12 @@ def check_suite(suite: Suite, tasks: Sequence[TaskConfig]) -> None:
 
 
 async def run_suite(
-    run: Run,
+    run: SuiteRun,
     *,
     agent: Agent | None = None,
     executor: Executor | None = None,
     concurrency: int | None = None,
-    progress: Progress | None = None,
+    progress: TrialProgress | None = None,
 ) -> bool:
     """Run what is pending; every trial is on disk when it ends.
 
@@ -360,7 +361,7 @@ async def run_suite(
 
 
 def _next_round(
-    run: Run, store: RunStore, last: Sequence[tuple[TaskConfig, int]]
+    run: SuiteRun, store: RunStore, last: Sequence[tuple[TaskConfig, int]]
 ) -> tuple[tuple[TaskConfig, int], ...]:
     """Trials that narrow the interval most; none once it is narrow enough, the budget spent, or nothing scored."""
     from agentic_bayes.suites.results import RunResults
@@ -394,7 +395,7 @@ def _next_round(
     return tuple((task, planned[task.id] + i) for task in run.tasks for i in range(more.get(task.id, 0)))
 
 
-def _note(store: RunStore, run: Run) -> None:
+def _note(store: RunStore, run: SuiteRun) -> None:
     """What the run is; a run that goes on keeps when it began, and what was planned before."""
     suite, facts = run.suite, store.facts
     before = facts.get("planned", {})
@@ -437,10 +438,10 @@ class _Pace:
 class _Work:
     """How a trial is done."""
 
-    async def reply(self, task: TaskConfig, attempt: Attempt) -> Reply:
+    async def reply(self, task: TaskConfig, attempt: TrialAttempt) -> AgentReply:
         raise NotImplementedError
 
-    async def graded(self, task: TaskConfig, attempt: Attempt, reply: Reply) -> dict[str, dict[str, Any]]:
+    async def graded(self, task: TaskConfig, attempt: TrialAttempt, reply: AgentReply) -> dict[str, dict[str, Any]]:
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -451,16 +452,16 @@ class _Local(_Work):
     """In this process."""
 
     def __init__(self, suite: Suite, tasks: Sequence[TaskConfig], agent: Agent | None) -> None:
-        from agentic_bayes.suites.agents.make import make_agent
+        from agentic_bayes.suites.agents.registry import make_agent
 
         self._graders = make_graders(suite, tasks)
         _check_ready(suite, self._graders)
         self._agent = agent or make_agent(suite.config.agent, folder=suite.folder)
 
-    async def reply(self, task: TaskConfig, attempt: Attempt) -> Reply:
+    async def reply(self, task: TaskConfig, attempt: TrialAttempt) -> AgentReply:
         return await self._agent.attempt(attempt)
 
-    async def graded(self, task: TaskConfig, attempt: Attempt, reply: Reply) -> dict[str, dict[str, Any]]:
+    async def graded(self, task: TaskConfig, attempt: TrialAttempt, reply: AgentReply) -> dict[str, dict[str, Any]]:
         return await grades_of(self._graders[task.id], attempt, reply)
 
     async def close(self) -> None:
@@ -485,19 +486,19 @@ class _Remote(_Work):
         make_graders(suite, suite.tasks)  # what is wrong is said here, before anything is sent
         self._suite, self._executor = suite, executor
 
-    async def reply(self, task: TaskConfig, attempt: Attempt) -> Reply:
+    async def reply(self, task: TaskConfig, attempt: TrialAttempt) -> AgentReply:
         future = self._executor.submit(_remote_reply, self._suite, attempt)
         return await asyncio.wrap_future(future)
 
-    async def graded(self, task: TaskConfig, attempt: Attempt, reply: Reply) -> dict[str, dict[str, Any]]:
+    async def graded(self, task: TaskConfig, attempt: TrialAttempt, reply: AgentReply) -> dict[str, dict[str, Any]]:
         future = self._executor.submit(_remote_grades, self._suite, task, attempt, reply)
         return await asyncio.wrap_future(future)
 
 
-def _remote_reply(suite: Suite, attempt: Attempt) -> Reply:
-    from agentic_bayes.suites.agents.make import make_agent
+def _remote_reply(suite: Suite, attempt: TrialAttempt) -> AgentReply:
+    from agentic_bayes.suites.agents.registry import make_agent
 
-    async def ask() -> Reply:
+    async def ask() -> AgentReply:
         agent = make_agent(suite.config.agent, folder=suite.folder)
         try:
             return await agent.attempt(attempt)
@@ -508,12 +509,16 @@ def _remote_reply(suite: Suite, attempt: Attempt) -> Reply:
     return asyncio.run(ask())
 
 
-def _remote_grades(suite: Suite, task: TaskConfig, attempt: Attempt, reply: Reply) -> dict[str, dict[str, Any]]:
+def _remote_grades(
+    suite: Suite, task: TaskConfig, attempt: TrialAttempt, reply: AgentReply
+) -> dict[str, dict[str, Any]]:
     graders = make_graders(suite, [task])[task.id]
     return asyncio.run(grades_of(graders, attempt, reply))
 
 
-async def grades_of(graders: Sequence[TrialGrader], attempt: Attempt, reply: Reply) -> dict[str, dict[str, Any]]:
+async def grades_of(
+    graders: Sequence[TrialGrader], attempt: TrialAttempt, reply: AgentReply
+) -> dict[str, dict[str, Any]]:
     """What every grader says, as a file can hold it."""
     found: dict[str, dict[str, Any]] = {}
     for grader in graders:
@@ -532,7 +537,7 @@ async def grades_of(graders: Sequence[TrialGrader], attempt: Attempt, reply: Rep
 async def _trial(suite: Suite, task: TaskConfig, trial: int, work: _Work, pace: _Pace) -> TrialResult:
     """One trial, with repetitions where the agent broke down."""
     execution = suite.config.execution
-    attempt = Attempt(as_task(task), trial, seed_of(suite, task, trial))
+    attempt = TrialAttempt(as_task(task), trial, seed_of(suite, task, trial))
     delay, tries = execution.retry_delay, 0
     while True:
         tries += 1
@@ -581,7 +586,7 @@ def verdict_of(task: str, trial: int, grades: dict[str, dict[str, Any]]) -> Tria
     return TrialResult(task, trial, "pass", score, grades=grades)
 
 
-def _of_reply(suite: Suite, reply: Reply) -> dict[str, Any]:
+def _of_reply(suite: Suite, reply: AgentReply) -> dict[str, Any]:
     prices = suite.config.agent.cost_per_input_token, suite.config.agent.cost_per_output_token
     tokens = reply.input_tokens, reply.output_tokens
     known = [(count, price) for count, price in zip(tokens, prices, strict=True) if price is not None]

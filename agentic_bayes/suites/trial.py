@@ -8,13 +8,13 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentic_bayes.evidence.score import Grade
 
-__all__ = ["Agent", "Attempt", "Reply", "Status", "Task", "TrialGrader", "TrialResult"]
+__all__ = ["Agent", "AgentReply", "Status", "SuiteTask", "TrialAttempt", "TrialGrader", "TrialResult"]
 
 Status = Literal["pass", "fail", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SuiteTask:
     """A task of a suite."""
 
     id: str  # unique within the suite
@@ -29,16 +29,16 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class TrialAttempt:
     """One trial of a task, as it is given to an agent."""
 
-    task: Task  # what to do
+    task: SuiteTask  # what to do
     trial: int  # which attempt, from 0
     seed: int  # A number that belongs to this trial alone, the same in every run of the same suite
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class AgentReply:
     """What an agent gave."""
 
     answers: tuple[str, ...]  # one per message of the task
@@ -63,7 +63,7 @@ class Agent(Protocol):
         """Kind, model and whatever else changes what it does; no secrets."""
         ...
 
-    async def attempt(self, attempt: Attempt) -> Reply:
+    async def attempt(self, attempt: TrialAttempt) -> AgentReply:
         """Do one trial; raises whatever went wrong."""
         ...
 
@@ -75,7 +75,7 @@ class TrialGrader(Protocol):
     name: str  # its type in the suite, made unique by a number where it occurs more than once
     weight: float  # how much its score counts
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """A `Score` whose details hold ``pass`` (bool), or `Unscored`; may raise, which is unscored too."""
         ...
 

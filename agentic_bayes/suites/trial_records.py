@@ -8,12 +8,12 @@ from typing import Any
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, ExpectedTools, Interaction, ToolCall, ToolUse
-from agentic_bayes.suites.trial import Attempt, Reply, Task
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 __all__ = ["as_conversation", "as_interaction", "expected_tools", "readable"]
 
 
-def as_conversation(attempt: Attempt, reply: Reply, *, agent: str = "agent") -> Conversation:
+def as_conversation(attempt: TrialAttempt, reply: AgentReply, *, agent: str = "agent") -> Conversation:
     """One trial as a conversation with one interaction per message."""
     task = attempt.task
     messages, last = task.messages, len(task.messages) - 1
@@ -41,7 +41,7 @@ def as_conversation(attempt: Attempt, reply: Reply, *, agent: str = "agent") -> 
     )
 
 
-def as_interaction(attempt: Attempt, reply: Reply) -> Interaction:
+def as_interaction(attempt: TrialAttempt, reply: AgentReply) -> Interaction:
     """One trial as a single interaction: all that was said to the agent, its last answer, all of its calls in order."""
     turns = as_conversation(attempt, reply).conversation
     known = [turn.agentic.tools_used for turn in turns if turn.agentic is not None]
@@ -58,7 +58,7 @@ def as_interaction(attempt: Attempt, reply: Reply) -> Interaction:
     )
 
 
-def expected_tools(task: Task) -> ExpectedTools | None:
+def expected_tools(task: SuiteTask) -> ExpectedTools | None:
     """The calls that a task expects; None where it says nothing of them."""
     given: Any = task.expected.get("tools")
     if given is None:
@@ -75,12 +75,12 @@ def readable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _reference(task: Task) -> str | None:
+def _reference(task: SuiteTask) -> str | None:
     text = task.expected.get("text")
     return text if isinstance(text, str) else None
 
 
-def _used(reply: Reply, position: int) -> ToolUse | None:
+def _used(reply: AgentReply, position: int) -> ToolUse | None:
     calls = reply.tool_calls[position] if position < len(reply.tool_calls) else None
     if calls is None:
         return None

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentic_bayes as ab
-from agentic_bayes.pytest_plugin.trials import Design, PlannedTrial, Trial, trial_id, trial_of
+from agentic_bayes.pytest_plugin.trials import PlannedTrial, PytestTrial, TrialDesign, trial_id, trial_of
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -431,7 +431,7 @@ def test_a_trial_has_the_same_seed_in_every_run(run):
     assert found[0] == found[1]
     assert len(set(found[0])) == 8
     assert len({line.split()[2] for line in found[0]}) == 8
-    assert Trial(0, 1) == Trial(index=0, seed=1)
+    assert PytestTrial(0, 1) == PytestTrial(index=0, seed=1)
 
 
 # Options of pytest
@@ -686,7 +686,7 @@ def test_a_report_that_cannot_be_written_is_refused_first(run, path):
 )
 def test_a_trials_id_leads_to_its_test(name, params, index, group):
     """The id that pytest gives an item, with the trial as its last parameter, names the test without it."""
-    last = trial_id(PlannedTrial(index, Design(trials=10_000, at_least=0.5)))
+    last = trial_id(PlannedTrial(index, TrialDesign(trials=10_000, at_least=0.5)))
     test = name if params is None else f"{name}[{params}]"
     item = f"{name}[{last}]" if params is None else f"{name}[{params}-{last}]"
     found = trial_of(item + group)

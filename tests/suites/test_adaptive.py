@@ -13,7 +13,7 @@ from agentic_bayes.suites.adaptive import allocate, end_of, remaining_variances,
 from agentic_bayes.suites.config import load_suite
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.runner import plan_run, run_suite
-from agentic_bayes.suites.trial import Reply
+from agentic_bayes.suites.trial import AgentReply
 
 SUITE = """
 name: adaptive
@@ -54,7 +54,7 @@ class Agent:
         if attempt.task.id == "broken":
             raise RuntimeError("no network")
         p = {"sure": 1.0, "never": 0.0}.get(attempt.task.id, 0.6)
-        return Reply(("right" if np.random.default_rng(attempt.seed).random() < p else "wrong",))
+        return AgentReply(("right" if np.random.default_rng(attempt.seed).random() < p else "wrong",))
 
 
 class Stopped(Exception):

@@ -14,12 +14,13 @@ from scripted import ScriptedChatModel
 import agentic_bayes as ab
 from agentic_bayes.errors import InvalidArgument, SuiteError
 from agentic_bayes.evidence.score import Unscored
-from agentic_bayes.suites.config import GraderConfig, load_suite
-from agentic_bayes.suites.graders.make import make_graders
+from agentic_bayes.suites.config import load_suite
+from agentic_bayes.suites.declaration import GraderConfig
+from agentic_bayes.suites.graders.registry import make_graders
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.run_store import RunStore
 from agentic_bayes.suites.runner import plan_run, run_suite
-from agentic_bayes.suites.trial import Attempt, Reply, Task
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 SUITE = """
 name: faults
@@ -58,7 +59,7 @@ class Told:
         said = self.say(attempt)
         if isinstance(said, Exception):
             raise said
-        return Reply((said,))
+        return AgentReply((said,))
 
 
 def run(suite, agent=None, **options):
@@ -162,7 +163,9 @@ def test_a_judge_that_likes_the_first_answer_decides_nothing():
     problems = []
     (grader,) = make_graders([config], pass_threshold=0.5, folder=".", problems=problems)
     assert not problems
-    grade = asyncio.run(grader.grade(Attempt(Task("t", ("q",), expected={"text": "theirs"}), 0, 1), Reply(("mine",))))
+    grade = asyncio.run(
+        grader.grade(TrialAttempt(SuiteTask("t", ("q",), expected={"text": "theirs"}), 0, 1), AgentReply(("mine",)))
+    )
     assert not isinstance(grade, Unscored)
     assert (grade.value, len(first.calls)) == (0.5, 2)
     assert "the orders disagree" in grade.reason

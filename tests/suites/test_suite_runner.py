@@ -26,7 +26,7 @@ from agentic_bayes.suites.config import load_suite
 from agentic_bayes.suites.results import RunResults, gate_of
 from agentic_bayes.suites.run_store import RunStore
 from agentic_bayes.suites.runner import make_graders, plan_run, run_suite, select_tasks, verdict_of
-from agentic_bayes.suites.trial import Reply, TrialResult
+from agentic_bayes.suites.trial import AgentReply, TrialResult
 
 SUITE = """
 name: demo
@@ -75,7 +75,7 @@ class Scripted:
         said = self.script(attempt)
         if isinstance(said, Exception):
             raise said
-        return said if isinstance(said, Reply) else Reply((said,))
+        return said if isinstance(said, AgentReply) else AgentReply((said,))
 
 
 def run(suite, agent=None, **options):
@@ -176,7 +176,7 @@ def test_a_trial_that_takes_too_long_is_an_error(make):
         async def attempt(self, attempt):
             """Too slow for one task."""
             await asyncio.sleep(5 if attempt.task.id == "bad" else 0)
-            return Reply(("right",))
+            return AgentReply(("right",))
 
     results = run(suite, Slow(None))
     assert {(t.task, t.status, t.error) for t in results.trials} == {
@@ -267,7 +267,7 @@ def test_the_pace_and_the_number_at_a_time_are_kept(make):
             starts.append(time.monotonic())
             await asyncio.sleep(0.05)
             running -= 1
-            return Reply(("right",))
+            return AgentReply(("right",))
 
     run(suite, Counting(None))
     assert most <= 3
@@ -276,7 +276,9 @@ def test_the_pace_and_the_number_at_a_time_are_kept(make):
 
 def test_tokens_cost_and_latency_are_summed(make):
     """From what the agent reports; what it does not report stays unknown."""
-    agent = Scripted(lambda a: Reply(("right",), input_tokens=10, output_tokens=2 if a.task.id == "good" else None))
+    agent = Scripted(
+        lambda a: AgentReply(("right",), input_tokens=10, output_tokens=2 if a.task.id == "good" else None)
+    )
     summary = run(make(), agent).summary((1,))
     assert (summary["input_tokens"], summary["output_tokens"], summary["cost"]) == (80, 8, 4.0)
     assert 0 <= summary["latency_p50"] <= summary["latency_p90"] <= summary["latency_p99"]

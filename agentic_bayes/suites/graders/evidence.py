@@ -16,11 +16,11 @@ from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.records.base import Record, problems_of
-from agentic_bayes.suites.rules import Bar, Place, graded, needs_text
-from agentic_bayes.suites.trial import Attempt, Reply, Task
+from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, graded, needs_text
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 from agentic_bayes.suites.trial_records import as_conversation, as_interaction, expected_tools
 
-__all__ = ["Reference", "ReferenceSettings", "Tools", "TraceMetric"]
+__all__ = ["ReferenceGrader", "ReferenceSettings", "ToolRubricGrader", "TraceMetricGrader"]
 
 # rounding must not turn a score at the bar into one below it
 _ROUNDING = 1e-9
@@ -29,21 +29,21 @@ _ROUNDING = 1e-9
 class ReferenceSettings(Record):
     """How `ReferenceJudge` decides."""
 
-    threshold: Bar | None = None  # from which score on the grader passes; left out, ``pass_threshold``
+    threshold: ScoreThreshold | None = None  # from which score on the grader passes; left out, ``pass_threshold``
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceGrader:
     """The last answer against ``expected.text``, by the offline `ReferenceJudge`."""
 
     settings: ReferenceSettings  # the bar
-    place: Place  # where
+    place: GraderContext  # where
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """What keeps a task from being graded."""
         return needs_text(task) or (None if str(task.expected["text"]).strip() else "expected.text must not be blank")
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """What the judge says."""
         told = as_conversation(attempt, reply)
         grade = ReferenceJudge().grade(told, len(told.conversation) - 1)
@@ -54,13 +54,13 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class ToolRubricGrader:
     """All calls of a trial against ``expected.tools``, by a `ToolRubric`; its own threshold decides."""
 
     rubric: ToolRubric  # the rubric
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Tools:
+    def of(cls, config: Mapping[str, Any]) -> ToolRubricGrader:
         """The grader of a rubric's settings."""
         known = [one.name for one in fields(ToolRubric)]
         for name in config:
@@ -68,7 +68,7 @@ class Tools:
                 raise InvalidArgument(f"unknown key {name!r}: {did_you_mean(name, known)}")
         return cls(ToolRubric(**config))
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """What keeps a task from being graded."""
         try:
             found = expected_tools(task)
@@ -78,7 +78,7 @@ class Tools:
             return str(error)
         return "expected.tools must be given: a list of calls, or an object" if found is None else None
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """What the rubric says."""
         found = self.rubric.grade(as_interaction(attempt, reply))
         if found is None or isinstance(found, Unscored):
@@ -87,7 +87,7 @@ class Tools:
 
 
 @dataclass(frozen=True)
-class TraceMetric:
+class TraceMetricGrader:
     """A trace metric by its name.
 
     Notes
@@ -100,7 +100,7 @@ class TraceMetric:
     threshold: float  # from which score on the grader passes
 
     @classmethod
-    def of(cls, name: str, config: Mapping[str, Any], place: Place) -> TraceMetric:
+    def of(cls, name: str, config: Mapping[str, Any], place: GraderContext) -> TraceMetricGrader:
         """The grader of a metric's options and a ``threshold``, which is ``pass_threshold`` unless given."""
         options = dict(config)
         threshold = check_probability(options.pop("threshold", place.pass_threshold), "threshold")
@@ -113,7 +113,7 @@ class TraceMetric:
         except Exception as error:  # a metric of another package may raise anything
             raise InvalidArgument(f"cannot be made: {type(error).__name__}: {error}") from error
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """Nothing of a task is needed."""
         return None
 
@@ -121,7 +121,7 @@ class TraceMetric:
         """Make the metric's model, if it has one; raises where it cannot be made."""
         _ = self.metric.identity  # names the model, which is made for it
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """What the metric says."""
         told = as_conversation(attempt, reply)
         scores: list[Score] = []

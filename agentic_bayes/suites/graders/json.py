@@ -11,9 +11,9 @@ from pydantic import BeforeValidator, StrictBool
 from agentic_bayes.evidence.score import Grade
 from agentic_bayes.evidence.tools.arguments import ArgumentRule, canonical
 from agentic_bayes.records.base import Record, short
+from agentic_bayes.suites.graders.rules import TextList, graded
 from agentic_bayes.suites.json_paths import JsonNotFound, compiled_path, found_json, values_at
-from agentic_bayes.suites.rules import Texts, graded
-from agentic_bayes.suites.trial import Attempt, Reply, Task
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 __all__ = ["JsonMatch"]
 
@@ -45,14 +45,14 @@ class JsonMatch(Record):
     """
 
     # JSONPaths (RFC 9535) at which both are compared; left out, they are compared as a whole
-    paths: Annotated[Texts, BeforeValidator(_paths)] = (_WHOLE,)
+    paths: Annotated[TextList, BeforeValidator(_paths)] = (_WHOLE,)
     # without regard to the order of lists, at any depth; how often an item occurs counts
     ignore_order: StrictBool = False
     # By how much numbers may differ. Left out: fractions may differ by the rounding of their last digits, and whole
     # numbers not at all.
     tolerance: Annotated[float, BeforeValidator(_tolerance)] | None = None
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """What keeps a task from being graded."""
         if "json" not in task.expected:
             return "expected.json must be given: it is what answers are compared with"
@@ -62,7 +62,7 @@ class JsonMatch(Record):
                 return f"paths: nothing stands at {path} in expected.json: {short(expected)}"
         return None
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """The share of the paths at which answer and expectation agree."""
         expected = _sorted(attempt.task.expected["json"])
         try:

@@ -20,12 +20,12 @@ from agentic_bayes.evidence.llm.reply import objects_in, read_objects, read_text
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.base import Record, Text, short
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.suites.config import Seconds
-from agentic_bayes.suites.rules import Bar, Place, expected_text, graded, needs_text
-from agentic_bayes.suites.trial import Attempt, Reply, Task
+from agentic_bayes.suites.declaration import Seconds
+from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, expected_text, graded, needs_text
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 from agentic_bayes.suites.trial_records import as_conversation, readable
 
-__all__ = ["Llm", "LlmSettings", "Pairwise", "PairwiseSettings"]
+__all__ = ["ModelGrader", "ModelGraderSettings", "PairwiseGrader", "PairwiseSettings"]
 
 _ORDERS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _WORDS = {1.0: "win", 0.5: "tie", 0.0: "loss"}
@@ -57,7 +57,7 @@ class _Asking(Record):
     """How a model is asked; the values are checked by `Asker`."""
 
     model: Any  # "provider:model", such as "openai:gpt-4o-mini"; from Python also a LangChain chat model
-    threshold: Bar | None = None  # from which score on the grader passes; left out, ``pass_threshold``
+    threshold: ScoreThreshold | None = None  # from which score on the grader passes; left out, ``pass_threshold``
     use_structured_output: Any = True  # as for `LLMJudge`
     structured_method: Any = "auto"
     attempts: Any = 4
@@ -73,7 +73,7 @@ class _Asking(Record):
         return {name: getattr(self, name) for name in _ASKING}
 
 
-class LlmSettings(_Asking):
+class ModelGraderSettings(_Asking):
     """How an answer is judged by a model."""
 
     # What the score means. Needed where a task has no ``expected.text``; with one it replaces the built-in rubric.
@@ -90,7 +90,7 @@ class PairwiseSettings(_Asking):
 
 
 @dataclass(frozen=True)
-class Llm:
+class ModelGrader:
     """Grades by a model: against ``expected.text`` where a task has one, else by the rubric alone.
 
     Notes
@@ -99,14 +99,14 @@ class Llm:
     fails, or whose replies cannot be read, gives `Unscored`.
     """
 
-    settings: LlmSettings  # the model and what it is told
-    place: Place  # where
+    settings: ModelGraderSettings  # the model and what it is told
+    place: GraderContext  # where
     _judges: dict[tuple[bool, bool], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._judge(reference=True, context=self.settings.context)  # check first: a wrong setting raises here
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """What keeps a task from being graded."""
         text = task.expected.get("text")
         if text is not None:
@@ -117,7 +117,7 @@ class Llm:
         """Make the model; raises where it cannot be made."""
         Asker(self.settings.model, **self.settings.asking).ready()
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """What the model says of a trial."""
         told = as_conversation(attempt, reply)
         last = len(told.conversation) - 1
@@ -176,7 +176,7 @@ class _RubricJudge:
 
 
 @dataclass(frozen=True)
-class Pairwise:
+class PairwiseGrader:
     """Compares the answer with another one, in both orders: 1 for a win, .5 for a tie, 0 for a loss, and their mean.
 
     Notes
@@ -186,13 +186,13 @@ class Pairwise:
     """
 
     settings: PairwiseSettings  # the model and what it is told
-    place: Place  # where
+    place: GraderContext  # where
     _asker: Asker = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_asker", Asker(self.settings.model, **self.settings.asking))
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """What keeps a task from being graded."""
         if self.settings.reference is not None:
             return None
@@ -204,7 +204,7 @@ class Pairwise:
         """Make the model; raises where it cannot be made."""
         self._asker.ready()
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """What the model says of a trial."""
         other = readable(self.settings.reference or expected_text(attempt.task) or "")
         answer = readable(reply.text)
@@ -284,7 +284,7 @@ def _background(conversation: Conversation, *, system: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _held(grade: Grade, threshold: float | None, place: Place) -> Grade:
+def _held(grade: Grade, threshold: float | None, place: GraderContext) -> Grade:
     """The grade with whether it reaches the bar."""
     if isinstance(grade, Unscored):
         return grade

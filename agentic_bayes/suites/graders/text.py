@@ -14,8 +14,8 @@ from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.score import Grade
 from agentic_bayes.records.base import Record, problem_at, short
 from agentic_bayes.records.matchers import compiled_pattern
-from agentic_bayes.suites.rules import Pattern, Patterns, Texts, expected_text, graded, needs_text
-from agentic_bayes.suites.trial import Attempt, Reply, Task
+from agentic_bayes.suites.graders.rules import Pattern, PatternList, TextList, expected_text, graded, needs_text
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 from agentic_bayes.suites.trial_records import readable
 
 __all__ = ["Constraint", "Contains", "ExactMatch", "Regex"]
@@ -29,11 +29,11 @@ class ExactMatch(Record):
     ignore_case: StrictBool = False  # without regard to case
     ignore_whitespace: StrictBool = False  # without regard to white space, wherever it stands
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """What keeps a task from being graded."""
         return needs_text(task)
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """1 if they are the same, else 0."""
         wanted = expected_text(attempt.task) or ""
         if self._plain(wanted) == self._plain(reply.text):
@@ -51,15 +51,15 @@ class Contains(Record):
 
     # What must occur. Left out: ``expected.fields`` (a list of texts, or the texts of an object), else
     # ``expected.text``.
-    keywords: Texts | None = None
+    keywords: TextList | None = None
     ignore_case: StrictBool = False  # without regard to case
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """What keeps a task from being graded."""
         found = self._wanted(task)
         return found if isinstance(found, str) else None
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """The share of the keywords."""
         wanted = self._wanted(attempt.task)
         if isinstance(wanted, str):
@@ -72,7 +72,7 @@ class Contains(Record):
     def _plain(self, text: str) -> str:
         return text.casefold() if self.ignore_case else text
 
-    def _wanted(self, task: Task) -> tuple[str, ...] | str:
+    def _wanted(self, task: SuiteTask) -> tuple[str, ...] | str:
         """The keywords, or why there are none."""
         if self.keywords is not None:
             return self.keywords
@@ -100,7 +100,7 @@ class Regex(Record):
     ignore_case: StrictBool = False  # without regard to case
     full: StrictBool = False  # the whole answer must match; else a part of it is enough
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """What keeps a task from being graded."""
         pattern = self._pattern(task)
         if pattern is None:
@@ -113,7 +113,7 @@ class Regex(Record):
             return f"expected.pattern {error}, got {short(pattern)}"
         return None
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """1 if it matches, else 0."""
         pattern = self._pattern(attempt.task)
         compiled = compiled_pattern(f"(?i:{pattern})" if self.ignore_case else pattern)
@@ -122,7 +122,7 @@ class Regex(Record):
             return graded(1.0, True, "The answer matches.")
         return graded(0.0, False, f"{short(pattern, _SHOWN)} does not match {short(answer, _SHOWN)}")
 
-    def _pattern(self, task: Task) -> Any:
+    def _pattern(self, task: SuiteTask) -> Any:
         return task.expected.get("pattern") if self.pattern is None else self.pattern
 
 
@@ -142,8 +142,8 @@ def _format(value: Any) -> Any:
     return value
 
 
-Count = Annotated[int, BeforeValidator(_count)]
-Format = Annotated[str, BeforeValidator(_format)]
+SizeLimit = Annotated[int, BeforeValidator(_count)]
+AnswerFormat = Annotated[str, BeforeValidator(_format)]
 # a heading, an item of a list, a quotation, a fence, a table's rule, bold text, code, a link
 _MARKUP = (
     r"(?m)^ {0,3}#{1,6}[ \t]+\S|^[ \t]*([-*+]|\d{1,9}[.)])[ \t]+\S|^ {0,3}>|^ {0,3}(```|~~~)"
@@ -154,18 +154,18 @@ _MARKUP = (
 class Constraint(Record):
     """Rules about the form of the answer; the score is the share of the rules that it keeps, and only all pass."""
 
-    min_words: Count | None = None  # words: what stands between white space
-    max_words: Count | None = None
-    min_chars: Count | None = None  # characters, white space included
-    max_chars: Count | None = None
-    min_lines: Count | None = None  # lines, blank ones included; a line break at the end begins no further line
-    max_lines: Count | None = None
+    min_words: SizeLimit | None = None  # words: what stands between white space
+    max_words: SizeLimit | None = None
+    min_chars: SizeLimit | None = None  # characters, white space included
+    max_chars: SizeLimit | None = None
+    min_lines: SizeLimit | None = None  # lines, blank ones included; a line break at the end begins no further line
+    max_lines: SizeLimit | None = None
     # the whole answer is a JSON value; there is Markdown in it (a heading, list, quotation, fence, table, bold text,
     # code or link); it is neither
-    format: Format | None = None
+    format: AnswerFormat | None = None
     # Patterns (RE2) of which a part of the answer must match each, or none. Each pattern is a rule.
-    must_match: Patterns = ()
-    must_not_match: Patterns = ()
+    must_match: PatternList = ()
+    must_not_match: PatternList = ()
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
@@ -180,11 +180,11 @@ class Constraint(Record):
                 found.append(problem_at((f"min_{what}",), f"must be at most max_{what} ({high}), got {low}", None))
         return found
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """Nothing of a task is needed."""
         return None
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """The share of the rules that are kept."""
         answer = readable(reply.text)
         sizes = {"words": len(answer.split()), "chars": len(answer), "lines": len(answer.splitlines())}

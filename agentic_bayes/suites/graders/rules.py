@@ -11,13 +11,23 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from agentic_bayes.evidence.score import Grade, Score
 from agentic_bayes.records.base import short
 from agentic_bayes.records.matchers import compiled_pattern
-from agentic_bayes.suites.trial import Attempt, Reply, Task
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
-__all__ = ["Bar", "Pattern", "Patterns", "Place", "Rule", "Texts", "expected_text", "graded", "needs_text"]
+__all__ = [
+    "GraderContext",
+    "GradingRule",
+    "Pattern",
+    "PatternList",
+    "ScoreThreshold",
+    "TextList",
+    "expected_text",
+    "graded",
+    "needs_text",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GraderContext:
     """Where a grader works."""
 
     folder: Path  # the suite's folder
@@ -25,14 +35,14 @@ class Place:
 
 
 @runtime_checkable
-class Rule(Protocol):
+class GradingRule(Protocol):
     """One way of grading, with its settings."""
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """What keeps a task from being graded, such as an expectation that it lacks; None if nothing does."""
         ...
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Grade one trial; may raise, which is unscored."""
         ...
 
@@ -42,13 +52,13 @@ def graded(value: float, passed: bool, reason: str) -> Score:
     return Score(value, reason, {"pass": bool(passed)})
 
 
-def expected_text(task: Task) -> str | None:
+def expected_text(task: SuiteTask) -> str | None:
     """The text that a task expects, if it does."""
     text = task.expected.get("text")
     return text if isinstance(text, str) else None
 
 
-def needs_text(task: Task) -> str | None:
+def needs_text(task: SuiteTask) -> str | None:
     """What is wrong with ``expected.text``, where a grader needs it."""
     text = task.expected.get("text")
     if text is None:
@@ -85,7 +95,7 @@ def _share(value: Any) -> Any:
     return float(value)
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+TextList = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 Pattern = Annotated[str, Field(strict=True), AfterValidator(_pattern)]
-Patterns = Annotated[tuple[str, ...], BeforeValidator(_patterns)]
-Bar = Annotated[float, BeforeValidator(_share)]
+PatternList = Annotated[tuple[str, ...], BeforeValidator(_patterns)]
+ScoreThreshold = Annotated[float, BeforeValidator(_share)]

@@ -14,14 +14,19 @@ from agentic_bayes.errors import InvalidArgument, MissingPackage, did_you_mean
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.score import Grade, Unscored
 from agentic_bayes.records.base import problems_of
-from agentic_bayes.suites.config import GraderConfig
-from agentic_bayes.suites.graders.command import Command, CommandSettings
-from agentic_bayes.suites.graders.evidence import Reference, ReferenceSettings, Tools, TraceMetric
+from agentic_bayes.suites.declaration import GraderConfig
+from agentic_bayes.suites.graders.command import CommandGrader, CommandGraderSettings
+from agentic_bayes.suites.graders.evidence import (
+    ReferenceGrader,
+    ReferenceSettings,
+    ToolRubricGrader,
+    TraceMetricGrader,
+)
 from agentic_bayes.suites.graders.json import JsonMatch
-from agentic_bayes.suites.graders.model import Llm, LlmSettings, Pairwise, PairwiseSettings
+from agentic_bayes.suites.graders.model import ModelGrader, ModelGraderSettings, PairwiseGrader, PairwiseSettings
+from agentic_bayes.suites.graders.rules import GraderContext, GradingRule
 from agentic_bayes.suites.graders.text import Constraint, Contains, ExactMatch, Regex
-from agentic_bayes.suites.rules import Place, Rule
-from agentic_bayes.suites.trial import Attempt, Reply, Task, TrialGrader
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt, TrialGrader
 
 __all__ = ["SuiteGrader", "grader_names", "make_graders"]
 
@@ -32,13 +37,13 @@ class SuiteGrader:
 
     name: str  # its type, made unique by a number
     weight: float  # how much its score counts; 0 is 0
-    rule: Rule  # how it grades
+    rule: GradingRule  # how it grades
 
-    def check(self, task: Task) -> str | None:
+    def check(self, task: SuiteTask) -> str | None:
         """What keeps a task from being graded, such as an expectation that it lacks; None if nothing does."""
         return self.rule.check(task)
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Grade one trial."""
         problem = self.rule.check(attempt.task)
         return await self.rule.grade(attempt, reply) if problem is None else Unscored(problem)
@@ -67,7 +72,7 @@ def make_graders(
     configs: Sequence[GraderConfig], *, pass_threshold: float, folder: Path, problems: list[str]
 ) -> list[TrialGrader]:
     """Graders as they are declared. Nothing is run, and no model is asked."""
-    place = Place(folder, pass_threshold)
+    place = GraderContext(folder, pass_threshold)
     names = grader_names()
     seen: Counter[str] = Counter()
     made: list[TrialGrader] = []
@@ -80,7 +85,7 @@ def make_graders(
         make = _MAKERS.get(config.type)
         try:
             if make is None:
-                rule: Rule = TraceMetric.of(config.type, config.config, place)
+                rule: GradingRule = TraceMetricGrader.of(config.type, config.config, place)
             else:
                 rule = make(config.config, place)
         except ValidationError as error:
@@ -88,7 +93,7 @@ def make_graders(
         except (InvalidArgument, MissingPackage) as error:
             problems.append(f"{name}: {error}")
         else:
-            if isinstance(rule, Command) and (missing := rule.settings.missing_program(folder)):
+            if isinstance(rule, CommandGrader) and (missing := rule.settings.missing_program(folder)):
                 problems.append(f"{name}: {missing}")
             made.append(SuiteGrader(name, config.weight, rule))
     return made
@@ -100,15 +105,15 @@ def _worded(problem: Any) -> str:
     return str(problem.message if unknown else f"{problem.field} {problem.message}")
 
 
-_MAKERS: Mapping[str, Callable[[Mapping[str, Any], Place], Rule]] = {
-    "command": lambda config, place: Command(CommandSettings.model_validate(config), place),
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any], GraderContext], GradingRule]] = {
+    "command": lambda config, place: CommandGrader(CommandGraderSettings.model_validate(config), place),
     "constraint": lambda config, place: Constraint.model_validate(config),
     "contains": lambda config, place: Contains.model_validate(config),
     "exact_match": lambda config, place: ExactMatch.model_validate(config),
     "json_match": lambda config, place: JsonMatch.model_validate(config),
-    "llm": lambda config, place: Llm(LlmSettings.model_validate(config), place),
-    "pairwise": lambda config, place: Pairwise(PairwiseSettings.model_validate(config), place),
-    "reference": lambda config, place: Reference(ReferenceSettings.model_validate(config), place),
+    "llm": lambda config, place: ModelGrader(ModelGraderSettings.model_validate(config), place),
+    "pairwise": lambda config, place: PairwiseGrader(PairwiseSettings.model_validate(config), place),
+    "reference": lambda config, place: ReferenceGrader(ReferenceSettings.model_validate(config), place),
     "regex": lambda config, place: Regex.model_validate(config),
-    "tool_rubric": lambda config, place: Tools.of(config),
+    "tool_rubric": lambda config, place: ToolRubricGrader.of(config),
 }
