@@ -189,7 +189,7 @@ NEEDS = [
     ("regex", {"pattern": 5}, {}, "expected.pattern must be text"),
     ("regex", {"pattern": "P.r"}, {}, None),
     ("json_match", {"text": "{}"}, {}, "expected.json must be given"),
-    ("json_match", {"json": {"a": 1}}, {"paths": ["$.b"]}, "nothing stands at $.b"),
+    ("json_match", {"json": {"a": 1}}, {"paths": ["$.b"]}, "there is nothing at $.b"),
     ("json_match", {"json": {"a": 1}}, {"paths": ["$.a"]}, None),
     ("json_match", {"json": None}, {}, None),
     ("llm", {}, {"model": "openai:m"}, "rubric must be given"),

@@ -1,4 +1,4 @@
-"""Graders of a suite, by name: every setting is checked before anything runs."""
+"""Make the graders that a suite declares, and check every setting first."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ __all__ = ["SuiteGrader", "grader_names", "make_graders"]
 class SuiteGrader:
     """A grader with its name and its weight in a suite."""
 
-    name: str  # its type, made unique by a number
-    weight: float  # how much its score counts; 0 is 0
-    rule: GradingRule  # how it grades
+    name: str  # its type, with a number if the type occurs more than once
+    weight: float  # of its score in the trial's mean score
+    rule: GradingRule
 
     def check(self, task: SuiteTask) -> str | None:
-        """What keeps a task from being graded, such as an expectation that it lacks; None if nothing does."""
+        """Why the task cannot be graded; None if it can."""
         return self.rule.check(task)
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
-        """Grade one trial."""
+        """Grade one trial; a task that cannot be graded is unscored."""
         problem = self.rule.check(attempt.task)
         return await self.rule.grade(attempt, reply) if problem is None else Unscored(problem)
 
     def ready(self) -> str | None:
-        """What keeps the grader from working here and now, such as a model's package or key that is missing.
+        """Why the grader cannot work on this machine, for example a missing package or key; None if it can.
 
-        Models are made and not asked. It is worth a call before the first trial, and needs what `make_graders` does
-        not: a declaration can be checked on a machine that has no keys.
+        Models are made but not asked. Call it before the first trial; `make_graders` leaves this out so that a suite
+        can be checked on a machine without keys.
         """
         prepare = getattr(self.rule, "ready", None)
         try:
@@ -64,15 +64,15 @@ class SuiteGrader:
 
 
 def grader_names() -> list[str]:
-    """The types that a grader may have: this package's, and the names of all trace metrics."""
+    """All types of graders: the built-in ones and the names of all trace metrics."""
     return sorted({*_MAKERS, *metric_names()})
 
 
 def make_graders(
     configs: Sequence[GraderConfig], *, pass_threshold: float, folder: Path, problems: list[str]
 ) -> list[TrialGrader]:
-    """Graders as they are declared. Nothing is run, and no model is asked."""
-    place = GraderContext(folder, pass_threshold)
+    """Make the declared graders, without running a command or asking a model."""
+    context = GraderContext(folder, pass_threshold)
     names = grader_names()
     seen: Counter[str] = Counter()
     made: list[TrialGrader] = []
@@ -85,11 +85,11 @@ def make_graders(
         make = _MAKERS.get(config.type)
         try:
             if make is None:
-                rule: GradingRule = TraceMetricGrader.of(config.type, config.config, place)
+                rule: GradingRule = TraceMetricGrader.of(config.type, config.config, context)
             else:
-                rule = make(config.config, place)
+                rule = make(config.config, context)
         except ValidationError as error:
-            problems += [f"{name}: {_worded(problem)}" for problem in problems_of(error, source="", where="")]
+            problems += [f"{name}: {_problem_text(problem)}" for problem in problems_of(error, source="", where="")]
         except (InvalidArgument, MissingPackage) as error:
             problems.append(f"{name}: {error}")
         else:
@@ -99,21 +99,21 @@ def make_graders(
     return made
 
 
-def _worded(problem: Any) -> str:
-    """A problem of settings; that a key is unknown is said without the key before it."""
+def _problem_text(problem: Any) -> str:
+    """A problem with a setting, which the message names itself if the key is unknown."""
     unknown = not problem.field or problem.message.startswith("unknown key")
     return str(problem.message if unknown else f"{problem.field} {problem.message}")
 
 
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any], GraderContext], GradingRule]] = {
-    "command": lambda config, place: CommandGrader(CommandGraderSettings.model_validate(config), place),
-    "constraint": lambda config, place: Constraint.model_validate(config),
-    "contains": lambda config, place: Contains.model_validate(config),
-    "exact_match": lambda config, place: ExactMatch.model_validate(config),
-    "json_match": lambda config, place: JsonMatch.model_validate(config),
-    "llm": lambda config, place: ModelGrader(ModelGraderSettings.model_validate(config), place),
-    "pairwise": lambda config, place: PairwiseGrader(PairwiseSettings.model_validate(config), place),
-    "reference": lambda config, place: ReferenceGrader(ReferenceSettings.model_validate(config), place),
-    "regex": lambda config, place: Regex.model_validate(config),
-    "tool_rubric": lambda config, place: ToolRubricGrader.of(config),
+    "command": lambda config, context: CommandGrader(CommandGraderSettings.model_validate(config), context),
+    "constraint": lambda config, context: Constraint.model_validate(config),
+    "contains": lambda config, context: Contains.model_validate(config),
+    "exact_match": lambda config, context: ExactMatch.model_validate(config),
+    "json_match": lambda config, context: JsonMatch.model_validate(config),
+    "llm": lambda config, context: ModelGrader(ModelGraderSettings.model_validate(config), context),
+    "pairwise": lambda config, context: PairwiseGrader(PairwiseSettings.model_validate(config), context),
+    "reference": lambda config, context: ReferenceGrader(ReferenceSettings.model_validate(config), context),
+    "regex": lambda config, context: Regex.model_validate(config),
+    "tool_rubric": lambda config, context: ToolRubricGrader.of(config),
 }
