@@ -1,13 +1,13 @@
-"""Adaptive trials: a budget is spent where it narrows the interval that is asked for.
+"""Choose adaptive trials: spend the budget where it narrows the target interval most.
 
-The interval is that of f(p) averaged over these tasks, f(p) = p^k or 1 - (1-p)^k. Its variance is about the sum of the
-tasks' own, over the square of their number. What is known of a task is taken as Beta(a, b) with the mean and the
-standard deviation of its pass^1 in the hierarchical posterior; j more trials of it leave, on average, the variance
+The target is the mean over these tasks of f(p) = p^k or 1 - (1-p)^k. Its variance is about the sum of the tasks'
+variances over the square of their number. A task's p is taken as Beta(a, b) with the mean and the standard deviation of
+its pass^1 in the hierarchical posterior; after j more trials the expected variance is
 
     V_j = E p^2k - Σ_c BetaBinomial(c; j, a, b) (E[p^k | a + c, b + j - c])²
 
-and the next trial goes where V_j - V_{j+1} is largest. All in closed form. Which trial comes next depends on what the
-trials before it gave and on nothing else, so that the posterior needs no correction for it.
+and the next trial goes where V_j - V_{j+1} is largest. All of this is in closed form. The choice depends only on the
+results of earlier trials, so the posterior needs no correction for it.
 """
 
 from __future__ import annotations
@@ -25,35 +25,37 @@ if TYPE_CHECKING:
 
 __all__ = ["allocate", "end_of", "first_plan", "remaining_variances", "round_size"]
 
-FIRST = 2  # trials of every task before anything is known
-SHARE = 0.25  # of the trials so far that the next round holds
-MOST = 10  # more trials of one task in one round
+FIRST = 2  # trials of every task in the first round
+SHARE = 0.25  # size of the next round, as a share of the trials so far
+MOST = 10  # most trials of one task in one round
 
 
 def first_plan(tasks: int, budget: int) -> int:
-    """Trials of every task in the first round."""
+    """The number of trials of every task in the first round."""
     return min(FIRST, budget // tasks)
 
 
 def round_size(spent: int, budget: int, concurrency: int) -> int:
-    """Trials of the next round: a share of those so far, at least as many as run at a time, within the budget."""
+    """The size of the next round: a share of the trials so far, at least `concurrency`, within the budget."""
     return min(max(concurrency, round(SHARE * spent), 1), budget - spent)
 
 
 def end_of(est: Estimate, target: str, width: float) -> str | None:
-    """Why no more trials are needed."""
-    metric, k = _asked(target)
+    """Why no more trials are needed; None if they are."""
+    metric, k = _target(target)
     (row,) = _rows(est, metric, k, "tasks")
     if row["upper"] - row["lower"] > width:
         return None
-    return f"the interval of {metric_name(metric, k)} is {row['upper'] - row['lower']:.3f} wide, at most {width:g}"
+    return (
+        f"the {metric_name(metric, k)} interval is {row['upper'] - row['lower']:.3f} wide (target: at most {width:g})"
+    )
 
 
 def allocate(est: Estimate, target: str, open_tasks: Mapping[str, int], size: int) -> dict[str, int]:
-    """How many more trials each task gets in a round."""
-    metric, k = _asked(target)
+    """Distribute the trials of a round over the tasks."""
+    metric, k = _target(target)
     known = {row["task"]: (row["mean"], row["sd"]) for row in _rows(est, "pass_pow_k", 1, "task")}
-    (new,) = _rows(est, "pass_pow_k", 1, "population")  # for a task without a verdict: the mean, and nothing sure of it
+    (new,) = _rows(est, "pass_pow_k", 1, "population")  # a task without a verdict gets the mean, with a wide spread
     names = list(open_tasks)
     mean, sd = np.array([known.get(name, (new["mean"], 0.5)) for name in names]).reshape(-1, 2).T
     mean = np.clip(mean, 1e-6, 1 - 1e-6)
@@ -74,7 +76,7 @@ def allocate(est: Estimate, target: str, open_tasks: Mapping[str, int], size: in
 
 
 def remaining_variances(a: Any, b: Any, metric: Metric, k: int, most: int) -> Any:
-    """Expected posterior variance of f(p) after j more trials, for j = 0, …, most."""
+    """The expected posterior variance of f(p) after j more trials, for j = 0, …, most."""
     from scipy.special import betaln, gammaln
 
     if metric == "pass_at_k":  # the variance of (1-p)^k
@@ -91,7 +93,7 @@ def remaining_variances(a: Any, b: Any, metric: Metric, k: int, most: int) -> An
     return left
 
 
-def _asked(target: str) -> tuple[Metric, int]:
+def _target(target: str) -> tuple[Metric, int]:
     metric, k = parse_metric(target)
     return metric, k or 1
 

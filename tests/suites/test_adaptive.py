@@ -102,7 +102,7 @@ def test_a_round_goes_to_the_tasks_that_are_least_sure():
     assert more == {"b": 4, "d": 4}
     assert sum(allocate(est, "pass^3", dict.fromkeys("ab", 10), 7).values()) == 7
     assert allocate(est, "pass^3", {}, 7) == {}
-    assert end_of(est, "pass^1", 1.0).startswith("the interval of pass^1 is ")
+    assert end_of(est, "pass^1", 1.0).startswith("the pass^1 is ")
     assert end_of(est, "pass^1", 0.01) is None
     assert [round_size(40, 100, 4), round_size(8, 100, 4), round_size(98, 100, 4)] == [10, 4, 2]
 
@@ -133,7 +133,7 @@ def test_it_stops_when_the_interval_is_narrow_enough(make):
     rows = results.estimate((1, 3)).summary(tasks=False)
     (row,) = rows[(rows.estimand == "tasks") & (rows.metric == "pass_pow_k") & (rows.k == 3)].itertuples()
     assert row.upper - row.lower <= 0.15
-    assert results.summary((3,))["ended"].startswith("the interval of pass^3 is ")
+    assert results.summary((3,))["ended"].startswith("the pass^3 is ")
     again = plan_run(make(budget="400"), make(budget="400").tasks)
     assert not again.continued
 

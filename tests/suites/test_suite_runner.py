@@ -25,8 +25,9 @@ from agentic_bayes.reports.reproduction import reproduce
 from agentic_bayes.suites.config import load_suite
 from agentic_bayes.suites.results import RunResults, gate_of
 from agentic_bayes.suites.run_store import RunStore
-from agentic_bayes.suites.runner import make_graders, plan_run, run_suite, select_tasks, verdict_of
+from agentic_bayes.suites.runner import plan_run, run_suite, select_tasks
 from agentic_bayes.suites.trial import AgentReply, TrialResult
+from agentic_bayes.suites.trial_runner import make_graders, verdict_of
 
 SUITE = """
 name: demo
@@ -141,7 +142,7 @@ def test_another_agent_or_content_is_not_mixed_in(make):
     """An unfinished run of something else is refused with what changed; `new` starts a new one."""
     run(make(), Scripted(lambda attempt: RuntimeError("down")))
     other = make(SUITE.replace("name: v1,", "name: v2,"))
-    with pytest.raises(InvalidArgument, match=r"is unfinished, and the agent changed since.*--new starts a new run"):
+    with pytest.raises(InvalidArgument, match=r"is unfinished, but the agent changed since then.*start a new run with --new"):
         plan_run(other, other.tasks)
     changed = make(SUITE.replace("prompt: good", "prompt: better"))
     with pytest.raises(InvalidArgument, match="and tasks good changed since"):
@@ -220,7 +221,9 @@ def test_a_grader_that_raises_has_not_scored(make, monkeypatch):
             """Cannot."""
             raise RuntimeError("no network")
 
-    monkeypatch.setattr("agentic_bayes.suites.runner.make_graders", lambda *_: {key: [Broken()] for key in graders})
+    monkeypatch.setattr(
+        "agentic_bayes.suites.trial_runner.make_graders", lambda *_: {key: [Broken()] for key in graders}
+    )
     asyncio.run(run_suite(planned, agent=Scripted(lambda attempt: "right")))
     trials = RunResults.of(planned.folder).trials
     assert {t.status for t in trials} == {"error"}
@@ -247,7 +250,7 @@ def test_tasks_are_chosen_by_tags(make):
     assert [t.id for t in select_tasks(suite, tags=["a"])] == ["good", "bad"]
     assert [t.id for t in select_tasks(suite, tags=["a"], exclude_tags=["b"])] == ["good"]
     assert [t.id for t in select_tasks(suite, limit=1)] == ["good"]
-    with pytest.raises(InvalidArgument, match="no task has the tag 'c': there is a, b"):
+    with pytest.raises(InvalidArgument, match="no task has the tag 'c'; tags of this suite: a, b"):
         select_tasks(suite, tags=["c"])
     with pytest.raises(InvalidArgument, match="no task is left"):
         select_tasks(suite, exclude_tags=["a"])
