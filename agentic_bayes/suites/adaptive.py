@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.formatting import Metric, metric_name, parse_metric
+from agentic_bayes.formatting import Metric
 
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
@@ -42,25 +42,23 @@ def round_size(spent: int, budget: int, concurrency: int) -> int:
 
 def end_of(est: Estimate, target: str, width: float) -> str | None:
     """Why no more trials are needed; None if they are."""
-    metric, k = _target(target)
-    (row,) = _rows(est, metric, k, "tasks")
+    metric = Metric(target)
+    (row,) = _rows(est, metric, "tasks")
     if row["upper"] - row["lower"] > width:
         return None
-    return (
-        f"the {metric_name(metric, k)} interval is {row['upper'] - row['lower']:.3f} wide (target: at most {width:g})"
-    )
+    return f"the {metric} interval is {row['upper'] - row['lower']:.3f} wide (target: at most {width:g})"
 
 
 def allocate(est: Estimate, target: str, open_tasks: Mapping[str, int], size: int) -> dict[str, int]:
     """Distribute the trials of a round over the tasks."""
-    metric, k = _target(target)
-    known = {row["task"]: (row["mean"], row["sd"]) for row in _rows(est, "pass_pow_k", 1, "task")}
-    (new,) = _rows(est, "pass_pow_k", 1, "population")  # a task without a verdict gets the mean, with a wide spread
+    one = Metric("pass^1")
+    known = {row["task"]: (row["mean"], row["sd"]) for row in _rows(est, one, "task")}
+    (new,) = _rows(est, one, "population")  # a task without a verdict gets the mean, with a wide spread
     names = list(open_tasks)
     mean, sd = np.array([known.get(name, (new["mean"], 0.5)) for name in names]).reshape(-1, 2).T
     mean = np.clip(mean, 1e-6, 1 - 1e-6)
     total = np.maximum(mean * (1 - mean) / np.maximum(sd, 1e-9) ** 2 - 1, 0.05)
-    left = remaining_variances(mean * total, (1 - mean) * total, metric, k, MOST)
+    left = remaining_variances(mean * total, (1 - mean) * total, Metric(target), MOST)
     gains = left[:, :-1] - left[:, 1:]
     more = dict.fromkeys(names, 0)
     queue = [(-float(gains[i, 0]), i) for i in range(len(names))]
@@ -75,11 +73,12 @@ def allocate(est: Estimate, target: str, open_tasks: Mapping[str, int], size: in
     return {name: count for name, count in more.items() if count}
 
 
-def remaining_variances(a: Any, b: Any, metric: Metric, k: int, most: int) -> Any:
+def remaining_variances(a: Any, b: Any, metric: Metric, most: int) -> Any:
     """The expected posterior variance of f(p) after j more trials, for j = 0, …, most."""
     from scipy.special import betaln, gammaln
 
-    if metric == "pass_at_k":  # the variance of (1-p)^k
+    k = metric.k
+    if metric.family == "pass_at_k":  # the variance of (1-p)^k
         a, b = b, a
     a, b = (np.asarray(part, dtype=float)[:, None] for part in (a, b))
     square = np.exp(betaln(a + 2 * k, b) - betaln(a, b))[:, 0]
@@ -93,13 +92,7 @@ def remaining_variances(a: Any, b: Any, metric: Metric, k: int, most: int) -> An
     return left
 
 
-def _target(target: str) -> tuple[Metric, int]:
-    metric, k = parse_metric(target)
-    return metric, k or 1
-
-
-def _rows(est: Estimate, metric: Metric, k: int, estimand: str) -> list[dict[str, Any]]:
-    frame = est.summary(tasks=estimand == "task")
-    wanted = (frame["estimand"] == estimand) & (frame["metric"] == metric) & (frame["k"] == k)
-    rows: list[Any] = frame[wanted & (frame["estimator"] == "posterior")].to_dict("records")
+def _rows(est: Estimate, metric: Metric, estimand: str) -> list[dict[str, Any]]:
+    frame = est.summary(columns="all", tasks=estimand == "task")
+    rows: list[Any] = frame[(frame["estimand"] == estimand) & (frame["metric"] == str(metric))].to_dict("records")
     return rows

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from agentic_bayes.formatting import parse_metric
+from agentic_bayes.formatting import Metric
 
 __all__ = [
     "MOST_TRIALS",
@@ -65,9 +65,8 @@ def _trials(value: object) -> object:
     return value
 
 
-def _metric(value: str) -> str:
-    parse_metric(value)
-    return value
+def _metric(value: str) -> Metric:
+    return Metric(value)
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]

@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from agentic_bayes.errors import AgenticBayesWarning, DamagedRun, InvalidArgument
-from agentic_bayes.formatting import parse_metric, plural
+from agentic_bayes.formatting import Metric, plural
 from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
 from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import MOST_TRIALS, TaskConfig
@@ -342,8 +342,7 @@ def _next_round(
     scored = Counter(task for task, _ in done)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AgenticBayesWarning)  # shown for the result, not for every round
-        _, k = parse_metric(target.metric)
-        est = RunResults.of(run.folder).estimate(tuple(sorted({1, k or 1})))
+        est = RunResults.of(run.folder).estimate(tuple(sorted({1, Metric(target.metric).k})))
     ended = end_of(est, target.metric, target.width)
     if ended is None and spent >= run.budget:
         ended = f"the budget of {run.budget:,} trials is spent"

@@ -109,7 +109,7 @@ def test_trials_of_another_model_are_not_mixed_in(load):
     """An unfinished run of one agent does not go on with another one; the message says what to do."""
     run(load(), Told(lambda attempt: ConnectionError("reset") if attempt.trial else "Paris"))
     other = load(SUITE.replace("name: v1", "name: v2"))
-    with pytest.raises(InvalidArgument, match=r"is unfinished, but the agent changed since then.* start a new run with --new"):
+    with pytest.raises(InvalidArgument, match=r"is unfinished, but the agent changed since then.* with --new"):
         plan_run(other, other.tasks)
 
 

@@ -17,8 +17,8 @@ from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.records.base import Record, problems_of
 from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, graded, graded_at, needs_text
+from agentic_bayes.suites.graders.trial_records import as_conversation, as_interaction, expected_tools
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
-from agentic_bayes.suites.trial_records import as_conversation, as_interaction, expected_tools
 
 __all__ = ["ReferenceGrader", "ReferenceSettings", "ToolRubricGrader", "TraceMetricGrader"]
 

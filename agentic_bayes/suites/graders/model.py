@@ -22,8 +22,8 @@ from agentic_bayes.records.base import Record, Text, short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.suites.declaration import Seconds
 from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, expected_text, graded_at, needs_text
+from agentic_bayes.suites.graders.trial_records import as_conversation, readable
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
-from agentic_bayes.suites.trial_records import as_conversation, readable
 
 __all__ = ["ModelGrader", "ModelGraderSettings", "PairwiseGrader", "PairwiseSettings"]
 

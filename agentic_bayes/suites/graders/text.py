@@ -15,8 +15,8 @@ from agentic_bayes.evidence.score import Grade
 from agentic_bayes.records.base import Record, problem_at, short
 from agentic_bayes.records.matchers import compiled_pattern
 from agentic_bayes.suites.graders.rules import Pattern, PatternList, TextList, expected_text, graded, needs_text
+from agentic_bayes.suites.graders.trial_records import readable
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
-from agentic_bayes.suites.trial_records import readable
 
 __all__ = ["Constraint", "Contains", "ExactMatch", "Regex"]
 
