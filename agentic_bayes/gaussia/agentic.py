@@ -140,8 +140,8 @@ def _warn_of_nothing_scored(result: AgenticResult) -> None:
         count = len({row.session_id for row in empty})
         reason = short(empty[0].unscored_reason, 200)
         text = (
-            f"{count} of {plural(len(result), 'conversation')} have no scored turn, so their pass@k and pass^k are "
-            f"undefined or the prior's (the first is {empty[0].session_id!r}: {reason})"
+            f"no turn was scored in {count} of {plural(len(result), 'conversation')}: pass@k and pass^k are undefined "
+            f"there, or the prior's (the first is {empty[0].session_id!r}: {reason})"
         )
         warnings.warn(NothingScored(text), stacklevel=3)
 

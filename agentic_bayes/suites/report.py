@@ -1,4 +1,4 @@
-"""The HTML report of a run of a suite: its trials as attempts that can be opened."""
+"""Write the HTML report of a run, with every trial to look into."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric
 from agentic_bayes.reports.html.page import write_page
 from agentic_bayes.reports.html.question import ask
 from agentic_bayes.reports.html.trials import Part, Trial, json_text
@@ -28,28 +27,27 @@ def write_run_report(
     est: Estimate | None = None,
     k: Sequence[int] = (1, 3, 5),
     baseline: float | None = None,
-    metric: Metric = "pass_pow_k",
-    verdict_k: int = 1,
+    metric: str = "pass^1",
     estimand: Estimand | None = None,
     at_least: float | None = None,
-    probability: float = 0.95,
+    confidence: float = 0.95,
 ) -> Path:
     """Write everything about a run into one HTML file."""
     if not results.decided:
-        raise InvalidArgument(f"run {results.folder.name} has no trial with a verdict: there is nothing to report")
+        raise InvalidArgument(f"run {results.folder.name} has no trial with a verdict, so there is nothing to report")
     fitted = results.estimate(k) if est is None else est
     return write_page(
         fitted,
         path,
-        asked=ask(fitted, None, baseline, metric, verdict_k, estimand, at_least, probability),
-        trials=[_trial(results.facts, one) for one in results.trials],
+        asked=ask(fitted, None, baseline, metric, estimand, at_least, confidence),
+        trials=[_trial(results.facts, trial) for trial in results.trials],
         facts=dict(_facts(results)),
         source=str(results.folder),
     )
 
 
 def _facts(results: RunResults) -> Iterator[tuple[str, str]]:
-    """What is known of the run beside its counts."""
+    """Facts about the run besides its counts."""
     summary = results.measures()
     yield "suite", str(results.facts["suite"])
     yield "run", results.folder.name

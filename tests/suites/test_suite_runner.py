@@ -138,6 +138,17 @@ def test_errored_trials_are_run_again_and_verdicts_are_not(make):
     assert len(RunResults.of(first.folder).trials) == 8
 
 
+def test_results_can_be_exported(make):
+    """As JSON, as a table with a row per task, and as Markdown."""
+    results = run(make(), Scripted(lambda attempt: "right"))
+    exported = json.loads(json.dumps(results.to_dict(), allow_nan=False))
+    assert (exported["total_trials"], exported["passed_trials"]) == (8, 8)
+    assert "estimates" not in exported
+    assert results.to_pandas()[["task", "trials", "passed"]].values.tolist() == [["good", 4, 4], ["bad", 4, 4]]
+    assert "| good | 4 | 4 | 0 | 0 | 1.000 | 1.000 |" in results.to_markdown()
+    assert repr(results).startswith("RunResults: run ")
+
+
 def test_another_agent_or_content_is_not_mixed_in(make):
     """An unfinished run of something else is refused with what changed; `new` starts a new one."""
     run(make(), Scripted(lambda attempt: RuntimeError("down")))
