@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["RunResults", "gate_of", "junit_of_run", "unlike_tasks"]
+__all__ = ["RunResults", "junit_of_run", "unlike_tasks"]
 
 _PERCENTILES = (50, 90, 99)
 
@@ -214,8 +214,7 @@ def junit_of_run(results: RunResults) -> str:
             suite, "testcase", classname=clean_text(results.facts["agent"]), name=name, time=f"{trial.latency:.3f}"
         )
         if trial.status == "fail":
-            reasons = [f"{grader}: {g['reason']}" for grader, g in trial.grades.items() if g.get("pass") is False]
-            ElementTree.SubElement(case, "failure", message=clean_text("; ".join(reasons)))
+            ElementTree.SubElement(case, "failure", message=clean_text("; ".join(trial.failures)))
         elif trial.status == "error":
             ElementTree.SubElement(case, "error", message=clean_text(trial.error))
     ElementTree.indent(suite)
@@ -249,22 +248,3 @@ def unlike_tasks(one: Path, other: Path) -> list[str]:
         with RunStore(folder) as store:
             facts.append(store.facts.get("contents", {}))
     return sorted(task for task, content in facts[0].items() if facts[1].get(task, content) != content)
-
-
-def gate_of(text: str) -> tuple[str, int, float, float]:
-    """A gate in one word, such as ``pass^3>=0.7@0.95``: metric, k, bar and required probability."""
-    from agentic_bayes.checks import check_ks, check_probability
-    from agentic_bayes.formatting import parse_metric
-
-    metric, sign, rest = text.partition(">=")
-    bar, at, probability = rest.partition("@")
-    try:
-        numbers = float(bar), float(probability) if at else 0.95
-    except ValueError:
-        numbers = (math.nan, math.nan)
-    if not sign or any(math.isnan(number) for number in numbers):
-        raise InvalidArgument(f'a gate must be like "pass^3>=0.7@0.95", got {text!r}')
-    if not 0 < numbers[1] < 1:
-        raise InvalidArgument(f"the gate's probability must lie between 0 and 1, both excluded, got {numbers[1]:g}")
-    name, k = parse_metric(metric.strip())
-    return name, check_ks(k or 1)[0], check_probability(numbers[0], "the gate's bar"), numbers[1]

@@ -18,7 +18,6 @@ from agentic_bayes.formatting import plural
 from agentic_bayes.suites.agents.registry import close_agent, make_agent
 from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import TaskConfig
-from agentic_bayes.suites.graders import registry
 from agentic_bayes.suites.trial import Agent, AgentReply, TrialAttempt, TrialGrader, TrialResult
 
 __all__ = ["LocalWork", "Pace", "RemoteWork", "make_graders", "run_trial", "verdict_of"]
@@ -86,6 +85,8 @@ class RemoteWork:
 
 def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[TrialGrader]]:
     """The graders of every task, checked against the task."""
+    from agentic_bayes.suites.graders import registry  # here, because a process that only asks the agent needs none
+
     made: dict[str, list[TrialGrader]] = {}
     by_task: dict[str, list[TrialGrader]] = {}
     messages: dict[str, None] = {}

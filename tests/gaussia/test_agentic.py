@@ -272,7 +272,7 @@ def test_nothing_scored_is_nan_or_the_prior():
     with pytest.warns(NothingScored, match=r"no turn was scored in 1 of 1 conversation.*no reference answer"):
         (plain,) = run(*convs)
     assert np.isnan([plain.pass_at_k, plain.pass_pow_k, *plain.correctness_scores]).all()
-    with pytest.warns(NothingScored, match="undefined there, or the prior's"):
+    with pytest.warns(NothingScored, match=r"undefined there, or the prior's"):
         (bayes,) = run(*convs, k=1, statistical_mode=BayesianMode(beta_prior_a=3, beta_prior_b=1))
     assert bayes.pass_at_k == bayes.pass_pow_k == 0.75
     assert not plain.is_fully_correct

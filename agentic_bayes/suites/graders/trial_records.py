@@ -1,4 +1,4 @@
-"""A trial as the records that judges, rubrics and metrics read."""
+"""Convert a trial to the records that judges, rubrics and metrics read."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def as_conversation(attempt: TrialAttempt, reply: AgentReply, *, agent: str = "a
 
 
 def as_interaction(attempt: TrialAttempt, reply: AgentReply) -> Interaction:
-    """One trial as a single interaction: all that was said to the agent, its last answer, all of its calls in order."""
+    """One trial as a single interaction: all messages to the agent, its last answer, and all its calls in order."""
     turns = as_conversation(attempt, reply).conversation
     known = [turn.agentic.tools_used for turn in turns if turn.agentic is not None]
     calls = tuple(call for used in known for call in used)
-    if len(turns) > 1:  # positions within one turn say nothing about another
+    if len(turns) > 1:  # steps count within one turn only
         calls = tuple(call.model_copy(update={"step": None}) for call in calls)
     return Interaction(
         qa_id=attempt.task.id,
@@ -59,19 +59,19 @@ def as_interaction(attempt: TrialAttempt, reply: AgentReply) -> Interaction:
 
 
 def expected_tools(task: SuiteTask) -> ExpectedTools | None:
-    """The calls that a task expects; None where it says nothing of them."""
-    given: Any = task.expected.get("tools")
-    if given is None:
+    """The calls that a task expects; None if it expects nothing about calls."""
+    tools: Any = task.expected.get("tools")
+    if tools is None:
         return None
-    if isinstance(given, (list, tuple)):
-        given = {"expected_tools": list(given)}
-    if not isinstance(given, Mapping):
-        raise InvalidArgument(f"expected.tools must be a list of calls, or an object, got {short(given)}")
-    return ExpectedTools.model_validate(dict(given))
+    if isinstance(tools, (list, tuple)):
+        tools = {"expected_tools": list(tools)}
+    if not isinstance(tools, Mapping):
+        raise InvalidArgument(f"expected.tools must be a list of calls, or an object, got {short(tools)}")
+    return ExpectedTools.model_validate(dict(tools))
 
 
 def readable(text: str) -> str:
-    """The text without halves of surrogate pairs, which no UTF-8 text holds; each becomes a question mark."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
