@@ -25,8 +25,6 @@ from agentic_bayes.records.retriever import Retriever
 if TYPE_CHECKING:
     from agentic_bayes.evidence.llm.judge import ChatModel
 
-__all__ = ["Agentic"]
-
 _LOGGER = logging.getLogger("agentic_bayes")
 
 

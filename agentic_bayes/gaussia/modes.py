@@ -16,8 +16,6 @@ from agentic_bayes.numerics import (
     plugin_pass_pow_k,
 )
 
-__all__ = ["BayesianMode", "FrequentistMode", "StatisticalMode"]
-
 
 @dataclass(frozen=True, slots=True)
 class FrequentistMode:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from agentic_bayes.estimation.estimate import Estimate
 
-__all__ = ["AgenticMetric", "AgenticResult", "AgenticSettings"]
-
 
 class AgenticMetric(BaseModel):
     """The result for one conversation. Its pass values are about its turns: n scored, c of them correct.

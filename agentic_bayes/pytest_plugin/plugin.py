@@ -26,8 +26,6 @@ from agentic_bayes.pytest_plugin.trials import (
 )
 from agentic_bayes.pytest_plugin.verdicts import Verdicts, check_report_path
 
-__all__: list[str] = []  # pytest finds the hooks and fixtures itself
-
 LETTERS: dict[str, str] = {"passed": "+", "failed": "-", "errored": "!", "unscored": "o"}
 LONGEST_REASON = 2000  # characters; an agent's answer may be a book
 NO_VERDICT = ("Timeout (>", "async def functions are not natively supported")

@@ -11,18 +11,6 @@ import pytest
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.formatting import Metric
 
-__all__ = [
-    "PARAM",
-    "Inconclusive",
-    "PlannedTrial",
-    "PytestTrial",
-    "TrialDesign",
-    "TrialStatus",
-    "planned_trial",
-    "trial_id",
-    "trial_of",
-]
-
 Inconclusive = Literal["fail", "pass"]
 TrialStatus = Literal["passed", "failed", "errored", "unscored"]
 PARAM = "_agentic_trial"

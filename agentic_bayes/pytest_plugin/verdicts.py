@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from agentic_bayes.decisions.gate import Gate
     from agentic_bayes.evidence.evidence import Evidence
 
-__all__ = ["Verdicts", "check_report_path"]
-
 SHOWN = 5  # most reasons per test, and trial numbers per reason
 TRIAL_STATUSES: tuple[TrialStatus, ...] = ("passed", "failed", "errored", "unscored")
 

@@ -23,8 +23,6 @@ from agentic_bayes.formatting import Metric
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
 
-__all__ = ["allocate", "end_of", "first_plan", "remaining_variances", "round_size"]
-
 FIRST = 2  # trials of every task in the first round
 SHARE = 0.25  # size of the next round, as a share of the trials so far
 MOST = 10  # most trials of one task in one round

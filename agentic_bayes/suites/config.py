@@ -22,8 +22,6 @@ from agentic_bayes.suites.declaration import AgentConfig, GraderConfig, SuiteCon
 from agentic_bayes.suites.trial import SuiteTask
 from agentic_bayes.suites.yaml_text import FromVariables, YamlDocument, YamlPath, read_yaml
 
-__all__ = ["Suite", "as_task", "json_schema", "load_suite"]
-
 _SECRETS = frozenset({"api_key", "default_headers", "env", "headers", "password", "token"})
 _LocatedTask = tuple[TaskConfig, YamlDocument, YamlPath]  # a task, and where it was declared
 
@@ -138,23 +136,9 @@ def json_schema() -> dict[str, Any]:
 
 
 def load_suite(path: str | os.PathLike[str], *, environment: Mapping[str, str] | None = None) -> Suite:
-    """Read a suite and check it.
+    """Read a suite and its task files; raises `SuiteError` with every problem in them.
 
-    Parameters
-    ----------
-    path : path
-        Its YAML file.
-    environment : mapping, optional
-        Values of ``${VAR}``; default: the environment of this process.
-
-    Returns
-    -------
-    Suite
-
-    Raises
-    ------
-    SuiteError
-        With every problem in the suite and in its task files.
+    `environment` gives the values of ``${VAR}``; the default is the environment of this process.
     """
     file = Path(path)
     if not file.is_file():

@@ -9,16 +9,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from agentic_bayes.formatting import Metric
 
-__all__ = [
-    "MOST_TRIALS",
-    "AgentConfig",
-    "GraderConfig",
-    "Hooks",
-    "Seconds",
-    "SuiteConfig",
-    "TaskConfig",
-]
-
 MOST_TRIALS = 1_000_000
 """Most trials of a task, and of a run."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")

@@ -12,8 +12,6 @@ from agentic_bayes.errors import HookFailed
 from agentic_bayes.suites.declaration import Hooks
 from agentic_bayes.suites.processes import last_line, run_command
 
-__all__ = ["run_hook"]
-
 _SECONDS = 60.0
 
 

@@ -17,8 +17,6 @@ from pydantic import BeforeValidator
 
 from agentic_bayes.records.base import short
 
-__all__ = ["CommandResult", "ShellCommand", "check_environment", "last_line", "run_command", "signal_name", "which"]
-
 _KEPT_ERRORS = 65_536  # bytes of standard error that are kept: its end
 _LONGEST_LINE = 300
 _POLL_SECONDS = 0.05

@@ -15,8 +15,6 @@ from agentic_bayes.reports.html.trials import ReportTrial, TranscriptPart, json_
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.trial import TrialResult
 
-__all__ = ["write_run_report"]
-
 VERDICTS = {"pass": "pass", "fail": "fail", "error": "errored"}
 
 

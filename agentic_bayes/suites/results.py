@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["RunResults", "junit_of_run", "unlike_tasks"]
-
 _PERCENTILES = (50, 90, 99)
 
 
@@ -74,23 +72,13 @@ class RunResults(Tabular):
         return Table(title=repr(self), header=header, rows=rows, notes=notes, noun="task")
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per task, with its counts and measures.
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
+        """One row per task, with its counts and measures."""
         import pandas as pd
 
         return pd.DataFrame(self.tasks())
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts and measures of the run and of every task, in JSON values.
-
-        Returns
-        -------
-        dict
-        """
+        """Counts and measures of the run and of every task, in JSON values."""
         return self._summary(None)
 
     def only(self, tasks: Iterable[str]) -> RunResults:

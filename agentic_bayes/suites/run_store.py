@@ -15,8 +15,6 @@ from typing import Any, Self
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.suites.trial import TrialResult
 
-__all__ = ["FILE", "RunStore"]
-
 FILE = "trials.sqlite"
 """Name of the file of trials in a run's folder."""
 

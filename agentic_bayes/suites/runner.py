@@ -24,8 +24,6 @@ from agentic_bayes.suites.hooks import run_hook
 from agentic_bayes.suites.run_store import FILE, RunStore
 from agentic_bayes.suites.trial import Agent, TrialResult
 
-__all__ = ["SuiteRun", "TrialProgress", "check_suite", "find_run", "plan_run", "run_suite", "select_tasks"]
-
 TrialProgress = Callable[[TrialResult, int, int], object]
 """Called after every trial with its result, the number of finished trials, and the number of all trials."""
 
@@ -83,29 +81,11 @@ def plan_run(
     resume: str | None = None,
     new: bool = False,
 ) -> SuiteRun:
-    """Which trials are to be run, and where: an unfinished run of the same suite goes on.
+    """Decide which trials to run and where to keep them; by default an unfinished run of the suite is continued.
 
-    Parameters
-    ----------
-    suite : Suite
-        The suite.
-    tasks : sequence of TaskConfig
-        Those that are run.
-    output : Path, optional
-        Folder of all runs; the suite's own unless given.
-    resume : str, optional
-        Id of the run that goes on.
-    new : bool
-        Start a new run, whatever is unfinished.
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    InvalidArgument
-        If the run that would go on is of another agent or other content, or there is none of this id.
+    `output` is the folder of all runs (default: the one that the suite names), `resume` the id of a run to continue;
+    `new` starts a new run even if one is unfinished. Raises `InvalidArgument` if there is no run with this id, or if
+    the agent or a task has changed since the run began.
     """
     results = output or suite.folder / suite.config.output.dir
     planned, budget = _first_round(suite, tasks)
@@ -234,31 +214,12 @@ async def run_suite(
     concurrency: int | None = None,
     progress: TrialProgress | None = None,
 ) -> bool:
-    """Run what is pending; every trial is on disk when it ends.
+    """Run the pending trials and save each as soon as it ends; return whether every trial now has a verdict.
 
-    Parameters
-    ----------
-    run : Run
-        What `plan_run` gave.
-    agent : Agent, optional
-        Takes the place of the suite's own.
-    executor : concurrent.futures.Executor, optional
-        Runs trials with their graders elsewhere, such as on other machines (Dask's ``client.get_executor()``); for
-        agents of type python and command.
-    concurrency : int, optional
-        Trials at a time; the suite's own number unless given.
-    progress : callable, optional
-        Called with every trial that ended.
-
-    Returns
-    -------
-    bool
-        Whether every trial of the run has a verdict now.
-
-    Raises
-    ------
-    SuiteError
-        If the agent or a grader is not declared as it must be; nothing was run then.
+    `agent` replaces the suite's own. `executor` runs and grades trials of python and command agents elsewhere, for
+    example on other machines with Dask's ``client.get_executor()``. `concurrency` is the number of trials at a time
+    (default: the suite's). Raises `SuiteError`, before anything runs, if the declaration of the agent or of a grader
+    is wrong.
     """
     from agentic_bayes.suites.trial_runner import LocalWork, Pace, RemoteWork, run_trial
 

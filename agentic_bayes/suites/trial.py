@@ -8,8 +8,6 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentic_bayes.evidence.score import Grade
 
-__all__ = ["Agent", "AgentReply", "Status", "SuiteTask", "TrialAttempt", "TrialGrader", "TrialResult"]
-
 Status = Literal["pass", "fail", "error"]
 
 

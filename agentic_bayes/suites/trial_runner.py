@@ -20,8 +20,6 @@ from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import TaskConfig
 from agentic_bayes.suites.trial import Agent, AgentReply, TrialAttempt, TrialGrader, TrialResult
 
-__all__ = ["LocalWork", "Pace", "RemoteWork", "make_graders", "run_trial", "verdict_of"]
-
 Grades = dict[str, dict[str, Any]]  # grader → its grade, in JSON values
 
 

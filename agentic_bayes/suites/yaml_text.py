@@ -14,8 +14,6 @@ from typing import Any
 from agentic_bayes.errors import Problem
 from agentic_bayes.records.base import field_path, short
 
-__all__ = ["FromVariables", "YamlDocument", "YamlPath", "read_yaml"]
-
 YamlPath = tuple[str | int, ...]
 
 _LARGEST = 10_000_000  # bytes of a file

@@ -17,8 +17,6 @@ from agentic_bayes.suites.agents.reply import KEYS, AgentTurn, ChatMessages, att
 from agentic_bayes.suites.processes import ShellCommand, check_environment, last_line, run_command, signal_name, which
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
-__all__ = ["CommandAgent", "CommandAgentSettings"]
-
 _SETTING = re.compile(r"[A-Za-z_]\w*=")
 _OBJECT = re.compile(r'\s*\{\s*"')
 

@@ -12,8 +12,6 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from agentic_bayes.errors import Problem
 from agentic_bayes.records.base import Text
 
-__all__ = ["MOST_OUTPUT", "Bytes", "Plain", "TextMapping", "digest", "identity", "without_secrets", "wrong"]
-
 MOST_OUTPUT = 4 * 1024 * 1024
 """Default for the most bytes that an agent may write."""
 

@@ -27,8 +27,6 @@ from agentic_bayes.suites.agents.reply import (
 from agentic_bayes.suites.json_paths import compiled_path, strict_json, values_at
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
-__all__ = ["HttpAgent", "HttpSettings"]
-
 _PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _NAMES = ("prompt", "messages", "system", "task_id", "trial", "seed", "params")
 _DEFAULT_BODY = {"prompt": "{{prompt}}", "messages": "{{messages}}"}

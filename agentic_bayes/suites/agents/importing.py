@@ -21,8 +21,6 @@ from agentic_bayes.errors import SuiteError, did_you_mean
 from agentic_bayes.records.base import Text, short
 from agentic_bayes.suites.agents.declared import wrong
 
-__all__ = ["ImportPath", "load_object"]
-
 _FORM = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 # sys.path and sys.modules belong to the whole process
 _ONE_AT_A_TIME = threading.RLock()

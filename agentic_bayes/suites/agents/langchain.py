@@ -17,8 +17,6 @@ from agentic_bayes.suites.agents.importing import ImportPath, load_object
 from agentic_bayes.suites.agents.reply import AgentTurn, reply_of, turn_of, turn_of_langchain
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
-__all__ = ["RunnableAgent", "RunnableSettings"]
-
 InputForm = Literal["messages", "state", "text"]
 
 

@@ -17,8 +17,6 @@ from agentic_bayes.suites.agents.declared import Plain, digest, identity, withou
 from agentic_bayes.suites.agents.reply import reply_of, turn_of_langchain
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
-__all__ = ["ModelAgent", "ModelSettings"]
-
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _SETTINGS = ("base_url", "temperature", "top_p", "max_tokens")
 _NO_KEY_NEEDED = "none"

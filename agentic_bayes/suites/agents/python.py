@@ -19,8 +19,6 @@ from agentic_bayes.suites.agents.importing import ImportPath, load_object
 from agentic_bayes.suites.agents.reply import AgentTurn, ChatMessages, attempt_as_json, converse, turn_of
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
-__all__ = ["PythonAgent", "PythonSettings"]
-
 _PATIENCE = 0.5  # seconds within which an event loop that is not blocked must respond
 _KEYWORDS = ("messages", "task_id", "trial", "seed", "params")
 

@@ -20,8 +20,6 @@ from agentic_bayes.suites.agents.python import PythonAgent, PythonSettings
 from agentic_bayes.suites.declaration import AgentConfig
 from agentic_bayes.suites.trial import Agent
 
-__all__ = ["close_agent", "make_agent"]
-
 _SettingsType = TypeVar("_SettingsType", bound=Record)
 
 

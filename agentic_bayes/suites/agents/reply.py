@@ -21,19 +21,6 @@ from agentic_bayes.records.wire.json_text import NO_VALUE
 from agentic_bayes.records.wire.layout import Origin
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
-__all__ = [
-    "KEYS",
-    "AgentTurn",
-    "ChatMessages",
-    "attempt_as_json",
-    "calls_of",
-    "converse",
-    "reply_of",
-    "turn_of",
-    "turn_of_langchain",
-    "usage_of",
-]
-
 KEYS = ("answer", "tool_calls", "usage", "messages")
 """The keys that a reply may have."""
 

@@ -27,8 +27,6 @@ from agentic_bayes.suites.processes import (
 )
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
-__all__ = ["CommandGrader", "CommandGraderSettings"]
-
 _LONGEST_REASON = 300
 
 

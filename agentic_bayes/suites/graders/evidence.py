@@ -20,8 +20,6 @@ from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, gr
 from agentic_bayes.suites.graders.trial_records import as_conversation, as_interaction, expected_tools
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
-__all__ = ["ReferenceGrader", "ReferenceSettings", "ToolRubricGrader", "TraceMetricGrader"]
-
 
 class ReferenceSettings(Record):
     """How `ReferenceJudge` decides."""

@@ -15,8 +15,6 @@ from agentic_bayes.suites.graders.rules import TextList, graded
 from agentic_bayes.suites.json_paths import JsonNotFound, compiled_path, found_json, values_at
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
-__all__ = ["JsonMatch"]
-
 _WHOLE = "$"
 _EXACT = ArgumentRule()
 

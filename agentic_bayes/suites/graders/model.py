@@ -25,8 +25,6 @@ from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, ex
 from agentic_bayes.suites.graders.trial_records import as_conversation, readable
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
-__all__ = ["ModelGrader", "ModelGraderSettings", "PairwiseGrader", "PairwiseSettings"]
-
 _ORDERS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _WORDS = {1.0: "win", 0.5: "tie", 0.0: "loss"}
 _QUOTED = 2000

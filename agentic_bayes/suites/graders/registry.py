@@ -28,8 +28,6 @@ from agentic_bayes.suites.graders.rules import GraderContext, GradingRule
 from agentic_bayes.suites.graders.text import Constraint, Contains, ExactMatch, Regex
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt, TrialGrader
 
-__all__ = ["SuiteGrader", "grader_names", "make_graders"]
-
 
 @dataclass(slots=True)
 class SuiteGrader:

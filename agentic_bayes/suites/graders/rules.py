@@ -13,20 +13,6 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.matchers import compiled_pattern
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
-__all__ = [
-    "GraderContext",
-    "GradingRule",
-    "Pattern",
-    "PatternList",
-    "ScoreThreshold",
-    "TextList",
-    "expected_text",
-    "graded",
-    "graded_at",
-    "needs_text",
-]
-
-
 _ROUNDING = 1e-9  # rounding must not turn a score at the threshold into one below it
 
 

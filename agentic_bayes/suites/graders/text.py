@@ -18,8 +18,6 @@ from agentic_bayes.suites.graders.rules import Pattern, PatternList, TextList, e
 from agentic_bayes.suites.graders.trial_records import readable
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
-__all__ = ["Constraint", "Contains", "ExactMatch", "Regex"]
-
 _SHOWN = 80
 
 

@@ -10,8 +10,6 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, ExpectedTools, Interaction, ToolCall, ToolUse
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
-__all__ = ["as_conversation", "as_interaction", "expected_tools", "readable"]
-
 
 def as_conversation(attempt: TrialAttempt, reply: AgentReply, *, agent: str = "agent") -> Conversation:
     """One trial as a conversation with one interaction per message."""
