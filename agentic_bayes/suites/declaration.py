@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import Metric
 
 MOST_TRIALS = 1_000_000
@@ -55,8 +56,12 @@ def _trials(value: object) -> object:
     return value
 
 
-def _metric(value: str) -> Metric:
-    return Metric(value)
+def _metric(value: str) -> str:
+    try:
+        return Metric(value)
+    except InvalidArgument as error:
+        text = str(error).removeprefix("metric ").rpartition(", got ")[0]  # the caller adds the field and what came
+        raise ValueError(text) from None
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]

@@ -188,6 +188,10 @@ tasks:
         (GOOD.replace("type: contains,", "type: contains, weight: 0,"), "must have at least one weight > 0"),
         (GOOD.replace("trials_per_task: 3", "trials_per_task: auto"), "defaults.budget: must be given"),
         (GOOD.replace("tasks:", "task_files: [none/*.yaml]\ntasks:"), "'none/.*' matches no file"),
+        (
+            GOOD.replace("trials_per_task: 3", "trials_per_task: 3\n  target: {metric: pass^x}"),
+            r'defaults.target.metric: must be "pass@k" or "pass\^k" with a number, e.g. "pass\^3", got \'pass\^x\'$',
+        ),
         (GOOD.split("tasks:")[0], "tasks: must hold at least one task"),
         ("a: [1", "line 1: is not YAML|line 2: is not YAML"),
         ("5", "must be an object, got 5"),
