@@ -11,7 +11,8 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.reports.html.page import write_page
 from agentic_bayes.reports.html.question import ask
-from agentic_bayes.reports.html.trials import ReportTrial, TranscriptPart, json_text
+from agentic_bayes.reports.html.trials import ReportTrial, TranscriptPart
+from agentic_bayes.reports.transcript import json_text
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.trial import TrialResult
 
