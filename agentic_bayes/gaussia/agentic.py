@@ -68,7 +68,7 @@ class Agentic:
         use_structured_output : bool
             Ask for the verdict through the provider's structured output; otherwise as JSON in text.
         require_tools : bool
-            Whether a turn is correct only if its tool verdict, where there is one, is correct too.
+            Whether a turn counts as correct only if its tool verdict, if it has one, is correct too.
         verbose : bool
             Log every judgement on the logger "agentic_bayes".
 

@@ -44,17 +44,17 @@ class AgenticMetric(BaseModel):
         Number of turns, scored or not.
     correct_interactions : int
         Turns that are correct: answer score ≥ threshold and, with ``require_tools``, a correct tool verdict
-        where there is one.
+        if it has one.
     is_fully_correct : bool
         Whether all turns are scored and correct.
     threshold : float
         The threshold of the answers.
     correctness_scores : list of float
-        The judge's score per turn; NaN where there is none.
+        The judge's score per turn; NaN if it has none.
     correct_indices : list of int
         Which turns are correct, from 0.
     tool_correctness_scores : list of ToolCorrectnessScore or None
-        Per turn; None where no tools are expected or no verdict could be given.
+        Per turn; None if it expects no tools or could not be judged.
     k : int
         Number of attempts.
     pass_at_k, pass_pow_k : float

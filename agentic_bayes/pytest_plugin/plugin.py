@@ -94,11 +94,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(name=PARAM)
 def _agentic_trial(request: pytest.FixtureRequest) -> PytestTrial:
     planned = getattr(request, "param", None)
-    found = trial_of(request.node.nodeid)
-    if planned is None or found is None:
+    test_and_index = trial_of(request.node.nodeid)
+    if planned is None or test_and_index is None:
         pytest.fail("the fixture 'trial' is for tests marked @pytest.mark.agentic(trials=…, at_least=…)", pytrace=False)
     # like the seeds of a suite's trials, it depends only on the test and the trial
-    digest = hashlib.sha256(f"{found[0]}\0{planned.index}".encode()).digest()
+    digest = hashlib.sha256(f"{test_and_index[0]}\0{planned.index}".encode()).digest()
     return PytestTrial(planned.index, int.from_bytes(digest[:4]) >> 1)
 
 

@@ -122,7 +122,7 @@ class Verdicts:
         self.counted = False
         self.written = ""
 
-    # What is to come
+    # Planned trials
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note the trials that will run in this process."""
@@ -140,35 +140,38 @@ class Verdicts:
 
     def _plan(self, ids: Iterable[str]) -> None:
         for nodeid in ids:
-            found = trial_of(nodeid)
-            if found is not None and nodeid not in self.ids:
+            test_and_index = trial_of(nodeid)
+            if test_and_index is not None and nodeid not in self.ids:
                 self.ids.add(nodeid)
-                self.tests.setdefault(found[0], _RepeatedTest(found[0])).planned += 1
+                self._test(test_and_index[0]).planned += 1
 
-    # What came
+    def _test(self, name: str) -> _RepeatedTest:
+        return self.tests.setdefault(name, _RepeatedTest(name))
+
+    # Results of trials
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport) -> None:
-        """A trial that took its worker down has errored."""
-        found = trial_of(crashitem)
-        if found is not None:
+        """Count a trial that crashed its worker as errored."""
+        test_and_index = trial_of(crashitem)
+        if test_and_index is not None:
             reason = str(report.longrepr)
             report.outcome, report.wasxfail = "skipped", f"trial errored: {reason}"
             report.agentic_status = "errored"  # type: ignore[attr-defined]
             course = {"status": "errored", "reason": reason, "xfail": None, "strict": False}
-            report.agentic = {"trial": found[1], "design": None, **course}  # type: ignore[attr-defined]
+            report.agentic = {"trial": test_and_index[1], "design": None, **course}  # type: ignore[attr-defined]
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take a trial in, and judge the test when it was the last one."""
+        """Add a trial to its test, and judge the test after its last trial."""
         status = getattr(report, "agentic_status", None)
         record = getattr(report, "agentic", None)
         if status is None and record is None:
             return
-        found = trial_of(report.nodeid)
-        assert found is not None
+        test_and_index = trial_of(report.nodeid)
+        assert test_and_index is not None
         self._count_verdicts()
-        test = self.tests.setdefault(found[0], _RepeatedTest(found[0]))
+        test = self._test(test_and_index[0])
         if status in ("failed", "errored") and test.first_failure is None and report.longrepr is not None:
             test.first_failure = report
         if record is None or test.category:

@@ -49,9 +49,9 @@ def end_of(est: Estimate, target: str, width: float) -> str | None:
 
 def allocate(est: Estimate, target: str, open_tasks: Mapping[str, int], size: int) -> dict[str, int]:
     """Distribute the trials of a round over the tasks."""
-    one = Metric("pass^1")
-    known = {row["task"]: (row["mean"], row["sd"]) for row in _rows(est, one, "task")}
-    (new,) = _rows(est, one, "population")  # a task without a verdict gets the mean, with a wide spread
+    rate = Metric("pass^1")
+    known = {row["task"]: (row["mean"], row["sd"]) for row in _rows(est, rate, "task")}
+    (new,) = _rows(est, rate, "population")  # a task without a verdict gets the mean, with a wide spread
     names = list(open_tasks)
     mean, sd = np.array([known.get(name, (new["mean"], 0.5)) for name in names]).reshape(-1, 2).T
     mean = np.clip(mean, 1e-6, 1 - 1e-6)

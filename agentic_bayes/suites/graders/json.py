@@ -68,9 +68,9 @@ class JsonMatch(Record):
             return graded(0.0, False, str(problem))
         wrong = []
         for path in self.paths:
-            wanted, found = values_at(path, expected), values_at(path, answer)
-            if not self._same(wanted, found):
-                instead = "nothing" if not found else short(found[0] if len(found) == 1 else found)
+            wanted, actual = values_at(path, expected), values_at(path, answer)
+            if not self._same(wanted, actual):
+                instead = "nothing" if not actual else short(actual[0] if len(actual) == 1 else actual)
                 wrong.append(f"{path}: expected {short(wanted[0] if len(wanted) == 1 else wanted)}, got {instead}")
         reason = "; ".join(wrong) or "The JSON is as expected."
         return graded(1 - len(wrong) / len(self.paths), not wrong, reason)
