@@ -11,6 +11,8 @@ from typing import Any
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.records.base import MAX_DEPTH, short
 
+__all__ = ["JsonNotFound", "compiled_path", "found_json", "strict_json", "values_at"]
+
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
 _MOST_STARTS = 10_000  # brackets at which JSON is looked for in one text
 _KINDS = {dict: ("object", "{"), list: ("list", "[")}
