@@ -12,7 +12,6 @@ from calibration import coverage, decisions, judge, results
 from calibration.page import bad_entries, decisions_page, intervals_page
 from calibration.tables import Tables, interval_tables
 
-
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = {"intervals": "calibration.md", "decisions": "calibration_decisions.md"}
 CELLS = (coverage.Cell(0.9, 0.0, 5, 1), coverage.Cell(0.7, 0.6, 20, 3))
