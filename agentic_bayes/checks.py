@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -104,3 +105,13 @@ def check_rope(rope: object) -> tuple[float, float]:
         raise InvalidArgument(f"rope must be a half-width in [0, 1] or a pair low ≤ high in [-1, 1], got {rope!r}")
     half = check_probability(rope, "rope (a half-width, or a pair low, high)")
     return -half, half
+
+
+def check_number(value: object, name: str, *, above_zero: bool = False, unit: str = "") -> float:
+    """A finite number ≥ 0 (> 0 with `above_zero`), or an error that says what came."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    # whole numbers beyond the largest float are refused, as infinity and NaN are
+    if not number or not 0 <= value <= sys.float_info.max or (above_zero and value == 0):  # type: ignore[operator]
+        of_unit = f"of {unit} " if unit else ""
+        raise InvalidArgument(f"{name} must be a number {of_unit}{'>' if above_zero else '≥'} 0, got {value!r}")
+    return float(value)  # type: ignore[arg-type]

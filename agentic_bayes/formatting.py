@@ -258,12 +258,11 @@ class Tabular:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A pipe table as GitHub renders it; pipes and line breaks in cells are escaped."""
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
-
-    return "\n".join([line(header), "|" + " --- |" * len(header), *map(line, rows)])
+    """A GitHub-style pipe table: pipes and line breaks in cells are escaped, columns of numbers are right-aligned."""
+    body = [list(row) for row in rows]
+    aligned = ["---:" if body and all(is_number(row[i]) for row in body) else "---" for i in range(len(header))]
+    escaped = [[one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (header, *body)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (escaped[0], aligned, *escaped[1:]))
 
 
 def json_ready(value: Any) -> Any:

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

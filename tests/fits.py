@@ -13,8 +13,11 @@ from typing import Any, get_args
 import numpy as np
 import xarray as xr
 
+from agentic_bayes.estimation.distribution import Stats
 from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.estimation.posterior import Posterior
 from agentic_bayes.estimation.settings import Engine
+from agentic_bayes.formatting import Metric
 from agentic_bayes.outcomes.table import outcomes_from_table
 
 ENGINES = tuple(engine for engine in ("quadrature", "pymc") if engine in get_args(Engine))
@@ -72,9 +75,21 @@ def fit_table(engine: str, path: str, k: tuple[int, ...]) -> Estimate:
 def rows(frame: Any, **where: Any) -> Any:
     """The rows of a summary in which every named column has the given value."""
     for column, value in where.items():
-        frame = frame[frame[column] == value]
+        # "^" and "@" are all pass^k and all pass@k
+        chosen = frame[column].str.contains(value, regex=False) if value in ("^", "@") else frame[column] == value
+        frame = frame[chosen]
     assert len(frame) > 0, f"no row with {where}"
     return frame
+
+
+def stats_of(posterior: Posterior, agent: int, estimand: Any, metric: str, ci_kind: Any = "eti") -> Stats:
+    """Mean, sd, median and 95 % interval of a metric of one agent."""
+    return posterior.distribution(agent, estimand, Metric(metric)).stats(0.95, ci_kind)
+
+
+def draws_of(posterior: Posterior, agent: int, estimand: Any, metric: str) -> Any:
+    """Draws of a metric of one agent."""
+    return posterior.distribution(agent, estimand, Metric(metric)).draws()
 
 
 def row(frame: Any, **where: Any) -> Any:

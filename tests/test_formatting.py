@@ -1,14 +1,25 @@
 """How numbers and names look to people."""
 
+import json
 import math
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.formatting import format_interval, format_number, html_block, metric_name, parse_metric, plural
+from agentic_bayes.formatting import (
+    Table,
+    format_interval,
+    format_number,
+    json_ready,
+    markdown_table,
+    metric_name,
+    parse_metric,
+    plural,
+)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +103,33 @@ def test_one_and_many(count, text):
 
 def test_html_is_escaped():
     """No text of a title, cell, header or note becomes markup."""
-    page = html_block("a < b", ["<b>"], [["<script>alert('x')</script>"]], notes=["<i>"])
+    page = Table(title="a < b", header=["<b>"], rows=[["<script>alert('x')</script>"]], notes=["<i>"]).to_html()
     assert "<script>" not in page
     assert "<b>" not in page
     assert "<i>" not in page
     assert "&lt;script&gt;" in page
     assert "a &lt; b" in page
+
+
+def test_a_markdown_table_escapes_pipes_and_line_breaks():
+    """Every cell stays in its column and on its line; a column of numbers is right-aligned."""
+    table = markdown_table(["agent", "mean"], [["a|b\nc", "0.420"], ["back\\slash", "–"]])
+    assert table.split("\n") == [
+        "| agent | mean |",
+        "| --- | ---: |",
+        r"| a\|b\\nc | 0.420 |",
+        r"| back\\slash | – |",
+    ]
+
+
+def test_a_markdown_table_without_rows_is_a_header():
+    """A result without rows still gives a valid table."""
+    assert markdown_table(["a", "b"], []) == "| a | b |\n| --- | --- |"
+
+
+def test_what_json_cannot_hold_becomes_plain():
+    """NaN and infinities become None at any depth, and NumPy values plain ones."""
+    value = {"a": np.float64("nan"), "b": (np.int64(3), math.inf), "d": [True, "x"]}
+    plain = json_ready(value)
+    assert plain == {"a": None, "b": [3, None], "d": [True, "x"]}
+    assert json.dumps(plain, allow_nan=False)

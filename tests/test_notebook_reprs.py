@@ -166,7 +166,7 @@ def test_a_notebook_may_be_light_or_dark(kind):
         ("Evidence", ("80 interactions (79 scored, 1 unscored)", "agent errors", "1 × ", "judge: ")),
         ("AgenticResult", ("1 of 2", "pass^2", "unit interaction", "answer ≥ 0.7", "BayesianMode", "ci_level=0.95")),
         ("TierProbabilities", ("pass@1 and pass^3 (population)", "hierarchical", "unit conversation", "paper table")),
-        ("JudgeCalibration", ("threshold 0.7", "79 human labels", "95 % equal-tailed", "specificity", "kappa")),
+        ("JudgeCalibration", ("threshold 0.7", "79 human labels", "95 % intervals", "specificity", "kappa")),
         ("StoppingRule", ("0.700 (the bar)", "95 % equal-tailed", "200 simulated runs", "(population)")),
         ("Look", ("look 0 of 10", "P(pass^1 ≥ 0.7), required", "95 % equal-tailed", "hierarchical", "correct")),
         ("RunResults", ("2 trials, 1 passed, 0 failed, 1 errored, 1 pending", "all graders", "1.000")),

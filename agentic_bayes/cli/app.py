@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.llm.store import Store, Usage
     from agentic_bayes.evidence.tools.rubric import ToolRubric
-    from agentic_bayes.judges.agreement import Agreement
+    from agentic_bayes.judges.raters import Agreement
     from agentic_bayes.records.model import Conversation
     from agentic_bayes.reports.tables import Table
 
@@ -485,7 +485,7 @@ def assess(
     if as_json:
         told: dict[str, Any] = {"output": str(output), "stopped": evidence.stopped}
         told["agents"] = evidence.summary().to_dict("records")
-        told["agreement"] = None if agreed is None else agreed.summary().to_dict("records")
+        told["agreement"] = None if agreed is None else agreed.to_pandas().to_dict("records")
         say_json({**told, "usage": usage})
     else:
         show(
@@ -573,7 +573,7 @@ def _assess_with_models(
 
 def _agreement(evidence: Evidence, others: list[str]) -> Agreement | None:
     """How far the judges agree, where there are several and they scored anything."""
-    from agentic_bayes.judges.judge_agreement import judge_agreement
+    from agentic_bayes.judges.several_judges import judge_agreement
 
     if not others or all(row.answer_score is None for row in evidence.rows):
         return None

@@ -27,14 +27,19 @@ from agentic_bayes.checks import (
     no_such_file,
 )
 from agentic_bayes.decisions.gate import check_confidence, ruling, shown_beside
+from agentic_bayes.decisions.sequences import (
+    Characteristic,
+    Sequences,
+    described,
+    first_look,
+    mean_tasks,
+    required_probability,
+)
 from agentic_bayes.decisions.simulate import (
-    NO_DATA,
     Cells,
     ManyGates,
     metric_of,
-    mu_with_metric,
     new_task,
-    simulate_successes,
 )
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
@@ -51,7 +56,6 @@ from agentic_bayes.formatting import (
     one_line,
     plural,
 )
-from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,23 +65,7 @@ __all__ = ["Characteristic", "Look", "StoppingRule", "monitor"]
 LookVerdict = Literal["pass", "fail", "narrow enough", "continue", "inconclusive"]
 FORMAT = "agentic-bayes-rule/2"
 AWAY = 0.1  # how far from the bar the truths lie under which a rule is described
-STRICTEST = 1 - 1e-6
-MOST_TRIALS, MOST_LOOKS = 100, 1000
-MOST_ATTEMPTS = 100_000  # of one sequence, to which the grid of posteriors is adapted
-MOST_TASKS = 20_000_000  # that are simulated at once, to bound memory
-GRID = 400  # candidates for the required probability
 SHARE = 10  # of the sequences: one in so many, where intervals are computed
-
-
-@dataclass(frozen=True, slots=True)
-class Characteristic:
-    """How the rule behaves if this is the truth."""
-
-    truth: float  # the metric
-    passes: float  # shares of the sequences that end so; NaN where the rule is on a width alone
-    fails: float
-    undecided: float
-    tasks: float  # mean number of tasks when it stops
 
 
 @dataclass(frozen=True)
@@ -512,7 +500,7 @@ def monitor(
     size = check_k(simulations, "simulations")
     if size < 100:
         raise InvalidArgument(f"simulations must be an integer ≥ 100, got {size}")
-    runs = _Runs(
+    runs = Sequences(
         metric=wanted,
         batch=check_k(batch, "batch"),
         trials=check_k(trials, "trials"),
@@ -525,21 +513,21 @@ def monitor(
     runs.check_size(size)
     share = check_probability(mu, "mu", open_ends=True)
     least = check_confidence(confidence)
-    required, described = math.nan, []
+    required, characteristics = math.nan, []
     if bar is not None:
         gates = ManyGates(wanted, bar, runs.trials, most=runs.batch * runs.looks)
-        required = _required(runs.probabilities(gates, bar, size, stream=0), least, allowed)
+        required = required_probability(runs.probabilities(gates, bar, size, stream=0), least, allowed)
         truths = [bar, *(truth for truth in (bar - AWAY, bar + AWAY) if 0 < truth < 1)]
         for stream, truth in enumerate(truths, start=1):
             if narrow is None:
                 met, widths = runs.probabilities(gates, truth, size, stream=stream), None
             else:
                 widths, met = runs.widths(truth, size // SHARE, stream=stream, bar=bar)
-            described.append(_described(truth, met, widths, required, narrow, runs))
+            characteristics.append(described(truth, met, widths, required, narrow, runs))
     elif narrow is not None:
         truth, nan = float(metric_of(share, runs.rho, wanted)), math.nan
-        last = _first(runs.widths(truth, size // SHARE, stream=1)[0] <= narrow)
-        described.append(Characteristic(truth, nan, nan, nan, _mean_tasks(last, runs)))
+        last = first_look(runs.widths(truth, size // SHARE, stream=1)[0] <= narrow)
+        characteristics.append(Characteristic(truth, nan, nan, nan, mean_tasks(last, runs)))
     return StoppingRule(
         metric=str(wanted),
         at_least=bar,
@@ -554,7 +542,7 @@ def monitor(
         ci_kind=ci_kind,
         simulations=size,
         random_seed=runs.seed,
-        characteristics=tuple(described),
+        characteristics=tuple(characteristics),
     )
 
 
@@ -563,110 +551,3 @@ def _check_false_winners(share: object) -> float:
     if allowed >= 0.5:
         raise InvalidArgument(f"false_winners must be in (0, 0.5), got {allowed:g}")
     return allowed
-
-
-@dataclass
-class _Runs:
-    """Sequences of looks at simulated data."""
-
-    metric: Metric
-    batch: int
-    trials: int
-    looks: int
-    rho: float
-    ci: tuple[float, CIKind]
-    seed: int
-    progress: Callable[[int, int | None], None] | None
-    done: int = 0
-
-    def check_size(self, simulations: int) -> None:
-        """Refuse what would fill the memory or take days."""
-        sizes = {
-            "trials": (self.trials, MOST_TRIALS),
-            "looks": (self.looks, MOST_LOOKS),
-            "batch × trials × looks": (self.batch * self.trials * self.looks, MOST_ATTEMPTS),
-            "simulations × batch": (simulations * self.batch, MOST_TASKS),
-        }
-        for name, (size, most) in sizes.items():
-            if size > most:
-                raise InvalidArgument(f"{name} must be at most {most:,}")
-
-    def _tick(self) -> None:
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, None)
-
-    def probabilities(self, gates: ManyGates, truth: float, size: int, *, stream: int) -> Array:
-        """P(metric ≥ bar) at every look, shape (sequences, looks)."""
-        rng = np.random.default_rng([self.seed, stream])
-        mu = float(mu_with_metric(truth, self.rho, self.metric))
-        seen = np.zeros((size, self.trials + 1))
-        found = np.empty((size, self.looks))
-        for look in range(self.looks):
-            new = simulate_successes(rng, mu, self.rho, size * self.batch, self.trials).reshape(size, self.batch)
-            for c in range(self.trials + 1):
-                seen[:, c] += (new == c).sum(axis=1)
-            found[:, look] = gates(seen)
-            self._tick()
-        return found
-
-    def widths(self, truth: float, size: int, *, stream: int, bar: float | None = None) -> tuple[Array, Array]:
-        """Widths of the interval at every look, and P(metric ≥ bar), by the exact engine, shape (sequences, looks)."""
-        rng = np.random.default_rng([self.seed, stream, 1])
-        mu = float(mu_with_metric(truth, self.rho, self.metric))
-        found, met = np.empty((size, self.looks)), np.full((size, self.looks), math.nan)
-        for i in range(size):
-            cells = NO_DATA
-            for look in range(self.looks):
-                cells = cells.and_also(simulate_successes(rng, mu, self.rho, self.batch, self.trials), self.trials)
-                posterior = new_task(cells, self.metric)
-                lower, upper = posterior.interval(*self.ci)
-                found[i, look] = upper - lower
-                if bar is not None:
-                    met[i, look] = posterior.at_least(bar)
-                self._tick()
-        return found, met
-
-
-def _ends(met: Array, required: float) -> tuple[Array, Array, Array]:
-    """Whether each sequence passes, whether it fails, and at which look (from 0) it stops."""
-    passes, fails = met >= required, 1 - met >= required
-    first = _first(passes | fails)
-    row = np.arange(len(met))
-    return passes[row, first], fails[row, first], first
-
-
-def _required(met: Array, least: float, allowed: float) -> float:
-    """The smallest probability with which at most the allowed share of sequences passes, and fails, at the bar.
-
-    One standard error is kept in hand, since these sequences are a sample.
-    """
-    goal = allowed - math.sqrt(allowed * (1 - allowed) / len(met))
-    odds = np.linspace(math.log(least / (1 - least)), math.log(STRICTEST / (1 - STRICTEST)), GRID)
-    for candidate in 1 / (1 + np.exp(-odds)):
-        passes, fails, _ = _ends(met, float(candidate))
-        if max(passes.mean(), fails.mean()) <= goal:
-            return float(candidate)
-    raise InvalidArgument(f"no required probability keeps false_winners at {allowed:g} with these looks: allow more")
-
-
-def _described(
-    truth: float, met: Array, widths: Array | None, required: float, narrow: float | None, runs: _Runs
-) -> Characteristic:
-    """How the sequences end, and after how many tasks."""
-    passes, fails, last = _ends(met, required)
-    if widths is not None and narrow is not None:
-        enough = _first(widths <= narrow)
-        earlier = (enough < last) & (widths.min(axis=1) <= narrow)
-        passes, fails, last = passes & ~earlier, fails & ~earlier, np.minimum(last, enough)
-    shares = float(passes.mean()), float(fails.mean())
-    return Characteristic(truth, *shares, max(1 - sum(shares), 0.0), _mean_tasks(last, runs))
-
-
-def _first(reached: Array) -> Array:
-    """The first look (from 0) at which something is reached, else the last."""
-    return np.asarray(np.where(reached.any(axis=1), reached.argmax(axis=1), reached.shape[1] - 1))
-
-
-def _mean_tasks(last: Array, runs: _Runs) -> float:
-    return float((last + 1).mean() * runs.batch)

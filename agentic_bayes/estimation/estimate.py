@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from agentic_bayes.checks import check_choice, check_ks, check_probability, no_such_file
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.counts import Counts
-from agentic_bayes.estimation.distribution import STATISTICS, CIKind, Distribution, Stats
+from agentic_bayes.estimation.distribution import CIKind, Distribution, Stats
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
-from agentic_bayes.estimation.fitting import choose_method, needs_draws, posterior_of, sample
+from agentic_bayes.estimation.fitting import method_for, needs_draws, posterior_of, sample
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.io.groups import draw_groups, hyper_dataset
-from agentic_bayes.estimation.io.netcdf import read_groups, write_groups
-from agentic_bayes.estimation.judge_labels import judge_words, read_labels
+from agentic_bayes.estimation.io.netcdf import installed_versions, read_groups, write_groups
+from agentic_bayes.estimation.judge_labels import judge_words, rate_rows, read_labels
 from agentic_bayes.estimation.methods.values import (
     Estimator,
     Frequentist,
-    Hierarchical,
     Method,
     MethodName,
-    method_of,
 )
-from agentic_bayes.estimation.model_checks import ModelChecks, flag_words
+from agentic_bayes.estimation.model_checks import ModelChecks
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.estimation.predictive import Statistic
 from agentic_bayes.estimation.settings import Engine, Settings
-from agentic_bayes.estimation.summary import ALL, JUDGED, SHORT, summary_rows, unscored_note
+from agentic_bayes.estimation.summary import ALL, JUDGED, SHORT, estimate_table, summary_rows
 from agentic_bayes.formatting import (
-    FAMILIES,
     Metric,
     Table,
     Tabular,
-    format_interval,
-    format_number,
-    indicator_words,
-    interval_words,
     json_ready,
     metrics_at,
     plural,
@@ -54,8 +45,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["Estimate", "estimate"]
-
-PACKAGES = ("agentic-bayes", "numpy", "scipy", "xarray", "pymc", "nutpie", "arviz")
 
 
 def estimate(
@@ -120,29 +109,12 @@ def estimate(
        mean  lower  upper
     1  0.33  0.059  0.707
     """
-    checked, note = check_outcomes(outcomes), ""
+    checked = check_outcomes(outcomes)
     counts = Counts.of(checked)
-    if isinstance(method, str) and method == "auto":
-        value, note = choose_method(counts)
-    else:
-        value = method_of(method)
     judge = None if judge_labels is None else read_labels(judge_labels, counts)
     if judge is not None and "judge" in differing(checked.attrs):
         raise InvalidArgument(f"judge_labels need counts of one judge, these have {checked.attrs['judge']}")
-    if isinstance(value, Hierarchical):
-        pooled = [name for name in ("m", "tau") if getattr(value, name) is not None]
-        if pooled and len(counts.agents) == 1:
-            raise InvalidArgument(
-                f"a prior of {' and '.join(pooled)} needs two agents or more, there is one: "
-                "use Hierarchical(mu=…, pool_agents=False)"
-            )
-        if judge is not None and not judge.perfect:
-            if pooled:
-                raise InvalidArgument(
-                    f"with judge_labels agents do not share strength, so a prior of {' and '.join(pooled)} has no use: "
-                    "use Hierarchical(mu=…, pool_agents=False)"
-                )
-            value = replace(value, pool_agents=False)
+    value, note = method_for(method, counts, corrects_judge=judge is not None and not judge.perfect)
     settings = Settings(
         method=value,
         k=check_ks(k),
@@ -168,17 +140,6 @@ def estimate_as(outcomes: xr.Dataset, settings: Settings, *, note: str = "") -> 
         diagnostics=sampled.diagnostics,
         note="; ".join(filter(None, (note, sampled.note))),
     )
-
-
-def installed_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -268,18 +229,7 @@ class Estimate(Tabular):
                 "this estimate was made without judge_labels: it takes the judge's verdicts as they are"
             )
         stats = self.posterior.judge_rates(self.settings.ci_prob) or (Stats(1.0, 0.0, 1.0, 1.0, 1.0),) * 2
-        rows = [
-            {
-                "rate": rate,
-                **{name: float(getattr(one, name)) for name in STATISTICS},
-                "ci_kind": "eti",
-                "ci_prob": self.settings.ci_prob,
-                "n_labels": judge.n_labels,
-                "judge_calibration": judge.calibration,
-            }
-            for rate, one in zip(("sensitivity", "specificity"), stats, strict=True)
-        ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rate_rows(judge, stats, self.settings.ci_prob))
 
     @property
     def judge_note(self) -> str:
@@ -653,35 +603,5 @@ class Estimate(Tabular):
 
     def table(self) -> Table:
         """Both metrics of every agent and estimand at every k, with intervals and notes."""
-        s, n, attrs = self.settings, self.counts, self.outcomes.attrs
-        flags, remarks, rows = dict[str, None](), dict[str, None](), []
-        for index, agent in enumerate(self.agents):
-            for estimand in (name for name in self.posterior.estimands if name != "task"):
-                for k in s.k:
-                    cells, marks = [], dict[str, None]()
-                    for metric in (Metric.of(family, k) for family in FAMILIES):
-                        stats = self.posterior.distribution(index, estimand, metric).stats(s.ci_prob, s.ci_kind)
-                        cells += [format_number(float(stats.mean))]
-                        cells += [format_interval(float(stats.lower), float(stats.upper))]
-                        marks |= dict.fromkeys(self.checks.flags(index, estimand, metric))
-                        remarks[stats.note] = None
-                    flags |= marks
-                    rows.append([agent, estimand, str(k), *cells, f"{stats.n_tasks:,}", ", ".join(marks)])
-            remarks[unscored_note(self.checks, index)] = None
-        unscored, errored = int(n.unscored.sum()), int(self.outcomes["errored"].sum())
-        notes = [
-            f"{plural(int(n.trials.sum()), 'scored trial')}, {int(n.successes.sum()):,} right; {unscored:,} unscored, "
-            f"of them {plural(errored, 'agent error')}; unit {attrs['unit']}, indicator {indicator_words(attrs)}",
-            f"{self.method.name}, {self._kind_of_interval()}; population is a new task of this kind, tasks the mean "
-            "over those tried",
-            *(self.note, self.judge_note, self.differences, *remarks),
-            *flag_words(flags),
-        ]
-        header = ["agent", "estimand", "k", "pass@k", "interval", "pass^k", "interval", "tasks", "flags"]
-        return Table(title=repr(self).partition("; ")[0], header=header, rows=rows, notes=notes)
-
-    def _kind_of_interval(self) -> str:
-        s = self.settings
-        if isinstance(self.method, Frequentist):
-            return f"{self.method.estimator} estimate with {s.ci_prob * 100:.4g} % confidence interval"
-        return f"posterior mean with {interval_words(s.ci_prob, s.ci_kind)}"
+        notes = (self.note, self.judge_note, self.differences)
+        return estimate_table(self.checks, self.outcomes, title=repr(self).partition("; ")[0], notes=notes)

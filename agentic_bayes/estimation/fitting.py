@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
-from agentic_bayes.errors import EstimateError
+from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
@@ -19,7 +19,14 @@ from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.methods.inflated import InflatedPosterior
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
-from agentic_bayes.estimation.methods.values import Conjugate, Crossed, Frequentist, Hierarchical, Method
+from agentic_bayes.estimation.methods.values import (
+    Conjugate,
+    Crossed,
+    Frequentist,
+    Hierarchical,
+    Method,
+    method_of,
+)
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import metrics_at
@@ -38,6 +45,27 @@ class Sampled:
     sample_stats: xr.Dataset | None  # NUTS's account, dims (chain, draw)
     diagnostics: Diagnostics | ImportanceDiagnostics  # whether the draws may be trusted
     note: str = ""  # what a reader must know about the engine, or empty
+
+
+def method_for(method: object, counts: Counts, *, corrects_judge: bool) -> tuple[Method, str]:
+    """The method that fits these counts, and why it was taken where that was left to the program."""
+    if isinstance(method, str) and method == "auto":
+        value, reason = choose_method(counts)
+    else:
+        value, reason = method_of(method), ""
+    if not isinstance(value, Hierarchical):
+        return value, reason
+    pooled = " and ".join(name for name in ("m", "tau") if name in value.given_priors)
+    separate = "use Hierarchical(mu=…, pool_agents=False)"
+    if pooled and len(counts.agents) == 1:
+        raise InvalidArgument(f"a prior of {pooled} needs two agents or more, there is one: {separate}")
+    if corrects_judge:
+        if pooled:
+            raise InvalidArgument(
+                f"with judge_labels agents do not share strength, so a prior of {pooled} has no use: {separate}"
+            )
+        value = replace(value, pool_agents=False)
+    return value, reason
 
 
 def choose_method(counts: Counts) -> tuple[Method, str]:

@@ -20,7 +20,7 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_probability
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.estimation.counts import Counts
-from agentic_bayes.estimation.distribution import Stats
+from agentic_bayes.estimation.distribution import STATISTICS, Stats
 from agentic_bayes.formatting import format_interval, format_number, plural
 from agentic_bayes.numerics import Array
 
@@ -252,3 +252,18 @@ def judge_words(labels: JudgeLabels, rates: tuple[Stats, Stats] | None, *, at_ch
         if labels.clustering:
             text += f"; errors cluster by task, most likely with an intraclass correlation of {labels.clustering:g}"
     return text + (CHANCE_WORDS if at_chance else "")
+
+
+def rate_rows(labels: JudgeLabels, rates: tuple[Stats, Stats], ci_prob: float) -> list[dict[str, Any]]:
+    """The rows of a table of the judge's error rates."""
+    return [
+        {
+            "rate": rate,
+            **{name: float(getattr(stats, name)) for name in STATISTICS},
+            "ci_kind": "eti",
+            "ci_prob": ci_prob,
+            "n_labels": labels.n_labels,
+            "judge_calibration": labels.calibration,
+        }
+        for rate, stats in zip(("sensitivity", "specificity"), rates, strict=True)
+    ]

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from agentic_bayes.estimation.distribution import STATISTICS, Stats
 from agentic_bayes.estimation.methods.values import Frequentist
-from agentic_bayes.estimation.model_checks import ModelChecks
-from agentic_bayes.formatting import Metric, metrics_at, plural
+from agentic_bayes.estimation.model_checks import ModelChecks, flag_words
+from agentic_bayes.estimation.settings import Settings
+from agentic_bayes.formatting import (
+    FAMILIES,
+    Metric,
+    Table,
+    format_interval,
+    format_number,
+    indicator_words,
+    interval_words,
+    metrics_at,
+    plural,
+)
 from agentic_bayes.outcomes.dataset import allowed_differences
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 SHORT = ("agent", "estimand", "metric", "mean", "lower", "upper", "n_tasks", "flags")
 ALL = (
@@ -94,3 +108,42 @@ def _task_rows(
             "flags": ", ".join(flags),
             "note": note,
         }
+
+
+def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, notes: Iterable[str]) -> Table:
+    """Both metrics of every agent and estimand at every k, with intervals, flags and notes."""
+    settings, counts, attrs = checks.settings, checks.posterior.counts, outcomes.attrs
+    flags, remarks, rows = dict[str, None](), dict[str, None](), []
+    for index, agent in enumerate(counts.agents):
+        for estimand in (name for name in checks.posterior.estimands if name != "task"):
+            for k in settings.k:
+                cells, marks, n_tasks = list[str](), dict[str, None](), 0
+                for metric in (Metric.of(family, k) for family in FAMILIES):
+                    distribution = checks.posterior.distribution(index, estimand, metric)
+                    stats = distribution.stats(settings.ci_prob, settings.ci_kind)
+                    cells.append(format_number(float(stats.mean)))
+                    cells.append(format_interval(float(stats.lower), float(stats.upper)))
+                    marks |= dict.fromkeys(checks.flags(index, estimand, metric))
+                    remarks[stats.note], n_tasks = None, stats.n_tasks
+                flags |= marks
+                rows.append([agent, estimand, str(k), *cells, f"{n_tasks:,}", ", ".join(marks)])
+        remarks[unscored_note(checks, index)] = None
+    unscored, errored = int(counts.unscored.sum()), int(outcomes["errored"].sum())
+    trials, right = int(counts.trials.sum()), int(counts.successes.sum())
+    below = [
+        f"{plural(trials, 'scored trial')}, {right:,} right; {unscored:,} unscored, of them "
+        f"{plural(errored, 'agent error')}; unit {attrs['unit']}, indicator {indicator_words(attrs)}",
+        f"{settings.method.name}, {_kind_of_interval(settings)}; population is a new task of this kind, tasks the mean "
+        "over those tried",
+        *notes,
+        *remarks,
+        *flag_words(flags),
+    ]
+    header = ["agent", "estimand", "k", "pass@k", "interval", "pass^k", "interval", "tasks", "flags"]
+    return Table(title=title, header=header, rows=rows, notes=below)
+
+
+def _kind_of_interval(settings: Settings) -> str:
+    if isinstance(settings.method, Frequentist):
+        return f"{settings.method.estimator} estimate with {settings.ci_prob * 100:.4g} % confidence interval"
+    return f"posterior mean with {interval_words(settings.ci_prob, settings.ci_kind)}"

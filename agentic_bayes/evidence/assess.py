@@ -1,4 +1,4 @@
-"""Conversations × graders → evidence. What was judged is kept, whatever happens to the rest."""
+"""Runs graders over conversations, and keeps every judgement whatever happens to the rest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextlib
 import contextvars
 import inspect
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
@@ -17,15 +16,15 @@ from typing import cast
 import anyio
 from anyio.abc import TaskGroup
 
-from agentic_bayes.checks import check_k
+from agentic_bayes.checks import check_count, check_number, check_type
 from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.ledger import Ledger, Turn
-from agentic_bayes.evidence.llm.calls import RUN, Calls
+from agentic_bayes.evidence.ledger import Ledger, TurnGrades
+from agentic_bayes.evidence.llm.calls import RUN, RunCalls
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.evidence.progress import DetailedProgress, ProgressState
-from agentic_bayes.evidence.row import AGENT_ERROR, COLUMNS
+from agentic_bayes.evidence.row import AGENT_ERROR, RESERVED
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.records.base import short
@@ -33,7 +32,7 @@ from agentic_bayes.records.model import Conversation
 
 __all__ = ["assess", "assess_async"]
 
-Progress = Callable[[int, int | None], object]
+ProgressCallback = Callable[[int, int | None], object]
 _INTERRUPTED = "stopped: interrupted"
 _NO_CONVERSATIONS = "there are no conversations to assess"
 
@@ -45,7 +44,7 @@ def assess(
     tool_rubric: ToolRubric = ToolRubric(),  # noqa: B008 - frozen
     metrics: Sequence[Grader] = (),
     concurrency: int = 8,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     store: Store | str | os.PathLike[str] | None = None,
     requests_per_second: float | None = None,
     max_cost: float | None = None,
@@ -56,47 +55,46 @@ def assess(
     Parameters
     ----------
     conversations : iterable of Conversation
-        A list is checked as a whole before the first judgement. An iterator is read as the work proceeds.
+        A list is checked as a whole before the first judgement; an iterator is read as the run proceeds.
     judge : Grader
-        Scores the answers: `ReferenceJudge()`, `LLMJudge(model)`, or anything with ``name``, ``identity`` and
+        Scores the answers: `ReferenceJudge()`, `LLMJudge(model)`, or any object with ``name``, ``identity`` and
         ``grade``.
     tool_rubric : ToolRubric
-        Scores the tool calls where some are expected.
+        Scores the tool calls of interactions with expected tools.
     metrics : sequence of Grader
-        Further metrics, each a column of its own.
+        Further metrics; each becomes a column.
     concurrency : int
-        How many interactions are judged at a time. It never changes the result.
+        Number of interactions to judge at a time. It never changes the result.
     progress : callable, optional
-        Called with (interactions done, interactions in all or None); a `ProgressBar` shows more.
+        Called with (interactions done, total or None); a `ProgressBar` shows more.
     store : Store or path, optional
-        Every judgement by a model is written there as soon as it is given, and is not paid for again: after a
-        crash, the same call goes on where it was. Failures are tried again. Interactions with the same texts are
-        one judgement then.
+        Where to keep every judgement by a model as soon as it is made, so that none is paid for twice: after a crash,
+        the same call resumes where it stopped. Failures are tried again. Interactions with identical texts share a
+        judgement.
     requests_per_second : float, optional
-        Calls of models begin at least 1 / `requests_per_second` seconds apart.
+        Model calls start at least 1 / `requests_per_second` seconds apart.
     max_cost : float, optional
-        What the calls of this run may cost, in the currency of the judge's `price`. The run stops before a call
-        that would exceed it if it cost as much as the dearest so far; only calls that were running before the
-        first cost was known can exceed it. What comes from the store costs nothing.
+        Maximum cost of this run, in the currency of the judge's `price`. The run stops before a call that would exceed
+        it at the price of the dearest call so far; only calls that started before the first cost was known can exceed
+        it. Judgements from the store cost nothing.
     fail_fast : int, optional
-        So many judgements lost to transport (no reply after all attempts), one after the other, stop the run.
-        None: never. A call that the provider refuses for what it holds is not counted.
+        Stop the run after so many judgements in a row fail for technical reasons (no reply after all attempts); None
+        never stops it. Calls that the provider refuses because of their content do not count.
 
     Returns
     -------
     Evidence
-        After Ctrl-C, and when `max_cost` or `fail_fast` stopped the run, with `Evidence.stopped` set: what was
-        judged is kept, and the other interactions of the conversations read so far (of a list: all others) are
-        unscored.
+        If Ctrl-C, `max_cost` or `fail_fast` stopped the run, `Evidence.stopped` says so: judgements made so far are
+        kept, and the other interactions of the conversations read so far (of a list: all others) are unscored.
 
     Raises
     ------
     InvalidArgument
-        If an argument is outside what is allowed; nothing was judged then.
+        If an argument is outside what is allowed; this is checked before anything is judged.
     RecordsError
-        If conversations do not fit together, such as a session_id given twice.
+        If conversations contradict each other, for example by using a session_id twice.
     EvidenceError
-        If there are no conversations, or something else is among them.
+        If there are no conversations, or an item is not one.
 
     Warns
     -----
@@ -105,17 +103,17 @@ def assess(
 
     Notes
     -----
-    A grader that raises gives `Unscored` with the exception as the reason. Interactions where the agent
+    If a grader raises, the grade is `Unscored` with the exception as the reason. Interactions in which the agent
     crashed are not judged; their reason begins with ``agent error:``.
 
-    An error of the iterator, or of `progress`, ends the run, but does not lose what was judged: the error
-    carries it as its attribute ``evidence``. Where conversations do not fit together, tasks and trials in it
-    are provisional: a task is its task_id or qa_ids, and trials are numbered in order of arrival.
+    An error of the iterator, or of `progress`, ends the run but loses nothing: its attribute ``evidence`` has all
+    judgements. If the conversations contradict each other, tasks and trials in it are provisional: a task is its
+    task_id or qa_ids, and trials are numbered in order of arrival.
 
-    The graders run in a thread of their own, so that this works in a notebook, too.
+    The graders run in a thread of their own, so this works in a notebook, too.
     """
     limits = _Limits(concurrency, requests_per_second, max_cost, fail_fast)
-    run = _Run(conversations, judge, tool_rubric, metrics, limits, progress, store)
+    run = _Assessment(conversations, judge, tool_rubric, metrics, limits, progress, store)
     context = contextvars.copy_context()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="assess") as thread:
         try:
@@ -133,25 +131,25 @@ async def assess_async(
     tool_rubric: ToolRubric = ToolRubric(),  # noqa: B008 - frozen
     metrics: Sequence[Grader] = (),
     concurrency: int = 8,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     store: Store | str | os.PathLike[str] | None = None,
     requests_per_second: float | None = None,
     max_cost: float | None = None,
     fail_fast: int | None = 5,
 ) -> Evidence:
-    """`assess` for callers that have an event loop; the graders run in it.
+    """Run `assess` in the caller's event loop.
 
     Parameters, results, errors and warnings are those of `assess`. Cancelling the task cancels the run.
     """
     limits = _Limits(concurrency, requests_per_second, max_cost, fail_fast)
-    run = _Run(conversations, judge, tool_rubric, metrics, limits, progress, store)
+    run = _Assessment(conversations, judge, tool_rubric, metrics, limits, progress, store)
     await run.work()
     return run.result()
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """How much is done at once, how fast, and when enough is enough."""
+    """Limits of a run: concurrency, pace, cost and failures."""
 
     concurrency: int
     requests_per_second: float | None
@@ -159,18 +157,16 @@ class _Limits:
     fail_fast: int | None
 
     def __post_init__(self) -> None:
-        check_k(self.concurrency, "concurrency")
+        check_count(self.concurrency, "concurrency")
         if self.fail_fast is not None:
-            check_k(self.fail_fast, "fail_fast")
+            check_count(self.fail_fast, "fail_fast")
         for name in ("requests_per_second", "max_cost"):
-            value = getattr(self, name)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if value is not None and not (number and 0 < value <= sys.float_info.max):
-                raise InvalidArgument(f"{name} must be a number > 0, got {value!r}")
+            if getattr(self, name) is not None:
+                check_number(getattr(self, name), name, above_zero=True)
 
 
-class _Run:
-    """One run: its graders, and a ledger that holds every grade from the moment it was given."""
+class _Assessment:
+    """One run: its graders, and the ledger that holds every grade as soon as it is made."""
 
     def __init__(
         self,
@@ -179,13 +175,13 @@ class _Run:
         tool_rubric: ToolRubric,
         metrics: Sequence[Grader],
         limits: _Limits,
-        progress: Progress | None,
+        progress: ProgressCallback | None,
         store: Store | str | os.PathLike[str] | None,
     ) -> None:
         _check_arguments(conversations, judge, tool_rubric, metrics, progress)
         if limits.max_cost is not None and all(getattr(grader, "price", None) is None for grader in (judge, *metrics)):
             raise InvalidArgument(
-                "max_cost needs the price of the judge's tokens, such as LLMJudge(…, price=(0.15, 0.6))"
+                "max_cost needs the price of the judge's tokens, for example LLMJudge(…, price=(0.15, 0.6))"
             )
         self._judge, self._tool_rubric, self._metrics = judge, tool_rubric, tuple(metrics)
         self._limits, self._progress = limits, progress
@@ -207,18 +203,18 @@ class _Run:
                 raise misfit  # check first, pay later
             self._total = len(items)
             self._items = iter(items)
-        # opened last: a run that is refused makes no file
+        # opened last, so that a refused run creates no file
         self._store = store if isinstance(store, Store) or store is None else Store(store)
 
-    def _pull(self, conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int, Turn]]:
-        """The interactions one by one; a conversation enters the ledger with its first."""
+    def _pull(self, conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int, TurnGrades]]:
+        """The interactions one by one; a conversation enters the ledger with its first interaction."""
         for conversation in conversations:
             for position, turn in enumerate(self._ledger.add(conversation)):
                 yield conversation, position, turn
 
     async def work(self) -> None:
-        """Judge everything, or until something stops the run; raises nothing but cancellation."""
-        self._calls = Calls(
+        """Judge everything, or until something stops the run; raises only cancellation."""
+        self._calls = RunCalls(
             store=self._store,
             requests_per_second=self._limits.requests_per_second,
             max_cost=self._limits.max_cost,
@@ -237,7 +233,7 @@ class _Run:
                 self._store.close()
 
     async def _worker(self, group: TaskGroup, number: int) -> None:
-        """Judge one interaction after the other, all workers from one iterator. Each starts the next one."""
+        """Judge interactions from the iterator that all workers share; each worker starts the next one."""
         try:
             for conversation, position, turn in self._items:
                 if self._ending is not None or self._failure is not None:
@@ -262,13 +258,13 @@ class _Run:
         except BaseException as error:
             self._failure = error
 
-    async def _grade(self, conversation: Conversation, position: int, turn: Turn) -> None:
-        """Every grade of one interaction; each is in the ledger before the next is asked for."""
+    async def _grade(self, conversation: Conversation, position: int, turn: TurnGrades) -> None:
+        """Grade one interaction; each grade is in the ledger before the next grader is asked."""
         crash = conversation.error_at(position)
         if crash is not None:
-            nothing = Unscored(f"{AGENT_ERROR}{crash}")
-            turn.answer, turn.tools = nothing, nothing if turn.has_expectations else None
-            turn.metrics = {metric.name: nothing for metric in self._metrics}
+            crashed = Unscored(f"{AGENT_ERROR}{crash}")
+            turn.answer, turn.tools = crashed, crashed if turn.has_expectations else None
+            turn.metrics = {metric.name: crashed for metric in self._metrics}
             return
         try:
             turn.tools = self._tool_rubric.verdict(conversation.conversation[position])
@@ -279,13 +275,13 @@ class _Run:
             turn.metrics[metric.name] = await _ask(metric, conversation, position)
 
     def interrupt(self) -> None:
-        """Stop soon; may be called from another thread, and when the run has ended."""
+        """Stop the run soon; safe to call from another thread, and after the run has ended."""
         self._ending = _INTERRUPTED
         with contextlib.suppress(RuntimeError):  # the event loop is closed: the run has ended
             self._cancel()
 
     def result(self) -> Evidence:
-        """The evidence; raises what ended the run, if anything did, with the evidence on it."""
+        """The evidence; if an error ended the run, raises it with the evidence attached."""
         if self._failure is None and self._ending is None:
             self._failure = self._ledger.misfit()
         cause = f"stopped: {_failed(self._failure).reason if self._failure else 'cancelled'}"
@@ -299,17 +295,17 @@ class _Run:
         if self._failure is not None:
             # any exception can carry an attribute that its class does not declare
             self._failure.evidence = evidence  # type: ignore[attr-defined]
-            self._failure.add_note(f"Judged before: {evidence.scored} interactions, kept in this error's `evidence`.")
+            self._failure.add_note(f"This error's `evidence` has the {evidence.scored} interactions judged before.")
             raise self._failure
         if self._ending is not None:
-            warnings.warn(StoppedEarly(f"{evidence!r}; what was judged is kept"), stacklevel=3)
+            warnings.warn(StoppedEarly(f"{evidence!r}; judgements made so far are kept"), stacklevel=3)
         elif not evidence.rows:
             raise EvidenceError(_NO_CONVERSATIONS)
         return evidence
 
 
 async def _ask(grader: Grader, conversation: Conversation, position: int) -> Grade:
-    """What the grader gives, or why it gives nothing."""
+    """The grader's grade, or `Unscored` with the reason."""
     try:
         grade: object = grader.grade(conversation, position)
         if inspect.isawaitable(grade):
@@ -327,7 +323,7 @@ async def _ask(grader: Grader, conversation: Conversation, position: int) -> Gra
         reason, details = cast("object", grade.reason), cast("object", grade.details)
         if isinstance(reason, str) and isinstance(details, Mapping):
             return grade
-        # a score was paid for: what is odd about its reason must not lose it
+        # the score was paid for: an odd reason must not lose it
         kept = details if isinstance(details, Mapping) else {}
         return Score(grade.value, reason if isinstance(reason, str) else str(reason or ""), kept)
     if not isinstance(grade, Unscored):
@@ -355,26 +351,25 @@ def _check_arguments(
 ) -> None:
     if isinstance(conversations, (str, bytes, Conversation)) or not isinstance(conversations, Iterable):
         raise InvalidArgument(
-            "conversations must be an iterable of Conversation, such as what read_conversations gives, "
+            "conversations must be an iterable of Conversation (read_conversations() makes one), "
             f"got {short(conversations)}"
         )
     _check_grader("judge", judge)
-    if not isinstance(tool_rubric, ToolRubric):
-        raise InvalidArgument(f"tool_rubric must be a ToolRubric, got {short(tool_rubric)}")
+    check_type("tool_rubric", tool_rubric, ToolRubric, "ToolRubric() is the default one")
     if not isinstance(metrics, Sequence):
         raise InvalidArgument(f"metrics must be a list of graders, got {short(metrics)}")
-    taken = {*COLUMNS, "tool_rubric", "metrics", "answer", "tools", "joint"}
+    taken = set(RESERVED)
     for metric in metrics:
         _check_grader("metrics", metric)
         if metric.name in taken:
-            raise InvalidArgument(f"metrics must have names of their own, got {metric.name!r}, which is taken")
+            raise InvalidArgument(f"every metric needs a name of its own; {metric.name!r} is taken")
         taken.add(metric.name)
     models = [grader for grader in (cast("Grader", judge), *metrics) if isinstance(grader, LLMJudge)]
     for position, model in enumerate(models):
         if any(model.identity == other.identity for other in models[:position]):
             raise InvalidArgument(
-                f"metrics has a judge that was given already ({model.identity}), and would agree with itself; "
-                "a judge that is to judge more than once is LLMJudge(model, n_judgements=3)"
+                f"the same judge is given twice ({model.identity}) and would agree with itself; to judge every answer "
+                "several times, use LLMJudge(model, n_judgements=3)"
             )
     if progress is not None and not callable(progress):
         raise InvalidArgument(f"progress must be callable, got {short(progress)}")
@@ -382,7 +377,7 @@ def _check_arguments(
 
 def _check_grader(name: str, grader: object) -> None:
     if isinstance(grader, type) or not isinstance(grader, Grader):
-        hint = ", such as ReferenceJudge() or LLMJudge(model)" if name == "judge" else ""
+        hint = " (for example ReferenceJudge() or LLMJudge(model))" if name == "judge" else ""
         raise InvalidArgument(f"{name} must have `name`, `identity` and `grade`{hint}, got {short(grader)}")
     for text in (grader.name, grader.identity):
         if not isinstance(text, str) or not text.strip():

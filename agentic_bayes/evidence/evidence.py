@@ -1,4 +1,4 @@
-"""Scored interactions, with every reason kept, in memory and as JSONL."""
+"""Evidence: scored interactions with their reasons, in memory and as a JSONL file."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from agentic_bayes.evidence.row import (
     row_to_json,
 )
 from agentic_bayes.evidence.score import Score
-from agentic_bayes.formatting import format_number, html_block, plural
+from agentic_bayes.formatting import Table, Tabular, format_number, plural
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evidence", "EvidenceRow"]
+__all__ = ["Evidence"]
 
 _SHOWN = 50
 MOST_REASONS = 3  # that a notebook shows
 
 
 @dataclass(frozen=True, repr=False)
-class Evidence:
+class Evidence(Tabular):
     """Scored interactions.
 
     Attributes
@@ -43,7 +43,7 @@ class Evidence:
     rows : tuple of EvidenceRow
         Sorted by (agent, task, trial, interaction).
     stopped : str or None
-        Why the run ended early, or None. Not kept in the file, where the unscored rows say it.
+        Why the run ended early, or None. The file does not keep it; its unscored rows have the reason.
 
     Raises
     ------
@@ -71,12 +71,12 @@ class Evidence:
 
     @property
     def scored(self) -> int:
-        """How many interactions have an answer score."""
+        """Number of interactions with an answer score."""
         return sum(row.answer_score is not None for row in self.rows)
 
     @property
     def unscored(self) -> int:
-        """How many interactions have none."""
+        """Number of interactions without an answer score."""
         return len(self.rows) - self.scored
 
     def __repr__(self) -> str:
@@ -86,21 +86,32 @@ class Evidence:
         turns = f"{plural(len(self), 'interaction')} ({self.scored:,} scored, {self.unscored:,} unscored)"
         grades = [(name, grade) for row in self.rows for name, grade in row.metrics.items()]
         silent = sorted({name for name, _ in grades} - {name for name, grade in grades if isinstance(grade, Score)})
-        lost = f"; nothing scored by {', '.join(silent)}" if silent else ""
+        lost = f"; no scores from {', '.join(silent)}" if silent else ""
         return f"Evidence: {turns} of {plural(conversations, 'conversation')}, {plural(agents, 'agent')}{lost}{ending}"
 
-    def _repr_html_(self) -> str:
-        agents = {agent: list(rows) for agent, rows in itertools.groupby(self.rows, key=lambda row: row.agent)}
+    def table(self) -> Table:
+        """One row per agent; the notes name the judge and the commonest reasons for missing scores."""
         reasons = Counter(row.unscored_reason for row in self.rows if row.unscored_reason)
         judges, more = sorted({row.judge for row in self.rows if row.judge}), len(reasons) - MOST_REASONS
         notes = [
-            f"judge: {', '.join(judges) or 'none'}; score: mean of what has one; tools right: of what has a verdict",
+            f"judge: {', '.join(judges) or 'none'}; score: mean over the scored; tools right: of those with a verdict",
             *(f"{count:,} × {reason}" for reason, count in reasons.most_common(MOST_REASONS)),
             f"… and {plural(more, 'more reason')}: unscored_reason in to_pandas()" if more > 0 else "",
         ]
         header = ["agent", "conversations", "turns", "scored", "unscored", "agent errors", "score", "tools right"]
-        rows = (_account(agent, own) for agent, own in agents.items())
-        return html_block(repr(self), header, rows, notes=notes, total=len(agents), noun="agent")
+        agents = itertools.groupby(self.rows, key=lambda row: row.agent)
+        rows = [_account(agent, list(own)) for agent, own in agents]
+        return Table(title=repr(self), header=header, rows=rows, notes=notes, noun="agent")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as an object that JSON can hold.
+
+        Returns
+        -------
+        dict
+            ``stopped``, and ``rows`` as `write` writes them.
+        """
+        return {"stopped": self.stopped, "rows": [row_to_json(row) for row in self.rows]}
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per interaction.
@@ -136,15 +147,15 @@ class Evidence:
         Parameters
         ----------
         threshold : float
-            From which answer score on an answer counts as right, in [0, 1].
+            Minimum answer score for an answer to count as right, in [0, 1].
 
         Returns
         -------
         pandas.DataFrame
             ``agent, conversations, interactions, scored, unscored, agent_errors`` (the part of the unscored
-            that is due to a crashed agent), ``mean_answer_score`` (over the scored), ``tools_scored``,
-            ``tools_right``, ``tools_unscored``, ``mean_tool_overall`` and ``right_answer_wrong_tools``: right
-            answers whose tool verdict is not.
+            due to crashed agents), ``mean_answer_score`` (over the scored), ``tools_scored``, ``tools_right``,
+            ``tools_unscored``, ``mean_tool_overall`` and ``right_answer_wrong_tools`` (right answers with a wrong tool
+            verdict).
         """
         import pandas as pd
 
@@ -172,20 +183,20 @@ class Evidence:
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write JSONL, gzipped if the name ends in ``.gz``; all of it or nothing.
+        """Write JSONL, gzipped if the name ends in ``.gz``; either all of it or nothing.
 
         The same rows give the same bytes. `stopped` is not written.
 
         Parameters
         ----------
         path : path
-            Where to; an existing file is replaced.
+            Where to write; an existing file is replaced.
         """
         write_objects(Path(path), (row_to_json(row) for row in self.rows))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Evidence:
-        """Read what `write` wrote.
+        """Read a file that `write` wrote.
 
         Parameters
         ----------
@@ -199,8 +210,8 @@ class Evidence:
         Raises
         ------
         EvidenceError
-            If there is no such file, or anything in it is wrong: all problems in one report, each with its line
-            and field.
+            If there is no such file, or anything in it is wrong; the message lists all problems, each with its line and
+            field.
         """
         source = Path(path)
         if not source.exists() or source.is_dir():
@@ -237,18 +248,18 @@ def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
     places: dict[tuple[str, str, int, int], int] = {}
     problems: list[Problem] = []
     for number, record in read_objects(path):
-        found = [("", record)] if isinstance(record, str) else record_problems(record)
-        if not found and isinstance(record, dict):
+        wrong = [("", record)] if isinstance(record, str) else record_problems(record)
+        if not wrong and isinstance(record, dict):
             row = row_from_json(record)
             first = places.setdefault(_place(row), number)
             if first != number:
-                found = [("", f"{_name(row)} was given already in line {first}")]
+                wrong = [("", f"{_name(row)} repeats line {first}")]
             rows.append(row)
-        problems += [Problem(str(path), f"line {number}", name, message) for name, message in found]
+        problems += [Problem(str(path), f"line {number}", name, message) for name, message in wrong]
     if problems:
         shown = "\n  ".join(map(str, problems[:_SHOWN]))
         more = f"\n  … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise EvidenceError(f"{plural(len(problems), 'problem')} in the evidence:\n  {shown}{more}")
     if not rows:
-        raise EvidenceError(f"{path}: holds no evidence; one JSON object per interaction is expected")
+        raise EvidenceError(f"{path}: must have one JSON object per interaction, is empty")
     return tuple(rows)

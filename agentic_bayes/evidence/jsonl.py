@@ -1,4 +1,4 @@
-"""Strict JSONL files, plain or gzipped: one object per line, no NaN, all of the file or nothing."""
+"""Reads and writes strict JSONL files, plain or gzipped: one object per line, no NaN, never half a file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.records.write import replacing
-
-__all__ = ["read_objects", "unique_keys", "write_objects"]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -26,12 +25,12 @@ def write_objects(path: Path, objects: Iterable[Mapping[str, Any]]) -> None:
 
 def _line(record: Mapping[str, Any]) -> bytes:
     text = json.dumps(record, ensure_ascii=False, allow_nan=False)
-    # half of a UTF-16 pair cannot be encoded; inside JSON text it can be escaped
+    # half of a surrogate pair cannot be encoded, but JSON text can escape it
     return _LONE_SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text).encode() + b"\n"
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """The objects of a file, or what is wrong with a line."""
+    """The objects of a file, each with its line number; a text instead of an object says what is wrong with a line."""
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
@@ -49,20 +48,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 def _parse(line: str) -> dict[str, Any] | str:
     try:
-        record = json.loads(line, parse_constant=_refuse, object_pairs_hook=unique_keys)
-    except (ValueError, RecursionError) as error:
-        return f"must be one JSON object: {error or 'nested too deeply'}"
+        record = strict_json(line)
+    except ValueError as error:
+        return f"must be one JSON object: {error}"
     return record if isinstance(record, dict) else f"must be a JSON object, got {line.strip()[:40]}"
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys differ (for ``object_pairs_hook``); of two equal ones, nobody can tell which was meant."""
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
-    return record

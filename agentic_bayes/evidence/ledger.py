@@ -1,4 +1,4 @@
-"""The ledger of a run: what is known of every interaction, from the moment it is known."""
+"""The ledger of a run: holds every grade of every interaction as soon as it is made."""
 
 from __future__ import annotations
 
@@ -16,56 +16,54 @@ from agentic_bayes.evidence.tools.rubric import ToolVerdict
 from agentic_bayes.records.identity import Identity, TaskIndex, task_label
 from agentic_bayes.records.model import Conversation
 
-__all__ = ["Ledger", "Tools", "Turn"]
-
-Tools = ToolVerdict | Unscored | None
+ToolGrade = ToolVerdict | Unscored | None
 
 
 @dataclass(slots=True)
-class Turn:
-    """What is known of one interaction so far; None where nothing is."""
+class TurnGrades:
+    """The grades of one interaction so far; None for those not made yet."""
 
     qa_id: str
     has_expectations: bool
     answer: Grade | None = None
-    tools: Tools = None
+    tools: ToolGrade = None
     metrics: dict[str, Grade] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """What is kept of a conversation."""
+class _LedgerEntry:
+    """What the ledger keeps about a conversation."""
 
     agent: str
     session: str
     task: str
-    turns: tuple[Turn, ...]
+    turns: tuple[TurnGrades, ...]
 
 
 class Ledger:
-    """Collects conversations and their grades, in any order, and makes rows of evidence of them."""
+    """Collects conversations and their grades, in any order, and turns them into rows of evidence."""
 
     def __init__(self) -> None:
         self._index = TaskIndex()
-        self._entries: list[_Entry] = []
+        self._entries: list[_LedgerEntry] = []
         self._resolved: list[Identity] | RecordsError | None = None
 
-    def add(self, conversation: Conversation) -> tuple[Turn, ...]:
-        """Take in a conversation; the grades of its interactions go into the turns returned."""
-        turns = tuple(Turn(t.qa_id, t.ground_truth_agentic is not None) for t in conversation.conversation)
+    def add(self, conversation: Conversation) -> tuple[TurnGrades, ...]:
+        """Add a conversation; the grades of its interactions belong into the objects returned."""
+        turns = tuple(TurnGrades(t.qa_id, t.ground_truth_agentic is not None) for t in conversation.conversation)
         task = conversation.task_id or task_label(conversation.qa_ids)
         self._index.add(conversation)
         self._resolved = None
-        self._entries.append(_Entry(conversation.assistant_id, conversation.session_id, task, turns))
+        self._entries.append(_LedgerEntry(conversation.assistant_id, conversation.session_id, task, turns))
         return turns
 
     def misfit(self) -> RecordsError | None:
-        """Why the conversations do not fit together, or None."""
+        """The error with which the conversations contradict each other, or None."""
         identities = self._identities()
         return identities if isinstance(identities, RecordsError) else None
 
     def _identities(self) -> list[Identity] | RecordsError:
-        """Task and trial of every conversation, or why they do not fit together; found once."""
+        """Task and trial of every conversation, or the error with which they contradict each other; computed once."""
         if self._resolved is None:
             try:
                 self._resolved = list(self._index.resolve())
@@ -100,7 +98,7 @@ class Ledger:
         )
 
     def _provisional(self) -> list[Identity]:
-        """A task is its task_id or qa_ids, and trials are numbered in order of arrival."""
+        """Provisional identities: a task is its task_id or qa_ids, and trials are numbered in order of arrival."""
         trials: defaultdict[tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
         return [Identity(entry.task, next(trials[entry.agent, entry.task])) for entry in self._entries]
 
@@ -111,7 +109,7 @@ def _answer_fields(grade: Grade) -> dict[str, Any]:
     return {"unscored_reason": grade.reason}
 
 
-def _tool_fields(verdict: Tools) -> dict[str, Any]:
+def _tool_fields(verdict: ToolGrade) -> dict[str, Any]:
     if verdict is None:
         return {}
     if isinstance(verdict, Unscored):

@@ -1,4 +1,4 @@
-"""How far a run has come, and a bar that shows it."""
+"""The progress of a run, and a bar that shows it."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["DetailedProgress", "ProgressBar", "ProgressState"]
+__all__ = ["ProgressBar"]
 
-SHORTEST = 0.1  # seconds between two states that a notebook shows
+SHORTEST = 0.1  # seconds between updates in a notebook
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressState:
-    """How far a run has come."""
+    """The progress of a run."""
 
-    done: int  # interactions that are finished
-    total: int | None  # in all; None where they are read as the work proceeds
-    unscored: int  # the part of `done` whose answer could not be scored
-    cost: float  # of the judge's calls so far, where its price is known
+    done: int  # finished interactions
+    total: int | None  # all interactions; None if they are read as the run proceeds
+    unscored: int  # the part of `done` without an answer score
+    cost: float  # cost of the judge's calls so far, as far as its price is known
 
 
 @runtime_checkable
 class DetailedProgress(Protocol):
-    """A progress that wants to know more than the numbers done and in all."""
+    """A progress callback that takes more than the numbers of done and all interactions."""
 
     def report(self, state: ProgressState) -> object:
-        """Take note."""
+        """Show or record a state."""
         ...
 
 
 class ProgressBar:
-    """A bar with done, unscored, cost so far and time left: in a terminal or a notebook, and silent elsewhere.
+    """A progress bar with unscored interactions, cost and time left, in a terminal or notebook; silent elsewhere.
 
     Parameters
     ----------
     what : str
-        What is being done.
+        Label of the bar.
     file : file, optional
-        Where to; standard error by default.
+        Where to write; standard error by default.
 
     Notes
     -----
-    In a terminal the bar is gone when the work is done; in a notebook its last state stays. A notebook needs no
-    package for it.
+    In a terminal the bar disappears at the end; in a notebook its last state stays. A notebook needs no further
+    package.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class ProgressBar:
             self._line.close()
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show a number done.
+        """Show how many interactions are done.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class ProgressBar:
 
 
 class _Terminal:
-    """The bar of a terminal."""
+    """The bar in a terminal."""
 
     def __init__(self, what: str, file: Any) -> None:
         from rich.console import Console
@@ -118,7 +118,7 @@ class _Terminal:
 
 
 class _Notebook:
-    """The bar of a notebook: one output that is replaced, at most ten times a second."""
+    """The bar in a notebook: one output that is replaced at most ten times a second."""
 
     def __init__(self, what: str) -> None:
         from IPython.display import display
@@ -142,14 +142,14 @@ class _Notebook:
 
 
 def _in_notebook() -> bool:
-    """Whether a kernel runs this, which shows more than text; IPython is not loaded to find out."""
+    """Whether this runs in a Jupyter kernel; finds out without importing IPython."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and hasattr(shell, "kernel")
 
 
 def progress_words(state: ProgressState, seconds: float) -> str:
-    """Such as "120 of 500, 3 unscored, cost 0.42, 0:05:12 left"."""
+    """A text like "120 of 500, 3 unscored, cost 0.42, 0:05:12 left"."""
     parts = [f"{state.done:,}" + ("" if state.total is None else f" of {state.total:,}")]
     if state.unscored:
         parts.append(f"{state.unscored:,} unscored")

@@ -1,4 +1,4 @@
-"""Scores that somebody has already: recorded in the conversations, or in a table."""
+"""Takes existing scores as evidence: those recorded in the conversations, or in a table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.row import COLUMNS, EvidenceRow
+from agentic_bayes.evidence.row import RESERVED, EvidenceRow
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.evidence.table import (
-    Columns,
+    TableColumns,
     is_blank,
     labels,
     no_repetition,
@@ -37,19 +37,19 @@ _MISSING = Unscored("no score in the table")
 
 @dataclass(frozen=True)
 class RecordedJudge:
-    """Takes the scores that the conversations carry.
+    """Takes the scores recorded in the conversations.
 
     Notes
     -----
-    A turn's own ``recorded_score`` counts. Where there is one turn, or no turn has a score of its own, the
-    conversation's ``recorded_score`` counts for every turn: then a conversation is right if that score reaches
-    the threshold. A turn without a score beside turns that have one is `Unscored`, as is every turn where
-    nothing was recorded.
+    A turn's own ``recorded_score`` counts. If there is only one turn, or no turn has a score of its own, the
+    conversation's ``recorded_score`` counts for every turn, so the conversation is right if that score reaches the
+    threshold. A turn without a score among turns with one is `Unscored`, and so is every turn without any recorded
+    score.
     """
 
     @property
     def name(self) -> str:
-        """Column name of its scores, where it is a further metric beside another judge."""
+        """Column name of its scores if it is a further metric next to another judge."""
         return "recorded_judge"
 
     @property
@@ -97,39 +97,38 @@ def evidence_from_table(
     metrics: Sequence[str] = (),
     judge: str = "recorded-table/1",
 ) -> Evidence:
-    """Evidence from a table of scores, one row per attempt or per turn.
+    """Read a table of scores, one row per attempt or per turn.
 
     Parameters
     ----------
     table : pandas.DataFrame or path
         CSV, TSV, JSONL or Parquet; CSV, TSV and JSONL may be gzipped.
     agent, task, trial : str
-        Column names. Without an ``agent`` column there is one agent, named ``agent``. Trials are whole numbers;
-        without a ``trial`` column every row is trial 0, and no (agent, task) may occur twice.
+        Column names. Without an ``agent`` column there is one agent, named ``agent``. Trials are integers ≥ 0; without
+        a ``trial`` column every row is trial 0, and no (agent, task) may occur twice.
     score, correct : str
-        Column names. ``score`` holds numbers in [0, 1], ``correct`` 0/1, booleans or "true"/"false"; blank is
-        unscored. Where the table has both, ``score`` is read, unless only ``correct`` was named.
+        Column names. ``score`` holds numbers in [0, 1], ``correct`` 0/1, booleans or "true"/"false"; blank means
+        unscored. If the table has both, ``score`` is read, unless you name only ``correct``.
     interaction, qa_id, session_id, reason : str
         Names of optional columns. Without ``interaction`` a row is a whole attempt; turns are numbered from 0.
-        Without ``qa_id`` the question is the task or, of turns, "task/turn"; without ``session_id`` the session is
-        "task/trial".
+        ``qa_id`` defaults to the task or, for turns, "task/turn"; ``session_id`` to "task/trial".
     unscored_reason : str
-        Name of an optional column: why a row has no score. One that begins with ``agent error:`` says that the
-        agent crashed.
+        Name of an optional column with the reason why a row has no score. A reason that begins with ``agent error:``
+        means that the agent crashed.
     metrics : sequence of str
-        Columns of further scores in [0, 1], each kept as a metric of that name.
+        TableColumns of further scores in [0, 1], each kept as a metric of that name.
     judge : str
-        Who gave the scores: an identity, kept with every row.
+        The identity of the judge, kept with every row.
 
     Returns
     -------
     Evidence
-        Without tool verdicts. Other columns are ignored.
+        Without tool verdicts. Other columns of the table are ignored.
 
     Raises
     ------
     EvidenceError
-        If a column is missing or values are not what they must be; all problems are in one message.
+        If a column is missing or has invalid values; the message lists all problems.
     InvalidArgument
         If an argument is outside what is allowed.
 
@@ -140,7 +139,7 @@ def evidence_from_table(
     Evidence: 2 interactions (1 scored, 1 unscored) of 2 conversations, 1 agent
     """
     if not isinstance(judge, str) or not judge.strip():
-        raise InvalidArgument(f"judge must be text that names who gave the scores, got {short(judge)}")
+        raise InvalidArgument(f"judge must be text that is not blank, got {short(judge)}")
     names = _metric_names(metrics)
     source, columns = read_columns(table, error=EvidenceError)
     value = _score_column(columns, score, correct)
@@ -158,11 +157,11 @@ def evidence_from_table(
         source,
         columns,
         [task, value, *named, *names],
-        hint='Say which is which: task="…", score="…" or correct="…"',
+        hint='Name the columns: task="…", score="…" or correct="…"',
         error=EvidenceError,
     )
     problems: list[str] = []
-    reader = _Reader(columns, problems)
+    reader = _ColumnReader(columns, problems)
     size = len(columns[task])
     agents = labels(columns.get(agent, ["agent"] * size), agent, problems)
     tasks = labels(columns[task], task, problems)
@@ -195,14 +194,14 @@ def evidence_from_table(
     )
 
 
-class _Reader:
-    """Reads columns into what a row of evidence holds, and collects what is wrong."""
+class _ColumnReader:
+    """Reads columns into labels and grades, and collects their problems."""
 
-    def __init__(self, columns: Columns, problems: list[str]) -> None:
+    def __init__(self, columns: TableColumns, problems: list[str]) -> None:
         self._columns, self._problems = columns, problems
 
     def texts(self, column: str, otherwise: Sequence[str]) -> list[str]:
-        """Labels; where a cell is blank or there is no column, what stands for it."""
+        """The labels of a column; `otherwise` replaces blank cells and a missing column."""
         if column not in self._columns:
             return list(otherwise)
         cells = self._columns[column]
@@ -215,39 +214,38 @@ class _Reader:
     def grades(self, column: str, reason: str | None, unscored: str | None, *, zero_or_one: bool) -> list[Grade]:
         """Scores with their reasons."""
         cells = self._columns[column]
-        nothing = [None] * len(cells)
-        reasons = self._columns.get(reason or "", nothing)
-        whys = self._columns.get(unscored or "", nothing)
+        blanks = [None] * len(cells)
+        reasons = self._columns.get(reason or "", blanks)
+        unscored_reasons = self._columns.get(unscored or "", blanks)
         allowed = "0, 1, true, false or blank" if zero_or_one else "a number in [0, 1] or blank"
-        found: list[Grade] = []
-        for i, (cell, text, why) in enumerate(zip(cells, reasons, whys, strict=True)):
-            grade: Grade = _MISSING if is_blank(why) else Unscored(str(why).strip())
+        grades: list[Grade] = []
+        for i, (cell, text, why_not) in enumerate(zip(cells, reasons, unscored_reasons, strict=True)):
+            grade: Grade = _MISSING if is_blank(why_not) else Unscored(str(why_not).strip())
             if not is_blank(cell):
                 value = zero_one(cell) if zero_or_one else number(cell)
                 if value is None or not 0 <= value <= 1:
                     self._problems.append(f"row {i + 1}: {column} must be {allowed}, got {short(cell)}")
-                elif not is_blank(why):
+                elif not is_blank(why_not):
                     self._problems.append(f"row {i + 1}: {column} and {unscored} must not both be given")
                 else:
                     grade = Score(value, "" if is_blank(text) else str(text).strip())
-            found.append(grade)
-        return found
+            grades.append(grade)
+        return grades
 
 
 def _metric_names(metrics: Sequence[str]) -> tuple[str, ...]:
     if isinstance(metrics, str) or not all(isinstance(name, str) and name.strip() for name in metrics):
         raise InvalidArgument(f"metrics must be a list of column names, got {short(metrics)}")
-    taken = {*COLUMNS, "tool_rubric", "metrics", "answer", "tools", "joint"}
     for i, name in enumerate(metrics):
-        if name in taken or name in metrics[:i]:
-            raise InvalidArgument(f"metrics must have names of their own, got {name!r}, which is taken")
+        if name in RESERVED or name in metrics[:i]:
+            raise InvalidArgument(f"every metric needs a name of its own; {name!r} is taken")
     return tuple(metrics)
 
 
-def _score_column(columns: Columns, score: str, correct: str) -> str:
-    """The column that holds the scores: the one that was named, else `score` where there is one."""
+def _score_column(columns: TableColumns, score: str, correct: str) -> str:
+    """The column of the scores: the one the user named, else `score` if the table has it, else `correct`."""
     if correct != "correct" and score != "score":
-        raise InvalidArgument("give the name of a `score` column or of a `correct` column, not both")
+        raise InvalidArgument("give a `score` column or a `correct` column, not both")
     if correct != "correct" or (score == "score" and score not in columns and correct in columns):
         return correct
     return score

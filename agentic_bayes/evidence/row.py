@@ -1,4 +1,4 @@
-"""One scored interaction: its fields, what they may hold, and its JSON form."""
+"""A row of evidence: the fields of one scored interaction, their allowed values, and its JSON form."""
 
 from __future__ import annotations
 
@@ -10,21 +10,8 @@ from agentic_bayes.errors import EvidenceError, did_you_mean
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.base import short
 
-__all__ = [
-    "AGENT_ERROR",
-    "COLUMNS",
-    "COUNTS",
-    "INDEX_COLUMNS",
-    "SCORE_COLUMNS",
-    "EvidenceRow",
-    "record_problems",
-    "row_from_json",
-    "row_to_json",
-]
-
-
 AGENT_ERROR = "agent error: "
-"""How `EvidenceRow.unscored_reason` begins if, and only if, the agent crashed."""
+"""The beginning of `EvidenceRow.unscored_reason` if and only if the agent crashed."""
 
 
 def _is_id(value: object) -> bool:
@@ -74,6 +61,7 @@ _ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
 _DETAILS = ("answer_details", "tool_details", "graders")
 COLUMNS = tuple(name for name in _ALLOWED if name != "tool_rubric")
 INDEX_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _INDEX)
+RESERVED = frozenset({*COLUMNS, "tool_rubric", "metrics", "answer", "tools", "joint"})  # no metric may have these names
 SCORE_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _SCORE)
 
 
@@ -81,25 +69,25 @@ COUNTS = (
     *("expected", "made", "matched", "missed", "extra", "wrong_arguments", "out_of_order", "invalid"),
     "scope_violations",
 )
-"""What is counted of every tool, in `EvidenceRow.tool_details`."""
+"""The counts of every tool in `EvidenceRow.tool_details`."""
 ARGUMENT_COUNTS = frozenset({"agree", "unequal", "missing", "extra"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRow:
-    """What is known about one interaction."""
+    """Everything known about one interaction."""
 
-    agent: str  # who attempted what
+    agent: str
     task: str
-    trial: int  # which attempt, within (agent, task)
+    trial: int  # number of the attempt, within (agent, task)
     session_id: str  # the conversation
     interaction: int  # index of the turn, from 0
     qa_id: str  # the question
-    # the judge's score in [0, 1]; None where there is none, and then `unscored_reason` says why
+    # the judge's score in [0, 1]; None if there is none, and then `unscored_reason` says why
     answer_score: float | None = None
     answer_reason: str | None = None  # the judge's reason
-    # The tool rubric's scores. All None: no tool verdict; then `tool_reason` says why it is unscored, or is None where
-    # nothing was expected. `utilization` alone is None where it could not be measured.
+    # The tool rubric's scores. If all are None there is no tool verdict: `tool_reason` says why, or is None if no tools
+    # were expected. If only `utilization` is None, it could not be measured.
     selection: float | None = None
     parameters: float | None = None
     sequence: float | None = None
@@ -107,7 +95,7 @@ class EvidenceRow:
     tool_overall: float | None = None
     tools_correct: bool | None = None  # the rubric's verdict, at its own threshold
     tool_reason: str | None = None  # the rubric's explanation, or why there is no verdict
-    # Why there is no answer score. Begins with ``agent error: `` if, and only if, the agent crashed.
+    # why there is no answer score; begins with ``agent error: `` if and only if the agent crashed
     unscored_reason: str | None = None
     judge: str  # identity of the graders
     tool_rubric: str
@@ -124,7 +112,7 @@ class EvidenceRow:
     def __post_init__(self) -> None:
         wrong = _row_problems({name: getattr(self, name) for name in _ALLOWED})
         if wrong:
-            raise EvidenceError("not a row of evidence: " + "; ".join(f"{name}: {text}" for name, text in wrong))
+            raise EvidenceError("not a valid row of evidence: " + "; ".join(f"{name}: {text}" for name, text in wrong))
         for name in SCORE_COLUMNS:
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else float(value))
@@ -134,12 +122,12 @@ class EvidenceRow:
 
     @property
     def crashed(self) -> bool:
-        """Whether the agent crashed here, so that there was nothing to judge."""
+        """Whether the agent crashed here, so there was nothing to judge."""
         return self.unscored_reason is not None and self.unscored_reason.startswith(AGENT_ERROR)
 
     @property
     def tools_unscored(self) -> bool:
-        """Whether tools were expected and no verdict could be given."""
+        """Whether tools were expected but there is no verdict."""
         return self.tool_overall is None and self.tool_reason is not None
 
 
@@ -153,13 +141,13 @@ def _row_problems(values: Mapping[str, object]) -> list[tuple[str, str]]:
     if wrong:
         return wrong
     if (values.get("answer_score") is None) == (values.get("unscored_reason") is None):
-        wrong.append(("answer_score", "must be given if, and only if, unscored_reason is null"))
+        wrong.append(("answer_score", "must be given if and only if unscored_reason is null"))
     overall = values.get("tool_overall")
     for name in ("selection", "parameters", "sequence", "tools_correct"):
         if (values.get(name) is None) != (overall is None):
-            wrong.append((name, "must be given if, and only if, tool_overall is"))
+            wrong.append((name, "must be given if and only if tool_overall is"))
     if overall is None and values.get("utilization") is not None:
-        wrong.append(("utilization", "must be null where tool_overall is"))
+        wrong.append(("utilization", "must be null if tool_overall is"))
     return wrong
 
 
@@ -169,7 +157,7 @@ def _kept(grade: Grade) -> Grade:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON knows it; what JSON cannot say becomes text, and NaN and infinities None."""
+    """The value in JSON's types; NaN and infinities become None, anything else that JSON lacks becomes text."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -233,17 +221,17 @@ def record_problems(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _are_tool_counts(tools: Mapping[str, Any]) -> bool:
-    """Whether these are counts as the tool rubric gives them."""
+    """Whether these are valid counts of the tool rubric."""
     for counts in tools.values():
         if not isinstance(counts, dict) or not set(counts) <= {*COUNTS, "arguments"}:
             return False
         arguments = counts.get("arguments", {})
-        if not isinstance(arguments, dict) or not all(isinstance(found, dict) for found in arguments.values()):
+        if not isinstance(arguments, dict) or not all(isinstance(tally, dict) for tally in arguments.values()):
             return False
-        if any(not set(found) <= ARGUMENT_COUNTS for found in arguments.values()):
+        if any(not set(tally) <= ARGUMENT_COUNTS for tally in arguments.values()):
             return False
         numbers = [counts[name] for name in COUNTS if name in counts]
-        if not all(map(_is_index, [*numbers, *(n for found in arguments.values() for n in found.values())])):
+        if not all(map(_is_index, [*numbers, *(n for tally in arguments.values() for n in tally.values())])):
             return False
         matched, expected, made = (counts.get(name, 0) for name in ("matched", "expected", "made"))
         parts = [("missed", expected - matched), ("extra", made - matched), ("scope_violations", made)]

@@ -1,4 +1,4 @@
-"""What a grader gives: a score with a reason, or the reason why there is none."""
+"""The result of a grader: a score with a reason, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Grade", "Grader", "Score", "Unscored"]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A number in [0, 1] and why.
+    """A score with its reason.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Score:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # NumPy's numbers are Real, too
+        # Real includes NumPy's numbers
         value: Any = self.value
         number = isinstance(value, Real) and not isinstance(value, bool)
         if not number or not 0 <= value <= 1:
@@ -42,7 +42,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """Could not tell, and why. It is never counted as zero.
+    """No score, and the reason why. It never counts as zero.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Grader(Protocol):
     name : str
         Column name of its scores.
     identity : str
-        Name and version, and whatever else changes its scores; kept with every score.
+        Name, version and everything else that changes its scores; kept with every score.
     """
 
     @property
@@ -79,7 +79,7 @@ class Grader(Protocol):
 
     @property
     def identity(self) -> str:
-        """Name and version, and whatever else changes its scores."""
+        """Name, version and everything else that changes its scores."""
         ...
 
     def grade(self, conversation: Conversation, position: int) -> Grade | Awaitable[Grade]:
@@ -88,13 +88,13 @@ class Grader(Protocol):
         Parameters
         ----------
         conversation : Conversation
-            The conversation. A grader looks at this turn and, where it must, at earlier ones.
+            The conversation. A grader looks at this turn and, if it must, at earlier ones.
         position : int
             Index of the interaction.
 
         Returns
         -------
         Score or Unscored
-            An exception is recorded as `Unscored`; it never becomes a zero.
+            An exception becomes `Unscored`, never a zero.
         """
         ...

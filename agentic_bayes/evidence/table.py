@@ -1,11 +1,10 @@
-"""Tables that people already have, read into columns: a DataFrame, CSV, TSV, JSONL or Parquet."""
+"""Reads tables (DataFrame, CSV, TSV, JSONL, Parquet) into columns, and checks their cells."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import itertools
-import json
 import math
 import re
 import zlib
@@ -15,46 +14,32 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import AgenticBayesError, MissingPackage, did_you_mean
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.strict_json import strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "Columns",
-    "is_blank",
-    "labels",
-    "no_repetition",
-    "number",
-    "read_columns",
-    "refuse",
-    "require_columns",
-    "whole_number",
-    "whole_numbers",
-    "zero_one",
-]
 
 TRUE = frozenset({"1", "1.0", "true"})
 FALSE = frozenset({"0", "0.0", "false"})
 BLANK = frozenset({"", "nan", "na", "none", "null"})
 SHOWN = 20
 QUOTED = re.compile(r'"[^"]*("|$)')
-SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold half a character, UTF-8 cannot
+SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold half of a surrogate pair, UTF-8 cannot
 WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.0*)?")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
-Columns = Mapping[str, Sequence[Any]]
+TableColumns = Mapping[str, Sequence[Any]]
 Failure = type[AgenticBayesError]
 
 
-def require_columns(source: str, columns: Columns, required: Iterable[str], *, hint: str, error: Failure) -> None:
-    """Refuse a table without the columns that are needed, and name the nearest ones."""
+def require_columns(source: str, columns: TableColumns, required: Iterable[str], *, hint: str, error: Failure) -> None:
+    """Refuse a table that lacks required columns, and name the nearest ones."""
     missing = [name for name in required if name not in columns]
     if missing:
         near = [f"{name!r} ({did_you_mean(str(name), columns)})" for name in missing]
         raise error(
-            f"{source}: there is no column {' and no '.join(near)}. Columns found: "
+            f"{source}: there is no column {' and no '.join(near)}. Its columns: "
             f"{', '.join(map(repr, columns)) or 'none'}. {hint}"
         )
     if not all(len(values) for values in columns.values()):
@@ -62,21 +47,21 @@ def require_columns(source: str, columns: Columns, required: Iterable[str], *, h
 
 
 def refuse(source: str, problems: Sequence[str], *, error: Failure) -> None:
-    """Raise one error that names every problem, if there is any."""
+    """Raise one error that lists all problems, if there are any."""
     if problems:
         more = f"; … and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
         raise error(f"{source}: " + "; ".join(problems[:SHOWN]) + more)
 
 
 def is_blank(value: object) -> bool:
-    """Whether a cell says nothing."""
+    """Whether a cell is blank."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True
     return str(value).strip().lower() in BLANK or str(value) == "<NA>"
 
 
 def zero_one(value: object) -> int | None:
-    """1, 0, None for blank, or -1 for what is none of these."""
+    """1, 0, None if blank, or -1 if it is none of these."""
     if is_blank(value):
         return None
     text = str(value).strip().lower()
@@ -85,21 +70,21 @@ def zero_one(value: object) -> int | None:
 
 def number(value: object) -> float | None:
     """A finite number, or None."""
-    found = NUMBER.fullmatch(str(value).strip())
-    result = float(found[0]) if found else math.inf
+    match = NUMBER.fullmatch(str(value).strip())
+    result = float(match[0]) if match else math.inf
     return result if math.isfinite(result) else None
 
 
 def whole_number(value: object) -> int | None:
     """A whole number in [0, 2^53), or None."""
-    found = WHOLE_NUMBER.fullmatch(str(value).strip())
-    result = int(found[1]) if found else 2**53
+    match = WHOLE_NUMBER.fullmatch(str(value).strip())
+    result = int(match[1]) if match else 2**53
     return result if result < 2**53 else None
 
 
 def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]:
-    """Labels as text; whole floats, which a column with gaps becomes, are whole numbers again."""
-    found = []
+    """Labels as text; whole floats, which columns with gaps turn integers into, become integers again."""
+    texts = []
     for i, value in enumerate(values):
         blank = value is None or str(value).strip() == "" or (isinstance(value, float) and math.isnan(value))
         if blank or str(value) in ("<NA>", "nan"):
@@ -109,23 +94,23 @@ def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]
         elif SURROGATE.search(str(value)):
             problems.append(f"row {i + 1}: {column} must be Unicode text, got {value!r}")
         whole = isinstance(value, float) and value.is_integer()
-        found.append(str(int(value)) if whole else str(value).strip())
-    return found
+        texts.append(str(int(value)) if whole else str(value).strip())
+    return texts
 
 
-def whole_numbers(columns: Columns, column: str, size: int, problems: list[str]) -> list[int]:
-    """A column of whole numbers ≥ 0; 0 throughout where there is no such column."""
-    found = []
+def whole_numbers(columns: TableColumns, column: str, size: int, problems: list[str]) -> list[int]:
+    """A column of whole numbers ≥ 0; zeros if there is no such column."""
+    numbers = []
     for i, value in enumerate(columns.get(column, [0] * size)):
         index = whole_number(value)
         if index is None:
             problems.append(f"row {i + 1}: {column} must be a whole number ≥ 0, got {short(value)}")
-        found.append(index or 0)
-    return found
+        numbers.append(index or 0)
+    return numbers
 
 
 def no_repetition(places: Iterable[Hashable], name: Callable[[Any], str], problems: list[str]) -> None:
-    """Every row has a place of its own."""
+    """Collect a problem for every place that occurs twice."""
     first: dict[Hashable, int] = {}
     for i, place in enumerate(places):
         before = first.setdefault(place, i)
@@ -133,8 +118,8 @@ def no_repetition(places: Iterable[Hashable], name: Callable[[Any], str], proble
             problems.append(f"rows {before + 1} and {i + 1} are both {name(place)}")
 
 
-def read_columns(table: pd.DataFrame | str | Path, *, error: Failure) -> tuple[str, Columns]:
-    """Read a table."""
+def read_columns(table: pd.DataFrame | str | Path, *, error: Failure) -> tuple[str, TableColumns]:
+    """The name of a table's source, and its columns."""
     if not isinstance(table, (str, Path)):
         import pandas as pd
 
@@ -165,7 +150,7 @@ def read_columns(table: pd.DataFrame | str | Path, *, error: Failure) -> tuple[s
         raise error(f"{path}: not a complete gzip file ({cause})") from None
 
 
-def _read_csv(stream: Any, source: str, *, tab: bool, error: Failure) -> Columns:
+def _read_csv(stream: Any, source: str, *, tab: bool, error: Failure) -> TableColumns:
     lines = iter(stream)
     head = next(lines, "")
     if "\0" in head or head.lstrip()[:1] in ("{", "["):
@@ -193,14 +178,14 @@ def _read_csv(stream: Any, source: str, *, tab: bool, error: Failure) -> Columns
     return columns
 
 
-def _read_jsonl(stream: Any, source: str, *, error: Failure) -> Columns:
+def _read_jsonl(stream: Any, source: str, *, error: Failure) -> TableColumns:
     rows = []
     for number, line in enumerate(stream, start=1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line, object_pairs_hook=unique_keys)
-        except (ValueError, RecursionError) as cause:
+            row = strict_json(line, finite=False)
+        except ValueError as cause:
             raise error(f"{source}: line {number} is not JSON ({cause})") from None
         if not isinstance(row, dict):
             raise error(f"{source}: line {number} must be an object, got {type(row).__name__}")
@@ -211,7 +196,7 @@ def _read_jsonl(stream: Any, source: str, *, error: Failure) -> Columns:
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _read_parquet(path: Path, *, error: Failure) -> Columns:
+def _read_parquet(path: Path, *, error: Failure) -> TableColumns:
     import pandas as pd
 
     try:

@@ -1,11 +1,11 @@
-"""How good is the judge? Its verdicts beside those of people, with intervals."""
+"""Calibrates a judge: compares its verdicts with those of people, with intervals."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -14,10 +14,18 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import EvidenceError, did_you_mean
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import format_interval, format_number, html_block, one_line, plural
-from agentic_bayes.judges.agreement import Measure, agreement
-from agentic_bayes.judges.error_rates import PRIOR, Share, labels_for_width
-from agentic_bayes.judges.labels import HumanLabel, Said, judged, place_name, read_human_labels
+from agentic_bayes.formatting import (
+    Table,
+    Tabular,
+    format_interval,
+    format_number,
+    json_ready,
+    one_line,
+    plural,
+)
+from agentic_bayes.judges.error_rates import PRIOR, Proportion, labels_for_width
+from agentic_bayes.judges.labels import HumanLabel, JudgeScores, judge_scores, place_name, read_human_labels
+from agentic_bayes.judges.raters import AgreementMeasure, agreement
 from agentic_bayes.judges.roc import Roc, auc_interval, reliability, roc
 from agentic_bayes.numerics import wilson_interval
 from agentic_bayes.records.base import short
@@ -28,51 +36,52 @@ if TYPE_CHECKING:
 __all__ = ["JudgeCalibration", "calibrate_judge"]
 
 ErrorRate = Literal["sensitivity", "specificity"]
+RATES = ("sensitivity", "specificity", "agreement", "precision")
 BINS = 10
 SHOWN = 20
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class JudgeCalibration:
-    """A judge's verdicts beside human labels.
+class JudgeCalibration(Tabular):
+    """A judge's verdicts compared with human labels.
 
     Attributes
     ----------
     judge : str
         Identity of the judge.
     threshold : float
-        From which score on it passes an answer.
+        Minimum score for the judge to pass an answer.
     unit : {"attempt", "turn"}
-        What was labelled. An attempt passes if all its turns do; its score is that of its worst turn.
+        What people labelled. An attempt passes if all its turns do; its score is that of its worst turn.
     true_passes, missed_passes, true_fails, false_passes : int
-        Passed by both; by people only; by neither; by the judge only.
-    sensitivity : Share
+        Numbers of labels that pass with both; with people only; with neither; with the judge only.
+    sensitivity : Proportion
         P(judge passes | people pass).
-    specificity : Share
+    specificity : Proportion
         P(judge fails | people fail).
-    agreement : Share
-        P(judge and people say the same). Depends on how many attempts are right.
-    precision : Share
+    agreement : Proportion
+        P(judge and people agree). Depends on how many attempts are right.
+    precision : Proportion
         P(people pass | judge passes). Depends on how many attempts are right.
-    kappa : Measure
-        Cohen's kappa, with a bootstrap interval over tasks (over labels, where each has a task of its own).
+    kappa : AgreementMeasure
+        Cohen's kappa, with a bootstrap interval over tasks (over labels, if no task has several).
     auc, auc_lower, auc_upper : float
-        Area under the ROC, and Newcombe's interval of it.
+        Area under the ROC, and its interval (Newcombe's).
     best_threshold, best_youden : float
-        Where sensitivity + specificity - 1 is largest, and that number; of equal ones the nearest to `threshold`.
-        Chosen on these labels, so it flatters; NaN where one class is empty.
+        The threshold with the largest sensitivity + specificity - 1, and that number; the one nearest to `threshold`
+        if there are several. Chosen on these labels, so it is optimistic; NaN if one class is empty.
     labels : int
-        How many labels were used.
+        Number of labels used.
     blank : int
-        Rows without a label.
+        Number of rows without a label.
     unjudged : tuple of str
-        Labelled, but without a verdict of the judge.
+        Labelled, but the judge gave no verdict.
     unmatched : tuple of str
         Labelled, but not in the evidence.
     ci_prob : float
         Probability of all intervals.
     notes : tuple of str
-        What must be known to read it.
+        Caveats.
     """
 
     judge: str
@@ -82,11 +91,11 @@ class JudgeCalibration:
     missed_passes: int
     true_fails: int
     false_passes: int
-    sensitivity: Share
-    specificity: Share
-    agreement: Share
-    precision: Share
-    kappa: Measure
+    sensitivity: Proportion
+    specificity: Proportion
+    agreement: Proportion
+    precision: Proportion
+    kappa: AgreementMeasure
     auc: float
     auc_lower: float
     auc_upper: float
@@ -103,7 +112,7 @@ class JudgeCalibration:
     _bins: tuple[tuple[float, float, int, float, float, float, float], ...]
 
     def roc_points(self) -> pd.DataFrame:
-        """Shares of passes at every threshold, over what has a score at every turn.
+        """Shares of passes at every threshold, over the labels whose turns all have a score.
 
         Returns
         -------
@@ -123,13 +132,13 @@ class JudgeCalibration:
         )
 
     def reliability(self) -> pd.DataFrame:
-        """What people said, by score.
+        """How often people pass an answer, by the judge's score.
 
         Returns
         -------
         pandas.DataFrame
-            One row per tenth of the scores that occurs: ``from, to, labels, mean_score, human_pass`` (the share that
-            people passed), ``lower, upper`` (Wilson's interval of it).
+            One row per tenth of the scale that has scores: ``from, to, labels, mean_score, human_pass`` (the share
+            that people passed), ``lower, upper`` (its Wilson interval).
         """
         import pandas as pd
 
@@ -138,59 +147,67 @@ class JudgeCalibration:
         )
 
     def to_judge_labels(self) -> pd.DataFrame:
-        """The labels as `estimate(judge_labels=…)` takes them.
+        """The labels in the form that `estimate(judge_labels=…)` takes.
 
         Returns
         -------
         pandas.DataFrame
-            ``judge, human`` (0/1), ``agent, task, trial``. Labels of attempts fit counts of conversations; of labelled
-            turns the task is the session and the trial the turn, as in counts with ``unit="interaction"``.
+            ``judge, human`` (0/1), ``agent, task, trial``. Labels of attempts fit counts of conversations; for labels
+            of turns, the task is the session and the trial the turn, as in counts with ``unit="interaction"``.
         """
         import pandas as pd
 
         return pd.DataFrame(list(self._pairs), columns=["judge", "human", "agent", "task", "trial"])
 
     def labels_needed(self, width: float, *, of: ErrorRate = "specificity") -> int:
-        """How many more labels make the interval of an error rate this narrow.
+        """Number of further labels that makes the interval of an error rate this narrow.
 
         Parameters
         ----------
         width : float
-            Of the Beta interval at `ci_prob`, in (0, 1).
+            Width of the Beta interval at `ci_prob`, in (0, 1).
         of : {"sensitivity", "specificity"}
             Which rate.
 
         Returns
         -------
         int
-            Further labels of attempts drawn at random, if the judge and the share of right attempts are as so far. 0
-            where the interval is narrow enough.
+            Further labels of attempts drawn at random, if the judge and the share of right attempts stay as they are.
+            0 if the interval is narrow enough.
         """
         check_choice("of", of, get_args(ErrorRate))
-        share: Share = getattr(self, of)
-        a, b = PRIOR[0] + share.successes, PRIOR[1] + share.total - share.successes
-        more = labels_for_width(width, a, b, share.mean, self.ci_prob)
-        return math.ceil(more * (self.labels + 2) / (share.total + 1))
+        rate: Proportion = getattr(self, of)
+        a, b = PRIOR[0] + rate.successes, PRIOR[1] + rate.total - rate.successes
+        more = labels_for_width(width, a, b, rate.mean, self.ci_prob)
+        return math.ceil(more * (self.labels + 2) / (rate.total + 1))
 
-    def summary(self) -> pd.DataFrame:
+    def to_pandas(self) -> pd.DataFrame:
         """One row per measure.
 
         Returns
         -------
         pandas.DataFrame
-            ``measure, value, mean, lower, upper, wilson_lower, wilson_upper, successes, total, ci_prob``; NaN and None
-            where a measure has no such number.
+            ``measure, value, mean, lower, upper, wilson_lower, wilson_upper, successes, total, ci_prob``; missing if
+            a measure has no such number.
         """
         import pandas as pd
 
-        shares = {name: getattr(self, name) for name in ("sensitivity", "specificity", "agreement", "precision")}
         names = ("value", "mean", "lower", "upper", "wilson_lower", "wilson_upper", "successes", "total")
-        rows = [{"measure": name, **{key: getattr(share, key) for key in names}} for name, share in shares.items()]
+        rows = [{"measure": name, **{key: getattr(getattr(self, name), key) for key in names}} for name in RATES]
         kappa = {"value": self.kappa.value, "lower": self.kappa.lower, "upper": self.kappa.upper}
         area = {"value": self.auc, "lower": self.auc_lower, "upper": self.auc_upper}
         rows += [{"measure": "kappa", **kappa}, {"measure": "auc", **area}]
         table = pd.DataFrame(rows, columns=["measure", *names]).assign(ci_prob=self.ci_prob)
         return table.astype({"successes": "Int64", "total": "Int64"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as an object that JSON can hold; undefined numbers are None.
+
+        Returns
+        -------
+        dict
+        """
+        return dict(json_ready({name: value for name, value in asdict(self).items() if not name.startswith("_")}))
 
     def __repr__(self) -> str:
         return one_line(
@@ -199,33 +216,34 @@ class JudgeCalibration:
             f"{100 * self.ci_prob:g} % intervals"
         )
 
-    def _repr_html_(self) -> str:
-        names = ("sensitivity", "specificity", "agreement", "precision")
-        shares: list[tuple[str, Share]] = [(name, getattr(self, name)) for name in names]
+    def table(self) -> Table:
+        """One row per measure, with the caveats as notes."""
+        rates: list[tuple[str, Proportion]] = [(name, getattr(self, name)) for name in RATES]
         rows = [
             [name, format_number(s.value), format_interval(s.lower, s.upper), f"{s.successes:,} of {s.total:,}"]
-            for name, s in shares
+            for name, s in rates
         ]
         kappa = format_interval(self.kappa.lower, self.kappa.upper)
         rows.append(["kappa", format_number(self.kappa.value), kappa, ""])
         rows.append(["AUC", format_number(self.auc), format_interval(self.auc_lower, self.auc_upper), ""])
         notes = [
-            f"{100 * self.ci_prob:g} % equal-tailed intervals; of shares that of the Beta posterior; unlabelled "
-            f"{self.blank:,}, labelled but without a verdict {len(self.unjudged):,}, not in the evidence "
-            f"{len(self.unmatched):,}",
+            f"{100 * self.ci_prob:g} % intervals (of rates: equal-tailed, of the Beta posterior); {self.blank:,} rows "
+            f"unlabelled, {len(self.unjudged):,} labelled but without a verdict, {len(self.unmatched):,} labelled but "
+            "not in the evidence",
             *self.notes,
         ]
-        text = f" at threshold {self.threshold:g}, beside {plural(self.labels, 'human label')} of {self.unit}s"
         header = ["measure", "value", "interval", "labels"]
-        return html_block(f"Judge {self.judge}", header, rows, text=text, notes=notes)
+        return Table(title=f"Judge {self.judge}", header=header, rows=rows, text=self._basis(), notes=notes)
+
+    def _basis(self) -> str:
+        return f" at threshold {self.threshold:g}, compared with {plural(self.labels, 'human label')} of {self.unit}s"
 
     def __str__(self) -> str:
         auc = f"{format_number(self.auc)} {format_interval(self.auc_lower, self.auc_upper)}"
         kappa = f"{format_number(self.kappa.value)} {format_interval(self.kappa.lower, self.kappa.upper)}"
         best = f"{self.best_threshold:g}" if math.isfinite(self.best_threshold) else "–"
         lines = [
-            f"{self.judge} at threshold {self.threshold:g}, beside {plural(self.labels, 'human label')} "
-            f"of {self.unit}s; {100 * self.ci_prob:g} % intervals",
+            f"{self.judge}{self._basis()}; {100 * self.ci_prob:g} % intervals",
             f"  sensitivity {self.sensitivity}",
             f"  specificity {self.specificity}",
             f"  agreement {self.agreement}; kappa {kappa}; AUC {auc}",
@@ -239,18 +257,18 @@ class JudgeCalibration:
 def calibrate_judge(
     evidence: Evidence, labels: pd.DataFrame | str | Path, *, threshold: float = 0.7, ci_prob: float = 0.95
 ) -> JudgeCalibration:
-    """Set a judge's verdicts beside those of people.
+    """Compare a judge's verdicts with those of people.
 
     Parameters
     ----------
     evidence : Evidence
-        What one judge said.
+        Interactions scored by one judge.
     labels : pandas.DataFrame or path
-        What people said: columns ``agent`` (may be missing where there is one), ``task``, ``trial`` and ``human``: 1
-        where the whole attempt is right, 0 where it is not, blank where nobody has looked. With a column
-        ``interaction`` the labels are of turns. CSV, TSV, JSONL or Parquet.
+        The human labels: columns ``agent`` (optional if there is only one), ``task``, ``trial`` and ``human``: 1 if
+        the whole attempt is right, 0 if it is not, blank if nobody has looked. With a column ``interaction`` the
+        labels are of turns. CSV, TSV, JSONL or Parquet.
     threshold : float
-        From which score on the judge passes an answer, in [0, 1].
+        Minimum score for the judge to pass an answer, in [0, 1].
     ci_prob : float
         Probability of the intervals, in (0, 1).
 
@@ -261,16 +279,16 @@ def calibrate_judge(
     Raises
     ------
     EvidenceError
-        If the labels are malformed, none of them is in the evidence, or the evidence is of several judges.
+        If the labels are malformed, the evidence has none of them, or it has several judges.
     InvalidArgument
         If an argument is outside what is allowed.
 
     Notes
     -----
-    An attempt passes if every turn reaches the threshold, and fails if one does not, as in counts of conversations;
-    where neither can be told, since a turn is unscored, the label is not used and named in ``unjudged``. Rates have
-    Beta(2, 1) as their prior, which leans towards a judge that is right, and independent labels; labels of whole tasks
-    are less informative than so many, which is said in a note.
+    An attempt passes if every turn reaches the threshold, and fails if one does not, as in counts of conversations. If
+    an unscored turn leaves that open, the label is not used but listed in ``unjudged``. Rates have a Beta(2, 1) prior,
+    which leans towards a judge that is right, and treat labels as independent. Labels of whole tasks are less
+    informative than that; a note says so.
 
     References
     ----------
@@ -281,19 +299,19 @@ def calibrate_judge(
     check_probability(threshold, "threshold")
     check_probability(ci_prob, "ci_prob", open_ends=True)
     agents = sorted({row.agent.strip() for row in evidence.rows})
-    found, turns, blank = read_human_labels(labels, agents=agents)
-    said = judged(evidence, turns=turns)
-    matched = [(label, said[label.place]) for label in found if label.place in said]
-    unmatched = tuple(place_name(label.place) for label in found if label.place not in said)
+    human_labels, turns, blank = read_human_labels(labels, agents=agents)
+    judged = judge_scores(evidence, turns=turns)
+    matched = [(label, judged[label.place]) for label in human_labels if label.place in judged]
+    unmatched = tuple(place_name(label.place) for label in human_labels if label.place not in judged)
     if not matched:
-        raise EvidenceError(_nothing_matches(found, blank, said))
-    used = [(label, what) for label, what in matched if what.passes(threshold) is not None]
-    unjudged = tuple(place_name(label.place) for label, what in matched if what.passes(threshold) is None)
+        raise EvidenceError(_nothing_matches(human_labels, blank, judged))
+    used = [(label, scores) for label, scores in matched if scores.passes(threshold) is not None]
+    unjudged = tuple(place_name(label.place) for label, scores in matched if scores.passes(threshold) is None)
     if not used:
         raise EvidenceError(f"the judge gave no verdict on any of the {plural(len(matched), 'labelled attempt')}")
     judge = _only_judge(evidence)
     human = np.array([label.passes for label, _ in used])
-    passed = np.array([bool(what.passes(threshold)) for _, what in used])
+    passed = np.array([bool(scores.passes(threshold)) for _, scores in used])
     counts = Counter(zip(human.tolist(), passed.tolist(), strict=True))
     tp, fn, fp, tn = (counts[pair] for pair in ((True, True), (True, False), (False, True), (False, False)))
     kappa, repeated = _kappa(used, human, passed, ci_prob)
@@ -305,19 +323,19 @@ def calibrate_judge(
         missed_passes=fn,
         true_fails=tn,
         false_passes=fp,
-        sensitivity=Share.of(tp, tp + fn, ci_prob),
-        specificity=Share.of(tn, tn + fp, ci_prob),
-        agreement=Share.of(tp + tn, len(used), ci_prob),
-        precision=Share.of(tp, tp + fp, ci_prob),
+        sensitivity=Proportion.of(tp, tp + fn, ci_prob),
+        specificity=Proportion.of(tn, tn + fp, ci_prob),
+        agreement=Proportion.of(tp + tn, len(used), ci_prob),
+        precision=Proportion.of(tp, tp + fp, ci_prob),
         kappa=kappa,
-        **_of_scores(used, threshold, ci_prob),
+        **_score_measures(used, threshold, ci_prob),
         labels=len(used),
         blank=blank,
         unjudged=unjudged,
         unmatched=unmatched,
         ci_prob=ci_prob,
         notes=(),
-        _pairs=tuple(_pair(label, what, threshold, turns=turns) for label, what in used),
+        _pairs=tuple(_pair(label, scores, threshold, turns=turns) for label, scores in used),
     )
     return replace(result, notes=tuple(_notes(result, repeated)))
 
@@ -326,24 +344,24 @@ def _only_judge(evidence: Evidence) -> str:
     judges = sorted({row.judge for row in evidence.rows})
     if len(judges) > 1:
         raise EvidenceError(
-            f"the evidence must be of one judge, whose error rates are its own; it is of {len(judges)}: "
+            f"calibration needs the evidence of one judge, but this one has {len(judges)}: "
             f"{short('; '.join(judges), 200)}"
         )
     return judges[0]
 
 
-def _nothing_matches(found: Sequence[HumanLabel], blank: int, said: dict[Any, Said]) -> str:
-    if not found:
+def _nothing_matches(labels: Sequence[HumanLabel], blank: int, judged: dict[Any, JudgeScores]) -> str:
+    if not labels:
         return f"there are no labels: all {plural(blank, 'cell')} of the column 'human' are blank"
-    names = [place_name(place) for place in said]
-    wanted = place_name(found[0].place)
-    return f"none of the {plural(len(found), 'label')} is in the evidence. The first is {wanted}: " + did_you_mean(
-        wanted, names
-    )
+    first = place_name(labels[0].place)
+    hint = did_you_mean(first, [place_name(place) for place in judged])
+    return f"the evidence has none of the {plural(len(labels), 'label')}. The first is {first}: {hint}"
 
 
-def _kappa(used: Sequence[tuple[HumanLabel, Said]], human: Any, passed: Any, ci_prob: float) -> tuple[Measure, int]:
-    """Cohen's kappa, and how many tasks have several labels."""
+def _kappa(
+    used: Sequence[tuple[HumanLabel, JudgeScores]], human: Any, passed: Any, ci_prob: float
+) -> tuple[AgreementMeasure, int]:
+    """Cohen's kappa, and the number of tasks with several labels."""
     import pandas as pd
 
     tasks = [label.place[1] for label, _ in used]
@@ -353,22 +371,22 @@ def _kappa(used: Sequence[tuple[HumanLabel, Said]], human: Any, passed: Any, ci_
     return agreement(table, raters=["judge", "human"], cluster=cluster, ci_prob=ci_prob).kappa(), repeated
 
 
-def _of_scores(used: Sequence[tuple[HumanLabel, Said]], threshold: float, ci_prob: float) -> dict[str, Any]:
-    """What the scores themselves tell, beyond the verdicts."""
-    scored = [(label.passes, what.score) for label, what in used if what.score is not None]
+def _score_measures(used: Sequence[tuple[HumanLabel, JudgeScores]], threshold: float, ci_prob: float) -> dict[str, Any]:
+    """ROC, best threshold and reliability, from the scores themselves."""
+    scored = [(label.passes, scores.score) for label, scores in used if scores.score is not None]
     truth = np.array([passes for passes, _ in scored], dtype=np.bool_)
     scores = np.array([score for _, score in scored], dtype=np.float64)
     curve = roc(scores, truth)
     lower, upper = auc_interval(curve.auc, int(truth.sum()), int((~truth).sum()), ci_prob)
     best, youden = _best(scores, truth, curve, threshold)
-    part = reliability(scores, truth, BINS)
-    low, high = wilson_interval(part["positives"], part["items"], ci_prob)
+    bins = reliability(scores, truth, BINS)
+    low, high = wilson_interval(bins["positives"], bins["items"], ci_prob)
     numbers = (
-        part["from"],
-        part["to"],
-        part["items"].astype(int),
-        part["mean_score"],
-        part["positives"] / part["items"],
+        bins["from"],
+        bins["to"],
+        bins["items"].astype(int),
+        bins["mean_score"],
+        bins["positives"] / bins["items"],
     )
     return {
         "auc": curve.auc,
@@ -382,7 +400,7 @@ def _of_scores(used: Sequence[tuple[HumanLabel, Said]], threshold: float, ci_pro
 
 
 def _best(scores: Any, truth: Any, curve: Roc, threshold: float) -> tuple[float, float]:
-    """The threshold with the largest J and that J; of equal ones the nearest to the present threshold."""
+    """The threshold with the largest J, and that J; the one nearest to the present threshold if several have it."""
     if not truth.any() or truth.all():
         return math.nan, math.nan
     present = float(np.mean(scores[truth] >= threshold) - np.mean(scores[~truth] >= threshold))
@@ -393,30 +411,30 @@ def _best(scores: Any, truth: Any, curve: Roc, threshold: float) -> tuple[float,
     return min(best, key=lambda t: (abs(t - threshold), t)), largest
 
 
-def _pair(label: HumanLabel, what: Said, threshold: float, *, turns: bool) -> tuple[int, int, str, str, int]:
+def _pair(label: HumanLabel, scores: JudgeScores, threshold: float, *, turns: bool) -> tuple[int, int, str, str, int]:
     trial = label.place[3] if turns else label.place[2]
-    task = what.session_id if turns else what.task
-    return int(bool(what.passes(threshold))), int(label.passes), what.agent, task, int(trial or 0)
+    task = scores.session_id if turns else scores.task
+    return int(bool(scores.passes(threshold))), int(label.passes), scores.agent, task, int(trial or 0)
 
 
 def _notes(result: JudgeCalibration, repeated: int) -> list[str]:
     notes = []
     if not result.sensitivity.total or not result.specificity.total:
         lacking = "pass" if not result.sensitivity.total else "fail"
-        notes.append(f"people {lacking} none of these: the labels say nothing of that side, and the prior stands alone")
+        notes.append(f"people {lacking} none of these, so one error rate rests on the prior alone")
     else:
-        notes.append("the best threshold was chosen on these labels, so its J is flattered: check it on new ones")
+        notes.append("the best threshold was chosen on these labels, so its J is optimistic: check it on new ones")
     if result.sensitivity.mean + result.specificity.mean <= 1:
         notes.append("the judge does no better than chance on these labels")
     if repeated:
         notes.append(
             f"{plural(repeated, 'task')} with several labels: errors on one task are alike, but the intervals of "
-            "shares and AUC take labels as independent (that of kappa does not)"
+            "rates and AUC treat labels as independent (that of kappa does not)"
         )
-    for what, names in (("not in the evidence", result.unmatched), ("without a verdict of the judge", result.unjudged)):
+    for problem, names in (("not in the evidence", result.unmatched), ("without a verdict", result.unjudged)):
         if names:
             more = f"; … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            notes.append(f"{plural(len(names), 'label')} {what}: {'; '.join(names[:SHOWN])}{more}")
+            notes.append(f"{plural(len(names), 'label')} {problem}: {'; '.join(names[:SHOWN])}{more}")
     if result.blank:
         notes.append(f"{plural(result.blank, 'row')} without a label")
     return notes

@@ -1,4 +1,4 @@
-"""Shares such as a judge's sensitivity, with intervals, and how many labels make these narrow."""
+"""A judge's error rates with intervals, and the number of labels that makes the intervals narrow."""
 
 from __future__ import annotations
 
@@ -10,29 +10,52 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import format_interval, format_number
 from agentic_bayes.numerics import beta_quantile, wilson_interval
 
-__all__ = ["PRIOR", "Share", "labels_for_width", "labels_needed"]
+__all__ = ["Proportion", "labels_needed"]
 
-# a judge that is right about more than half is likelier than one that is not
-PRIOR = (2.0, 1.0)
+PRIOR = (2.0, 1.0)  # Beta prior of a rate, which leans towards a judge that is right
 MOST_LABELS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """A share with two intervals."""
+class Proportion:
+    """A proportion with two intervals.
 
-    successes: int  # of how many, how many
+    Attributes
+    ----------
+    successes, total : int
+        The counts behind it.
+    value : float
+        successes / total; NaN if total is 0.
+    mean, lower, upper : float
+        Mean and equal-tailed interval of the Beta(2 + successes, 1 + failures) posterior.
+    wilson_lower, wilson_upper : float
+        Wilson's interval, which has no prior.
+    """
+
+    successes: int
     total: int
-    value: float  # successes / total; NaN where total is 0
-    mean: float  # of the Beta(2 + successes, 1 + failures) posterior: mean and equal-tailed interval
+    value: float
+    mean: float
     lower: float
     upper: float
-    wilson_lower: float  # wilson's interval, which has no prior
+    wilson_lower: float
     wilson_upper: float
 
     @classmethod
-    def of(cls, successes: int, total: int, ci_prob: float) -> Share:
-        """The share of so many of so many."""
+    def of(cls, successes: int, total: int, ci_prob: float) -> Proportion:
+        """The proportion for these counts.
+
+        Parameters
+        ----------
+        successes, total : int
+            The counts.
+        ci_prob : float
+            Probability of both intervals, in (0, 1).
+
+        Returns
+        -------
+        Proportion
+        """
         a, b = PRIOR[0] + successes, PRIOR[1] + total - successes
         lower, upper = beta_quantile([(1 - ci_prob) / 2, (1 + ci_prob) / 2], a, b)
         low, high = wilson_interval(successes, total, ci_prob)
@@ -53,16 +76,16 @@ def labels_needed(
     share: float = 0.5,
     ci_prob: float = 0.95,
 ) -> int:
-    """How many labels make the interval of a judge's sensitivity or specificity this narrow.
+    """Number of labels that makes the interval of a judge's sensitivity or specificity this narrow.
 
     Parameters
     ----------
     width : float
-        Of the Beta interval, in (0, 1).
+        Width of the Beta interval, in (0, 1).
     rate : float
-        The sensitivity (or specificity) to expect, in [0, 1].
+        The sensitivity (or specificity) you expect, in [0, 1].
     share : float
-        The share of attempts that tell of it, in (0, 1]: those that are right for sensitivity, those that are wrong for
+        The share of attempts that inform the rate, in (0, 1]: right attempts for sensitivity, wrong ones for
         specificity.
     ci_prob : float
         Probability of the interval, in (0, 1).
@@ -70,7 +93,7 @@ def labels_needed(
     Returns
     -------
     int
-        Labels of attempts drawn at random.
+        Labels, of attempts drawn at random.
 
     Examples
     --------
@@ -81,12 +104,12 @@ def labels_needed(
     check_probability(share, "share")
     check_probability(ci_prob, "ci_prob", open_ends=True)
     if share == 0:
-        raise InvalidArgument("share must be above 0: without such attempts no number of labels tells of the rate")
+        raise InvalidArgument("share must be above 0: without such attempts no number of labels informs the rate")
     return math.ceil(labels_for_width(width, *PRIOR, rate, ci_prob) / share)
 
 
 def labels_for_width(width: float, a: float, b: float, rate: float, ci_prob: float) -> int:
-    """The fewest further labels after which a Beta(a, b) interval is this narrow, if `rate` of them succeed."""
+    """The fewest further labels that make a Beta(a, b) interval this narrow if a share `rate` of them succeeds."""
     check_probability(width, "width", open_ends=True)
 
     def narrow(more: int) -> bool:

@@ -1,4 +1,4 @@
-"""Agreement on plain arrays: distinct patterns of ratings, how often each occurs, and statistics of these counts.
+"""Computes agreement on plain arrays, from distinct patterns of ratings and how often each occurs.
 
 A resample of 10,000 items is then one vector of counts, and a statistic is a few products with it.
 """
@@ -14,32 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_bayes.judges.rating_codes import Level
+from agentic_bayes.numerics import Floats, Ints
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Patterns", "Statistic", "alpha", "chance_agreement", "kappa", "kappa_standard_error", "raw_agreement"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 # counts of the patterns, shape (patterns, resamples) → values, shape (resamples,); NaN where undefined
-Statistic = Callable[[Floats], Floats]
+PatternStatistic = Callable[[Floats], Floats]
 
-_HELD = 200_000  # numbers held at a time in a bootstrap: what fits a cache is several times quicker
+_HELD = 200_000  # numbers held at a time in a bootstrap, few enough for the cache: several times quicker
 
 
 @dataclass(frozen=True)
-class Patterns:
+class RatingPatterns:
     """Distinct rows of ratings."""
 
     codes: Ints  # shape (patterns, raters); categories from 0; -1 where a rater gave none
     counts: Floats  # shape (patterns,); how many items show each
-    # shape (groups, patterns); How many items of each group show each. Groups are resampled as a whole; without them,
-    # items are.
+    # shape (groups, patterns); how many items of each group show each; None: the bootstrap resamples items, not groups
     groups: csr_array[Any] | None = None
 
     @classmethod
-    def of(cls, codes: Ints, groups: Sequence[str] | None = None) -> Patterns:
+    def of(cls, codes: Ints, groups: Sequence[str] | None = None) -> RatingPatterns:
         """The patterns of items."""
         distinct, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
         if groups is None:
@@ -68,7 +64,7 @@ class Patterns:
         rated = self.rated_by(raters).astype(np.float64)
         return int(self.counts @ rated if self.groups is None else np.count_nonzero(self.groups @ rated))
 
-    def bootstrap(self, statistics: Sequence[Statistic], *, resamples: int, random_seed: int) -> list[Floats]:
+    def bootstrap(self, statistics: Sequence[PatternStatistic], *, resamples: int, random_seed: int) -> list[Floats]:
         """Values of the statistics in resamples of the items, or of the groups."""
         chunks = [[statistic(weights) for statistic in statistics] for weights in self._weights(resamples, random_seed)]
         return [np.concatenate(values) for values in zip(*chunks, strict=True)]
@@ -83,9 +79,9 @@ class Patterns:
 
 
 def _drawn(counts: Floats, resamples: int, rng: np.random.Generator) -> Floats:
-    """How often each is drawn where as many are drawn as there are; shape (len(counts), resamples)."""
+    """How often each pattern is drawn in a sample of as many items as there are; shape (len(counts), resamples)."""
     size = int(counts.sum())
-    if len(counts) < size / 8:  # numbers are drawn at once; else, item by item is quicker
+    if len(counts) < size / 8:  # few patterns: draw their counts at once; else drawing item by item is quicker
         drawn = rng.multinomial(size, counts / size, size=resamples)
     else:
         items = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
@@ -94,7 +90,7 @@ def _drawn(counts: Floats, resamples: int, rng: np.random.Generator) -> Floats:
     return np.ascontiguousarray(drawn.T, dtype=np.float64)
 
 
-def raw_agreement(patterns: Patterns, raters: Sequence[int]) -> Statistic:
+def raw_agreement(patterns: RatingPatterns, raters: Sequence[int]) -> PatternStatistic:
     """Share of the pairs of ratings of one item that are equal."""
     pairs, equal = np.zeros(len(patterns.counts)), np.zeros(len(patterns.counts))
     for i, j in itertools.combinations(raters, 2):
@@ -104,7 +100,7 @@ def raw_agreement(patterns: Patterns, raters: Sequence[int]) -> Statistic:
     return lambda weights: _ratio(equal @ weights, pairs @ weights)
 
 
-def chance_agreement(patterns: Patterns, raters: Sequence[int]) -> float:
+def chance_agreement(patterns: RatingPatterns, raters: Sequence[int]) -> float:
     """How often two ratings drawn from all of them, with replacement, are equal."""
     codes = patterns.codes[:, list(raters)]
     row, column = np.nonzero((codes >= 0) & patterns.rated_by(raters)[:, None])
@@ -112,7 +108,7 @@ def chance_agreement(patterns: Patterns, raters: Sequence[int]) -> float:
     return float((share @ share) / share.sum() ** 2)
 
 
-def kappa(patterns: Patterns, first: int, second: int) -> Statistic:
+def kappa(patterns: RatingPatterns, first: int, second: int) -> PatternStatistic:
     """Cohen's kappa of two raters."""
     a, b = patterns.codes[:, first], patterns.codes[:, second]
     both = (a >= 0) & (b >= 0)
@@ -129,7 +125,7 @@ def kappa(patterns: Patterns, first: int, second: int) -> Statistic:
     return statistic
 
 
-def kappa_standard_error(patterns: Patterns, first: int, second: int) -> float:
+def kappa_standard_error(patterns: RatingPatterns, first: int, second: int) -> float:
     """Standard error of Cohen's kappa for large samples.
 
     References
@@ -146,12 +142,12 @@ def kappa_standard_error(patterns: Patterns, first: int, second: int) -> float:
     chance = float(by_first @ by_second)
     equal = a == b
     diagonal = p[equal] @ (1 - (by_first + by_second)[a[equal]] * (1 - value)) ** 2
-    beside = (1 - value) ** 2 * (p[~equal] @ (by_second[a[~equal]] + by_first[b[~equal]]) ** 2)
-    variance = diagonal + beside - (value - chance * (1 - value)) ** 2
+    off_diagonal = (1 - value) ** 2 * (p[~equal] @ (by_second[a[~equal]] + by_first[b[~equal]]) ** 2)
+    variance = diagonal + off_diagonal - (value - chance * (1 - value)) ** 2
     return float(np.sqrt(max(variance, 0.0) / n) / (1 - chance))
 
 
-def alpha(patterns: Patterns, level: Level, values: Floats) -> Statistic:
+def alpha(patterns: RatingPatterns, level: Level, values: Floats) -> PatternStatistic:
     """Krippendorff's alpha of all raters.
 
     Notes
@@ -179,7 +175,7 @@ def alpha(patterns: Patterns, level: Level, values: Floats) -> Statistic:
         total, first, second = paired @ weights, (by_category @ at) @ weights, (by_category @ at**2) @ weights
         observed = pairs.per_pattern((at[pairs.low] - at[pairs.high]) ** 2) @ weights
         spread = total * second - first**2
-        # rounding must not make something of the nothing that equal values leave
+        # equal values have no spread; rounding must not create one
         return _one_minus(observed, np.where(spread > 1e-12 * total * second, 2 * spread, 0.0), total)
 
     match level:
@@ -207,7 +203,7 @@ class _UnequalPairs:
     kinds: csr_array[Any]
 
     @classmethod
-    def of(cls, patterns: Patterns) -> _UnequalPairs:
+    def of(cls, patterns: RatingPatterns) -> _UnequalPairs:
         rows, keys = [], []
         for i, j in itertools.combinations(range(patterns.codes.shape[1]), 2):
             a, b = patterns.codes[:, i], patterns.codes[:, j]
@@ -221,12 +217,12 @@ class _UnequalPairs:
         return cls(distinct // patterns.categories, distinct % patterns.categories, table)
 
     def per_pattern(self, squared_difference: Floats | None = None) -> Floats:
-        """How much a pattern's pairs differ in all."""
+        """The total difference of a pattern's pairs."""
         difference = np.ones(len(self.low)) if squared_difference is None else squared_difference
         return np.asarray(self.kinds @ difference, dtype=np.float64)
 
 
-def _by_category(patterns: Patterns) -> csr_array[Any]:
+def _by_category(patterns: RatingPatterns) -> csr_array[Any]:
     """Ratings per pattern and category, of the patterns with at least two."""
     row, column = np.nonzero((patterns.codes >= 0) & (patterns.ratings >= 2)[:, None])
     shape = (len(patterns.counts), patterns.categories)

@@ -1,4 +1,4 @@
-"""How well scores tell two classes apart, on plain arrays: ROC, area under it, best threshold, reliability."""
+"""Computes on plain arrays how well scores separate two classes: ROC, area under it, reliability."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Roc", "auc_interval", "auc_standard_error", "reliability", "roc"]
-
-Floats = NDArray[np.float64]
+from agentic_bayes.numerics import Floats
 
 
 @dataclass(frozen=True)
 class Roc:
     """Shares of passes at every threshold, and how well the scores order the two classes."""
 
-    thresholds: Floats  # shape (points,); falling from infinity, where nothing passes, through every score that occurs
+    thresholds: Floats  # shape (points,); infinity, where nothing passes, then every score that occurs, falling
     sensitivity: Floats  # shape (points,); share of the positives with a score of at least the threshold
     false_pass_rate: Floats  # shape (points,); share of the negatives with such a score: 1 - specificity
     auc: float  # P(score of a positive > score of a negative) + P(equal)/2
@@ -29,10 +27,10 @@ class Roc:
 
 def roc(scores: Floats, positive: NDArray[np.bool_]) -> Roc:
     """The ROC of scores."""
-    distinct, place = np.unique(scores, return_inverse=True)
+    distinct, index = np.unique(scores, return_inverse=True)
     shares = []
     for truth in (positive, ~positive):
-        counts = np.bincount(place[truth], minlength=len(distinct)).astype(np.float64)
+        counts = np.bincount(index[truth], minlength=len(distinct)).astype(np.float64)
         at_least = np.concatenate([[0.0], np.cumsum(counts[::-1])])
         shares.append(at_least / counts.sum() if counts.sum() else np.full(len(at_least), np.nan))
     sensitivity, false = shares
@@ -58,7 +56,7 @@ def auc_standard_error(area: float, positives: int, negatives: int) -> float:
 
 
 def auc_interval(area: float, positives: int, negatives: int, ci_prob: float = 0.95) -> tuple[float, float]:
-    """Score interval of the area under the ROC: the areas that the observed one does not contradict.
+    """Score interval of the area under the ROC: all areas compatible with the observed one.
 
     References
     ----------
@@ -77,23 +75,23 @@ def auc_interval(area: float, positives: int, negatives: int, ci_prob: float = 0
             np.sqrt(_auc_variance(candidate, positives, negatives, (further, further)))
         )
 
-    beside = 1e-12  # at the ends themselves the variance is 0
-    lower = 0.0 if area <= beside else float(brentq(excess, 0.0, min(area, 1 - beside)))
-    upper = 1.0 if area >= 1 - beside else float(brentq(excess, max(area, beside), 1.0))
+    margin = 1e-12  # the variance is 0 at the ends themselves
+    lower = 0.0 if area <= margin else float(brentq(excess, 0.0, min(area, 1 - margin)))
+    upper = 1.0 if area >= 1 - margin else float(brentq(excess, max(area, margin), 1.0))
     return lower, upper
 
 
 def reliability(scores: Floats, positive: NDArray[np.bool_], bins: int) -> dict[str, Floats]:
     """Share of positives among items of similar score."""
-    # 0.3 * 10 is below 3: the borders themselves decide
+    # compare with the borders themselves: 0.3 * 10 is below 3
     borders = np.arange(bins + 1) / bins
-    place = np.clip(np.searchsorted(borders, scores, side="right") - 1, 0, bins - 1)
-    items = np.bincount(place, minlength=bins)
+    bin_of = np.clip(np.searchsorted(borders, scores, side="right") - 1, 0, bins - 1)
+    items = np.bincount(bin_of, minlength=bins)
     some = items > 0
     return {
         "from": borders[:-1][some],
         "to": borders[1:][some],
         "items": items[some].astype(np.float64),
-        "mean_score": np.bincount(place, weights=scores, minlength=bins)[some] / items[some],
-        "positives": np.bincount(place[positive], minlength=bins)[some].astype(np.float64),
+        "mean_score": np.bincount(bin_of, weights=scores, minlength=bins)[some] / items[some],
+        "positives": np.bincount(bin_of[positive], minlength=bins)[some].astype(np.float64),
     }

@@ -1,1 +1,1 @@
-"""The waist: counts of successes and trials per agent and task."""
+"""The waist: counts of successes and trials per agent and task, in one `xarray.Dataset`."""

@@ -1,8 +1,8 @@
-"""The waist: scored interactions become counts, one `xarray.Dataset` that is all an estimate needs.
+"""Turns scored interactions into outcomes: counts in one `xarray.Dataset`, all that an estimate needs.
 
 Dims ``(agent, task)``; integer variables ``successes``, ``trials``, ``unscored`` and ``errored`` (the part of
-``unscored`` that is due to a crashed agent); attributes say what was counted: ``unit``, ``indicator``,
-``threshold``, ``tool_threshold``, ``judge``, ``source``, and ``tool_rubric`` where tool verdicts were looked at.
+``unscored`` due to crashed agents); the attributes say what was counted: ``unit``, ``indicator``,
+``threshold``, ``tool_threshold``, ``judge``, ``source``, and ``tool_rubric`` if tool verdicts count.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, assert_never, get_args
 
-from agentic_bayes.checks import check_choice, check_type
-from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName
+from agentic_bayes.checks import check_choice, check_probability, check_type
+from agentic_bayes.errors import OutcomesError
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
@@ -23,12 +23,12 @@ from agentic_bayes.outcomes.dataset import dataset_from_counts, with_bounds
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["IndicatorRule", "Unit", "Verdict", "check_indicator", "count_outcomes", "metric_threshold"]
+__all__ = ["count_outcomes"]
 
 Unit = Literal["conversation", "interaction", "question"]
-Errors = Literal["unscored", "fail", "bounds"]
-Agents = Literal["separate", "together"]
-Verdict = Literal["pass", "fail", "unscored", "errored"]
+ErrorHandling = Literal["unscored", "fail", "bounds"]
+AgentGrouping = Literal["separate", "together"]
+TrialVerdict = Literal["pass", "fail", "unscored", "errored"]
 
 METRIC_THRESHOLD = 0.5
 TOOL_DIMENSIONS = ("selection", "parameters", "sequence", "utilization")
@@ -37,16 +37,16 @@ INDICATORS = ("answer", "tools", "joint", *TOOL_DIMENSIONS)
 
 @dataclass(frozen=True, slots=True)
 class IndicatorRule:
-    """How a scored interaction becomes a verdict."""
+    """How to turn a scored interaction into a verdict."""
 
     indicator: str  # ``answer``, ``tools``, ``joint``, a dimension of the tool rubric, or the name of a metric
     threshold: float  # in [0, 1]
     tool_threshold: float
-    metric_threshold: float = METRIC_THRESHOLD  # of the metric that is the indicator, if it is one
-    errors: Errors = "unscored"  # whether a crashed agent failed (``fail``) or is ``errored``
+    metric_threshold: float = METRIC_THRESHOLD  # of the metric, if the indicator is one
+    errors: ErrorHandling = "unscored"  # whether a crashed agent failed (``fail``) or is ``errored``
 
-    def verdict(self, row: EvidenceRow) -> Verdict | None:
-        """The verdict on one interaction; None where this indicator does not look at it."""
+    def verdict(self, row: EvidenceRow) -> TrialVerdict | None:
+        """The verdict on one interaction; None if this indicator does not apply to it."""
         about_tools = self.indicator in ("tools", *TOOL_DIMENSIONS)
         if about_tools and row.tool_overall is None and not row.tools_unscored:
             return None
@@ -68,37 +68,34 @@ class IndicatorRule:
                     return "unscored"
                 return "pass" if grade.value >= self.metric_threshold else "fail"
 
-    def whole(self, rows: Sequence[EvidenceRow], verdicts: Sequence[Verdict | None]) -> Verdict | None:
+    def whole(self, rows: Sequence[EvidenceRow], verdicts: Sequence[TrialVerdict | None]) -> TrialVerdict | None:
         """The verdict on a conversation from the verdicts on its interactions."""
         verdict = worst(verdicts)
         if verdict == "pass" and any(row.crashed for row in rows):
-            return "fail" if self.errors == "fail" else "errored"  # it ended early: not all of it is known
+            return "fail" if self.errors == "fail" else "errored"  # it ended early, so part of it is unknown
         return verdict
 
-    def _answer(self, row: EvidenceRow) -> Verdict:
+    def _answer(self, row: EvidenceRow) -> TrialVerdict:
         if row.answer_score is None:
             return "unscored"
         return "pass" if row.answer_score >= self.threshold else "fail"
 
-    def _tools(self, row: EvidenceRow) -> Verdict | None:
+    def _tools(self, row: EvidenceRow) -> TrialVerdict | None:
         if row.tool_overall is None:
             return "unscored" if row.tools_unscored else None
         return self._reached(row.tool_overall)
 
-    def _reached(self, score: float) -> Verdict:
+    def _reached(self, score: float) -> TrialVerdict:
         return "pass" if score >= self.tool_threshold - ROUNDING else "fail"
 
 
-WORST_FIRST: tuple[Verdict, ...] = ("fail", "errored", "unscored", "pass")
+WORST_FIRST: tuple[TrialVerdict, ...] = ("fail", "errored", "unscored", "pass")
 
 
-def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+def worst(verdicts: Iterable[TrialVerdict | None]) -> TrialVerdict | None:
     """The verdict on a whole from the verdicts on its parts: failed, else errored, else unscored, else passed."""
-    given = set(verdicts)
-    for verdict in WORST_FIRST:
-        if verdict in given:
-            return verdict
-    return None
+    present = set(verdicts)
+    return next((verdict for verdict in WORST_FIRST if verdict in present), None)
 
 
 def count_outcomes(
@@ -108,8 +105,8 @@ def count_outcomes(
     indicator: str = "answer",
     threshold: float = 0.7,
     tool_threshold: float = 1.0,
-    agents: Agents = "separate",
-    errors: Errors = "unscored",
+    agents: AgentGrouping = "separate",
+    errors: ErrorHandling = "unscored",
 ) -> xr.Dataset:
     """Count successes, trials and unscored trials per agent and task.
 
@@ -118,49 +115,49 @@ def count_outcomes(
     evidence : Evidence
         Scored interactions.
     unit : {"conversation", "interaction", "question"}
-        What a trial is. ``conversation``: task = the task, a trial passes if all its interactions do.
-        ``interaction``: task = one conversation (its session_id), trials = its turns. ``question``: task = a
-        qa_id, trials = the responses to it.
+        The unit to count as a trial. ``conversation``: task = the task; a trial passes if all its interactions do.
+        ``interaction``: task = one conversation (its session_id), trials = its turns. ``question``: task = a qa_id,
+        trials = the responses to it.
     indicator : str
-        ``answer`` (judge ≥ threshold), ``tools`` (rubric ≥ tool_threshold, only interactions that have a tool
-        verdict), ``joint`` (both; equal to ``answer`` where there is no tool verdict), one dimension of the rubric
-        (``selection``, ``parameters``, ``sequence``, ``utilization`` ≥ tool_threshold), or the name of a metric in
-        the evidence, cut at its own threshold (.5 unless it was made with another one).
+        ``answer`` (judge ≥ threshold), ``tools`` (rubric ≥ tool_threshold, only interactions with a tool verdict),
+        ``joint`` (both; equal to ``answer`` without a tool verdict), one dimension of the rubric (``selection``,
+        ``parameters``, ``sequence``, ``utilization`` ≥ tool_threshold), or the name of a metric in the evidence, cut
+        at its own threshold (default: .5).
     threshold, tool_threshold : float
-        In [0, 1]; ``>=``, the latter with a tolerance of 1e-9.
+        Minimum scores for a success, in [0, 1]; the latter with a tolerance of 1e-9.
     agents : {"separate", "together"}
         ``together`` counts all assistants as one agent named ``all``.
     errors : {"unscored", "fail", "bounds"}
-        A crashed agent is unscored, or a failure; ``bounds`` leaves it unscored and adds the variables
+        Whether a crashed agent is unscored or a failure; ``bounds`` leaves it unscored and adds the variables
         ``lower_bound`` and ``upper_bound``: the share of passes if all errored trials had failed or passed.
 
     Returns
     -------
     xarray.Dataset
-        Dims (agent, task), labels in natural order. ``attrs["left_out"]`` counts conversations (for ``tools``)
-        without any tool verdict.
+        Dims (agent, task), labels in natural order. ``attrs["left_out"]`` counts conversations without any verdict
+        (with ``tools``: without any tool verdict).
 
     Raises
     ------
     InvalidArgument
         If an argument is outside what is allowed.
     OutcomesError
-        If nothing is left to count.
+        If there is nothing to count.
     """
     check_type("evidence", evidence, Evidence, "assess() makes one")
     check_choice("unit", unit, get_args(Unit))
-    check_choice("agents", agents, get_args(Agents))
-    check_choice("errors", errors, get_args(Errors))
+    check_choice("agents", agents, get_args(AgentGrouping))
+    check_choice("errors", errors, get_args(ErrorHandling))
     rule = IndicatorRule(
         indicator=check_indicator(indicator, evidence),
-        threshold=_check_threshold(threshold, "threshold"),
-        tool_threshold=_check_threshold(tool_threshold, "tool_threshold"),
+        threshold=check_probability(threshold, "threshold"),
+        tool_threshold=check_probability(tool_threshold, "tool_threshold"),
         metric_threshold=metric_threshold(evidence, indicator),
         errors=errors,
     )
     cells, left_out = _cells(evidence, rule, unit, agents)
     if not cells:
-        raise OutcomesError(f"no conversation has a verdict for indicator {indicator!r}: nothing to count")
+        raise OutcomesError(f"no conversation has a verdict for indicator {indicator!r}, so there is nothing to count")
     counts = {
         key: (c["pass"], c["pass"] + c["fail"], c["unscored"] + c["errored"], c["errored"]) for key, c in cells.items()
     }
@@ -181,10 +178,10 @@ def count_outcomes(
 
 
 def _cells(
-    evidence: Evidence, rule: IndicatorRule, unit: Unit, agents: Agents
-) -> tuple[dict[tuple[str, str], Counter[Verdict]], int]:
+    evidence: Evidence, rule: IndicatorRule, unit: Unit, agents: AgentGrouping
+) -> tuple[dict[tuple[str, str], Counter[TrialVerdict]], int]:
     """Verdicts per (agent, task), and the number of conversations that have none."""
-    cells: dict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
+    cells: dict[tuple[str, str], Counter[TrialVerdict]] = defaultdict(Counter)
     left_out = 0
     shared_sessions = agents == "together" and _sessions_repeat(evidence)
     for rows in _conversations(evidence):
@@ -224,28 +221,21 @@ def _sessions_repeat(evidence: Evidence) -> bool:
     return any(owner.setdefault(row.session_id, row.agent) != row.agent for row in evidence.rows)
 
 
-def _check_threshold(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise InvalidArgument(f"{name} must be a number in [0, 1], got {value!r}")
-    return float(value)
-
-
 def metric_threshold(evidence: Evidence, metric: str) -> float:
-    """From which score on a metric counts as passed: what its scores say, and .5 where they say nothing."""
+    """The minimum score for a metric to pass: the one in its scores' details, else .5."""
     grades = (row.metrics.get(metric) for row in evidence.rows)
-    said = [grade.details.get("threshold", METRIC_THRESHOLD) for grade in grades if isinstance(grade, Score)]
-    for value in said:
+    thresholds = [grade.details.get("threshold", METRIC_THRESHOLD) for grade in grades if isinstance(grade, Score)]
+    for value in thresholds:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise OutcomesError(f"metric {metric!r}: threshold must be a number in [0, 1], got {value!r}")
-    given = sorted(set(map(float, said)))
-    if len(given) > 1:
-        raise OutcomesError(f"metric {metric!r} was scored with different thresholds: {', '.join(map(str, given))}")
-    return given[0] if given else METRIC_THRESHOLD
+    distinct = sorted(set(map(float, thresholds)))
+    if len(distinct) > 1:
+        raise OutcomesError(f"metric {metric!r} was scored with different thresholds: {', '.join(map(str, distinct))}")
+    return distinct[0] if distinct else METRIC_THRESHOLD
 
 
 def check_indicator(indicator: object, evidence: Evidence) -> str:
-    """Refuse what is no indicator of this evidence."""
+    """Refuse anything but an indicator of this evidence, and name the nearest."""
     metrics = sorted({name for row in evidence.rows for name in row.metrics})
-    if not isinstance(indicator, str) or indicator not in (*INDICATORS, *metrics):
-        raise UnknownName("indicator", indicator, (*INDICATORS, *metrics))
-    return indicator
+    check_choice("indicator", indicator, (*INDICATORS, *metrics))
+    return str(indicator)

@@ -1,8 +1,8 @@
-"""The outcomes dataset: made from counts, checked, combined.
+"""The outcomes dataset: makes it from counts, checks it and combines several.
 
 Dims ``(agent, task)``; integer variables ``successes``, ``trials``, ``unscored`` and ``errored`` (the part of
-``unscored`` that is due to a crashed agent); attributes say what was counted: ``unit``, ``indicator``,
-``threshold``, ``tool_threshold``, ``judge``, ``source``, and ``tool_rubric`` where tool verdicts were looked at.
+``unscored`` due to crashed agents); the attributes say what was counted: ``unit``, ``indicator``,
+``threshold``, ``tool_threshold``, ``judge``, ``source``, and ``tool_rubric`` if tool verdicts count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["check_outcomes", "combine_outcomes"]
 
 COUNTS = ("successes", "trials", "unscored", "errored")
-LARGEST = 2**53  # from here on a float cannot tell neighbouring whole numbers apart
+LARGEST = 2**53  # floats cannot tell neighbouring integers beyond it apart
 
 
 def natural_key(label: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
@@ -33,7 +33,7 @@ def natural_key(label: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
 
 
 def natural_order(labels: Sequence[str]) -> list[int]:
-    """Positions of the labels in natural order; quick where they are numbered, as many thousands of them are."""
+    """Positions of the labels in natural order; fast if they are numbered, as large sets usually are."""
     prefix = labels[0].rstrip("0123456789") if labels else ""
     numbers = [label.removeprefix(prefix) if label.startswith(prefix) else "" for label in labels]
     if all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
@@ -62,13 +62,13 @@ def dataset_from_counts(
 
 
 def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
-    """Check an outcomes dataset, also one built by hand.
+    """Check an outcomes dataset, for example one built by hand.
 
     Parameters
     ----------
     outcomes : xarray.Dataset
-        Dims (agent, task) with text labels, integer variables ``successes`` and ``trials``; ``unscored`` and
-        ``errored`` are 0 where absent, ``unit`` is ``conversation`` and ``indicator`` ``correct`` where not said.
+        Dims (agent, task) with text labels, integer variables ``successes`` and ``trials``. ``unscored`` and
+        ``errored`` default to 0, ``unit`` to ``conversation`` and ``indicator`` to ``correct``.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
     Raises
     ------
     OutcomesError
-        With everything that is wrong.
+        If it is invalid; the message lists all problems.
     """
     import xarray as xr
 
@@ -137,7 +137,7 @@ DIFFERING = "differing"
 def combine_outcomes(
     *outcomes: xr.Dataset, names: Iterable[str] | None = None, allow: Iterable[str] = ()
 ) -> xr.Dataset:
-    """Put several outcomes side by side: the union of their agents and tasks.
+    """Combine several outcomes: the union of their agents and tasks.
 
     Parameters
     ----------
@@ -146,18 +146,18 @@ def combine_outcomes(
     names : iterable of str, optional
         One name per dataset: the agent's name where it has one agent, else a prefix of its agents' names.
     allow : iterable of str
-        Attributes that may differ (``"judge"``, ``"threshold"``, …). A difference is kept in the attribute as
-        "a | b", and the attribute ``differing`` names it, so that everything made from the result says so.
+        Attributes that may differ (``"judge"``, ``"threshold"``, …). A difference becomes "a | b" in the attribute, and
+        the attribute ``differing`` names it, so that everything made from the result says so.
 
     Returns
     -------
     xarray.Dataset
-        Trials are 0 where an agent never attempted a task.
+        Trials are 0 if an agent never attempted a task.
 
     Raises
     ------
     OutcomesError
-        If an agent occurs twice, or an attribute differs that must not.
+        If an agent occurs twice, or an attribute differs without `allow`.
     """
     if not outcomes:
         raise OutcomesError("combine_outcomes needs at least one outcomes dataset, got none")
@@ -176,7 +176,7 @@ def combine_outcomes(
             name = agent if label is None else (label if single else f"{label}/{agent}")
             if name in seen:
                 raise OutcomesError(
-                    f"agent {name!r} occurs in dataset {seen[name]} and {position}: give `names` to tell them apart"
+                    f"agent {name!r} occurs in datasets {seen[name]} and {position}: give `names` to tell them apart"
                 )
             seen[name] = position
             cells = np.stack([ds[variable].values[i] for variable in COUNTS])
@@ -188,7 +188,7 @@ def combine_outcomes(
 
 
 def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> dict[str, Any]:
-    """What was counted, of all datasets; a difference is kept as "a | b", and refused where it is not allowed."""
+    """The attributes of all datasets; a difference becomes "a | b", or is refused unless it is allowed."""
     attrs: dict[str, Any] = {}
     apart = {name for ds in checked for name in differing(ds.attrs)}
     for key in dict.fromkeys(key for ds in checked for key in ds.attrs if key != DIFFERING):
@@ -200,7 +200,7 @@ def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> di
         elif key in SHARED and key not in allowed:
             raise OutcomesError(
                 f"outcomes differ in {key!r}: {', '.join(map(repr, values))}; "
-                f"allow=({key!r},) combines them all the same and says so everywhere"
+                f"allow=({key!r},) combines them anyway, and every result says so"
             )
         else:
             attrs[key] = " | ".join(map(str, values))
@@ -209,17 +209,18 @@ def _combined_attrs(checked: Sequence[xr.Dataset], allowed: Sequence[str]) -> di
 
 
 def differing(attrs: Mapping[Any, Any]) -> list[str]:
-    """Names of the attributes in which combined outcomes differ although they were allowed to be combined."""
+    """Names of the attributes in which combined outcomes were allowed to differ."""
     return [name for name in str(attrs.get(DIFFERING, "")).split(", ") if name]
 
 
 def allowed_differences(attrs: Mapping[Any, Any]) -> str:
-    """What the counts of different agents do not share, in words; empty where they are counted alike."""
+    """How the counts of different agents differ, in words; empty if they are counted alike."""
     named = [f"{name} differs ({attrs[name]})" for name in differing(attrs)]
     return f"not counted alike: {', '.join(named)}" if named else ""
 
 
 def with_bounds(ds: xr.Dataset) -> xr.Dataset:
+    """The dataset with the share of passes if all errored trials had failed, or passed."""
     total = ds["trials"] + ds["errored"]
     known = total.where(total > 0)
     return ds.assign(lower_bound=ds["successes"] / known, upper_bound=(ds["successes"] + ds["errored"]) / known)

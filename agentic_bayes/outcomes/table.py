@@ -1,4 +1,4 @@
-"""The other way into the waist: a table of 0/1 results or of counts that somebody already has."""
+"""Turns a table of 0/1 results or counts into outcomes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError
-from agentic_bayes.evidence.table import Columns, labels, read_columns, refuse, require_columns, whole_number, zero_one
+from agentic_bayes.evidence.table import (
+    TableColumns,
+    labels,
+    read_columns,
+    refuse,
+    require_columns,
+    whole_number,
+    zero_one,
+)
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 
 if TYPE_CHECKING:
@@ -28,18 +36,18 @@ def outcomes_from_table(
     successes: str | None = None,
     trials: str | None = None,
 ) -> xr.Dataset:
-    """Outcomes from a table, one row per trial (0/1) or one row per agent and task (counts).
+    """Read outcomes from a table with one row per trial (0/1), or one row per agent and task (counts).
 
     Parameters
     ----------
     table : pandas.DataFrame or path
         CSV, TSV, JSONL or Parquet; CSV and TSV may be gzipped.
     agent, task, trial, correct : str
-        Column names. Without an ``agent`` column there is one agent, named ``agent``; ``trial`` is optional and
-        guards against duplicates. ``correct`` holds 0/1, booleans or "true"/"false"; blank is unscored.
+        Column names. Without an ``agent`` column there is one agent, named ``agent``. ``trial`` is optional and guards
+        against duplicates. ``correct`` holds 0/1, booleans or "true"/"false"; blank means unscored.
     successes, trials : str, optional
-        Column names of counts. They are used when both are given, or when there is no ``correct`` column and
-        the table has columns ``successes`` and ``trials``. An ``unscored`` column is then read too.
+        Column names of counts. They are used if you give both, or if the table has columns ``successes`` and ``trials``
+        but no ``correct``. An ``unscored`` column is then read, too.
 
     Returns
     -------
@@ -49,7 +57,7 @@ def outcomes_from_table(
     Raises
     ------
     OutcomesError
-        If a column is missing or values are not what they must be; all problems are in one message.
+        If a column is missing or has invalid values; the message lists all problems.
 
     Examples
     --------
@@ -66,7 +74,7 @@ def outcomes_from_table(
         count_names = ("successes", "trials")
     required = [task, *(count_names if count_names[0] is not None else (correct,))]
     required += [name for name, default in ((agent, "agent"), (trial, "trial")) if name != default]
-    hint = 'Say which is which: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
+    hint = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
     require_columns(source, columns, required, hint=hint, error=OutcomesError)
     size = len(columns[task])
     problems: list[str] = []
@@ -114,9 +122,9 @@ def _from_rows(
 
 
 def _from_counts(
-    columns: Columns, agents: list[str], tasks: list[str], successes: str, trials: str, problems: list[str]
+    columns: TableColumns, agents: list[str], tasks: list[str], successes: str, trials: str, problems: list[str]
 ) -> dict[tuple[str, str], tuple[int, int, int, int]]:
-    """Counts that are there already."""
+    """Counts from columns of counts."""
     cells: dict[tuple[str, str], tuple[int, int, int, int]] = {}
     first: dict[tuple[str, str], int] = {}
     unscored = columns.get("unscored", [0] * len(tasks))

@@ -264,32 +264,32 @@ def _readable(folder: Path, name: str, manifest: Manifest) -> bool:
 
 def _outcomes(folder: Path, manifest: Manifest, problems: list[str]) -> xr.Dataset | None:
     """The counts to start from, which those of the evidence and of the saved estimate must equal."""
-    found: dict[str, xr.Dataset] = {}
+    sources: dict[str, xr.Dataset] = {}
     try:
         if _readable(folder, OUTCOMES, manifest):
-            found[OUTCOMES] = read_outcomes_file(folder / OUTCOMES, manifest.attrs)
+            sources[OUTCOMES] = read_outcomes_file(folder / OUTCOMES, manifest.attrs)
     except AgenticBayesError as error:
         problems.append(str(error))
     try:
         if manifest.counting is not None and _readable(folder, EVIDENCE, manifest):
-            found[EVIDENCE] = count_outcomes(Evidence.read(folder / EVIDENCE), **manifest.counting)
+            sources[EVIDENCE] = count_outcomes(Evidence.read(folder / EVIDENCE), **manifest.counting)
     except (AgenticBayesError, TypeError) as error:
         problems.append(f"{EVIDENCE} cannot be counted: {error}")
     try:
         if _readable(folder, ESTIMATE, manifest):
-            found[ESTIMATE] = Estimate.load(folder / ESTIMATE).outcomes
-            problems += _other_attrs(manifest.attrs, found[ESTIMATE].attrs)
+            sources[ESTIMATE] = Estimate.load(folder / ESTIMATE).outcomes
+            problems += _other_attrs(manifest.attrs, sources[ESTIMATE].attrs)
     except AgenticBayesError as error:
         problems.append(str(error))
-    if not found:
+    if not sources:
         return None
-    first, *others = found
+    first, *others = sources
     problems += [
         f"{name} has other counts than {first}, from which the estimate was made again"
         for name in others
-        if not same_counts(found[first], found[name])
+        if not same_counts(sources[first], sources[name])
     ]
-    return found[first]
+    return sources[first]
 
 
 def _other_attrs(stated: Mapping[str, Any], saved: Mapping[str, Any]) -> Iterator[str]:
@@ -376,10 +376,10 @@ def _quantile_error(probability: float) -> float:
 def _effective_draws(est: Estimate) -> float:
     most = float(CHAINS * DRAWS)
     match est.diagnostics:
-        case Diagnostics() as found:
-            return max(1.0, min(found.ess_bulk, found.ess_tail, most))
-        case ImportanceDiagnostics() as found:
-            return max(1.0, min(found.ess, most))
+        case Diagnostics() as account:
+            return max(1.0, min(account.ess_bulk, account.ess_tail, most))
+        case ImportanceDiagnostics() as account:
+            return max(1.0, min(account.ess, most))
         case _:
             return most
 

@@ -35,10 +35,10 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.io.netcdf import made_by
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import COUNTS, check_outcomes, dataset_from_counts
 from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.records.write import replacing
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class Manifest:
             size = FileRecord.of(path).size
             if size > LARGEST_MANIFEST:
                 raise InvalidArgument(f"{path} must have at most {LARGEST_MANIFEST:,} bytes, has {size:,}")
-            record = json.loads(path.read_bytes(), parse_constant=_refuse, object_pairs_hook=unique_keys)
+            record = strict_json(path.read_text(encoding="utf-8-sig"))
             return cls._of(record)
         except (FileNotFoundError, NotADirectoryError):
             if not folder.exists():
@@ -293,8 +293,8 @@ class Manifest:
             raise InvalidArgument(f"{folder} is not a folder of results: {why}") from None
         except InvalidArgument:
             raise
-        except (LookupError, TypeError, ValueError, RecursionError) as error:
-            raise InvalidArgument(f"{path}: not a manifest of results ({error or 'nested too deeply'})") from None
+        except (LookupError, TypeError, ValueError) as error:
+            raise InvalidArgument(f"{path}: not a manifest of results ({error})") from None
 
     @classmethod
     def _of(cls, record: Any) -> Self:
@@ -333,7 +333,3 @@ class Manifest:
 
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")

@@ -56,7 +56,7 @@ def test_intervals_of_tasks_cover_as_often_as_they_say(tasks, ci_kind, ci_prob):
     frame = estimate(outcomes, method="conjugate", k=K, ci_prob=ci_prob, ci_kind=ci_kind).summary(
         columns="all", tasks=True
     )
-    for metric, true in (("pass_pow_k", truths[0] ** K), ("pass_at_k", 1 - (1 - truths[0]) ** K)):
+    for metric, true in (("^", truths[0] ** K), ("@", 1 - (1 - truths[0]) ** K)):
         share = covered(rows(frame, estimand="task", metric=metric), true)
         assert abs(share - ci_prob) <= allowance(ci_prob, truths.size)
 
@@ -81,7 +81,7 @@ def test_intervals_of_benchmarks_cover_as_often_as_they_say(benchmarks):
     """Of 400 intervals for the mean over the observed tasks, 95 % hold the true mean, for both metrics."""
     truths, outcomes = benchmarks
     frame = estimate(outcomes, method="conjugate", k=K).summary(columns="all")
-    for metric, true in (("pass_pow_k", truths**K), ("pass_at_k", 1 - (1 - truths) ** K)):
+    for metric, true in (("^", truths**K), ("@", 1 - (1 - truths) ** K)):
         share = covered(rows(frame, estimand="tasks", metric=metric), true.mean(axis=1))
         assert abs(share - 0.95) <= allowance(0.95, len(truths))
 
@@ -90,7 +90,7 @@ def test_pooled_tasks_cover_where_tasks_are_alike():
     """With one p per agent, drawn from the prior, the pooled interval holds it in 95 % of 400 cases."""
     truths = np.random.default_rng(5).uniform(size=(400, 1)) * np.ones((1, 8))
     frame = estimate(simulated(truths, 4, seed=6), method=Conjugate(pool_tasks=True), k=K).summary(columns="all")
-    share = covered(rows(frame, estimand="population", metric="pass_pow_k"), truths[:, 0] ** K)
+    share = covered(rows(frame, estimand="population", metric="^"), truths[:, 0] ** K)
     assert abs(share - 0.95) <= allowance(0.95, len(truths))
 
 
@@ -103,6 +103,6 @@ def test_models_that_deny_differences_between_tasks_fail_the_same_check(benchmar
     """Where tasks differ, taking all trials as one binomial misses the benchmark's true pass^3 far too often."""
     truths, outcomes = benchmarks
     frame = estimate(outcomes, k=K, **how).summary(columns="all")
-    share = covered(rows(frame, estimand="tasks", metric="pass_pow_k"), (truths**K).mean(axis=1))
+    share = covered(rows(frame, estimand="tasks", metric="^"), (truths**K).mean(axis=1))
     assert share < 0.95 - allowance(0.95, len(truths))
     assert share < 0.75

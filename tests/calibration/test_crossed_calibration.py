@@ -44,7 +44,7 @@ def covered(size, seed):
         fit = fit_crossed(counts, random_seed=i, size=2048)
         posterior = CrossedPosterior(counts, 0.95, "eti", i, fit.theta, fit.sigma, fit.rho)
         one, three = (population(*truth, k) for k in (1, 3))
-        drawn = [posterior.draws(agent, "population", "pass_pow_k", k) for agent, k in ((0, 1), (0, 3), (1, 3))]
+        drawn = [posterior.draws(agent, "population", f"pass^{k}") for agent, k in ((0, 1), (0, 3), (1, 3))]
         pairs = ((drawn[0], one[0]), (drawn[1], three[0]), (drawn[2] - drawn[1], three[1] - three[0]))
         for j, (values, value) in enumerate(pairs):
             lower, upper = np.quantile(values, [0.025, 0.975])

@@ -433,7 +433,7 @@ def test_convert_writes_any_format_in_ours(run, results, tmp_path):
     assert ours == theirs
     (tmp_path / "expected.json").write_text('{"0": [{"name": "cancel"}]}', encoding="utf-8")
     clash = run("convert", results, "-o", "more.jsonl", "--expected-tools", "expected.json")
-    assert_refused(clash, "has expected tools already")
+    assert_refused(clash, "already has expected tools")
     assert_refused(run("convert", results, "-o", "none/ours.jsonl"), "--output must be a file in a folder that exists")
     assert_refused(run("convert", results, "-o", "ours.csv"), "path must end in .json")
     assert_refused(
@@ -460,7 +460,7 @@ def test_show_lists_conversations_and_shows_one(run, results, tmp_path):
     assert "answer: 0.000 (recorded" in " ".join(scored.out.split())
     assert_refused(run("show", results, "--task", "1"), "no conversation has task '1'")
     assert_refused(
-        run("show", results, "--task", "0", "--trial", "7"), "no such conversation has trial 7; there is 0, 1"
+        run("show", results, "--task", "0", "--trial", "7"), "no such conversation has trial 7; its trials: 0, 1"
     )
 
 
@@ -761,7 +761,7 @@ def test_several_models_judge_and_their_agreement_is_said(run, files, tmp_path, 
     assert "kappa, answer and openai:gpt-4o" in " ".join(done.out.split())
     assert {model for row in Evidence.read(tmp_path / "e.jsonl") for model in row.metrics} == {names[1]}
     twice = run("assess", *files, "--judge", names[0], "--judge", names[0], "-o", "e2.jsonl")
-    assert_refused(twice, "was given already")
+    assert_refused(twice, "the same judge is given twice")
     prices = [part for _ in range(3) for part in ("--price", "1,2")]
     mixed = run("assess", *files, "--judge", names[0], "--judge", names[1], *prices, "-o", "e3.jsonl")
     assert_refused(mixed, "--price must be given once, or once per --judge (2), got 3")
@@ -1343,7 +1343,7 @@ def test_metrics_are_columns_of_the_evidence(run, files, tmp_path, provider):
     counted = run("estimate", "e.jsonl", "--indicator", "loop_detection", "--k", "1", "--json")
     assert json.loads(counted.out)["summary"][0]["indicator"] == "loop_detection"
     assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "confidance"), "did you mean 'confidence'")
-    assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "confidence"), "asks a model: say which")
+    assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "confidence"), "needs a model: give model=")
     asked = run(
         *("assess", *files, "-o", "e.jsonl", "--metrics", "confidence", "--metrics-model", "openai:gpt-4o-mini"),
         *("--store", "kept.sqlite", "--stats"),

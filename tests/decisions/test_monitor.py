@@ -9,7 +9,8 @@ from fits import NEVER, STRONGER, WEAKER, counts
 from scipy import stats
 
 from agentic_bayes.decisions.gate import gate
-from agentic_bayes.decisions.monitor import StoppingRule, _Runs, monitor
+from agentic_bayes.decisions.monitor import StoppingRule, monitor
+from agentic_bayes.decisions.sequences import Sequences
 from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
@@ -64,7 +65,7 @@ class TestErrorRates:
 
     @pytest.mark.slow
     @pytest.mark.parametrize(("bar", "metric"), [(0.7, "pass^1"), (0.5, "pass^3")])
-    def test_through_the_exact_engine_in_full(self, bar, k):
+    def test_through_the_exact_engine_in_full(self, bar, metric):
         """1,000 sequences of ten looks: at most .05 false winners at the maximum, at k = 1 and 3."""
         passes, _ = false_winners(monitor(at_least=bar, metric=metric), 1000, seed=6)
         assert passes <= 0.05
@@ -103,7 +104,7 @@ class TestErrorRates:
     def test_width_and_gate_are_read_off_the_same_sequences(self):
         """What a rule with both says of itself is what its looks do with the sequences that it simulated."""
         made = monitor(at_least=0.7, width=0.25, looks=4, simulations=200)
-        runs = _Runs("pass^1", made.batch, made.trials, made.looks, made.rho, (0.95, "eti"), 0, None)
+        runs = Sequences(Metric("pass^1"), made.batch, made.trials, made.looks, made.rho, (0.95, "eti"), 0, None)
         for stream, one in enumerate(made.characteristics, start=1):
             widths, met = runs.widths(one.truth, made.sequences, stream=stream, bar=0.7)
             ends = []

@@ -21,7 +21,7 @@ from agentic_bayes.estimation.methods.values import Conjugate
 # tau-bench airline: tasks with 0, …, 4 successes in 4 trials
 TAU_BENCH = ([0, 1, 2, 3, 4], [4] * 5, [14, 12, 10, 4, 10])
 TAU_CELLS = tuple((c, 4) for c, size in enumerate(TAU_BENCH[2]) for _ in range(size))
-MIRROR = {"pass_pow_k": "pass_at_k", "pass_at_k": "pass_pow_k"}
+MIRROR = {"^": "@", "@": "^"}
 TOLERANCE = 1e-5  # of the linear program
 
 
@@ -54,9 +54,9 @@ class TestOutsideTruth:
         """With millions of tasks and k ≤ n the bounds close in on the unbiased value."""
         c, n = np.arange(5), np.full(5, 4)
         size = np.round(4e6 * stats.betabinom.pmf(c, 4, 0.7, 0.9)).astype(int)
-        value = numerics.pass_pow_k(n, c, k) if metric == "pass_pow_k" else numerics.pass_at_k(n, c, k)
+        value = numerics.pass_pow_k(n, c, k) if metric == "^" else numerics.pass_at_k(n, c, k)
         unbiased = np.average(value, weights=size)
-        lower, upper = pass_bounds(c, n, size, metric, k)
+        lower, upper = pass_bounds(c, n, size, f"pass{metric}{k}")
         assert lower <= unbiased <= upper
         assert upper - lower < 0.004
 
@@ -98,17 +98,17 @@ class TestShape:
         rng = np.random.default_rng(seed)
         n = rng.integers(1, most + 1, tasks)
         c, n, size = grouped(rng.binomial(n, rng.choice(values, tasks)), n)
-        lower, upper = pass_bounds(c, n, size, metric, k, prob=0.999)
+        lower, upper = pass_bounds(c, n, size, f"pass{metric}{k}", prob=0.999)
         assert 0 <= lower <= upper <= 1
-        other = pass_bounds(n - c, n, size, MIRROR[metric], k, prob=0.999)
+        other = pass_bounds(n - c, n, size, f"pass{MIRROR[metric]}{k}", prob=0.999)
         np.testing.assert_allclose((1 - other[1], 1 - other[0]), (lower, upper), atol=TOLERANCE)
-        narrow = pass_bounds(c, n, size, metric, k, prob=0.8)
+        narrow = pass_bounds(c, n, size, f"pass{metric}{k}", prob=0.8)
         assert math.isnan(narrow[0]) or lower - TOLERANCE <= narrow[0] <= narrow[1] <= upper + TOLERANCE
 
     def test_pass_at_k_rises_and_pass_pow_k_falls_with_k(self):
         """More attempts make one success likelier and an unbroken row less likely, also at the bounds."""
-        up = np.array([pass_bounds(*TAU_BENCH, "pass_at_k", k) for k in (1, 2, 4, 8, 16)])
-        down = np.array([pass_bounds(*TAU_BENCH, "pass_pow_k", k) for k in (1, 2, 4, 8, 16)])
+        up = np.array([pass_bounds(*TAU_BENCH, f"pass@{k}") for k in (1, 2, 4, 8, 16)])
+        down = np.array([pass_bounds(*TAU_BENCH, f"pass^{k}") for k in (1, 2, 4, 8, 16)])
         assert (np.diff(up, axis=0) > -TOLERANCE).all()
         assert (np.diff(down, axis=0) < TOLERANCE).all()
 
@@ -124,14 +124,14 @@ class TestShape:
     @pytest.mark.parametrize("k", [1, 3, 8, 40])
     def test_the_grid_is_fine_enough(self, k, monkeypatch):
         """Ten times as many nodes move no bound by more than 1e-4."""
-        coarse = [pass_bounds(*TAU_BENCH, metric, k) for metric in MIRROR]
+        coarse = [pass_bounds(*TAU_BENCH, f"pass{sign}{k}") for sign in MIRROR]
         monkeypatch.setattr(bounds, "NODES", 1501)
-        np.testing.assert_allclose([pass_bounds(*TAU_BENCH, metric, k) for metric in MIRROR], coarse, atol=1e-4)
+        np.testing.assert_allclose([pass_bounds(*TAU_BENCH, f"pass{sign}{k}") for sign in MIRROR], coarse, atol=1e-4)
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"k": 0}, "k must be an integer ≥ 1, got 0"),
+            ({"metric": "pass^0"}, "metric must be"),
             ({"prob": 95}, "prob must be a number strictly between 0 and 1, got 95"),
             ({"c": [5]}, "c, n and size must have one shape, with 0 ≤ c ≤ n"),
             ({"size": [1, 2]}, "c, n and size must have one shape"),
@@ -139,9 +139,9 @@ class TestShape:
     )
     def test_wrong_arguments_are_refused(self, change, message):
         """A message says what is allowed and what came."""
-        asked = {"c": [1], "n": [4], "size": [9], "metric": "pass_pow_k", "k": 2, "prob": 0.9} | change
+        asked = {"c": [1], "n": [4], "size": [9], "metric": "pass^2", "prob": 0.9} | change
         with pytest.raises(InvalidArgument, match=message):
-            pass_bounds(asked["c"], asked["n"], asked["size"], asked["metric"], asked["k"], prob=asked["prob"])
+            pass_bounds(asked["c"], asked["n"], asked["size"], asked["metric"], prob=asked["prob"])
 
 
 TRUTHS = {
@@ -192,7 +192,7 @@ class TestWhereTheyAreShown:
     def test_the_model_lies_within_the_bounds_on_tau_bench(self):
         """pass^8 about .108 [.035, .213] by the model; the data alone allow [.008, .375]."""
         frame = estimate(counts({"solo": TAU_CELLS}), k=8).summary(columns="all")
-        found = row(frame, estimand="population", metric="pass_pow_k")
+        found = row(frame, estimand="population", metric="^")
         np.testing.assert_allclose((found["mean"], found["lower"], found["upper"]), (0.108, 0.035, 0.213), atol=0.003)
         lower, upper = pass_bounds(*TAU_BENCH, "pass^8")
         assert lower < found["lower"] < found["upper"] < upper
@@ -201,7 +201,7 @@ class TestWhereTheyAreShown:
         """Bounds beside 80 % intervals are 80 % bounds."""
         frame = estimate(counts({"solo": TAU_CELLS}), k=8, ci_prob=0.8).summary(columns="all")
         lower, upper = pass_bounds(*TAU_BENCH, "pass^8", prob=0.8)
-        note = row(frame, estimand="population", metric="pass_pow_k")["note"]
+        note = row(frame, estimand="population", metric="^")["note"]
         assert note == f"distribution-free bounds [{lower:.3f}, {upper:.3f}]"
 
     def test_the_baseline_has_none(self):
@@ -232,5 +232,5 @@ class TestWhereTheyAreShown:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             frame = estimate(counts({"solo": ((2, 4),) * 30}), k=8).summary(columns="all")
-        note = row(frame, estimand="population", metric="pass_at_k")["note"]
+        note = row(frame, estimand="population", metric="@")["note"]
         assert note == "no distribution-free bounds: the trials of a task vary less than repeats can"

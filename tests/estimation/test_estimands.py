@@ -103,7 +103,7 @@ class TestTasks:
         c, n = np.array([cell[:2] for cell in UNEQUAL]).T
         kappa = 1 / rho - 1
         p = np.random.default_rng(5).beta(mu * kappa + c, (1 - mu) * kappa + n - c)
-        again = (p**k if metric == "pass_pow_k" else 1 - (1 - p) ** k).mean(axis=1)
+        again = (p**k if metric == "^" else 1 - (1 - p) ** k).mean(axis=1)
         found = row(est.summary(**EVERY), estimand="tasks", metric=metric, k=k)
         error = again.std() / math.sqrt(float(az.ess(again.reshape(4, -1), method="mean")))
         assert abs(found["mean"] - again.mean()) <= 4 * math.sqrt(2) * error
@@ -141,7 +141,7 @@ class TestTasks:
     def test_conjugate_mean_is_the_average_of_the_tasks_means(self):
         """The conjugate mean over tasks needs no draws: it is the plain average of the tasks' posterior means."""
         frame = estimate(counts({"a": UNEQUAL}), method="conjugate", k=KS).summary(**EVERY)
-        for metric in ("pass_at_k", "pass_pow_k"):
+        for metric in ("@", "^"):
             for k in KS:
                 each = rows(frame, estimand="task", metric=metric, k=k)["mean"]
                 assert row(frame, estimand="tasks", metric=metric, k=k)["mean"] == pytest.approx(each.mean(), rel=1e-12)
@@ -174,8 +174,8 @@ class TestTask:
         frame = estimate(counts({"a": [(c, n, 1)]}), method="conjugate", k=k).summary(**EVERY)
         beta = stats.beta(1 + c, 1 + n - c)
         ends = beta.ppf([0.025, 0.5, 0.975])
-        power = row(frame, estimand="task", metric="pass_pow_k")
-        at = row(frame, estimand="task", metric="pass_at_k")
+        power = row(frame, estimand="task", metric="^")
+        at = row(frame, estimand="task", metric="@")
         assert [power["lower"], power["median"], power["upper"]] == pytest.approx(list(ends**k), rel=1e-6, abs=1e-300)
         assert [at["lower"], at["median"], at["upper"]] == pytest.approx(list(1 - (1 - ends) ** k), rel=1e-6)
         nodes, weights = np.polynomial.legendre.leggauss(200)
@@ -195,7 +195,7 @@ class TestTask:
             row(
                 estimate(outcomes, method="conjugate", k=k, ci_kind=kind).summary(**EVERY),
                 estimand="task",
-                metric="pass_pow_k",
+                metric="^",
             )
             for kind in ("eti", "hdi")
         )
@@ -214,7 +214,7 @@ class TestPooledTasks:
         frame = estimate(counts({"a": [(2, 3), (5, 7)]}), method=Conjugate(pool_tasks=True), k=2).summary(
             columns="all", tasks=True
         )
-        found = rows(frame, metric="pass_pow_k")
+        found = rows(frame, metric="^")
         beta = stats.beta(1 + 7, 1 + 3)
         np.testing.assert_allclose(found["mean"], beta.moment(2), rtol=1e-12)
         np.testing.assert_allclose(found["lower"], beta.ppf(0.025) ** 2, rtol=1e-9)
@@ -251,8 +251,8 @@ class TestNothingScored:
     @pytest.mark.parametrize("pool_tasks", [False, True])
     def test_conjugate_has_no_mean_over_no_task_either(self, pool_tasks):
         """The mean over the observed tasks is undefined without any, whether tasks are pooled or not."""
-        est = estimate(counts({"v1": UNTRIED, "v2": STRONGER}), method="conjugate", pool_tasks=pool_tasks, k=2)
-        tasks = row(est.summary(columns="all"), agent="v1", estimand="tasks", metric="pass_pow_k")
+        est = estimate(counts({"v1": UNTRIED, "v2": STRONGER}), method=Conjugate(pool_tasks=pool_tasks), k=2)
+        tasks = row(est.summary(columns="all"), agent="v1", estimand="tasks", metric="^")
         assert math.isnan(tasks["mean"])
         assert (tasks["flags"], tasks["n_tasks"]) == ("no_data", 0)
         assert np.isnan(posterior(est)["pass_pow_k"].sel(agent="v1", estimand="tasks")).all()
@@ -306,7 +306,7 @@ class TestLeftOut:
     def test_tasks_with_fewer_trials_than_k_are_left_out_and_counted(self):
         """The unbiased mean takes the tasks with n ≥ k; n_tasks counts them and a note names the others."""
         frame = estimate(counts({"a": UNEQUAL}), method="frequentist", k=(1, 4)).summary(**EVERY)
-        whole, part = (row(frame, estimand="tasks", metric="pass_pow_k", k=k) for k in (1, 4))
+        whole, part = (row(frame, estimand="tasks", metric="^", k=k) for k in (1, 4))
         assert (whole["n_tasks"], whole["note"]) == (12, "")
         assert (part["n_tasks"], part["note"]) == (8, "4 tasks of 12 with fewer than 4 trials left out")
         exact = [numerics.pass_pow_k(n, c, 4) for c, n in UNEQUAL if n >= 4]
@@ -321,10 +321,10 @@ class TestLeftOut:
         cells = [(i % 4, 3) for i in range(81)] + [(i % 5, 4) for i in range(16)]
         est = estimate(counts({"a": cells}), k=4)
         for estimand in ("population", "tasks"):
-            own = row(est.summary(columns="all"), estimand=estimand, metric="pass_pow_k")
+            own = row(est.summary(columns="all"), estimand=estimand, metric="^")
             assert (own["n_tasks"], own["flags"]) == (97, "")
             assert 0 < own["lower"] < own["mean"] < own["upper"] < 1
-            plain = row(est.baseline(columns="all"), estimand=estimand, estimator="unbiased", metric="pass_pow_k")
+            plain = row(est.baseline(columns="all"), estimand=estimand, estimator="unbiased", metric="^")
             assert (plain["n_tasks"], plain["note"]) == (16, "81 tasks of 97 with fewer than 4 trials left out")
             assert plain["mean"] == pytest.approx(3 / 16)
 

@@ -149,8 +149,8 @@ def test_mirrored_outcomes_mirror_the_posterior(engine):
     failed = fit(engine, ALL_FAIL).summary(columns="all")
     for estimand in ("population", "tasks"):
         for k in KS:
-            up = row(passed, estimand=estimand, metric="pass_pow_k", k=k)
-            down = row(failed, estimand=estimand, metric="pass_at_k", k=k)
+            up = row(passed, estimand=estimand, metric="^", k=k)
+            down = row(failed, estimand=estimand, metric="@", k=k)
             # two runs of at least 400 effective draws each: 4 standard errors of the difference of two means
             assert abs(up["mean"] + down["mean"] - 1) <= 4 * math.hypot(up["sd"], down["sd"]) / 20
             assert up["lower"] + down["upper"] == pytest.approx(1, abs=0.05)

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
-from agentic_bayes.estimation.prior import Prior
 from fits import NEVER, STRONGER, WEAKER, counts
 from scipy import stats
 
@@ -14,6 +13,7 @@ from agentic_bayes.estimation.engines import importance
 from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Crossed, Hierarchical
 
 TWO = {"v1": WEAKER, "v2": STRONGER}
 UNSCORED = (0, 0, 2)
@@ -44,12 +44,12 @@ UNSCORED = (0, 0, 2)
 def test_auto_takes_the_crossed_method_where_half_of_the_tasks_are_shared(agents, method, reason):
     """From half of the tasks on, attempted by two agents, scored or not; the estimate's note says why."""
     est = estimate(counts(agents), method="auto", k=1)
-    assert (est.settings.method, est.note.split(";")[0]) == (method, reason)
+    assert (est.method.name, est.note.split(";")[0]) == (method, reason)
 
 
 def test_auto_is_never_the_default():
     """Agents that share all tasks are not crossed unless that is asked for."""
-    assert estimate(counts(TWO), k=1).settings.method == "hierarchical"
+    assert estimate(counts(TWO), k=1).method == Hierarchical()
 
 
 def unreliable(found, **_):
@@ -61,7 +61,7 @@ def unreliable(found, **_):
     )
 
 
-def sampled(outcomes, **_):
+def sampled(outcomes, method, **_):
     """What NUTS gives, without running it."""
     shape = {"chain": 4, "draw": 1000, "agent": outcomes.sizes["agent"]}
     cells = xr.DataArray(np.full(tuple(shape.values()), 0.25), dims=tuple(shape))
@@ -87,10 +87,9 @@ def test_nuts_takes_over_where_importance_sampling_is_unreliable(monkeypatch):
 
 def test_the_importance_engine_takes_no_other_priors():
     """Asked for by name with priors of one's own, it is refused instead of another engine running in its place."""
-    with pytest.raises(InvalidArgument, match="engine 'importance' has the default priors only"):
+    with pytest.raises(InvalidArgument, match=r"engine 'importance' takes Crossed\(\) with its defaults only"):
         estimate(
             counts({"a": [(1, 2)], "b": [(2, 2)]}),
-            method="crossed",
+            Crossed(rho=stats.beta(2, 2)),
             engine="importance",
-            prior=Prior(rho=stats.beta(2, 2)),
         )

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from agentic_bayes.estimation.prior import Prior
-from fits import EVERY, NEVER, STRONGER, UNEQUAL, WEAKER, counts
+from fits import EVERY, NEVER, STRONGER, UNEQUAL, WEAKER, counts, draws_of, stats_of
 from scipy import stats
 from scipy.special import betaln
 
@@ -16,9 +15,12 @@ from agentic_bayes.decisions.monitor import monitor
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.counts import Counts
+from agentic_bayes.estimation.engines.grid.judged import fit_judged
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.judge_labels import JudgeLabels, read_labels
-from agentic_bayes.estimation.methods.judged import JudgedPosterior, fit_judged
+from agentic_bayes.estimation.methods.judged import JudgedPosterior
+from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.formatting import metrics_at
 
 CELLS = ((3, 3), (1, 3), (2, 3), (3, 4), (0, 2))
 # 8 hits, 1 miss, 4 rejections, 3 false alarms in all; on task 1 two attempts are labelled, on task 4 one
@@ -36,7 +38,8 @@ def labelled(hits=0, misses=0, rejections=0, false_alarms=0, **location):
 def posterior(cells, labels, **agents):
     """The judged posterior of one agent, or of several."""
     data = Counts.of(counts(agents or {"solo": cells}))
-    return JudgedPosterior.of(data, labels, Prior(), 0.95, "eti", 0, tuple(("pass_pow_k", k) for k in KS))
+    fit = fit_judged(data, labels, Hierarchical())
+    return JudgedPosterior(counts=data, random_seed=0, fit=fit.grids, metrics=metrics_at(KS), judged=fit)
 
 
 class BruteForce:
@@ -94,7 +97,7 @@ class TestAgainstBruteForce:
 
     def test_the_population(self, brute):
         """Mean and sd of pass^3 on a new task agree to 1e-7."""
-        found = posterior(CELLS, LABELS).aggregate(0, "population", "pass^3")
+        found = stats_of(posterior(CELLS, LABELS), 0, "population", "pass^3")
         power = np.exp(betaln(brute.a + 3, brute.b) - betaln(brute.a, brute.b))
         mass = brute.mass.sum(axis=(2, 3))
         mean = (mass * power).sum()
@@ -104,7 +107,7 @@ class TestAgainstBruteForce:
     def test_errors_that_cluster_by_task(self):
         """With an intraclass correlation of the errors, verdicts are Beta-Binomial: mean and sd agree to 1e-7."""
         brute = BruteForce(0.25)
-        found = posterior(CELLS, replace(LABELS, clustering=0.25)).aggregate(0, "population", "pass^3")
+        found = stats_of(posterior(CELLS, replace(LABELS, clustering=0.25)), 0, "population", "pass^3")
         power = np.exp(betaln(brute.a + 3, brute.b) - betaln(brute.a, brute.b))
         mass = brute.mass.sum(axis=(2, 3))
         mean = (mass * power).sum()
@@ -113,7 +116,7 @@ class TestAgainstBruteForce:
 
     def test_the_rates(self, brute):
         """Posterior means of sensitivity and specificity agree to 1e-7; their intervals hold 95 %."""
-        found = posterior(CELLS, LABELS).rate_stats()
+        found = posterior(CELLS, LABELS).judge_rates(0.95)
         for axis, one in ((2, found[0]), (3, found[1])):
             marginal = brute.mass.sum(axis=tuple(i for i in range(4) if i != axis))
             assert one.mean == pytest.approx(marginal @ brute.node, abs=1e-7)
@@ -130,15 +133,15 @@ class TestAgainstBruteForce:
     def test_the_mean_over_tasks(self):
         """It is the mean of the tasks' means, and draws agree within 4 standard errors."""
         made = posterior(CELLS, LABELS)
-        found, draws = made.aggregate(0, "tasks", "pass^3"), made.draws(0, "tasks", "pass^3")
-        assert found.mean == pytest.approx(made.per_task(0, "pass^3").mean.mean(), abs=1e-12)
+        found, draws = stats_of(made, 0, "tasks", "pass^3"), draws_of(made, 0, "tasks", "pass^3")
+        assert found.mean == pytest.approx(stats_of(made, 0, "task", "pass^3").mean.mean(), abs=1e-12)
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
         assert draws.std() == pytest.approx(found.sd, rel=0.06)
 
     def test_draws_of_the_population(self):
         """Draws have the exact mean and quantiles (4 standard errors)."""
         made = posterior(CELLS, LABELS)
-        found, draws = made.aggregate(0, "population", "pass^3"), made.draws(0, "population", "pass^3")
+        found, draws = stats_of(made, 0, "population", "pass^3"), draws_of(made, 0, "population", "pass^3")
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
         for q, value in ((0.025, found.lower), (0.5, found.median), (0.975, found.upper)):
             assert abs(np.mean(draws <= value) - q) <= 4 * np.sqrt(q * (1 - q) / draws.size)
@@ -146,7 +149,7 @@ class TestAgainstBruteForce:
     def test_large_groups_of_equal_tasks(self):
         """1,000 tasks with the same counts: the mean over them has the exact sd, though only 100 are drawn."""
         made = posterior(((2, 3),) * 1000, JudgeLabels(sensitivity=0.9, specificity=0.8))
-        found, draws = made.aggregate(0, "tasks", "pass^3"), made.draws(0, "tasks", "pass^3")
+        found, draws = stats_of(made, 0, "tasks", "pass^3"), draws_of(made, 0, "tasks", "pass^3")
         assert abs(draws.mean() - found.mean) <= 4 * found.sd / np.sqrt(draws.size)
         assert draws.std() == pytest.approx(found.sd, rel=0.06)
 
@@ -155,9 +158,9 @@ class TestAgainstBruteForce:
         data = Counts.of(counts({"solo": UNEQUAL}))
         means = []
         for fine in (1.0, 1.6):
-            fit = fit_judged(data, LABELS_ELSEWHERE, prior=Prior(), fine=fine)
-            made = JudgedPosterior(data, 0.95, "eti", 0, fit.grids, (("pass^3"),), judged=fit)
-            means.append(made.aggregate(0, "population", "pass^3").mean)
+            fit = fit_judged(data, LABELS_ELSEWHERE, Hierarchical(), fine=fine)
+            made = JudgedPosterior(counts=data, random_seed=0, fit=fit.grids, metrics=metrics_at([3]), judged=fit)
+            means.append(stats_of(made, 0, "population", "pass^3").mean)
         assert means[0] == pytest.approx(means[1], abs=1e-5)
 
 
@@ -181,7 +184,7 @@ class TestLimits:
         plain = estimate(counts({"solo": UNEQUAL}), k=KS)
         made = posterior(UNEQUAL, JudgeLabels(sensitivity=1 - 1e-9, specificity=1 - 1e-9))
         for estimand in ("population", "tasks"):
-            one, other = (p.aggregate(0, estimand, "pass^3") for p in (made, plain.posterior))
+            one, other = (stats_of(p, 0, estimand, "pass^3") for p in (made, plain.posterior))
             assert (one.mean, one.sd) == pytest.approx((other.mean, other.sd), abs=1e-6)
             if estimand == "population":
                 assert (one.lower, one.upper) == pytest.approx((other.lower, other.upper), abs=1e-5)
@@ -190,7 +193,7 @@ class TestLimits:
         """s₁ + s₀ = 1: the posterior is that of the true outcomes alone, and without any it is the prior."""
         cells = [(2, 4), (3, 4), (1, 4), (4, 4)]
         chance = JudgeLabels(sensitivity=0.6, specificity=0.4)
-        prior = posterior(cells, chance).aggregate(0, "population", "pass^1")
+        prior = stats_of(posterior(cells, chance), 0, "population", "pass^1")
         assert (prior.mean, prior.sd) == pytest.approx((0.5, np.sqrt(1 / 12)), abs=1e-6)
         truths = enumerate(((2, 1, 1), (1, 1, 1), (0, 1, 0), (2, 2, 2)))  # right, judged right, and both
         located = tuple(("solo", f"task {i + 1}", 2, *numbers) for i, numbers in truths)
@@ -198,9 +201,9 @@ class TestLimits:
         alone = estimate(counts({"solo": [(2, 2), (1, 2), (0, 2), (2, 2)]}), k=KS)
         found = posterior(cells, told)
         for k in KS:
-            one, other = (p.aggregate(0, "population", "pass_pow_k", k) for p in (found, alone.posterior))
+            one, other = (stats_of(p, 0, "population", f"pass^{k}") for p in (found, alone.posterior))
             assert (one.mean, one.sd) == pytest.approx((other.mean, other.sd), abs=1e-6)
-        assert found.at_chance
+        assert "chance_level_judge" in found.flags
 
     def test_nothing_leaves_the_unit_interval(self):
         """90 % judged right with rates of .7 (which cannot be): everything stays in [0, 1]."""
@@ -224,8 +227,8 @@ class TestLimits:
     def test_labels_that_show_a_judge_at_chance_are_flagged(self):
         """A judge that passes half of everything: the flag, and a plain warning in the note."""
         est = estimate(counts({"solo": UNEQUAL}), judge_labels=labelled(20, 20, 20, 20))
-        assert "chance_level_judge" in est.flags("solo", estimand="population", k=1)
-        assert "may be no better than chance, so that its verdicts say next to nothing" in est.judge_note
+        assert "chance_level_judge" in est.flags("solo")
+        assert "may be no better than chance, so its verdicts say next to nothing" in est.judge_note
 
     def test_rates_that_cannot_be(self):
         """A judge that never passes anything cannot have passed something."""
@@ -254,10 +257,10 @@ class TestSeveralAgents:
         """Rates are estimated from all agents' counts and labels together; agents are independent given them."""
         two = posterior(None, LABELS_ELSEWHERE, a=UNEQUAL, b=STRONGER)
         one = posterior(None, LABELS_ELSEWHERE, a=UNEQUAL)
-        assert two.rate_stats()[0].mean != pytest.approx(one.rate_stats()[0].mean, abs=1e-6)
+        assert two.judge_rates(0.95)[0].mean != pytest.approx(one.judge_rates(0.95)[0].mean, abs=1e-6)
         fixed = JudgeLabels(sensitivity=0.9, specificity=0.8)
-        alone = posterior(None, fixed, a=UNEQUAL).aggregate(0, "population", "pass^3")
-        beside = posterior(None, fixed, a=UNEQUAL, b=STRONGER).aggregate(0, "population", "pass^3")
+        alone = stats_of(posterior(None, fixed, a=UNEQUAL), 0, "population", "pass^3")
+        beside = stats_of(posterior(None, fixed, a=UNEQUAL, b=STRONGER), 0, "population", "pass^3")
         assert alone.mean == pytest.approx(beside.mean, abs=1e-7)
 
     def test_decisions_use_it_and_say_so(self):
@@ -267,7 +270,7 @@ class TestSeveralAgents:
         assert (found.pairing, found.method) == ("none", "hierarchical")
         assert "judge error estimated from 48 labels" in str(found)
         assert "agents are not paired by task, and the frequentist test is uncorrected" in str(found)
-        with pytest.raises(EstimateError, match="is not there for estimates that correct the judge's errors"):
+        with pytest.raises(EstimateError, match="does not work for estimates that correct the judge's errors"):
             compare(est, "v2", baseline="v1", pairing="tasks")
         assert "judge error estimated from 48 labels" in gate(est, "v2", at_least=0.5).note
         with pytest.raises(InvalidArgument, match=r"plan does not simulate judge errors: give it est\.uncorrected"):
@@ -329,7 +332,7 @@ class TestTheEstimate:
         found = estimate(judged, k=KS, judge_labels=pd.DataFrame(rows))
         true = estimate(counts({"solo": [(2, 2), (1, 2), (0, 2)]}), k=KS)
         for estimand in ("population", "tasks"):
-            one, other = (e.posterior.aggregate(0, estimand, "pass^3") for e in (found, true))
+            one, other = (stats_of(e.posterior, 0, estimand, "pass^3") for e in (found, true))
             assert (one.mean, one.sd) == pytest.approx((other.mean, other.sd), abs=1e-6)
 
     @pytest.mark.parametrize(

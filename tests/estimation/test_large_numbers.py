@@ -12,6 +12,7 @@ from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.estimation.engines.grid import betabinomial
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Hierarchical
 from agentic_bayes.outcomes.count import count_outcomes
 
 MANY = 10**6
@@ -26,7 +27,7 @@ CASES = {
 }
 FITS = {
     "hierarchical": {},
-    "inflated": {"inflate": True},
+    "inflated": {"method": Hierarchical(inflate=True)},
     "crossed": {"method": "crossed", "engine": "importance"},
     "conjugate": {"method": "conjugate"},
 }
@@ -78,8 +79,8 @@ def test_a_million_attempts_are_a_number_like_any_other(fit):
     assert_in_order(est.summary(columns="all"))
     for ask in (
         lambda: est.with_k((1, MANY + 1)),
-        lambda: est.metric_draws("solo", metric="pass_at_k", k=MANY + 1),
-        lambda: compare(est, "solo", baseline="other", k=MANY + 1, pairing="none"),
+        lambda: est.metric_draws("solo", metric=f"pass@{MANY + 1}"),
+        lambda: compare(est, "solo", baseline="other", metric=f"pass^{MANY + 1}", pairing="none"),
     ):
         with pytest.raises(InvalidArgument, match=r"^k must be at most 1,000,000, got 1,000,001$"):
             ask()
@@ -97,7 +98,7 @@ def test_intervals_of_any_probability_are_defined(ci_prob, settings):
 def test_an_estimand_has_flags_only_if_there_is_one():
     """The name of an estimand is checked."""
     with pytest.raises(UnknownName, match=r"unknown estimand 'tsks': did you mean 'tasks'\?"):
-        estimate(counts({"solo": UNEQUAL}), method="conjugate").flags("solo", estimand="tsks", k=1)
+        estimate(counts({"solo": UNEQUAL}), method="conjugate").flags("solo", estimand="tsks")
 
 
 @pytest.mark.parametrize("wrong", [5, "estimate.nc"])

@@ -17,7 +17,7 @@ from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.io import stacks as _arviz
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.values import Crossed, Hierarchical
 from agentic_bayes.reports.tables import estimate_tables
 
 TWO = counts({"v1": WEAKER, "v2": STRONGER})
@@ -200,7 +200,7 @@ def test_a_sampler_that_cannot_begin_is_one_error(monkeypatch):
 
     monkeypatch.setattr("nutpie.sample", refuse)
     with pytest.raises(EstimateError, match=r"^NUTS cannot sample these outcomes: All initialization points failed$"):
-        mcmc.fit(TWO, method="hierarchical")
+        mcmc.fit(TWO, Hierarchical())
 
 
 def test_the_model_is_compiled_in_strict_arithmetic(monkeypatch):
@@ -210,5 +210,5 @@ def test_the_model_is_compiled_in_strict_arithmetic(monkeypatch):
 
     seen = []
     monkeypatch.setattr(nutpie, "compile_pymc_model", lambda model: seen.append(config.numba__fastmath))
-    mcmc._compiled.__wrapped__(2, 3, True, False, "null")
+    mcmc._compiled.__wrapped__(2, 3, json.dumps(Crossed().record()))
     assert seen == [False]

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
-from agentic_bayes.estimation.prior import Prior
 from fits import STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two
 from scipy import stats
 from scipy.special import logsumexp
@@ -15,7 +14,7 @@ from agentic_bayes.estimation.engines.nuts import build_model
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.estimation.methods.crossed import CrossedLikelihood
-from agentic_bayes.estimation.methods.values import Conjugate, Hierarchical
+from agentic_bayes.estimation.methods.values import Conjugate, Crossed, Hierarchical
 
 # ArviZ 0.23 sorts its table in a way that pandas 3.1 announces to give up
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword:")
@@ -63,8 +62,8 @@ class TestLogLikelihood:
 
     def test_cells_without_a_scored_trial_are_left_out(self):
         """The two cells of v1 without a trial have no likelihood, under any method that has one."""
-        for how in ({}, {"method": Conjugate(pool_tasks=True)}, {"inflate": True}, {"method": "crossed"}):
-            likelihood, _ = groups(estimate(counts({"v1": WEAKER, "v2": STRONGER}), k=1, **how))
+        for method in (Hierarchical(), Conjugate(pool_tasks=True), Hierarchical(inflate=True), Crossed()):
+            likelihood, _ = groups(estimate(counts({"v1": WEAKER, "v2": STRONGER}), method, k=1))
             labels = likelihood["cell"].values.tolist()
             assert labels == [
                 f"{agent} / task {i}"
@@ -116,6 +115,11 @@ class TestLogLikelihood:
             assert "log_prior" not in names
 
 
+def log_uniform(mu, rho):
+    """The uniform prior of μ, on the logit scale."""
+    return stats.logistic.logpdf(np.log(mu / (1 - mu)))
+
+
 class TestLogPrior:
     """The log densities of the priors, and of nothing that belongs to the model."""
 
@@ -130,25 +134,31 @@ class TestLogPrior:
         assert (prior["rho"] == 0).all()
 
     @pytest.mark.parametrize(
-        ("prior", "expected"),
+        ("method", "expected"),
         [
-            (Prior(), {"logit_mu": lambda mu, rho: stats.logistic.logpdf(np.log(mu / (1 - mu))), "rho": None}),
-            (Prior(mu=stats.beta(2, 3)), {"mu": lambda mu, rho: stats.beta.logpdf(mu, 2, 3), "rho": None}),
-            (Prior(rho=stats.beta(2, 5)), {"rho": lambda mu, rho: stats.beta.logpdf(rho, 2, 5), "logit_mu": None}),
+            (Hierarchical(), {"logit_mu": log_uniform, "rho": None}),
             (
-                Prior(kappa=stats.gamma(2)),
+                Hierarchical(mu=stats.beta(2, 3), pool_agents=False),
+                {"mu": lambda mu, rho: stats.beta.logpdf(mu, 2, 3), "rho": None},
+            ),
+            (
+                Hierarchical(rho=stats.beta(2, 5)),
+                {"rho": lambda mu, rho: stats.beta.logpdf(rho, 2, 5), "logit_mu": None},
+            ),
+            (
+                Hierarchical(kappa=stats.gamma(2)),
                 {"kappa": lambda mu, rho: stats.gamma.logpdf(1 / rho - 1, 2), "logit_mu": None},
             ),
             (
-                Prior(kappa=lambda x: -1.5 * np.log(x)),
+                Hierarchical(kappa=lambda x: -1.5 * np.log(x)),
                 {"kappa": lambda mu, rho: -1.5 * np.log(1 / rho - 1), "logit_mu": None},
             ),
         ],
         ids=["default", "mu", "rho", "kappa", "function of kappa"],
     )
-    def test_priors_that_were_given(self, prior, expected):
+    def test_priors_that_were_given(self, method, expected):
         """Each prior appears under the parameter that it is a prior of."""
-        est = estimate(counts({"solo": UNEQUAL}), prior=prior, k=1)
+        est = estimate(counts({"solo": UNEQUAL}), method, k=1)
         _, found = groups(est)
         posterior = _arviz.group(est.to_arviz(), "posterior")
         assert set(found.data_vars) == set(expected)
@@ -250,8 +260,8 @@ class TestArviz:
         az = _arviz.arviz()
         outcomes = counts({"solo": UNEQUAL})
         sensitivity = []
-        for prior in (Prior(), Prior(rho=stats.beta(2, 60))):
-            data = estimate(outcomes, prior=prior, k=1).to_arviz()
+        for method in (Hierarchical(), Hierarchical(rho=stats.beta(2, 60))):
+            data = estimate(outcomes, method, k=1).to_arviz()
             if _arviz.is_major_one():
                 found = az.psense(data, group="prior", var_names=["rho"])["rho"]
                 summary = az.psense_summary(data, var_names=["rho", "mu"])

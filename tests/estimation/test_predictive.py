@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from agentic_bayes.estimation.prior import Prior
 from fits import EVERY, STRONGER, UNEQUAL, WEAKER, counts, fit_two, row, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +18,7 @@ from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.values import Hierarchical
-from agentic_bayes.estimation.population import Population, population_of
+from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.predictive import Check, check_counts, disagreements, prior_predictive
 from agentic_bayes.reports.tables import estimate_tables
 
@@ -43,8 +42,8 @@ def checked(cells, seed=0, ks=(1, 3, 5)):
     """Checks and disagreements of one agent's exact posterior."""
     c, n = np.array(cells).T[:, None, :]
     data = Counts(("solo",), tuple(map(str, range(len(cells)))), c, n, np.zeros_like(n))
-    grids = fit_agents(data, method=Hierarchical(pool_agents=False), prior=Prior())
-    population = population_of(GridPosterior(data, 0.95, "eti", 0, grids, ()), 0, 1000)
+    grids = fit_agents(data, Hierarchical(pool_agents=False))
+    population = GridPosterior(counts=data, random_seed=0, fit=grids, metrics=()).population(0, 1000)
     groups = data.groups(0)
     return check_counts(population, *groups, np.random.default_rng(seed)), disagreements(population, *groups, ks)
 
@@ -110,10 +109,10 @@ class TestPredictiveCheck:
         """The expected share of all-pass tasks is the posterior mean of pass^n, and of never-pass tasks 1 - pass@n."""
         est = estimate(counts({"solo": TAU_CELLS}), k=4)
         frame, summary = est.predictive_check().set_index("statistic"), est.summary(columns="all")
-        mean = {m: row(summary, estimand="population", metric=m)["mean"] for m in ("pass_pow_k", "pass_at_k")}
+        mean = {m: row(summary, estimand="population", metric=m)["mean"] for m in ("^", "@")}
         # 1,000 draws of the parameters and of 50 tasks: four standard errors of .07/√1000
-        assert frame["expected"]["all_pass"] == pytest.approx(mean["pass_pow_k"], abs=0.01)
-        assert frame["expected"]["never_pass"] == pytest.approx(1 - mean["pass_at_k"], abs=0.01)
+        assert frame["expected"]["all_pass"] == pytest.approx(mean["^"], abs=0.01)
+        assert frame["expected"]["never_pass"] == pytest.approx(1 - mean["@"], abs=0.01)
 
     def test_p_is_that_of_replicating_task_by_task(self):
         """Tail probabilities equal those of drawing every task's p and count one by one."""
@@ -139,18 +138,18 @@ class TestPredictiveCheck:
         assert rows(summary, agent="gap")["flags"].str.contains("misfit").all()
         assert set(rows(summary, agent="gap")["estimand"]) == {"population", "tasks", "task"}
         assert not rows(summary, agent="even")["flags"].str.contains("misfit").any()
-        assert est.flags("gap", estimand="population", k=3) == ("misfit",)
+        assert est.flags("gap", metric="pass^3") == ("misfit",)
         assert (rows(est.predictive_check(), agent="gap", statistic="histogram")["p"] < 0.01).all()
 
     def test_the_remedy_is_named_below_the_table_and_works(self):
         """A misfit's footnote says what to do, and with point masses the same counts are no misfit."""
         outcomes = counts({"solo": GAP})
         notes = [note for table in estimate_tables(estimate(outcomes, k=3)) for note in table.notes]
-        text = "* misfit: the histogram of successes does not look like the model's: consider method=Hierarchical(inflate=True)"
+        text = "* misfit: the histogram of successes does not look like the model's: consider inflate=True"
         assert notes.count(text) == 2
         inflated = estimate(outcomes, k=3, method=Hierarchical(inflate=True))
         assert (inflated.predictive_check()["p"] > 0.01).all()
-        assert inflated.flags("solo", estimand="tasks", k=3) == ()
+        assert inflated.flags("solo", estimand="tasks", metric="pass@3") == ()
 
     def test_a_histogram_closer_than_chance_is_no_misfit(self):
         """The model was fitted to the histogram: a small distance is no fault, while a share can be off either way."""
@@ -179,7 +178,7 @@ class TestPredictiveCheck:
         outcomes = counts({"v1": WEAKER, "v2": STRONGER})
         first, second = estimate(outcomes), estimate(outcomes)
         second.summary(**EVERY)
-        second.flags("v2", estimand="tasks", k=2)
+        second.flags("v2", estimand="tasks", metric="pass^2")
         pd.testing.assert_frame_equal(first.predictive_check(), second.predictive_check(), check_exact=True)
         other = estimate(outcomes, random_seed=1).predictive_check()
         assert not other["p"].equals(first.predictive_check()["p"])
@@ -291,15 +290,15 @@ class TestDisagreement:
         summary = estimate(counts({"solo": GAP}), k=(1, 5)).summary(**EVERY)
         hit = summary[summary["flags"].str.contains("disagrees")]
         assert set(zip(hit["estimand"], hit["k"], strict=True)) == {("tasks", 5)}
-        assert set(hit["metric"]) == {"pass_at_k", "pass_pow_k"}
+        assert {name[:5] for name in hit["metric"]} == {"pass@", "pass^"}
 
     def test_flags_can_be_asked_for_either_metric_or_one(self):
         """Without a metric, flags are those of either."""
         est = estimate(counts({"solo": GAP}), k=(1, 5))
-        assert est.flags("solo", estimand="tasks", k=5) == ("misfit", "disagrees")
+        assert est.flags("solo", estimand="tasks", metric="pass^5") == ("misfit", "disagrees")
         assert est.flags("solo", estimand="tasks", metric="pass@1") == ("misfit",)
         # also at a k that was not among those estimated
-        assert est.flags("solo", estimand="tasks", k=6) == ("misfit", "disagrees")
+        assert est.flags("solo", estimand="tasks", metric="pass^6") == ("misfit", "disagrees")
 
     def test_two_standard_errors_are_those_within_tasks(self):
         """For a certain population the limit is twice the exact standard deviation of the unbiased mean given p."""
@@ -337,6 +336,11 @@ class TestDisagreement:
         assert far == frozenset()
 
 
+def method_with(**prior):
+    """The hierarchical method with one prior of one's own; a prior of μ is one of separate agents."""
+    return Hierarchical(**prior, pool_agents="mu" not in prior)
+
+
 class TestPriorPredictive:
     """What the model expects before there are data."""
 
@@ -365,7 +369,7 @@ class TestPriorPredictive:
         """Pooled agents have similar means; unpooled agents independent ones."""
         outcomes = counts({"v1": WEAKER, "v2": STRONGER})
         related, apart = (
-            np.corrcoef(prior_predictive(outcomes, draws=4000, pool_agents=pool)["mu"].values.T)[0, 1]
+            np.corrcoef(prior_predictive(outcomes, Hierarchical(pool_agents=pool), draws=4000)["mu"].values.T)[0, 1]
             for pool in (True, False)
         )
         assert related > 0.5
@@ -382,8 +386,8 @@ class TestPriorPredictive:
     @pytest.mark.parametrize("as_function", [False, True])
     def test_priors_are_arguments(self, name, given, drawn, as_function):
         """Draws follow the prior that was given, as a distribution or as its log density."""
-        prior = Prior(**{name: given.logpdf if as_function else given})
-        found = prior_predictive(counts({"solo": UNEQUAL}), prior=prior, draws=2000)
+        method = method_with(**{name: given.logpdf if as_function else given})
+        found = prior_predictive(counts({"solo": UNEQUAL}), method, draws=2000)
         assert stats.kstest(drawn(found), given.cdf).pvalue > 1e-3
 
     @pytest.mark.parametrize(("name", "given"), [("m", stats.norm(1, 0.5)), ("tau", stats.expon(scale=0.2))])
@@ -391,7 +395,7 @@ class TestPriorPredictive:
         """Whether a prior of m or τ is a distribution or a function, the spread of μ is the same."""
         outcomes = counts({"v1": WEAKER, "v2": STRONGER})
         first, second = (
-            prior_predictive(outcomes, prior=Prior(**{name: value}), draws=3000)["mu"].values[:, 0]
+            prior_predictive(outcomes, method_with(**{name: value}), draws=3000)["mu"].values[:, 0]
             for value in (given, given.logpdf)
         )
         assert stats.ks_2samp(first, second).pvalue > 1e-3
@@ -412,7 +416,7 @@ class TestPriorPredictive:
             ({"k": (0,)}, InvalidArgument, "k must be an integer ≥ 1, got 0"),
             ({"draws": 10**6}, InvalidArgument, "must be at most 10,000,000, got 12,000,000"),
             (
-                {"prior": Prior(rho=lambda x: np.full_like(x, -np.inf))},
+                {"method": Hierarchical(rho=lambda x: np.full_like(x, -np.inf))},
                 InvalidArgument,
                 "prior of rho is zero everywhere",
             ),

@@ -19,7 +19,7 @@ class TestTauBenchAirline:
 
     def test_the_unbiased_estimates_are_the_published_ones(self, tau_bench):
         """Unbiased pass^1..4 of gpt-4o on tau-bench airline are .420 .273 .220 .200, as published."""
-        found = rows(tau_bench.baseline(columns="all"), estimator="unbiased", estimand="tasks", metric="pass_pow_k")
+        found = rows(tau_bench.baseline(columns="all"), estimator="unbiased", estimand="tasks", metric="^")
         assert found["k"].tolist() == [1, 2, 3, 4, 8]
         np.testing.assert_allclose(found["mean"][:4], [0.42, 41 / 150, 0.22, 0.2], atol=1e-12)
         assert np.isnan(found["mean"].iloc[4])
@@ -62,8 +62,8 @@ class TestSevenOfTen:
     def test_conjugate(self):
         """7 of 10 at k = 3 gives pass@3 .945 [.773, .9987] and pass^3 .330 [.059, .707] in closed form."""
         frame = estimate(counts({"a": [(7, 10)]}), method="conjugate", k=3).summary(**EVERY)
-        at = row(frame, estimand="task", metric="pass_at_k")
-        power = row(frame, estimand="task", metric="pass_pow_k")
+        at = row(frame, estimand="task", metric="@")
+        power = row(frame, estimand="task", metric="^")
         assert [at["mean"], at["lower"]] == pytest.approx([0.945, 0.773], abs=5e-4)
         assert at["upper"] == pytest.approx(0.9987, abs=5e-5)
         assert [power[name] for name in ("mean", "lower", "upper")] == pytest.approx([0.330, 0.059, 0.707], abs=5e-4)
@@ -82,8 +82,8 @@ def test_the_papers_example():
     """Two of three conversations right: pass@k and pass^k as in the paper, and the tier is "not ready"."""
     est = estimate(counts({"a": [(2, 3)]}), method=Frequentist(estimator="plugin"), k=range(1, 6))
     frame = est.summary(columns="all")
-    at = rows(frame, estimand="tasks", metric="pass_at_k")["mean"]
-    power = rows(frame, estimand="tasks", metric="pass_pow_k")["mean"]
+    at = rows(frame, estimand="tasks", metric="@")["mean"]
+    power = rows(frame, estimand="tasks", metric="^")["mean"]
     np.testing.assert_allclose(at, [0.667, 0.889, 0.963, 0.988, 0.996], atol=5e-4)
     np.testing.assert_allclose(power, [0.667, 0.444, 0.296, 0.198, 0.132], atol=5e-4)
     assert classify(pass_at_1=at.iloc[0], pass_pow_3=power.iloc[2])["not ready"] == 1.0
@@ -93,5 +93,5 @@ def test_the_plug_in_formula_understates_pass_pow_k_when_tasks_differ():
     """On tasks that always or never pass, observed pass^3 is the share of the former; plug-in cubes it."""
     outcomes = counts({"a": [(5, 5)] * 6 + [(0, 5)] * 6})
     frame = estimate(outcomes, method="conjugate", k=3).baseline(columns="all")
-    means = rows(frame, estimand="tasks", metric="pass_pow_k").set_index("estimator")["mean"]
+    means = rows(frame, estimand="tasks", metric="^").set_index("estimator")["mean"]
     assert means.to_dict() == pytest.approx({"unbiased": 0.5, "plugin": 0.125})

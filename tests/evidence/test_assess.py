@@ -239,13 +239,13 @@ BAD_ARGUMENTS = [
     ({"judge": Judge}, r"judge must have `name`, `identity` and `grade`.*LLMJudge\(model\)"),
     ({"judge": None}, r"judge must have"),
     ({"judge": in_turn("x")}, r"judge must have"),
-    ({"tool_rubric": None}, r"tool_rubric must be a ToolRubric, got null"),
+    ({"tool_rubric": None}, r"tool_rubric must be a ToolRubric .*, got NoneType"),
     ({"metrics": [None]}, r"metrics must have"),
     ({"metrics": [Judge(name=" ")]}, r"metrics must have a name and an identity that are text, got ' '"),
     ({"metrics": Judge()}, r"metrics must be a list of graders"),
-    ({"metrics": [Judge(name="m"), Judge(name="m")]}, r"got 'm', which is taken"),
-    ({"metrics": [Judge(name="agent")]}, r"got 'agent', which is taken"),
-    ({"metrics": [Judge(name="joint")]}, r"got 'joint', which is taken"),
+    ({"metrics": [Judge(name="m"), Judge(name="m")]}, r"'m' is taken"),
+    ({"metrics": [Judge(name="agent")]}, r"'agent' is taken"),
+    ({"metrics": [Judge(name="joint")]}, r"'joint' is taken"),
     ({"concurrency": 0}, r"concurrency must be an integer ≥ 1, got 0"),
     ({"concurrency": True}, r"concurrency must be an integer ≥ 1, got True"),
     ({"concurrency": 2.5}, r"concurrency must be an integer ≥ 1, got 2\.5"),
@@ -299,7 +299,7 @@ def test_a_bad_record_in_a_pipe_keeps_what_was_judged():
     with pytest.raises(RecordsError, match=r"problems") as caught:
         assess(source(), judge=AsyncJudge())
     assert caught.value.evidence == assess(many(2), judge=Judge())
-    assert "Judged before: 4 interactions" in caught.value.__notes__[0]
+    assert "has the 4 interactions judged before" in caught.value.__notes__[0]
 
 
 def test_conversations_of_an_iterator_that_do_not_fit_keep_what_was_judged():

@@ -159,10 +159,10 @@ MALFORMED = {
     "trial -1": (line(trial=-1), r"trial: must be a whole number ≥ 0, got -1"),
     "trial 1.5": (line(trial=1.5), r"trial: must be a whole number ≥ 0, got 1\.5"),
     "blank agent": (line(agent=" "), r"agent: must be text that is not blank, got ' '"),
-    "no score and no reason": (line(answer_score=None), r"answer_score: must be given if, and only if"),
-    "score and reason": (line(unscored_reason="429"), r"answer_score: must be given if, and only if"),
-    "half a tool verdict": (line(selection=1.0), r"selection: must be given if, and only if, tool_overall is"),
-    "utilization alone": (line(utilization=1.0), r"utilization: must be null where tool_overall is"),
+    "no score and no reason": (line(answer_score=None), r"answer_score: must be given if and only if"),
+    "score and reason": (line(unscored_reason="429"), r"answer_score: must be given if and only if"),
+    "half a tool verdict": (line(selection=1.0), r"selection: must be given if and only if tool_overall is"),
+    "utilization alone": (line(utilization=1.0), r"utilization: must be null if tool_overall is"),
     "a word for a boolean": (line(tools_correct="yes"), r"tools_correct: must be true or false, or null, got 'yes'"),
     "metrics a list": (line(metrics=[]), r"metrics: must be an object"),
     "a bare metric": (line(metrics={"m": 0.5}), r"metrics\.m: must be .* got 0\.5"),
@@ -170,9 +170,9 @@ MALFORMED = {
     "a metric unscored without reason": (line(metrics={"m": {"unscored": ""}}), r"metrics\.m: must be"),
     "torn": (line() + "\n" + line(trial=1)[:50], r"line 2: must be one JSON object"),
     "nested": ('{"agent":' * 50_000, r"line 1: must be one JSON object"),
-    "twice": (line() + "\n\n" + line(session_id="s2"), r"line 3: agent 'v1', task 't1', trial 0.* already in line 1"),
-    "empty": ("", r"holds no evidence"),
-    "blank": ("\n \n", r"holds no evidence"),
+    "twice": (line() + "\n\n" + line(session_id="s2"), r"line 3: agent 'v1', task 't1', trial 0.* repeats line 1"),
+    "empty": ("", r"must have one JSON object per interaction, is empty"),
+    "blank": ("\n \n", r"must have one JSON object per interaction, is empty"),
 }
 
 
@@ -253,7 +253,7 @@ def test_a_row_is_checked_when_it_is_made():
     """Rows made by code follow the same rules as rows in files."""
     with pytest.raises(EvidenceError, match=r"answer_score: must be a number in \[0, 1\], or null, got 95"):
         row(answer_score=95)
-    with pytest.raises(EvidenceError, match=r"must be given if, and only if, unscored_reason is null"):
+    with pytest.raises(EvidenceError, match=r"must be given if and only if unscored_reason is null"):
         row(answer_score=None)
 
 
@@ -330,3 +330,14 @@ def test_evidence_can_be_pickled():
     """Evidence crosses process borders."""
     evidence = Evidence((row(metrics={"m": Score(1)}),))
     assert pickle.loads(pickle.dumps(evidence)) == evidence
+
+
+def test_evidence_as_markdown_and_json():
+    """The Markdown table has a row per agent; the JSON form has the rows of the file."""
+    rows = (row(agent="a"), row(agent="b", answer_score=None, answer_reason=None, unscored_reason="no reply"))
+    evidence = Evidence(rows, stopped="interrupted")
+    lines = evidence.to_markdown().splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:6]] == ["| agent", "| ---", "| a", "| b"]
+    record = evidence.to_dict()
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert (record["stopped"], [part["agent"] for part in record["rows"]]) == ("interrupted", ["a", "b"])

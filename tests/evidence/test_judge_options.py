@@ -120,14 +120,14 @@ def test_examples_stand_before_the_question():
     [
         ({"choices": {"right": 1}}, r"choices must map two or more labels"),
         ({"choices": ["right", "wrong"]}, r"choices must map two or more labels"),
-        ({"choices": {"right": 1, "good": 1}}, r"choices must have scores that differ"),
+        ({"choices": {"right": 1, "good": 1}}, r"choices must have different scores"),
         ({"choices": {"right": 95, "wrong": 0}}, r"choices\['right'\] must be a number in \[0, 1\], got 95"),
         ({"choices": {"right": True, "wrong": 0}}, r"choices\['right'\] must be a number"),
         ({"choices": {" ": 1, "wrong": 0}}, r"choices must have labels of one line"),
         ({"examples": EXAMPLE}, r"examples must be a list"),
         ({"examples": ["5"]}, r"examples\[0\] must be an object"),
         ({"examples": [EXAMPLE | {"anser": "5"}]}, r"unknown key 'anser': did you mean 'answer'"),
-        ({"examples": [{"query": "2 + 2?"}]}, r"examples\[0\] has no 'reference'"),
+        ({"examples": [{"query": "2 + 2?"}]}, r"examples\[0\] lacks 'reference'"),
         ({"examples": [EXAMPLE | {"answer": None}]}, r"examples\[0\]\.answer must be text"),
         ({"examples": [EXAMPLE | {"score": 2}]}, r"examples\[0\]\.score must be a plain number from 0 to 1, got 2"),
         ({"examples": [EXAMPLE], "choices": CHOICES}, r"examples\[0\]\.score must be one of 1, 0\.333333, 0, got 0\.1"),
@@ -135,9 +135,9 @@ def test_examples_stand_before_the_question():
         ({"combine": "mean"}, r"unknown combine 'mean'"),
         ({"structured_method": "json"}, r"unknown structured_method 'json': did you mean 'json_"),
         ({"price": 5}, r"price must be \(per million input tokens, per million output tokens\), got 5"),
-        ({"price": (1, -1)}, r"price must be a number ≥ 0 per million tokens, got -1"),
-        ({"price": (1, float("nan"))}, r"price must be a number ≥ 0"),
-        ({"model_arguments": {"seed": 1}}, r"model_arguments must be an object, for a model given by name"),
+        ({"price": (1, -1)}, r"price per million tokens must be a number ≥ 0, got -1"),
+        ({"price": (1, float("nan"))}, r"price per million tokens must be a number ≥ 0"),
+        ({"model_arguments": {"seed": 1}}, r"model_arguments must be a mapping, for a model given by name"),
         ({"structured_method": "json_mode"}, r"structured_method 'json_mode' is not supported by scripted"),
     ],
 )
@@ -301,7 +301,7 @@ def test_max_cost_needs_a_price_and_tokens():
     """What cannot be kept is refused, or stops the run with the first reply that has no tokens."""
     with pytest.raises(InvalidArgument, match=r"max_cost needs the price of the judge's tokens"):
         assess(many(2), judge=LLMJudge(metered()), max_cost=1)
-    with pytest.warns(StoppedEarly, match=r"max_cost cannot be kept"):
+    with pytest.warns(StoppedEarly, match=r"max_cost cannot be enforced"):
         found = assess(many(5), judge=LLMJudge(in_turn(GOOD), price=(1, 1)), max_cost=1, concurrency=1)
     assert found.scored == 1
 

@@ -220,8 +220,8 @@ def test_missing_columns_are_named():
     [
         ({"judge": " "}, "judge must be text"),
         ({"metrics": "tone"}, "metrics must be a list"),
-        ({"metrics": ["task"]}, "'task', which is taken"),
-        ({"metrics": ["tone", "tone"]}, "'tone', which is taken"),
+        ({"metrics": ["task"]}, "'task' is taken"),
+        ({"metrics": ["tone", "tone"]}, "'tone' is taken"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):

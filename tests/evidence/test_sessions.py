@@ -1,5 +1,6 @@
 """Metrics on embeddings, and of whole conversations."""
 
+import json
 import math
 
 import numpy as np
@@ -8,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentic_bayes as ab
-from agentic_bayes.evidence.metrics import agent_consistency, agent_reliability
 from agentic_bayes.evidence.metrics.coherence import Coherence
 from agentic_bayes.evidence.metrics.embeddings import Embedder, offline_embeddings
-from agentic_bayes.evidence.metrics.loop_detection import LoopDetection
-from agentic_bayes.evidence.metrics.words import jaccard, words
+from agentic_bayes.evidence.metrics.loop_detection import LoopDetection, distinct_words, jaccard
+from agentic_bayes.evidence.metrics.session import agent_consistency, agent_reliability
 
 GOOD = {"confidence": 0.9, "loop_detection": 1.0, "tool_correctness": 0.9, "coherence": 0.8}
 BAD = {"confidence": 0.2, "loop_detection": 0.3, "tool_correctness": 0.1, "coherence": 0.5}
@@ -141,7 +141,10 @@ def test_sessions_of_evidence(tmp_path):
     assert (row["traces"], row["flagged"]) == (3, 1)
     assert row["agent_reliability"] == pytest.approx(0.0)  # the third output repeats the first
     assert math.isnan(row["agent_consistency"])
-    with pytest.raises(ab.InvalidArgument, match="none of the signals speed"):
+    with pytest.raises(
+        ab.InvalidArgument,
+        match="the evidence needs at least one of the metrics speed; it has: coherence, loop_detection",
+    ):
         ab.session_scores(evidence, weights={"speed": 1.0})
 
 
@@ -223,18 +226,18 @@ def test_exact_repetition_is_always_a_loop(text):
 
 def test_words_of_every_script():
     """Stop words go unless there is nothing else; unspaced scripts give pairs of characters."""
-    assert words("The cat and the dog") == {"cat", "dog"}
-    assert words("it is") == {"it", "is"}
-    assert words("दीन") != words("दाना")
-    assert words("हिन्दी में") == {"हिन्दी", "में"}
-    assert words("人々") == {"人々"}
-    assert words("!!!") == words("!!") == {"!"}
-    assert words("can do") != words("can not do")
-    assert words("我喜欢猫") == {"我喜", "喜欢", "欢猫"}
-    assert words("GPT很好5") == {"gpt", "很好", "5"}
-    assert words("ｆｕｌｌ") == {"full"}
-    assert jaccard(words(""), words("")) == 0
-    assert jaccard(words("item 1: apples"), words("item 2: pears")) == pytest.approx(1 / 5)
+    assert distinct_words("The cat and the dog") == {"cat", "dog"}
+    assert distinct_words("it is") == {"it", "is"}
+    assert distinct_words("दीन") != distinct_words("दाना")
+    assert distinct_words("हिन्दी में") == {"हिन्दी", "में"}
+    assert distinct_words("人々") == {"人々"}
+    assert distinct_words("!!!") == distinct_words("!!") == {"!"}
+    assert distinct_words("can do") != distinct_words("can not do")
+    assert distinct_words("我喜欢猫") == {"我喜", "喜欢", "欢猫"}
+    assert distinct_words("GPT很好5") == {"gpt", "很好", "5"}
+    assert distinct_words("ｆｕｌｌ") == {"full"}
+    assert jaccard(distinct_words(""), distinct_words("")) == 0
+    assert jaccard(distinct_words("item 1: apples"), distinct_words("item 2: pears")) == pytest.approx(1 / 5)
 
 
 def test_loop_detection_embeds_every_output_once():
@@ -370,3 +373,18 @@ def test_correlations_by_hand():
         ab.metric_correlations(evidence, ["one"])
     with pytest.raises(ab.UnknownName, match="unknown indicator 'on'"):
         ab.metric_correlations(evidence, ["on", "two"])
+
+
+def test_a_session_score_as_text_and_json():
+    """A score prints on one line, becomes a Markdown row, and JSON without NaN."""
+    score = agent_reliability([{"confidence": 0.2}, {}])
+    assert repr(score) == "SessionScore: 0.200, 95 % interval –, 1 of 2 traces flagged"
+    record = score.to_dict()
+    assert (record["score"], record["lower"], record["risks"], record["flagged"]) == (
+        pytest.approx(0.2),
+        None,
+        [0.8, None],
+        [0],
+    )
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert score.to_markdown().endswith("| 0.200 | – | 2 | 0 |\n\nan interval needs at least two traces")

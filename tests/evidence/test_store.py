@@ -14,12 +14,12 @@ from scripted import ScriptedChatModel, by_answer, conversation, in_turn, turn, 
 from agentic_bayes.errors import InvalidArgument, StoppedEarly, UnknownName
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.llm.judge import LLMJudge
-from agentic_bayes.evidence.llm.store import Call, Store, Usage
+from agentic_bayes.evidence.llm.store import ModelCall, Store, Usage
 from agentic_bayes.evidence.score import Score, Unscored
 
 GOOD = verdict(0.9, "right")
-CALL = Call(started=1.0, latency=0.5, input_tokens=100, output_tokens=10, cost=0.02)
-LOST = Call(started=2.0, latency=0.25, outcome="TimeoutError: no reply")
+CALL = ModelCall(started=1.0, latency=0.5, input_tokens=100, output_tokens=10, cost=0.02)
+LOST = ModelCall(started=2.0, latency=0.25, outcome="TimeoutError: no reply")
 
 
 def many(count):
@@ -65,7 +65,7 @@ def test_the_first_verdict_stands(store):
 @given(
     st.lists(
         st.builds(
-            Call,
+            ModelCall,
             started=st.floats(0, 1e10),
             latency=st.floats(0, 1e6),
             input_tokens=st.none() | st.integers(0, 10**9),

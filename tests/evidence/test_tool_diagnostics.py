@@ -194,3 +194,17 @@ def test_counts_of_another_shape_are_refused_when_read(tmp_path, details):
     file.write_text(json.dumps(record), encoding="utf-8")
     with pytest.raises(ab.EvidenceError, match="tool_details: must map tools to counts"):
         ab.Evidence.read(file)
+
+
+def test_diagnostics_as_table_markdown_and_json():
+    """One table holds problems and arguments, failures first; the Markdown table has the worst; JSON has no NaN."""
+    found = ab.tool_diagnostics(evidence(ATTEMPTS))
+    table = found.to_pandas()
+    assert list(table.columns) == ["agent", "tool", "what", "failed", "of", "share", "lower", "upper"]
+    assert table["failed"].is_monotonic_decreasing
+    assert table["failed"].min() == 0
+    assert found.worst(3).equals(table.head(3))
+    assert sum(line.startswith("| v") for line in found.to_markdown().splitlines()) == len(found.worst())
+    record = found.to_dict()
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert len(record["tools"]) == len(found.tools)

@@ -148,7 +148,7 @@ def test_a_call_outside_of_its_scope_makes_the_overall_zero():
     """A forbidden tool, or one beyond the allowed and expected ones, fails the turn and is named."""
     found = grade([F1], [F1, ("drop", {"table": "users"})], mode="superset", forbidden_tools=["drop"])
     assert (found.overall_correctness, found.is_correct) == (0, False)
-    assert "Scope violation: call 2, drop(table='users'), may not be called." in found.reasoning
+    assert "Scope violation: call 2, drop(table='users'), is not an allowed call." in found.reasoning
     assert grade([F1], [F1, G], mode="superset", allowed_tools=["g"]).is_correct
     assert not grade([F1], [F1, G], mode="superset", allowed_tools=[]).is_correct
     expectations = {"forbidden_tools": ["g"]}
@@ -178,7 +178,7 @@ def test_a_call_that_breaks_its_schema_agrees_with_nothing():
     """What the tool itself would refuse is said, and costs all of the call's parameters."""
     wrong = grade([("f", {"n": 1})], [("f", {"n": 0})], schemas={"f": SCHEMA})
     assert wrong.parameter_accuracy == 0
-    assert "its arguments break the tool's schema: n: 0 is less than the minimum of 1" in wrong.reasoning
+    assert "its arguments violate the tool's schema: n: 0 is less than the minimum of 1" in wrong.reasoning
     assert grade([("f", {"n": 1, "code": "ABC"})], [("f", {"n": 1, "code": "ABC"})], schemas={"f": SCHEMA}).is_correct
     pattern = grade([("f", {"n": 1, "code": "abc"})], [("f", {"n": 1, "code": "abc"})], schemas={"f": SCHEMA})
     assert "does not match" in pattern.reasoning
@@ -195,17 +195,17 @@ def test_a_schema_pattern_cannot_hang_the_run():
     ("arguments", "message"),
     [
         ({"mode": "subsets"}, r"unknown mode 'subsets': did you mean 'subset'"),
-        ({"aliases": ["f"]}, r"aliases must map names of tools"),
+        ({"aliases": ["f"]}, r"aliases must map tools"),
         ({"aliases": {"f": "g"}}, r"aliases\['f'\] must be a list of names, got 'g'"),
         ({"aliases": {"f": ["h"], "g": ["h"]}}, r"'h' cannot stand for both 'f' and 'g'"),
-        ({"aliases": {"f": ["g"], "g": ["h"]}}, r"'g' is a name and an alias of 'f'"),
+        ({"aliases": {"f": ["g"], "g": ["h"]}}, r"'g' must not be both a name and an alias of 'f'"),
         ({"allowed_tools": "f"}, r"allowed_tools must be a list of names, got 'f'"),
         ({"forbidden_tools": [1]}, r"forbidden_tools must be a list of names"),
         ({"forbidden_tools": None}, r"forbidden_tools must be a list of names"),
         ({"schemas": {"f": {"type": "objekt"}}}, r"schemas\['f'\] must be a JSON schema: .*objekt"),
         ({"schemas": {"f": 5}}, r"schemas\['f'\] must be a JSON schema \(an object\), got 5"),
         ({"schemas": {"f": {"pattern": "(?=a)"}}}, r"schemas\['f'\] must be a JSON schema: .*RE2"),
-        ({"schemas": {"f": {"$ref": "http://127.0.0.1:1/x.json"}}}, r"\$ref must be to a part of the schema"),
+        ({"schemas": {"f": {"$ref": "http://127.0.0.1:1/x.json"}}}, r"\$ref must refer to a part of the schema"),
         ({"schemas": {"f": {"$ref": "#/nowhere"}}}, r"must be a JSON schema"),
         ({"schemas": {"f": {"$ref": "#"}}}, r"must be a JSON schema"),
         ({"schemas": {"f": {"$schema": 5}}}, r"unknown \$schema '?5"),
@@ -214,7 +214,7 @@ def test_a_schema_pattern_cannot_hang_the_run():
         ({"schemas": {"f": json.loads('{"not":' * 900 + "{}" + "}" * 900)}}, r"must be a JSON schema"),
         ({"matchers": {"f": {"a": {"regex": "("}}}}, r"matchers\['f'\]\['a'\].*regex: must be a regular expression"),
         ({"matchers": {"f": {"a": {"reltive": 0.1}}}}, r"unknown key 'reltive': did you mean 'relative'"),
-        ({"matchers": {"f": 5}}, r"matchers\['f'\] must map names"),
+        ({"matchers": {"f": 5}}, r"matchers\['f'\] must map tools"),
     ],
 )
 def test_settings_are_checked_when_the_rubric_is_made(arguments, message):

@@ -288,18 +288,18 @@ def test_very_large_and_very_small_weights_are_normalised():
     ("settings_", "message"),
     [
         ({"weights": {"selecton": 1}}, "did you mean 'selection'"),
-        ({"weights": {"selection": -0.1}}, "'selection' must be a finite number ≥ 0, got -0.1"),
-        ({"weights": {"selection": math.nan}}, "must be a finite number ≥ 0, got nan"),
-        ({"weights": {"selection": 10**400}}, "must be a finite number ≥ 0"),
-        ({"weights": {"selection": True}}, "must be a finite number ≥ 0, got True"),
-        ({"weights": {"selection": "1"}}, "must be a finite number ≥ 0, got '1'"),
+        ({"weights": {"selection": -0.1}}, "'selection' must be a number ≥ 0, got -0.1"),
+        ({"weights": {"selection": math.nan}}, "must be a number ≥ 0, got nan"),
+        ({"weights": {"selection": 10**400}}, "must be a number ≥ 0"),
+        ({"weights": {"selection": True}}, "must be a number ≥ 0, got True"),
+        ({"weights": {"selection": "1"}}, "must be a number ≥ 0, got '1'"),
         ({"weights": {"selection": 0}}, "at least one weight must be > 0"),
         ({"weights": {}}, "at least one weight must be > 0"),
         ({"weights": [1, 1, 1, 1]}, "weights must map selection"),
         ({"threshold": 70}, r"threshold must be a number in \[0, 1\], got 70"),
         ({"threshold": True}, r"threshold must be a number in \[0, 1\], got True"),
         ({"threshold": math.nan}, r"threshold must be a number in \[0, 1\], got nan"),
-        ({"float_tolerance": -1}, r"float_tolerance must be a number in \[0, 1\), got -1"),
+        ({"float_tolerance": -1}, r"float_tolerance must be a number in \[0, 1\], got -1"),
         ({"numeric_strings": 1}, "numeric_strings must be True or False, got 1"),
         ({"parameters": "union"}, "did you mean 'union_keys'"),
         ({"utilization": "automatic"}, "did you mean 'auto'"),
@@ -360,7 +360,7 @@ def test_an_unknown_use_of_results_is_left_out_and_its_weight_shared():
     verdict = ToolRubric().grade(turn([F1], [F1], flag=None))
     assert math.isnan(verdict.result_utilization)
     assert (verdict.overall_correctness, verdict.is_correct) == (1.0, True)
-    assert "could not be told" in verdict.reasoning
+    assert "no result to look for" in verdict.reasoning
     half = ToolRubric(weights={"parameters": 1, "utilization": 3}).grade(turn([F1], [F2], flag=None))
     assert half.overall_correctness == 0
 
@@ -369,14 +369,14 @@ def test_a_rubric_that_weighs_only_an_unknown_use_is_unscored():
     """If nothing that is weighed could be told there is no score."""
     grade = ToolRubric(weights={"utilization": 1}).grade(turn([F1], [F1], flag=None))
     assert isinstance(grade, Unscored)
-    assert "could not be told" in grade.reason
+    assert "Use of the results is unknown" in grade.reason
 
 
 def test_the_recorded_flag_is_taken_where_there_is_one():
     """`auto` and `recorded` take the flag, `measured` looks at the results."""
     lying = turn([F1], [F1], flag=False, answer="It is 42.", results=[42])
     assert ToolRubric().grade(lying).result_utilization == 0
-    assert "recorded as not using" in ToolRubric().grade(lying).reasoning
+    assert "the answer does not use the results" in ToolRubric().grade(lying).reasoning
     assert ToolRubric(utilization="recorded").grade(lying).result_utilization == 0
     assert ToolRubric(utilization="measured").grade(lying).result_utilization == 1
     silent = turn([F1], [F1], flag=None, answer="It is 42.", results=[42])
@@ -447,8 +447,8 @@ def test_the_reasoning_names_every_lost_point():
         "f (call 2): d = 'yyy",
         "Expected call 3, h(c=1), was not made.",
         "Call 3, k(z=0), was not expected.",
-        "f (call 2) stands out of order: it answers expected call 1.",
-        "The answer was recorded as not using the results.",
+        "f (call 2) is out of order: it answers expected call 1.",
+        "According to the log, the answer does not use the results.",
     ):
         assert part in verdict.reasoning
     assert len(verdict.reasoning) < 600

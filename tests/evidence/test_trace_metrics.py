@@ -209,7 +209,7 @@ def test_edges_of_the_source_score_one_and_say_so():
     for name in ("plan_adherence", "plan_quality"):
         found, model = grade(name, {"task": "hi"}, {"plan": []})
         assert (found.value, len(model.calls)) == (1, 2)
-        assert "no plan was found" in found.details["note"]
+        assert "the record shows no plan" in found.details["note"]
 
 
 def test_a_threshold_of_zero_works():
@@ -262,13 +262,13 @@ def test_every_metric_is_made_by_its_name():
         assert metric.identity.startswith(f"{name}/1 ")
     with pytest.raises(ab.UnknownName, match="unknown metric 'task_completeness': did you mean 'task_completion'"):
         make_metric("task_completeness")
-    with pytest.raises(ab.InvalidArgument, match="the metric 'confidence' asks a model: say which"):
+    with pytest.raises(ab.InvalidArgument, match="the metric 'confidence' needs a model: give model=…"):
         make_metric("confidence")
     with pytest.raises(ab.InvalidArgument, match="the metric 'coherence' has no option 'budget'"):
         make_metric("coherence", budget=5)
     with pytest.raises(ab.InvalidArgument, match="threshold must be"):
         make_metric("confidence", model=replies(), threshold=70)
-    with pytest.raises(ab.InvalidArgument, match="budget must be at least 1,000"):
+    with pytest.raises(ab.InvalidArgument, match="budget must be an integer ≥ 1000, got 100"):
         make_metric("confidence", model=replies(), budget=100)
     with pytest.raises(ab.UnknownName, match="unknown metric"):
         make_metric(["confidence"])
@@ -484,13 +484,13 @@ def test_nearly_right_replies_are_read():
 
 def test_a_reply_may_have_any_keys():
     """The schema of a reply keeps properties called title or minimum, and is strict at every depth."""
-    from agentic_bayes.evidence.metrics.staged import Reply, _schema
+    from agentic_bayes.evidence.metrics.staged import StageReply, _schema
 
-    class Inner(Reply):
+    class Inner(StageReply):
         minimum: float
         note: str = ""
 
-    class Outer(Reply):
+    class Outer(StageReply):
         title: str
         inner: list[Inner]
 

@@ -1,6 +1,7 @@
 """Agreement of raters: published values first, then definitions, then what cannot be told."""
 
 import itertools
+import json
 import math
 import time
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument, UnknownName
-from agentic_bayes.judges.agreement import agreement
+from agentic_bayes.judges import agreement
 
 # Krippendorff (2011), section E: four observers, twelve units, nine values missing
 KRIPPENDORFF = {
@@ -190,12 +191,14 @@ def test_alike_items_widen_the_interval():
 def test_order_spelling_and_form_change_nothing(tmp_path):
     """The order of rows, the spelling of numbers, and the form of the table change no number."""
     table = frame(KRIPPENDORFF)
-    expected = agreement(table, raters=list("ABCD")).summary()
+    expected = agreement(table, raters=list("ABCD")).to_pandas()
     path = tmp_path / "ratings.csv"
     table.to_csv(path, index=False)  # 1.0 where a column has gaps
-    pd.testing.assert_frame_equal(agreement(table.iloc[::-1], raters=list("ABCD")).summary(), expected, rtol=0, atol=0)
-    pd.testing.assert_frame_equal(agreement(path, raters=list("ABCD")).summary(), expected, rtol=0, atol=0)
-    assert not agreement(table, raters=list("ABCD"), random_seed=1).summary().equals(expected)
+    pd.testing.assert_frame_equal(
+        agreement(table.iloc[::-1], raters=list("ABCD")).to_pandas(), expected, rtol=0, atol=0
+    )
+    pd.testing.assert_frame_equal(agreement(path, raters=list("ABCD")).to_pandas(), expected, rtol=0, atol=0)
+    assert not agreement(table, raters=list("ABCD"), random_seed=1).to_pandas().equals(expected)
 
 
 def test_true_is_one_and_words_are_words():
@@ -217,7 +220,7 @@ def test_an_order_of_categories_is_taken():
     found = agreement(words, raters=list("ABCD"), level="ordinal", categories=list(names.values()))
     assert found.alpha.value == pytest.approx(0.815, abs=5e-4)
     assert found.categories == tuple(names.values())
-    with pytest.raises(EvidenceError, match="'ordinal' needs the categories in their order"):
+    with pytest.raises(EvidenceError, match="'ordinal' needs categories=\\[…\\] in order"):
         agreement(words, raters=list("ABCD"), level="ordinal")
     with pytest.raises(EvidenceError, match="row 1: A must be one of the categories or blank, got 'poor'"):
         agreement(words, raters=list("ABCD"), level="ordinal", categories=["fair", "good", "fine", "best"])
@@ -249,7 +252,7 @@ def test_undefined_is_nan_with_a_reason():
     constant = agreement(pd.DataFrame({"a": [1, 0] * 8, "b": [1] * 16}), raters=["a", "b"]).kappa()
     assert constant.value == 0
     assert math.isnan(constant.lower)
-    assert "never varies" in constant.note
+    assert "does a rater never vary" in constant.note
     opposite = agreement(pd.DataFrame({"a": [1, 0] * 8, "b": [0, 1] * 8}), raters=["a", "b"])
     assert all(m.lower < m.upper for m in opposite.measures)
     few = agreement(pd.DataFrame({"a": [1, 0], "b": [1, 1]}), raters=["a", "b"]).kappa()
@@ -261,16 +264,16 @@ def test_the_interval_level_gives_alpha_only():
     table = pd.DataFrame({"a": [0.1, 0.5, 0.9], "b": [0.2, 0.5, 0.8], "c": [0.1, None, 0.9]})
     found = agreement(table, raters=["a", "b", "c"], level="interval")
     assert [m.measure for m in found.measures] == ["alpha"]
-    with pytest.raises(InvalidArgument, match="kappa at level 'interval' is not given"):
+    with pytest.raises(InvalidArgument, match="no kappa at level 'interval' for a, b; available: alpha"):
         found.kappa("a", "b")
-    with pytest.raises(EvidenceError, match="'interval' takes numbers and no categories, got 'x'"):
+    with pytest.raises(EvidenceError, match="'interval' needs numbers and no categories, got 'x'"):
         agreement(pd.DataFrame({"a": ["x"], "b": [1]}), raters=["a", "b"], level="interval")
 
 
 def test_the_table_and_the_text_hold_every_measure():
-    """`summary()` has a row and the text a line for every pair and for all raters."""
+    """`to_pandas()` has a row and the text a line for every pair and for all raters."""
     found = agreement(frame(KRIPPENDORFF), raters=list("ABCD"))
-    table = found.summary()
+    table = found.to_pandas()
     assert table["measure"].tolist() == ["raw agreement", "kappa"] * 6 + ["raw agreement", "alpha"]
     assert table["raters"].iloc[-1] == "A, B, C, D"
     assert "alpha, 4 raters: 0.743" in str(found)
@@ -317,3 +320,14 @@ def test_ten_thousand_items_take_about_a_second(level, digits):
     found = agreement(table, raters=list("abc"), level=level)
     assert time.process_time() - start < 2.5
     assert found.alpha.upper - found.alpha.lower < 0.03
+
+
+def test_agreement_as_markdown_and_json():
+    """The Markdown table has a row per measure; the JSON form has no NaN."""
+    found = agreement(pd.DataFrame({"a": [1, 1, 0], "b": [1, 1, 1]}), raters=["a", "b"])
+    lines = found.to_markdown().splitlines()
+    assert lines[2] == "| measure | raters | value | interval | items |  |"
+    assert [line.split(" | ")[0] for line in lines[4:7]] == ["| raw agreement", "| kappa", "| alpha"]
+    record = found.to_dict()
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert (record["raters"], record["measures"][0]["standard_error"]) == (["a", "b"], None)

@@ -1,6 +1,7 @@
 """A judge measured against people: published data first, then closed forms, then what can go wrong."""
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -13,10 +14,10 @@ from scipy.stats import beta, mannwhitneyu
 import agentic_bayes as ab
 from agentic_bayes.errors import EvidenceError, InvalidArgument, UnknownName
 from agentic_bayes.evidence.recorded import evidence_from_table
-from agentic_bayes.judges.agreement import agreement
 from agentic_bayes.judges.calibration import calibrate_judge
-from agentic_bayes.judges.error_rates import Share, labels_needed
+from agentic_bayes.judges.error_rates import Proportion, labels_needed
 from agentic_bayes.judges.labels import sample_for_labelling
+from agentic_bayes.judges.raters import agreement
 from agentic_bayes.judges.roc import auc_interval, auc_standard_error, roc
 from agentic_bayes.outcomes.count import count_outcomes
 
@@ -297,7 +298,7 @@ def test_labels_to_add():
     for _ in range(300):
         rate = rng.beta(6, 2)
         negatives = rng.binomial(more, 0.5)
-        share = Share.of(4 + rng.binomial(negatives, rate), 5 + negatives, 0.95)
+        share = Proportion.of(4 + rng.binomial(negatives, rate), 5 + negatives, 0.95)
         widths.append(share.upper - share.lower)
     assert np.mean(widths) == pytest.approx(0.2, abs=0.03)
     assert found.labels_needed(0.9) == 0
@@ -351,7 +352,7 @@ def test_a_sample_of_attempts(grid, tmp_path):
     filled["human"] = "1"
     filled.to_csv(path, index=False)
     assert calibrate_judge(grid, path).labels == 20
-    with pytest.raises(InvalidArgument, match="exists and may hold labels"):
+    with pytest.raises(InvalidArgument, match="already exists and may hold labels"):
         sample_for_labelling(grid, n=20, path=path)
     with pytest.raises(InvalidArgument, match="folder that exists"):
         sample_for_labelling(grid, n=20, path=tmp_path / "no" / "labels.csv")
@@ -366,7 +367,7 @@ def test_a_sample_of_tasks(grid):
     assert len(everything) == 58
     assert ("v1", "0", 0) not in set(everything[["agent", "task", "trial"]].itertuples(index=False, name=None))
     for by, most in (("attempt", 58), ("task", 10)):
-        with pytest.raises(InvalidArgument, match=f"n must be at most {most}, as many {by}s"):
+        with pytest.raises(InvalidArgument, match=f"n must be at most {most}, the number of {by}s"):
             sample_for_labelling(grid, n=60, by=by)
     with pytest.raises(UnknownName, match="unknown by 'turn'"):
         sample_for_labelling(grid, n=1, by="turn")
@@ -392,7 +393,7 @@ def test_what_does_not_match_is_named():
     found = calibrate_judge(scored(SCORES), labels)
     assert found.unmatched == ("agent 'agent', task '10', trial 0", "agent 'agent', task '11', trial 0")
     assert any("2 labels not in the evidence" in note for note in found.notes)
-    with pytest.raises(EvidenceError, match=r"none of the 10 labels is in the evidence.*did you mean"):
+    with pytest.raises(EvidenceError, match=r"the evidence has none of the 10 labels.*did you mean"):
         calibrate_judge(scored(SCORES), labelled(HUMAN, trial=1))
     with pytest.raises(EvidenceError, match="no verdict on any of the 1 labelled attempt"):
         calibrate_judge(
@@ -432,7 +433,7 @@ def test_two_judges_are_not_mixed():
         *scored([0.9], judge="x").rows,
         *evidence_from_table(pd.DataFrame({"task": ["b"], "score": [1]}), judge="other").rows,
     ]
-    with pytest.raises(EvidenceError, match="must be of one judge"):
+    with pytest.raises(EvidenceError, match="calibration needs the evidence of one judge, but this one has 2"):
         calibrate_judge(ab.Evidence(tuple(rows)), labelled([1]))
 
 
@@ -462,10 +463,23 @@ def test_the_text_and_the_table_hold_the_numbers():
     text = str(found)
     for part in ("recorded-table/1 at threshold 0.7", "10 human labels", "sensitivity 0.800 [0.421, 0.963] (4 of 5)"):
         assert part in text
-    table = found.summary().set_index("measure")
+    table = found.to_pandas().set_index("measure")
     assert list(table.index) == ["sensitivity", "specificity", "agreement", "precision", "kappa", "auc"]
     assert table.loc["specificity", "value"] == 0.8
     assert table.loc["specificity", "total"] == 5
     assert pd.isna(table.loc["auc", "total"])
     with pytest.raises(AttributeError, match="cannot assign"):
         found.labels = 3
+
+
+def test_a_calibration_as_markdown_and_json():
+    """The Markdown table has a row per measure and the caveats below it; the JSON form has no NaN and no arrays."""
+    found = calibrate_judge(scored(SCORES), labelled([1] * 10))
+    lines = found.to_markdown().splitlines()
+    assert [line.split(" | ")[0] for line in lines[4:10]] == [
+        *("| sensitivity", "| specificity", "| agreement", "| precision", "| kappa", "| AUC")
+    ]
+    assert any(line.startswith("people fail none of these") for line in lines)
+    record = found.to_dict()
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert (record["labels"], record["specificity"]["value"], record["auc"]) == (10, None, None)

@@ -27,7 +27,7 @@ from agentic_bayes.estimation.methods.values import Hierarchical
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.judge import LLMJudge
-from agentic_bayes.evidence.llm.store import Call, Store
+from agentic_bayes.evidence.llm.store import ModelCall, Store
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.formatting import format_interval, format_number, format_percent
 from agentic_bayes.outcomes.count import count_outcomes
@@ -314,9 +314,9 @@ class TestNumbers:
         evidence = judged(conversations(4))
         est = estimate(count_outcomes(evidence), k=1)
         part = Evidence(tuple(row for row in evidence.rows if row.trial == 0))
-        assert "The evidence is of" not in written(est, tmp_path, evidence=evidence).words
+        assert "The evidence holds" not in written(est, tmp_path, evidence=evidence).words
         page = written(est, tmp_path, evidence=part)
-        assert "The evidence is of 8 conversations, the counts are of 24" in page.words
+        assert "The evidence holds 8 conversations, the counts 24: " in page.words
 
     def test_denominators(self, page):
         """Per agent: tasks, scored, passed, failed, unscored, agent errors, trials per task."""
@@ -386,7 +386,7 @@ class TestEvidence:
         """Who judged is named with its version; tool use is counted."""
         rows = judged_page.table("Who judged")
         assert ["judge", "reference-judge/1"] in rows
-        assert any(row[0] == "tokens and cost" and "not known" in row[1] for row in rows)
+        assert any(row[0] == "tokens and cost" and "unknown" in row[1] for row in rows)
         assert judged_page.table("What was judged")[1][0] == "v1"
 
     def test_attempts_have_their_verdicts(self, judged_page):
@@ -420,7 +420,7 @@ class TestEvidence:
     def test_what_a_store_knows_is_shown(self, quick, tmp_path):
         """Judgements, tokens and cost, by model."""
         with Store(":memory:") as store:
-            store.add("key", "gpt", [Call(0.0, 1.0, 1200, 34, 0.5)], None)
+            store.add("key", "gpt", [ModelCall(0.0, 1.0, 1200, 34, 0.5)], None)
             rows = written(quick, tmp_path, store=store).table("Who judged")
         words = "0 judgements by 1 call (0 failed), 1,200 tokens in, 34 out, cost 0.5"
         assert ["asked: gpt", words] in rows

@@ -124,12 +124,12 @@ class TestForest:
         ("change", "message"),
         [
             ({"of": "turns"}, "unknown of 'turns'"),
-            ({"of": "tasks"}, "say which agent"),
-            ({"agent": "v1"}, "agent says whose tasks are drawn: leave it out with of='agents', got 'v1'"),
+            ({"of": "tasks"}, "several agents; choose one"),
+            ({"agent": "v1"}, "agent needs of='tasks', got agent='v1' with of='agents'"),
             ({"of": "tasks", "agent": "v3"}, "unknown agent 'v3'"),
             ({"metric": "pass"}, "metric must be .* got 'pass'"),
             ({"estimand": "task"}, "unknown estimand 'task'"),
-            ({"k": 0}, "k must be an integer ≥ 1, got 0"),
+            ({"metric": "pass^0"}, r"metric must be .* got 'pass\^0'"),
             ({"most": 1}, "most must be an integer from 2 to 200, got 1"),
             ({"most": True}, "most must be an integer from 2 to 200, got True"),
             ({"ref_val": 2}, r"ref_val must be a number in \[0, 1\], got 2"),
@@ -191,7 +191,7 @@ class TestShrinkage:
         ("cells", "how", "error", "message"),
         [
             (UNEQUAL, {"method": "frequentist"}, {}, "the frequentist method has no posterior"),
-            ([(1, 2), (2, 2)], {}, {"k": 3}, "no task of 'a' has 3 scored trials: there is no raw rate"),
+            ([(1, 2), (2, 2)], {}, {"metric": "pass^3"}, "no task of 'a' has 3 scored trials: there is no raw rate"),
             ([(0, 0, 3), NEVER], {}, {}, "no task of 'a' has 1 scored trial: there is no raw rate"),
         ],
     )

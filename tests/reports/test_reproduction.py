@@ -275,6 +275,7 @@ def test_names_in_a_manifest_do_not_lead_outside(folder, name):
         ('{"format": "agentic-bayes-results/9"}', "got 'agentic-bayes-results/9'"),
         ('{"format": "agentic-bayes-results/2"}', "'command'"),
         ('{"a": NaN}', "NaN is not JSON"),
+        ('{"files": {"a.csv": {"size": 1e999}}}', "the number 1e999 is too large"),
         ('{"a": 1, "a": 2}', "key 'a' occurs twice"),
         ("\udcff", "not a manifest of results"),
     ],
@@ -313,7 +314,6 @@ RECORD = '{"sha256": "%s", "size": 1}' % ("0" * 64)
     ("before", "after", "message"),
     [
         (RECORD, "3", "must hold sha256 and size, got 3"),
-        (": 1}", ": 1e999}", "size must be an integer ≥ 0, got inf"),
         (": 1}", ": 3.5}", r"size must be an integer ≥ 0, got 3\.5"),
         (": 1}", ": true}", "size must be an integer ≥ 0, got True"),
         (": 1}", ": -1}", "size must be an integer ≥ 0, got -1"),
@@ -322,7 +322,7 @@ RECORD = '{"sha256": "%s", "size": 1}' % ("0" * 64)
         ("00000000", "0000000x", "sha256 must be 64 hexadecimal digits, got '000"),
         ('"sha256"', '"md5"', "sha256 must be 64 hexadecimal digits, got null"),
     ],
-    ids=["number", "infinite", "fraction", "bool", "negative", "text", "short", "letter", "none"],
+    ids=["number", "fraction", "bool", "negative", "text", "short", "letter", "none"],
 )
 def test_a_manifest_with_another_record_of_a_file_is_refused(folder, before, after, message):
     """A size that is no whole number, or a hash that is none, is refused with its place and never rounded."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FORMAT = "agentic-bayes-estimate/2"
+PACKAGES = ("agentic-bayes", "numpy", "scipy", "xarray", "pymc", "nutpie", "arviz")
 GROUPS = ("outcomes", "draws", "sample_stats")
 
 
@@ -61,3 +64,14 @@ def made_by(versions: object) -> str:
     """Which version made a file that this one does not read."""
     maker = versions.get("agentic-bayes", "unknown") if isinstance(versions, Mapping) else "unknown"
     return f"made by agentic-bayes {maker}, which this version cannot read"
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of Python and of the packages that numbers depend on."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "unknown"
+    return versions

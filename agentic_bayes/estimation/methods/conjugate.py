@@ -66,7 +66,8 @@ class ConjugatePosterior(Posterior):
         size = CHAINS * DRAWS
         if self.method.pool_tasks:
             return np.broadcast_to(rng.beta(a[0], b[0], size=(size, 1)), (size, a.size))
-        return np.asarray(rng.beta(a, b, size=(size, a.size)))
+        drawn: Array = rng.beta(a, b, size=(size, a.size))
+        return drawn
 
     @cached_property
     def _pooled(self) -> Array:

@@ -1,9 +1,8 @@
-"""One model, asked for JSON objects: its ways to reply, retries, time limit, price, and what identifies it."""
+"""Asks one model for JSON objects: its reply modes, retries, time limit, price and identity."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,9 +11,9 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-from agentic_bayes.checks import check_choice, check_k
+from agentic_bayes.checks import check_choice, check_count, check_flag, check_number
 from agentic_bayes.errors import InvalidArgument, ReplyError
-from agentic_bayes.evidence.llm.calls import RUN, Attempt, Calls, Price
+from agentic_bayes.evidence.llm.calls import RUN, MeteredCall, RunCalls, TokenPrice
 from agentic_bayes.evidence.llm.models import (
     Ask,
     StructuredMethod,
@@ -25,10 +24,10 @@ from agentic_bayes.evidence.llm.models import (
     reply_modes,
     resolve,
 )
-from agentic_bayes.evidence.llm.prompt import Messages, digest, text_digest
+from agentic_bayes.evidence.llm.prompt import PromptMessages, digest, text_digest
 from agentic_bayes.evidence.llm.reply import message_text
 from agentic_bayes.evidence.llm.retries import Retries, is_unsupported, within
-from agentic_bayes.evidence.llm.store import Call
+from agentic_bayes.evidence.llm.store import ModelCall
 from agentic_bayes.evidence.score import Grade, Score
 from agentic_bayes.records.base import short
 
@@ -36,26 +35,22 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
 
-__all__ = ["TEXT", "Asked", "Asker", "Question", "check_number", "reply_text", "structured_objects", "to_langchain"]
-
 TEXT = "text"
 _CUT_OFF = {"length", "max_tokens"}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of a model, and how its reply is read."""
+class ModelQuestion:
+    """What to ask a model, and how to read its reply."""
 
-    schema: Mapping[str, Any]  # JSON schema of the object that is asked for
-    digest: str  # A hash of everything that the model is told beside the material
-    # makes a `Score` of (reply, whether it is structured); raises `ReplyError` where it cannot
-    read: Callable[[Any, bool], Score]
-    # what the model is told after a reply that could not be read: (its text, the problem) → messages
-    correction: Callable[[str, ReplyError], Messages]
+    schema: Mapping[str, Any]  # JSON schema of the reply
+    digest: str  # a hash of everything that the model is shown apart from the material
+    read: Callable[[Any, bool], Score]  # (reply, whether it is structured) → score, or raises `ReplyError`
+    correction: Callable[[str, ReplyError], PromptMessages]  # (unreadable reply, problem) → what to tell the model
 
 
-class Asked:
-    """One kind of question to one model: the ways to ask it, and the one in use."""
+class ReplyModes:
+    """The modes in which one model can reply to one kind of question, and the mode in use."""
 
     def __init__(self, asker: Asker, schema: Mapping[str, Any], content: str) -> None:
         self._asker, self._schema = asker, schema
@@ -66,13 +61,13 @@ class Asked:
         self._by_owner: WeakKeyDictionary[object, list[tuple[str, Ask]]] = WeakKeyDictionary()
 
     def _asks_of(self, model: Any) -> list[tuple[str, Ask]]:
-        """The ways to ask the model, best first, each with its name."""
+        """The ways to ask the model, best first, each with the name of its mode."""
         method = self._asker.method
         asks = reply_modes(model, self._schema, method) if method else []
         return [*asks, (TEXT, model.ainvoke)] if method in (None, "auto") else asks
 
     def asks(self) -> list[tuple[str, Ask]]:
-        """The same for this run, or for the event loop outside of a run, whose connections are its own."""
+        """The same with the connections of this run or, outside a run, of this event loop."""
         run = RUN.get()
         owner: object = asyncio.get_running_loop() if run is None else run
         asks = self._by_owner.get(owner)
@@ -81,7 +76,7 @@ class Asked:
         return asks
 
     def leave(self, mode: str, error: Exception) -> bool:
-        """Go on to the next way to reply, if the provider does not support this one; it will not for the next call."""
+        """Switch to the next mode for good if the provider does not support this one."""
         if not isinstance(error, NotImplementedError) and not is_unsupported(error):
             return False
         left = self.modes.index(mode) + 1
@@ -91,13 +86,13 @@ class Asked:
         return True
 
     def adopt(self, mode: object) -> None:
-        """A stored verdict shows what an earlier run found the provider to support."""
+        """Use the mode of a stored verdict: an earlier run found that the provider supports it."""
         if mode in self.modes:
             self.mode = max(self.mode, self.modes.index(str(mode)))
 
 
 class Asker:
-    """A chat model that is asked for JSON objects, as the judges of this package do it."""
+    """Asks a chat model for JSON objects; judges, metrics and graders share it."""
 
     def __init__(
         self,
@@ -108,18 +103,17 @@ class Asker:
         attempts: int = 4,
         backoff: float = 1.0,
         timeout: float | None = 300.0,
-        price: Price | None = None,
+        price: TokenPrice | None = None,
         model_arguments: Mapping[str, Any] | None = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         _check_model(model, model_arguments)
-        if not isinstance(use_structured_output, bool):
-            raise InvalidArgument(f"use_structured_output must be True or False, got {use_structured_output!r}")
+        check_flag(use_structured_output, "use_structured_output")
         check_choice("structured_method", structured_method, get_args(StructuredMethod))
-        check_k(attempts, "attempts")
-        check_number("backoff", backoff, "of seconds ≥ 0")
+        check_count(attempts, "attempts")
+        check_number(backoff, "backoff", unit="seconds")
         if timeout is not None:
-            check_number("timeout", timeout, "of seconds > 0", zero=False)
+            check_number(timeout, "timeout", above_zero=True, unit="seconds")
         if sleep is not None and not callable(sleep):
             raise InvalidArgument(f"sleep must be callable, got {short(sleep)}")
         self.price = _checked_price(price)
@@ -130,27 +124,27 @@ class Asker:
         self.model: Any = None
         self.model_name = self.parameters = ""
         self._models: WeakKeyDictionary[object, Any] = WeakKeyDictionary()
-        self._asked: dict[str, Asked] = {}
+        self._reply_modes: dict[str, ReplyModes] = {}
         if self._named is None:
             self._take(model)
 
     def _take(self, model: Any) -> None:
-        """The model is known: so are its name and its parameters."""
+        """Note the model, its name and its parameters."""
         self.model = model
         self.model_name, self.parameters = model_name(model), parameters(model)
 
     def ready(self) -> None:
-        """Make the model, if it was given by name and was not needed before."""
+        """Make the model if it was given by name and nothing has needed it yet."""
         if self.model is None and self._named is not None:
             self._take(resolve(*self._named))
 
     @property
     def description(self) -> str:
-        """The model with its parameters, for identities."""
+        """The model's name and a digest of its parameters, for identities."""
         self.ready()
         return self.model_name + (f" parameters={digest(self.parameters)[:8]}" if self.parameters else "")
 
-    def for_owner(self, owner: object, run: Calls | None) -> Any:
+    def for_owner(self, owner: object, run: RunCalls | None) -> Any:
         """The model with connections of its own for a run or an event loop."""
         model = self._models.get(owner)
         if model is None:
@@ -160,34 +154,35 @@ class Asker:
                 run.at_end.append(close)
         return model
 
-    def asked(self, schema: Mapping[str, Any], content: str) -> Asked:
-        """The state of one kind of question."""
-        found = self._asked.get(content)
-        if found is None:
-            found = self._asked[content] = Asked(self, schema, content)
-        return found
+    def reply_modes(self, schema: Mapping[str, Any], content: str) -> ReplyModes:
+        """The reply modes of one kind of question."""
+        if content not in self._reply_modes:
+            self._reply_modes[content] = ReplyModes(self, schema, content)
+        return self._reply_modes[content]
 
-    async def ask(self, question: Question, opening: Sequence[BaseMessage], text: str, *, repeat: int = 0) -> Grade:
-        """What the model says, from the run's store if it was paid for already."""
-        asked = self.asked(question.schema, question.digest)
-        run = RUN.get() or Calls()
-        key = text_digest(f"{asked.digest} {repeat} {text}")
+    async def ask(
+        self, question: ModelQuestion, opening: Sequence[BaseMessage], text: str, *, repeat: int = 0
+    ) -> Grade:
+        """The model's reply, from the run's store if it is there."""
+        modes = self.reply_modes(question.schema, question.digest)
+        run = RUN.get() or RunCalls()
+        key = text_digest(f"{modes.digest} {repeat} {text}")
         grade = await run.judgement(
-            key, self.model_name, partial(self._answer, run, key, asked, question, opening, text)
+            key, self.model_name, partial(self._answer, run, key, modes, question, opening, text)
         )
         if isinstance(grade, Score):
-            asked.adopt(grade.details.get("mode"))
+            modes.adopt(grade.details.get("mode"))
         return grade
 
     async def _answer(
         self,
-        run: Calls,
+        run: RunCalls,
         key: str,
-        asked: Asked,
-        question: Question,
+        modes: ReplyModes,
+        question: ModelQuestion,
         opening: Sequence[BaseMessage],
         text: str,
-        log: list[Call],
+        log: list[ModelCall],
     ) -> Score:
         """The answer of the first attempt that gives one; raises what the last attempt raised."""
         messages = [*opening, _human(text)]
@@ -195,12 +190,12 @@ class Asker:
 
         async def attempt() -> Score:
             while True:
-                mode, model = asked.asks()[asked.mode]
-                async with Attempt(run, log, self.price) as call:
+                mode, model = modes.asks()[modes.mode]
+                async with MeteredCall(run, log, self.price) as call:
                     try:
                         reply = await within(self._timeout, model, [*messages, *correction])
                     except Exception as error:
-                        if not asked.leave(mode, error):
+                        if not modes.leave(mode, error):
                             raise
                         call.outcome = f"{type(error).__name__}: {error}"
                         continue
@@ -208,7 +203,7 @@ class Asker:
                     try:
                         score = question.read(reply, mode != TEXT)
                     except Exception as error:
-                        # whatever a reply holds: it is the reply that cannot be used, not the transport
+                        # whatever the reply holds, it is the reply that is unusable, not the transport
                         wrong = (
                             error if isinstance(error, ReplyError) else ReplyError(f"{type(error).__name__}: {error}")
                         )
@@ -225,31 +220,22 @@ def _check_model(model: object, arguments: object) -> None:
     named = isinstance(model, str) and is_model_name(model)
     if not named and not isinstance(model, BaseChatModel):
         raise InvalidArgument(
-            "model must be a LangChain chat model (BaseChatModel) or a name such as "
+            "model must be a LangChain chat model (BaseChatModel) or a name like "
             f"'openai:gpt-4o-mini' (provider:model), got {short(model)}"
         )
     if arguments is not None and not (named and isinstance(arguments, Mapping)):
-        raise InvalidArgument(f"model_arguments must be an object, for a model given by name, got {short(arguments)}")
+        raise InvalidArgument(f"model_arguments must be a mapping, for a model given by name, got {short(arguments)}")
 
 
-def check_number(name: str, value: object, allowed: str, *, zero: bool = True) -> None:
-    """Refuse what is not such a number."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    # whole numbers beyond the largest float are left out, as infinity and NaN are
-    if not number or not 0 <= value <= sys.float_info.max or (value == 0 and not zero):  # type: ignore[operator]
-        raise InvalidArgument(f"{name} must be a number {allowed}, got {value!r}")
-
-
-def _checked_price(price: object) -> Price | None:
+def _checked_price(price: object) -> TokenPrice | None:
     if price is None:
         return None
     if not isinstance(price, Sequence) or isinstance(price, str) or len(price) != 2:
         raise InvalidArgument(
             f"price must be (per million input tokens, per million output tokens), got {short(price)}"
         )
-    for value in price:
-        check_number("price", value, "≥ 0 per million tokens")
-    return float(price[0]), float(price[1])
+    given, made = (check_number(value, "price per million tokens") for value in price)
+    return given, made
 
 
 def _message_kinds() -> Mapping[str, Callable[[str], BaseMessage]]:
@@ -258,7 +244,7 @@ def _message_kinds() -> Mapping[str, Callable[[str], BaseMessage]]:
     return {"system": SystemMessage, "human": HumanMessage, "ai": AIMessage}
 
 
-def to_langchain(messages: Messages) -> list[BaseMessage]:
+def to_langchain(messages: PromptMessages) -> list[BaseMessage]:
     """(role, text) pairs as LangChain's messages."""
     kinds = _message_kinds()
     return [kinds[role](text) for role, text in messages]
@@ -271,7 +257,7 @@ def _human(text: str) -> BaseMessage:
 
 
 def _raw(reply: Any) -> Any:
-    """The message in a reply, which may be what a parser made of it."""
+    """The message itself; with a parser, the reply holds it as ``raw``."""
     return reply.get("raw") if isinstance(reply, Mapping) else reply
 
 
@@ -281,7 +267,7 @@ def reply_text(reply: Any) -> str:
 
 
 def structured_objects(reply: Any, *, structured: bool) -> list[Any] | None:
-    """The objects that a reply holds apart from its text; None where its text is to be read."""
+    """The objects that a reply holds apart from its text; None if its text must be read."""
     message, text = _raw(reply), reply_text(reply)
     calls = getattr(message, "tool_calls", None)
     if structured and calls:
@@ -293,7 +279,7 @@ def structured_objects(reply: Any, *, structured: bool) -> list[Any] | None:
     parsed = reply.get("parsed") if wrapped else reply
     if hasattr(parsed, "model_dump") and not hasattr(parsed, "content"):
         parsed = parsed.model_dump()
-    # a parser may have completed JSON that was cut off: where there is JSON text, it is read here
+    # a parser may have completed JSON that was cut off, so JSON text is read here
     if isinstance(parsed, Mapping) and "{" not in text:
         return [parsed]
     if not text.strip():

@@ -1,4 +1,4 @@
-"""What the calls of one run share: the store, the pace, and when enough is enough."""
+"""What the model calls of one run share: the store, the pace, the cost limit and the failure limit."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ import anyio
 
 from agentic_bayes.errors import ReplyError
 from agentic_bayes.evidence.llm.retries import Sleep, Stopped, is_refused
-from agentic_bayes.evidence.llm.store import READ, Call, Judgement, Store
+from agentic_bayes.evidence.llm.store import READ, Judgement, ModelCall, Store
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 
-__all__ = ["RUN", "Attempt", "Calls", "Price"]
-
-Price = tuple[float, float]
-"""What a million tokens cost: (input, output)."""
+TokenPrice = tuple[float, float]
+"""The price of a million tokens: (input, output)."""
 
 _CLOSING_SECONDS = 2.0
-_GATHERING_SECONDS = 0.001  # a worker waits for it, so that nothing else is paid for before
+_GATHERING_SECONDS = 0.001  # workers wait for it, so nothing more is paid for meanwhile
 
 
-class Calls:
-    """The calls of one run."""
+class RunCalls:
+    """The model calls of one run."""
 
     def __init__(
         self,
@@ -48,22 +46,22 @@ class Calls:
         self._running = 0
         self._asked: dict[str, asyncio.Event] = {}
         self._pauses: set[anyio.CancelScope] = set()
-        self._unkept: list[tuple[Judgement, asyncio.Future[Score | None] | None]] = []
+        self._unstored: list[tuple[Judgement, asyncio.Future[Score | None] | None]] = []
 
     async def close(self) -> None:
-        """Put on disk what is not there, and close the connections that were opened for this run."""
+        """Write what is not yet on disk, and close the connections of this run."""
         self._flush()
         with anyio.move_on_after(_CLOSING_SECONDS, shield=True), contextlib.suppress(Exception):
             for end in self.at_end:
                 await end()
 
-    async def judgement(self, key: str, model: str, ask: Callable[[list[Call]], Awaitable[Score]]) -> Grade:
-        """One judgement: from the store, or asked for and then in the store before anything else happens."""
+    async def judgement(self, key: str, model: str, ask: Callable[[list[ModelCall]], Awaitable[Score]]) -> Grade:
+        """One judgement: from the store, or from the model and then stored before anything else happens."""
         if self._store is None:
             return await self._judged(key, model, ask)
         while True:
-            if (kept := self._store.get(key)) is not None:
-                return kept
+            if (stored := self._store.get(key)) is not None:
+                return stored
             if key not in self._asked:
                 break
             await self._asked[key].wait()
@@ -74,8 +72,8 @@ class Calls:
             del self._asked[key]
             done.set()
 
-    async def _judged(self, key: str, model: str, ask: Callable[[list[Call]], Awaitable[Score]]) -> Grade:
-        calls: list[Call] = []
+    async def _judged(self, key: str, model: str, ask: Callable[[list[ModelCall]], Awaitable[Score]]) -> Grade:
+        calls: list[ModelCall] = []
         score: Score | None = None
         try:
             score = await ask(calls)
@@ -90,36 +88,36 @@ class Calls:
             grade = Unscored(f"{type(error).__name__}: {error}")
             self._count_lost(error, grade.reason)
         except BaseException:
-            # the run is cancelled: what was paid for is written down
-            self._unkept.append(((key, model, calls, None), None))
+            # the run is cancelled; store what was paid for
+            self._unstored.append(((key, model, calls, None), None))
             self._flush()
             raise
         if self._store is None or not calls:
             return grade
-        return await self._kept((key, model, calls, score)) or grade
+        return await self._stored((key, model, calls, score)) or grade
 
-    async def _kept(self, judgement: Judgement) -> Score | None:
-        """Put a judgement on disk, in one transaction with those that end at the same time."""
+    async def _stored(self, judgement: Judgement) -> Score | None:
+        """Store a judgement, in one transaction with those that end at the same time."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Score | None] = loop.create_future()
-        self._unkept.append((judgement, done))
-        if len(self._unkept) == 1:
+        self._unstored.append((judgement, done))
+        if len(self._unstored) == 1:
             loop.call_later(_GATHERING_SECONDS, self._flush)
         return await done
 
     def _flush(self) -> None:
-        waiting = [(judgement, done) for judgement, done in self._unkept if judgement[2]]
-        self._unkept.clear()
+        waiting = [(judgement, done) for judgement, done in self._unstored if judgement[2]]
+        self._unstored.clear()
         if self._store is None or not waiting:
             return
         judgements = [judgement for judgement, _ in waiting]
         try:
-            kept = self._store.add_all(judgements)
+            scores = self._store.add_all(judgements)
         except sqlite3.Error as error:
-            # nothing more is paid for that cannot be kept
+            # pay for nothing more that cannot be stored
             self.stop(f"stopped: the evidence store cannot be written: {error}")
-            kept = [judgement[3] for judgement in judgements]
-        for (_, done), score in zip(waiting, kept, strict=True):
+            scores = [judgement[3] for judgement in judgements]
+        for (_, done), score in zip(waiting, scores, strict=True):
             if done is not None and not done.done():
                 done.set_result(score)
 
@@ -129,13 +127,13 @@ class Calls:
             self.stop(f"stopped after {self._fail_fast} transport failures: {reason}")
 
     def stop(self, ending: str) -> None:
-        """Begin no further call, and end the waits between calls; running calls may still finish."""
+        """Start no further call and end all waits between calls; running calls may finish."""
         self.stopped = self.stopped or ending
         for pause in list(self._pauses):
             pause.cancel()
 
     async def pause(self, seconds: float, sleep: Sleep) -> None:
-        """Wait, but not beyond the end of the run."""
+        """Wait, but no longer than the run lasts."""
         if self.stopped:
             return
         with anyio.CancelScope() as scope:
@@ -146,10 +144,10 @@ class Calls:
                 self._pauses.discard(scope)
 
     async def begin(self) -> None:
-        """Wait until a call may begin."""
+        """Wait until a call may start."""
         if self._interval:
             async with self._turn:
-                # from the moment at which the last one really began: a late one must not be caught up with
+                # counted from when the last call really started, so that a late call is not made up for
                 if (early := self._next_start - time.monotonic()) > 0:
                     await self.pause(early, anyio.sleep)
                 self._next_start = time.monotonic() + self._interval
@@ -160,42 +158,42 @@ class Calls:
             raise Stopped(self.stopped)
         self._running += 1
 
-    def end(self, call: Call, *, replied: bool) -> None:
-        """Take note of what a call cost."""
+    def end(self, call: ModelCall, *, replied: bool) -> None:
+        """Add up what a call cost."""
         self._running -= 1
         if call.cost is not None:
             self.spent += call.cost
             self._dearest = max(self._dearest, call.cost)
         elif replied and self._max_cost is not None:
-            self.stop("stopped: max_cost cannot be kept: a model has no price, or does not report its tokens")
+            self.stop("stopped: max_cost cannot be enforced: a model has no price or does not report its tokens")
 
 
-RUN: contextvars.ContextVar[Calls | None] = contextvars.ContextVar("agentic_bayes_run", default=None)
-"""The run in which a grader is asked, if any; a context variable, so that graders that wrap others need not know."""
+RUN: contextvars.ContextVar[RunCalls | None] = contextvars.ContextVar("agentic_bayes_run", default=None)
+"""The current run, if any; a context variable, so that graders need not pass it on."""
 
 
-class Attempt:
-    """One call, from its turn to its outcome, as an asynchronous context; it is appended to `log` at the end."""
+class MeteredCall:
+    """One call as an asynchronous context: waits for its turn, measures time and cost, and appends itself to `log`."""
 
-    def __init__(self, calls: Calls, log: list[Call], price: Price | None) -> None:
+    def __init__(self, calls: RunCalls, log: list[ModelCall], price: TokenPrice | None) -> None:
         self._calls, self._log, self._price = calls, log, price
         self._tokens: tuple[int, int] | None = None
         self._latency: float | None = None
         self.outcome: str | None = None
 
-    async def __aenter__(self) -> Attempt:
+    async def __aenter__(self) -> MeteredCall:
         await self._calls.begin()
         self._started, self._clock = time.time(), time.perf_counter()
         return self
 
     def replied(self, message: object) -> None:
-        """Take note of a reply, and of the tokens that it reports."""
+        """Note a reply, and the tokens it reports."""
         self._latency = time.perf_counter() - self._clock
         usage = getattr(message, "usage_metadata", None)
         if isinstance(usage, Mapping):
-            given, made = usage.get("input_tokens"), usage.get("output_tokens")
-            if isinstance(given, int) and isinstance(made, int) and min(given, made) >= 0:
-                self._tokens = given, made
+            tokens_in, tokens_out = usage.get("input_tokens"), usage.get("output_tokens")
+            if isinstance(tokens_in, int) and isinstance(tokens_out, int) and min(tokens_in, tokens_out) >= 0:
+                self._tokens = tokens_in, tokens_out
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -203,11 +201,11 @@ class Attempt:
         replied = self._latency is not None
         if self._latency is None:
             self._latency = time.perf_counter() - self._clock
-        given, made = self._tokens or (None, None)
+        tokens_in, tokens_out = self._tokens or (None, None)
         cost = None
-        if given is not None and made is not None and self._price is not None:
-            cost = (given * self._price[0] + made * self._price[1]) / 1e6
+        if tokens_in is not None and tokens_out is not None and self._price is not None:
+            cost = (tokens_in * self._price[0] + tokens_out * self._price[1]) / 1e6
         outcome = self.outcome or (READ if error is None else f"{type(error).__name__}: {error}")
-        call = Call(self._started, self._latency, given, made, cost, outcome)
+        call = ModelCall(self._started, self._latency, tokens_in, tokens_out, cost, outcome)
         self._log.append(call)
         self._calls.end(call, replied=replied)

@@ -1,4 +1,4 @@
-"""An LLM as judge of answers: independent calls, a fenced prompt, and no score where none could be read."""
+"""The LLM judge of answers: independent calls, a fenced prompt, and no score unless one can be read."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from agentic_bayes.checks import check_choice, check_k
+from agentic_bayes.checks import check_choice, check_count, check_flag
 from agentic_bayes.errors import InvalidArgument, ReplyError
-from agentic_bayes.evidence.llm.asking import Asked, Asker, Question, reply_text, structured_objects, to_langchain
-from agentic_bayes.evidence.llm.calls import Price
+from agentic_bayes.evidence.llm.asking import (
+    Asker,
+    ModelQuestion,
+    ReplyModes,
+    reply_text,
+    structured_objects,
+    to_langchain,
+)
+from agentic_bayes.evidence.llm.calls import TokenPrice
 from agentic_bayes.evidence.llm.models import StructuredMethod
 from agentic_bayes.evidence.llm.prompt import Prompt, digest
 from agentic_bayes.evidence.llm.reply import read_objects, read_text
@@ -39,65 +46,65 @@ def __getattr__(name: str) -> Any:
 class LLMJudge:
     """Scores answers against their reference with any LangChain chat model.
 
-    Every interaction is judged by calls of its own, which hold its query, reference and answer and nothing of
-    any other interaction. These texts stand between marks whose key is derived from the texts themselves, so
-    that no text can close its own marks: what an answer says about scores or references stays part of it.
+    Every interaction is judged in its own calls, which contain its query, reference and answer and nothing of any
+    other interaction. These texts stand between marks whose key is derived from the texts themselves, so no text can
+    close its own marks: whatever an answer says about scores or references stays part of the answer.
 
     Parameters
     ----------
     model : langchain_core.language_models.BaseChatModel or str
-        The judge's model. Use temperature 0. Or its name, such as "openai:gpt-4o-mini", "anthropic:…",
-        "ollama:…"; the model is then made when it is first needed.
+        The judge's model, at temperature 0; or its name, for example "openai:gpt-4o-mini", "anthropic:…" or
+        "ollama:…". A model given by name is made when it is first needed.
     use_structured_output : bool
-        Ask for the verdict through the provider's structured output. A model that has none is asked for JSON
-        in text instead, as with False.
+        Ask for the verdict through the provider's structured output. With False, or if the model has none, the judge
+        asks for JSON in text.
     structured_method : {"auto", "json_schema", "function_calling", "json_mode"}
-        Which kind of structured output. "auto" takes the best that the model says it supports, and goes on to the
-        next, at last to text, when the provider refuses it; another method is never left.
+        The kind of structured output. "auto" takes the best one that the model says it supports, and falls back to the
+        next one, and finally to text, if the provider refuses it. Any other method is used without a fallback.
     rubric : str, optional
         Replaces the built-in rubric.
     choices : mapping, optional
-        Label → score: the only scores that may be given, such as ``{"right": 1, "partly": 0.5, "wrong": 0}``.
-        The label of the score is kept in the details.
+        Label → score: the only scores allowed, for example ``{"right": 1, "partly": 0.5, "wrong": 0}``. The details
+        keep the label of the score.
     examples : sequence of mapping
-        Judged examples that are shown first, each with ``query, reference, answer, reasoning, score``.
+        Judged examples to show first, each with ``query, reference, answer, reasoning, score``.
     context, chatbot_role : bool
-        Show the judge the conversation's ``context`` or ``chatbot_role`` too.
+        Whether to show the judge the conversation's ``context`` or ``chatbot_role``, too.
     n_judgements : int
-        How often each answer is judged.
+        Number of judgements per answer.
     combine : {"median", "majority"}
-        What becomes of several scores: their median, or the most frequent one (of equally frequent ones, the
-        lowest). More than half of the judgements must have given a score.
+        How several scores are combined: their median, or the most frequent one (the lowest of several). More than half
+        of the judgements must have given a score.
     attempts : int
-        Calls per judgement, at most. A failed call is repeated after a wait; a reply that cannot be read
-        is asked for again, with what was wrong.
+        Maximum number of calls per judgement. A failed call is repeated after a wait; after a reply that cannot be
+        read, the model is told what was wrong and asked again.
     backoff : float
-        Seconds before the first repetition of a failed call; doubles each time, up to 30, with up to a quarter
-        more against calls in step. A provider's ``Retry-After`` is kept.
+        Seconds to wait before the first repetition of a failed call. The wait doubles each time, up to 30 seconds,
+        plus a jitter of up to a quarter. A provider's ``Retry-After`` is respected.
     timeout : float, optional
-        Seconds after which a call has failed.
+        Seconds after which a call counts as failed.
     price : tuple of float, optional
-        What a million input tokens and a million output tokens cost, for the costs in the store and `max_cost`.
+        Price of a million input tokens and of a million output tokens, for the costs in the store and `max_cost`.
     model_arguments : mapping, optional
-        For a model given by name: arguments of its class. Unless given, ``temperature`` is 0.
+        For a model given by name: arguments of its class. ``temperature`` is 0 by default.
     name : str
-        Name of its column in the evidence where it is one of several judges, among the `metrics` of `assess`.
+        Name of its column in the evidence if it is a further judge, among the `metrics` of `assess`.
     sleep : callable, optional
-        Awaited with the seconds to wait; for tests.
+        A coroutine function that replaces the wait (it gets the seconds), for tests.
 
     Raises
     ------
     InvalidArgument
         If an argument is outside what is allowed.
     MissingPackage
-        When a model given by name is first needed, and its package is not installed.
+        When a model given by name is first needed and its package is not installed.
 
     Notes
     -----
-    The reply is ``{"reasoning": str, "correctness_score": number in [0, 1]}``. A model that fails, or whose
-    replies cannot be read, gives `Unscored` with the last reason; so does an interaction without a reference.
-    Several judgements have their scores, spread (highest - lowest) and number in the details of the score, and the
-    scores in its reason.
+    The reply is ``{"reasoning": str, "correctness_score": number in [0, 1]}``. If the model fails, or its replies
+    cannot be read, the grade is `Unscored` with the last reason; so it is for an interaction without a reference. With
+    several judgements, the details hold their scores, spread (highest - lowest) and number, and the reason lists the
+    scores.
     """
 
     def __init__(
@@ -116,19 +123,18 @@ class LLMJudge:
         attempts: int = 4,
         backoff: float = 1.0,
         timeout: float | None = 300.0,
-        price: Price | None = None,
+        price: TokenPrice | None = None,
         model_arguments: Mapping[str, Any] | None = None,
         name: str = "llm_judge",
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
-        for argument, flag in (("context", context), ("chatbot_role", chatbot_role)):
-            if not isinstance(flag, bool):
-                raise InvalidArgument(f"{argument} must be True or False, got {flag!r}")
+        check_flag(context, "context")
+        check_flag(chatbot_role, "chatbot_role")
         if not isinstance(name, str) or not name.strip():
             raise InvalidArgument(f"name must be text that is not blank, got {short(name)}")
         self.name = name
         check_choice("combine", combine, get_args(Combine))
-        check_k(n_judgements, "n_judgements")
+        check_count(n_judgements, "n_judgements")
         self._asker = Asker(
             model,
             use_structured_output=use_structured_output,
@@ -145,25 +151,24 @@ class LLMJudge:
         self._n, self._combine = int(n_judgements), combine
         self._opening = to_langchain(self._prompt.opening)
         if not isinstance(model, str):
-            self._asked()  # a method that the model does not support is refused at once
+            self._reply_modes()  # refuse at once a method that the model does not support
 
     @property
-    def price(self) -> Price | None:
-        """What a million tokens in and out cost."""
+    def price(self) -> TokenPrice | None:
+        """Price of a million input tokens and of a million output tokens."""
         return self._asker.price
 
-    def _asked(self) -> Asked:
+    def _reply_modes(self) -> ReplyModes:
         self._asker.ready()
-        return self._asker.asked(self._prompt.schema, self._prompt.digest)
+        return self._asker.reply_modes(self._prompt.schema, self._prompt.digest)
 
     @property
     def identity(self) -> str:
         """Version, model with parameters, prompt and reply mode: whatever changes the scores."""
-        asked = self._asked()
+        modes = self._reply_modes()
         prompt = digest([self._prompt.digest, self._context, self._chatbot_role])[:12]
         repeats = f" n={self._n} {self._combine}" if self._n > 1 else ""
-        mode = asked.modes[asked.mode]
-        return f"llm-judge/1 model={self._asker.description} prompt={prompt} {mode}{repeats}"
+        return f"llm-judge/1 model={self._asker.description} prompt={prompt} {modes.modes[modes.mode]}{repeats}"
 
     async def grade(self, conversation: Conversation, position: int) -> Grade:
         """Judge one answer.
@@ -171,7 +176,7 @@ class LLMJudge:
         Parameters
         ----------
         conversation : Conversation
-            The conversation; only this turn is shown to the model.
+            The conversation; the model is shown only this turn.
         position : int
             Index of the interaction.
 
@@ -191,7 +196,7 @@ class LLMJudge:
         if self._context:
             material = {"context": conversation.context or "", **material}
         text = self._prompt.question(material)
-        question = Question(
+        question = ModelQuestion(
             self._prompt.schema,
             self._prompt.digest,
             partial(self._read, list(material.values())),
@@ -220,13 +225,13 @@ class LLMJudge:
         values = [score.value for score in scores]
         value = statistics.median(values) if self._combine == "median" else _most_frequent(values)
         details = {"scores": values, "spread": max(values) - min(values), "judgements": self._n}
-        said = ", ".join(f"{value:g}" for value in values)
+        listed = ", ".join(f"{value:g}" for value in values)
         lost = f" ({self._n - len(values)} of {self._n} unscored)" if len(values) < self._n else ""
         nearest = min(scores, key=lambda score: abs(score.value - value))
-        return self._labelled(Score(value, f"{self._combine} of {said}{lost}: {nearest.reason}"), details)
+        return self._labelled(Score(value, f"{self._combine} of {listed}{lost}: {nearest.reason}"), details)
 
     def _labelled(self, grade: Grade, details: Mapping[str, Any] | None = None) -> Grade:
-        """The grade with the choice that its score stands for, if it stands for one."""
+        """The grade with the label of the choice that has its score, if one has."""
         if isinstance(grade, Unscored):
             return grade
         choice = self._prompt.choice(grade.value)

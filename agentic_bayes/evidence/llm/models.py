@@ -1,4 +1,4 @@
-"""Models by name, and what is to be known of a model: its parameters, its own retries, its ways to give JSON."""
+"""Makes models from their names, and finds out a model's parameters, own retries and ways to reply in JSON."""
 
 from __future__ import annotations
 
@@ -13,28 +13,17 @@ from typing import Any, Literal
 
 from agentic_bayes.errors import InvalidArgument, MissingPackage, did_you_mean
 
-__all__ = [
-    "Ask",
-    "StructuredMethod",
-    "for_one_loop",
-    "is_model_name",
-    "model_name",
-    "parameters",
-    "reply_modes",
-    "resolve",
-]
-
 StructuredMethod = Literal["auto", "json_schema", "function_calling", "json_mode"]
 
 Ask = Callable[..., Awaitable[Any]]
 
-# provider → its LangChain package, the class, the package to install, where the key is looked for
+# provider → its LangChain package, class, extra to install, environment variable of the key
 _PROVIDERS: Mapping[str, tuple[str, str, str, str]] = {
     "openai": ("langchain_openai", "ChatOpenAI", "openai", "OPENAI_API_KEY"),
     "anthropic": ("langchain_anthropic", "ChatAnthropic", "anthropic", "ANTHROPIC_API_KEY"),
     "ollama": ("langchain_ollama", "ChatOllama", "ollama", ""),
 }
-# where it is installed, any provider
+# makes models of any provider, if it is installed
 _ANY_PROVIDER = ("langchain.chat_models", "init_chat_model")
 _RETRYING = ("openai", "anthropic")  # their clients repeat calls on their own
 _ENDPOINTS = ("openai_api_base", "anthropic_api_url", "base_url", "azure_endpoint", "deployment_name")
@@ -46,10 +35,10 @@ def is_model_name(text: str) -> bool:
 
 
 def resolve(name: str, arguments: Mapping[str, Any]) -> Any:
-    """The LangChain chat model that a name such as "openai:gpt-4o-mini" stands for."""
+    """The LangChain chat model with a name like "openai:gpt-4o-mini"."""
     provider, _, model = name.partition(":")
     provider = provider.strip().replace("-", "_")
-    # attempts are counted, spaced and paid for here
+    # we count, space and pay for attempts ourselves
     settings = ({"max_retries": 0} if provider in _RETRYING else {}) | dict(arguments)
     if importlib.util.find_spec(_ANY_PROVIDER[0].partition(".")[0]) is not None:
         make = getattr(importlib.import_module(_ANY_PROVIDER[0]), _ANY_PROVIDER[1])
@@ -64,7 +53,7 @@ def resolve(name: str, arguments: Mapping[str, Any]) -> Any:
     else:
         raise InvalidArgument(
             f"unknown provider {provider!r} in {name!r}: {did_you_mean(provider, _PROVIDERS)}; "
-            "the package langchain knows more of them"
+            "the package langchain adds more providers"
         )
     try:
         return make(model=model.strip(), **settings)
@@ -81,12 +70,11 @@ def _first_line(error: BaseException) -> str:
 
 
 def for_one_loop(model: Any) -> tuple[Any, Callable[[], Awaitable[object]] | None]:
-    """The model for use in one event loop, and what is awaited to close its connections, if it has some of its own.
+    """A copy of the model for one event loop, and a function that closes its connections (None if it has none).
 
-    A client that repeats calls would multiply the attempts, and make calls that nobody spaced; and connections left
-    over from another event loop fail when they are read, after the call was sent and paid for. OpenAI's client can be
-    had anew, without its own retries, unless the caller gave the model an HTTP client or a proxy. Other models stay as
-    they are.
+    A client that repeats calls itself would multiply the attempts and ignore the pace; and connections left over from
+    another event loop fail when they are read, after the call was sent and paid for. So OpenAI's client is made anew
+    without retries, unless the caller gave the model an HTTP client or a proxy. Other models are returned as they are.
     """
     client: Any = getattr(model, "root_async_client", None)
     if not hasattr(client, "with_options") or not hasattr(model, "model_copy"):
@@ -95,8 +83,8 @@ def for_one_loop(model: Any) -> tuple[Any, Callable[[], Awaitable[object]] | Non
     fresh: Any = None
     package = sys.modules.get(type(client).__module__.partition(".")[0])
     make = getattr(package, "DefaultAsyncHttpxClient", None)
-    given = (getattr(model, name, None) for name in ("http_async_client", "openai_proxy"))
-    if make is not None and not any(given):
+    own_transport = (getattr(model, name, None) for name in ("http_async_client", "openai_proxy"))
+    if make is not None and not any(own_transport):
         fresh = options["http_client"] = make(base_url=client.base_url, timeout=client.timeout)
     copy = model.model_copy()
     copy.root_async_client = client.with_options(**options)
@@ -105,16 +93,16 @@ def for_one_loop(model: Any) -> tuple[Any, Callable[[], Awaitable[object]] | Non
 
 
 def model_name(model: Any) -> str:
-    """What the model calls itself."""
+    """The model's name for itself."""
     names = (getattr(model, attribute, None) for attribute in ("model_name", "model", "model_id"))
     return next((name for name in names if isinstance(name, str) and name), None) or str(model._llm_type)
 
 
 def parameters(model: Any) -> str:
-    """The model's type and parameters, as JSON text that is the same in every process; empty if it has none."""
+    """The model's parameters as JSON text, the same in every process; empty if it has none."""
     known = {name: value for name, value in dict(model._identifying_params).items() if value is not None}
     known |= {name: str(value) for name in _ENDPOINTS if (value := getattr(model, name, None))}
-    # of an object, only the type: its text may hold an address, or a secret
+    # only the type of an object: its text may contain a memory address or a secret
     return json.dumps(known, sort_keys=True, default=lambda value: type(value).__qualname__) if known else ""
 
 
@@ -127,8 +115,7 @@ def reply_modes(model: Any, schema: Mapping[str, Any], method: StructuredMethod)
         wanted = [name for name, key in supports if profile.get(key)]
     else:
         wanted = ("structured",)
-    found = ((name, _structured(model, schema, name)) for name in wanted)
-    return [(name, ask) for name, ask in found if ask is not None]
+    return [(name, ask) for name in wanted if (ask := _structured(model, schema, name)) is not None]
 
 
 def _structured(model: Any, schema: Mapping[str, Any], method: str) -> Ask | None:
@@ -138,7 +125,7 @@ def _structured(model: Any, schema: Mapping[str, Any], method: str) -> Ask | Non
         chain = model.with_structured_output(dict(schema), include_raw=True, **choice)
     except (NotImplementedError, AttributeError, TypeError, ValueError):
         return None
-    # LangChain's chain parses what is read here anyway, and costs ten times the call: the bound model is enough
+    # the bound model is enough: LangChain's chain takes ten times as long, to parse what we read ourselves anyway
     steps = getattr(getattr(chain, "first", None), "steps__", None)
     if not isinstance(steps, Mapping) or "raw" not in steps:
         return chain.ainvoke  # type: ignore[no-any-return]

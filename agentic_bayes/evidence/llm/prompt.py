@@ -1,4 +1,4 @@
-"""The judge's prompt: instructions from files, the material of one interaction between marks that it cannot contain."""
+"""Builds the judge's prompt: instructions from files, and the material between marks that it cannot contain."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from agentic_bayes.errors import InvalidArgument, ReplyError, did_you_mean
 from agentic_bayes.evidence.llm.reply import REASONING, REPLY_SCHEMA, SCORE
 from agentic_bayes.records.base import short
 
-__all__ = ["Messages", "Prompt", "digest", "fenced", "text_digest"]
-
-Messages = list[tuple[str, str]]
+PromptMessages = list[tuple[str, str]]
 """A conversation with a model: (role, text), where a role is "system", "human" or "ai"."""
 
 _EXAMPLE_KEYS = ("query", "reference", "answer", "reasoning", "score")
@@ -29,15 +27,15 @@ _QUOTED = 2000
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the judge is told, beside the material."""
+    """Everything that the judge is shown apart from the material."""
 
     rubric: str | None = None  # replaces the built-in rubric
-    choices: Mapping[str, float] | None = None  # label → score: the only scores that may be given
+    choices: Mapping[str, float] | None = None  # label → score: the only scores allowed
     examples: Sequence[Mapping[str, Any]] = ()  # judged examples, with ``query, reference, answer, reasoning, score``
     digest: str = field(init=False)
-    """A hash of everything that the judge is told beside the material."""
-    opening: Messages = field(init=False, repr=False)
-    """What every prompt begins with: the instructions, and the examples."""
+    """A hash of everything that the judge is shown apart from the material."""
+    opening: PromptMessages = field(init=False, repr=False)
+    """The beginning of every prompt: the instructions and the examples."""
 
     def __post_init__(self) -> None:
         if self.rubric is not None and (not isinstance(self.rubric, str) or not self.rubric.strip()):
@@ -52,7 +50,7 @@ class Prompt:
         if self.choices is not None:
             lines = "\n".join(f"- {score:g}: {label}" for label, score in self.choices.items())
             system = f"{system.rstrip()}\n\n{Template(_text('judge_choices')).substitute(choices=lines)}"
-        opening: Messages = [("system", system)]
+        opening: PromptMessages = [("system", system)]
         for example in self.examples:
             verdict = {REASONING: example["reasoning"], SCORE: example["score"]}
             shown = {name: example[name] for name in ("query", "reference", "answer")}
@@ -70,7 +68,7 @@ class Prompt:
                 raise InvalidArgument(f"{name} has an unknown key {key!r}: {did_you_mean(str(key), _EXAMPLE_KEYS)}")
         for key in _EXAMPLE_KEYS:
             if key not in example:
-                raise InvalidArgument(f"{name} has no {key!r}; needed are {', '.join(_EXAMPLE_KEYS)}")
+                raise InvalidArgument(f"{name} lacks {key!r}; it needs {', '.join(_EXAMPLE_KEYS)}")
             if key != "score" and not isinstance(example[key], str):
                 raise InvalidArgument(f"{name}.{key} must be text, got {short(example[key])}")
         score = example["score"]
@@ -79,13 +77,13 @@ class Prompt:
 
     @property
     def allowed(self) -> str:
-        """Which scores may be given, in words."""
+        """The allowed scores, in words."""
         if self.choices is None:
             return _ANY_NUMBER
         return "one of " + ", ".join(f"{score:g}" for score in self.choices.values())
 
     def choice(self, score: float) -> tuple[str, float] | None:
-        """The choice that a score stands for, as (label, its exact score), or None."""
+        """The choice with this score, as (label, exact score), or None."""
         choices = (self.choices or {}).items()
         return next((choice for choice in choices if abs(choice[1] - score) <= _TOLERANCE), None)
 
@@ -101,7 +99,7 @@ class Prompt:
         """The human message for one interaction, which follows the `opening`."""
         return fenced(material, _text("judge_interaction"))
 
-    def correction(self, reply: str, problem: ReplyError) -> Messages:
+    def correction(self, reply: str, problem: ReplyError) -> PromptMessages:
         """The reply that could not be read, shortened, and what was wrong with it."""
         request = Template(_text("judge_correction")).substitute(problem=problem, number=self.allowed).strip()
         return [("ai", reply.strip()[:_QUOTED] or "(no text)"), ("human", request)]
@@ -125,17 +123,15 @@ def _text(name: str) -> str:
 def fenced(material: Mapping[str, str], template: str) -> str:
     """The material, each part between marks that no part contains.
 
-    Notes
-    -----
-    The key is a digest of all parts. A text that held its own key would have to be a fixed point of the hash;
-    should one ever hold it, the next digest is taken.
+    The key is a digest of all parts, so a text with its own key would have to be a fixed point of the hash; should
+    that ever happen, the next digest is used.
     """
-    # with their lengths, so that no two materials are the same text
+    # with lengths, so that different materials never give the same text
     key = text_digest("".join([f"{name} {len(text)} {text} " for name, text in material.items()]))[:16]
     while any(key in text for text in material.values()):
         key = text_digest(key)[:16]
     blocks = [f"[{name} {key}]\n{text}\n[end of {name} {key}]" for name, text in material.items()]
-    # the material comes in last, so that nothing in it is taken for a place in the template
+    # the material is inserted last, so that nothing in it is taken for a placeholder
     before, after = template.replace("$key", key).split("$parts")
     return before + "\n\n".join(blocks) + after
 
@@ -154,4 +150,4 @@ def _check_choices(choices: object) -> None:
             raise InvalidArgument(f"choices[{label!r}] must be a number in [0, 1], got {short(score)}")
     values = sorted(choices.values())
     if any(high - low <= 2 * _TOLERANCE for low, high in itertools.pairwise(values)):
-        raise InvalidArgument(f"choices must have scores that differ, got {short(list(choices.values()))}")
+        raise InvalidArgument(f"choices must have different scores, got {short(list(choices.values()))}")

@@ -1,23 +1,20 @@
-"""Reads a judge's reply: the one verdict that stands in it, or why there is none."""
+"""Reads a judge's reply: finds its one verdict, or says why there is none."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentic_bayes.errors import ReplyError
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.records.base import short
-
-__all__ = ["REPLY_SCHEMA", "message_text", "objects_in", "read_objects", "read_text"]
+from agentic_bayes.records.wire.strict_json import json_at
 
 REASONING = "reasoning"
 SCORE = "correctness_score"
 
-# reasoning comes first, so that the score is written in view of it; the range is said in words because not
+# reasoning comes first, so that the model writes the score in view of it; the range is given in words because not
 # every provider accepts "minimum" and "maximum" in a schema
 REPLY_SCHEMA: Mapping[str, Any] = {
     "title": "verdict",
@@ -34,27 +31,27 @@ REPLY_SCHEMA: Mapping[str, Any] = {
 # an object with a key, or a mark of a model that thinks aloud
 _MARK = re.compile(r'\{(?=\s*")|<(/?)think(?:ing)?\s*>', re.IGNORECASE)
 _THOUGHT_ENDS = re.compile(r"</think(?:ing)?\s*>", re.IGNORECASE)
-# unreadable objects after which a reply is given up: each costs time that grows with the length of the text
+# unreadable objects after which we give up on a reply: each takes time proportional to the length of the text
 _MAX_BROKEN = 50
 _LENGTH = 120
 
 
 def read_text(text: str, judged: Sequence[str]) -> Score:
     """The verdict in a reply in text."""
-    found = [
+    verdicts = [
         verdict
         for source, value in objects_in(text)
         if not any(source in material for material in judged)
         for verdict in _verdicts(value)
     ]
-    if not found:
+    if not verdicts:
         hint = "there is no complete one outside the quotations" if SCORE in text else "there is none"
         raise ReplyError(f"expected one JSON object with {REASONING!r} and {SCORE!r}, {hint}: {short(text, _LENGTH)}")
-    return read_objects(found, judged)
+    return read_objects(verdicts, judged)
 
 
 def read_objects(objects: Sequence[object], judged: Sequence[str]) -> Score:
-    """The verdict among objects, each of which should be one."""
+    """The one verdict among objects that should all be verdicts."""
     quoted = {
         _content(verdict)
         for material in judged
@@ -81,10 +78,6 @@ def message_text(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-# strict=False: models write line breaks into strings
-_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, strict=False)
-
-
 def objects_in(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
     """Complete outermost JSON objects."""
     found: list[tuple[str, Any]] = []
@@ -93,11 +86,14 @@ def objects_in(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
         position = mark.end()
         if mark[0] == "{":
             try:
-                value, position = _DECODER.raw_decode(text, mark.start())
-            except (ValueError, RecursionError):
+                value, after, fault = json_at(text, mark.start(), finite=False)
+            except ValueError as error:
+                fault = str(error)
+            if fault:
                 broken += 1
             else:
-                found.append((text[mark.start() : position], value))
+                position = after
+                found.append((text[mark.start() : after], value))
         elif not is_reply:
             continue
         elif mark[1]:
@@ -114,7 +110,7 @@ def objects_in(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
 
 
 def _verdicts(value: object) -> Iterator[dict[str, Any]]:
-    """Objects with both keys, wherever they stand in a value."""
+    """Objects with both keys, at any depth of a value."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -128,7 +124,7 @@ def _verdicts(value: object) -> Iterator[dict[str, Any]]:
 
 
 def _content(item: object) -> tuple[str, float] | None:
-    """What two copies of a verdict share, whatever their spacing; None for what is no verdict."""
+    """The content of a verdict without its spacing; None if it is not a verdict."""
     match item:
         case {"reasoning": str(reasoning), "correctness_score": int(value) | float(value)} if 0 <= value <= 1:
             return reasoning, float(value)

@@ -1,4 +1,4 @@
-"""Which failures of a call are tried again, and after what wait."""
+"""Retries of model calls: which failures to try again, and how long to wait."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ import tenacity
 
 from agentic_bayes.errors import ReplyError
 
-__all__ = ["Retries", "Stopped", "is_refused", "is_unsupported", "within"]
-
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 _LONGEST_WAIT = 30.0
 _LONGEST_ASKED = 600.0
 _JITTER = 0.25
-# the provider understood the call and will not answer it, however often it is made
+# statuses of calls that the provider understood and will never answer
 _FINAL = {400, 401, 403, 404, 405, 413, 422}
-# … because of what this one call holds
+# … because of the content of this one call
 _REFUSED = {400, 413, 422}
 _MOST_STALE = 100
 _NOT_SUPPORTED = re.compile(
@@ -37,21 +35,21 @@ _NOT_SUPPORTED = re.compile(
 
 
 class Stopped(Exception):
-    """The run was stopped, so that no further call is made."""
+    """The run was stopped; no further call may start."""
 
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a call is made, and how long is waited between."""
+    """How often to make a call, and how long to wait in between."""
 
-    attempts: int = 4  # calls at most
-    # Seconds before the first repetition; doubles each time, up to 30, with up to a quarter more so that calls that
-    # failed together are not repeated together. A longer wait that the provider asks for in ``Retry-After`` is kept, up
-    # to ten minutes; if it asks for more, the call has failed.
+    attempts: int = 4  # maximum number of calls
+    # Seconds before the first repetition; doubles each time, up to 30, plus a jitter of up to a quarter, so that calls
+    # that failed together are not repeated together. A longer ``Retry-After`` is respected up to ten minutes; if the
+    # provider asks for more, the call has failed.
     backoff: float = 1.0
 
     async def run(self, attempt: Callable[[], Awaitable[T]], *, key: str, sleep: Sleep) -> T:
-        """What the first attempt that succeeds gives; raises what the last one raised."""
+        """The result of the first attempt that succeeds; raises the error of the last one if none does."""
         failed: list[Exception] = []
         try:
             return await attempt()
@@ -60,7 +58,7 @@ class Retries:
 
         async def again() -> T:
             if failed:
-                raise failed.pop()  # the attempt above is the first one of those that are counted
+                raise failed.pop()  # the attempt above counts as the first one
             return await attempt()
 
         between = tenacity.wait_exponential(multiplier=self.backoff, max=_LONGEST_WAIT)
@@ -83,7 +81,7 @@ class Retries:
 
 
 async def within(timeout: float | None, call: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-    """What the call gives within so many seconds."""
+    """The result of the call, or a `TimeoutError` after so many seconds."""
     try:
         async with asyncio.timeout(timeout) as limit:
             for _ in range(_MOST_STALE):
@@ -100,12 +98,12 @@ async def within(timeout: float | None, call: Callable[..., Awaitable[Any]], *ar
 
 
 def is_refused(error: BaseException) -> bool:
-    """Whether the provider refused this one call for what it holds, and says nothing of other calls."""
+    """Whether the provider refused this one call because of its content, so that other calls may still work."""
     return _status(error) in _REFUSED
 
 
 def is_unsupported(error: BaseException) -> bool:
-    """Whether the provider says that it has no structured output of this kind."""
+    """Whether the provider says that it does not support this kind of structured output."""
     return _NOT_SUPPORTED.search(str(error)) is not None
 
 
@@ -116,7 +114,7 @@ def _is_worth_repeating(error: BaseException) -> bool:
 
 
 def _status(error: BaseException | None) -> int | None:
-    """The HTTP status that a client's exception carries, as those of OpenAI, Anthropic and httpx do."""
+    """The HTTP status of a client's exception, as OpenAI's, Anthropic's and httpx's have it, or None."""
     for holder in (error, getattr(error, "response", None)):
         status = getattr(holder, "status_code", None)
         if isinstance(status, int):
@@ -125,7 +123,7 @@ def _status(error: BaseException | None) -> int | None:
 
 
 def _asked_wait(error: BaseException | None) -> float:
-    """The seconds that the provider asks to wait for, or 0."""
+    """The wait in seconds that the provider asks for, or 0."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     get = getattr(headers, "get", None)
     if get is None:
@@ -147,10 +145,10 @@ def _fraction(text: str) -> float:
 
 
 def _is_stale(error: BaseException | None) -> bool:
-    """Whether the call died of a connection that was left over from an earlier run's event loop.
+    """Whether the call failed on a connection left over from an earlier event loop.
 
-    Providers' clients keep connections beyond the loop in which they were opened. Each is dropped when it fails, so
-    the call is made again at once.
+    Providers' clients keep connections longer than the loop that opened them, and drop each one when it fails; so the
+    call can be repeated at once.
     """
     while error is not None:
         if isinstance(error, RuntimeError) and "Event loop is closed" in str(error):

@@ -1,4 +1,4 @@
-"""The evidence store: every judgement that was paid for, on disk from the moment it was given."""
+"""The evidence store: keeps every judgement on disk, so that nothing is paid for twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentic_bayes.records.base import short
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Call", "Judgement", "Store", "Usage"]
+__all__ = ["Store", "Usage"]
 
 _APPLICATION_ID = 0x41427374  # tells our files from other SQLite files
 _VERSION = 1
@@ -41,47 +41,47 @@ _SUMS = (
 _GET = "SELECT grade FROM calls WHERE key = ? AND grade IS NOT NULL"
 _ADD = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 READ = "read"
-"""`Call.outcome` of a call whose reply held a verdict."""
+"""`ModelCall.outcome` of a call whose reply held a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ModelCall:
     """One call of a model."""
 
-    started: float  # when, in seconds since 1970
+    started: float  # seconds since 1970
     latency: float  # seconds until the reply or the failure
-    input_tokens: int | None = None  # as the model reported them; None where it did not
+    input_tokens: int | None = None  # as the model reported them; None if it did not
     output_tokens: int | None = None
-    cost: float | None = None  # what they cost; None without tokens or without a price
+    cost: float | None = None  # None without tokens or without a price
     outcome: str = READ  # "read", or why there was no verdict
 
 
-Judgement = tuple[str, str, Sequence[Call], Score | None]
-"""Key, name of the model, calls, and the verdict; None if it was lost."""
+Judgement = tuple[str, str, Sequence[ModelCall], Score | None]
+"""Key, name of the model, calls, and the verdict or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What judgements took.
+    """The calls, tokens and costs of judgements.
 
     Attributes
     ----------
     judgements : int
-        Verdicts.
+        Number of verdicts.
     calls : int
-        Calls of the model, with those that were repeated.
+        Number of calls, repeated ones included.
     failed : int
-        The part of the calls that gave no verdict.
+        Number of calls without a verdict.
     input_tokens, output_tokens : int
-        In all, over the calls that reported them.
+        Total over the calls that reported tokens.
     unmetered : int
-        Calls that did not.
+        Number of calls that reported no tokens.
     cost : float
-        In all, over the calls whose cost is known.
+        Total over the calls with a known cost.
     unpriced : int
-        Calls whose cost is not known.
+        Number of calls with an unknown cost.
     seconds : float
-        The sum of the latencies.
+        Sum of the latencies.
     """
 
     judgements: int = 0
@@ -98,22 +98,22 @@ class Usage:
 class Store:
     """Judgements on disk, found again by the content of the call.
 
-    The key of a judgement covers the rendered prompt (instructions, rubric, query, reference, answer), the model
-    with its parameters, the mode of the reply and the number of the repetition. Whatever differs in one of them
-    is another judgement; whatever agrees in all of them is paid once. Only verdicts are found again: what failed
-    is tried again. Latency, time, tokens and cost of every call are kept beside them, those of failed calls too.
+    The key of a judgement covers the rendered prompt (instructions, rubric, query, reference, answer), the model with
+    its parameters, the reply mode and the number of the repetition. Judgements that agree in all of them are paid for
+    once. Only verdicts are reused; failures are tried again. The store also keeps latency, time, tokens and cost of
+    every call, failed calls included.
 
     Parameters
     ----------
     path : path
-        A SQLite file, made if it does not exist; ``":memory:"`` keeps everything in memory.
+        A SQLite file, created if it does not exist; ``":memory:"`` keeps everything in memory.
 
     Attributes
     ----------
     path : str
         The file.
     reused : int
-        How many judgements were found since this object was made.
+        Number of judgements reused since this object was made.
 
     Raises
     ------
@@ -122,9 +122,9 @@ class Store:
 
     Notes
     -----
-    The file is in WAL mode with ``synchronous=NORMAL``: a killed process loses nothing that was added, a loss of
-    power may lose the last additions, and neither damages the file. Several processes may use it at once, and
-    several threads this object. It must be on a local disk.
+    The file is in WAL mode with ``synchronous=NORMAL``: a killed process loses nothing, a loss of power may lose the
+    last additions, and neither damages the file. Several processes may use the file at once, and several threads this
+    object. The file must be on a local disk.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -151,8 +151,8 @@ class Store:
             raise InvalidArgument(f"{self.path}: cannot be opened as an evidence store: {error}") from error
 
     def _open(self) -> None:
-        """Check that it is ours, or make it so."""
-        # one statement sees one moment: another process may be making the file
+        """Check that the file is an evidence store, or make it one."""
+        # a single statement, since another process may be creating the file
         application, tables = self._db.execute(
             "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
         ).fetchone()
@@ -197,8 +197,8 @@ class Store:
             self.reused += 1
             return _to_score(row[0])
 
-    def add(self, key: str, model: str, calls: Sequence[Call], score: Score | None = None) -> Score | None:
-        """Put a judgement on disk.
+    def add(self, key: str, model: str, calls: Sequence[ModelCall], score: Score | None = None) -> Score | None:
+        """Store a judgement.
 
         Parameters
         ----------
@@ -206,10 +206,10 @@ class Store:
             The content of the call.
         model : str
             Name of the model.
-        calls : sequence of Call
-            All calls that were made for it, at least one; the last one gave the verdict.
+        calls : sequence of ModelCall
+            Its calls, at least one; the last one gave the verdict.
         score : Score, optional
-            The verdict; None if it was lost, and then only the calls are kept.
+            The verdict; None keeps only the calls.
 
         Returns
         -------
@@ -219,7 +219,7 @@ class Store:
         return self.add_all([(key, model, calls, score)])[0]
 
     def add_all(self, judgements: Sequence[Judgement]) -> list[Score | None]:
-        """Put several judgements on disk at once; what `add` takes and gives, for each."""
+        """Store several judgements in one transaction; takes and returns for each what `add` does."""
         rows = [row for judgement in judgements for row in _rows(judgement)]
         with self._lock:
             for _, _, calls, score in judgements:
@@ -236,16 +236,16 @@ class Store:
                 return [self._add_beside(judgement) for judgement in judgements]
 
     def _add_beside(self, judgement: Judgement) -> Score | None:
-        """Add a judgement of which another process may have put a verdict there already; that one stands."""
+        """Add a judgement; if another process has stored a verdict meanwhile, that one stands."""
         key, _, _, score = judgement
         *lost, last = _rows(judgement)
         self._db.executemany(_ADD, lost)
         if self._db.execute(_ADD, last).rowcount:
             return score
-        self._db.execute(_ADD, (*last[:-1], None))  # paid for all the same
+        self._db.execute(_ADD, (*last[:-1], None))  # it was paid for, too
         return _to_score(self._db.execute(_GET, (key,)).fetchone()[0])
 
-    def _count(self, call: Call) -> None:
+    def _count(self, call: ModelCall) -> None:
         sums = self._session
         sums[1] += 1
         sums[2] += call.outcome != READ
@@ -258,7 +258,7 @@ class Store:
 
     @property
     def session(self) -> Usage:
-        """What was paid for since this object was made."""
+        """The usage since this object was made."""
         with self._lock:
             return Usage(*self._session)  # type: ignore[arg-type]
 
@@ -276,7 +276,7 @@ class Store:
             return int(pages * page)
 
     def models(self) -> dict[str, Usage]:
-        """What every model took, by name.
+        """The usage of every model.
 
         Returns
         -------
@@ -288,27 +288,27 @@ class Store:
         return {name: _to_usage(sums) for name, *sums in rows}
 
     def usage(self) -> Usage:
-        """What all of it took."""
+        """The usage of all models."""
         with self._lock:
             return _to_usage(self._db.execute(f"SELECT {_SUMS} FROM calls").fetchone())
 
     def clear(self, model: str | None = None) -> int:
-        """Forget judgements and calls.
+        """Delete judgements and their calls.
 
         Parameters
         ----------
         model : str, optional
-            Only those of this model.
+            Delete only those of this model.
 
         Returns
         -------
         int
-            How many judgements were forgotten.
+            Number of deleted judgements.
 
         Raises
         ------
         UnknownName
-            If there is nothing of this model.
+            If the store has nothing from this model.
         """
         with self._lock:
             if model is not None and model not in (names := self.models()):
@@ -317,7 +317,7 @@ class Store:
             with self._transaction():
                 (count,) = self._db.execute(f"SELECT count(grade) FROM calls {where}", values).fetchone()
                 self._db.execute(f"DELETE FROM calls {where}", values)
-            with suppress(sqlite3.OperationalError):  # another process reads: its space is given back another time
+            with suppress(sqlite3.OperationalError):  # another process is reading: the space is freed some other time
                 self._db.execute("VACUUM")
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return int(count)
@@ -329,7 +329,7 @@ class Store:
         -------
         pandas.DataFrame
             ``key, model, started, latency, input_tokens, output_tokens, cost, outcome``, in order of arrival.
-            The same key is the same judgement.
+            Rows with the same key belong to one judgement.
         """
         import pandas as pd
 
@@ -345,7 +345,7 @@ class Store:
         return f"Store({self.path!r})"
 
     def close(self) -> None:
-        """Close the file. It is safe not to."""
+        """Close the file; optional, since nothing is lost without it."""
         with self._lock:
             self._db.close()
 
@@ -357,7 +357,7 @@ class Store:
 
 
 def _to_text(score: Score) -> str:
-    # ASCII: half of a UTF-16 pair can be escaped and not be encoded
+    # ASCII, since half of a surrogate pair can be escaped but not encoded
     return json.dumps([score.value, score.reason, dict(score.details)])
 
 

@@ -1,4 +1,4 @@
-"""Does the answer belong to the query?"""
+"""Coherence metric: does the answer belong to the query?"""
 
 from __future__ import annotations
 
@@ -9,30 +9,17 @@ from agentic_bayes.evidence.metrics.embeddings import Embedder, TextEmbeddings
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.model import Conversation
 
-__all__ = ["Coherence"]
-
-ASSUMED = "coherence was assumed: there is no text to compare"
+ASSUMED = "assumed to be coherent: there is no text to compare"
 
 
 class Coherence:
     """Does the answer belong to the query? Cosine similarity of their embeddings; no model is asked.
 
-    Parameters
-    ----------
-    embeddings : TextEmbeddings, optional
-        Any LangChain `Embeddings`; left out, a small offline model (``agentic-bayes[embeddings]``).
-    threshold : float
-        From which score on the metric counts as a success, in [0, 1].
-
-    Raises
-    ------
-    InvalidArgument
-        If an argument is outside what is allowed.
-
     Notes
     -----
-    The score is 1 - (1 - cosine), clamped to [0, 1]; ``coherence_gap`` is the distance 1 - cosine. Where query or
-    answer is empty it is 1, with a note, as in the metric's source.
+    `embeddings` may be any LangChain `Embeddings`; left out, a small offline model (``agentic-bayes[embeddings]``).
+    `threshold` is the minimum score for a success. The score is 1 - (1 - cosine), clamped to [0, 1]; ``coherence_gap``
+    is the distance 1 - cosine. Where query or answer is empty the score is 1, with a note, as in the metric's source.
     """
 
     name = "coherence"
@@ -47,19 +34,7 @@ class Coherence:
         return f"{self.name}/1 embeddings={self._embedder.name}"
 
     def grade(self, conversation: Conversation, position: int) -> Grade:
-        """Grade one interaction.
-
-        Parameters
-        ----------
-        conversation : Conversation
-            The conversation.
-        position : int
-            Index of the interaction.
-
-        Returns
-        -------
-        Score or Unscored
-        """
+        """Grade the interaction at this position."""
         turn = conversation.conversation[position]
         if turn.assistant is None:
             return Unscored("no answer to compare")
@@ -71,8 +46,8 @@ class Coherence:
             for text in (later.query, later.assistant or "")
             if text.strip()
         )
-        asked, answered = self._embedder.vectors([turn.query, turn.assistant], ahead=coming)
-        gap = 1.0 - float(asked @ answered)
+        query, answer = self._embedder.vectors([turn.query, turn.assistant], ahead=coming)
+        gap = 1.0 - float(query @ answer)
         score = min(max(1.0 - gap, 0.0), 1.0)
-        found = {"coherence_gap": round(gap, 6), "threshold": self.threshold, "success": score >= self.threshold}
-        return Score(score, f"cosine distance of query and answer: {gap:.3f}", found)
+        details = {"coherence_gap": round(gap, 6), "threshold": self.threshold, "success": score >= self.threshold}
+        return Score(score, f"cosine distance between query and answer: {gap:.3f}", details)

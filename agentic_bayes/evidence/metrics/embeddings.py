@@ -1,4 +1,4 @@
-"""Texts as vectors: any LangChain embeddings, or a small model whose weights come with an installed package."""
+"""Turns texts into vectors, with any LangChain embeddings or a small model that comes with an installed package."""
 
 from __future__ import annotations
 
@@ -12,25 +12,20 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument, MissingPackage
+from agentic_bayes.numerics import Floats
 from agentic_bayes.records.base import short
-
-__all__ = ["LONGEST", "Embedder", "TextEmbeddings", "offline_embeddings"]
-
-Floats = NDArray[np.float64]
 
 _KEPT = 4096  # vectors; a conversation looks at its last outputs again and again
 _AHEAD = 64  # texts that are embedded together
-LONGEST = 20_000
-"""Characters of a text that are embedded: of a longer one its beginning and its end."""
+LONGEST = 20_000  # characters of a text that are embedded: its beginning and its end if it is longer
 _PACKAGE, _DIMENSIONS = "wordllama", 256  # optional
 
 
 @runtime_checkable
 class TextEmbeddings(Protocol):
-    """What is needed of embeddings: LangChain's `Embeddings` have it."""
+    """Anything with `embed_documents`, for example LangChain's `Embeddings`."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector per text."""
@@ -48,7 +43,7 @@ class Embedder:
 
     @property
     def name(self) -> str:
-        """Which embeddings these are, for identities."""
+        """The embeddings' name, for identities."""
         if self._given is None:
             return f"{_PACKAGE}-{_DIMENSIONS}"
         model = next((m for a in ("model", "model_name") if isinstance(m := getattr(self._given, a, None), str)), "")
@@ -58,21 +53,21 @@ class Embedder:
         """Unit vectors of the texts."""
         wanted = [_bounded(text) for text in texts]
         if any(text not in self._kept for text in wanted):
-            # others that will be asked for soon come along: one call of a provider for many texts
+            # texts that will be needed soon come along: one call of the provider for many texts
             coming = itertools.islice((_bounded(text) for text in ahead), _AHEAD)
             new = [text for text in dict.fromkeys([*wanted, *coming]) if text not in self._kept]
             embeddings = self._given if self._given is not None else offline_embeddings()
             rows = _checked(embeddings.embed_documents(new), len(new))
             lengths = np.linalg.norm(rows, axis=1, keepdims=True)
             self._kept |= zip(new, rows / np.where(lengths > 0, lengths, 1.0), strict=True)
-        found = [self._kept[text] for text in wanted]
+        vectors = [self._kept[text] for text in wanted]
         for text in wanted:
             self._kept.move_to_end(text)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
-        if any(not vector.any() for vector in found):
-            raise EvidenceError("the embedding of a text is zero: nothing can be said of it")
-        return found
+        if any(not vector.any() for vector in vectors):
+            raise EvidenceError("the embedding of a text is zero, so its similarity is undefined")
+        return vectors
 
 
 def _bounded(text: str) -> str:
@@ -80,7 +75,7 @@ def _bounded(text: str) -> str:
 
 
 def _checked(vectors: object, count: int) -> Floats:
-    """What embeddings gave, as an array of shape (count, dimensions)."""
+    """The vectors as an array of shape (count, dimensions), or an error if they are not so many finite vectors."""
     try:
         rows = np.array(vectors)
     except ValueError:  # vectors of different lengths
@@ -99,19 +94,19 @@ class _Offline:
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector per text."""
-        found: list[list[float]] = self._model.embed(texts, norm=True).tolist()
-        return found
+        vectors: list[list[float]] = self._model.embed(texts, norm=True).tolist()
+        return vectors
 
 
 @functools.cache
 def offline_embeddings() -> TextEmbeddings:
-    """Embeddings that need no network and no torch: WordLlama's 256 dimensions, from its own package."""
+    """WordLlama's embeddings with 256 dimensions, which need neither a network nor torch."""
     if importlib.util.find_spec(_PACKAGE) is None:
         raise MissingPackage(
-            "metrics on embeddings need a model: give one (any LangChain Embeddings), "
+            "this metric needs an embedding model: give one (any LangChain Embeddings), "
             "or pip install 'agentic-bayes[embeddings]'"
         )
     package: Any = importlib.import_module(_PACKAGE)
-    # its weights and its tokenizer lie beside its code: pointed there, it looks nowhere else
+    # its weights and tokenizer lie next to its code: pointed there, it looks nowhere else
     folder = Path(package.__file__).parent
     return _Offline(package.WordLlama.load(cache_dir=folder, dim=_DIMENSIONS, disable_download=True))

@@ -1,53 +1,51 @@
-"""Does the agent repeat itself?"""
+"""Loop detection metric: does the agent repeat itself?"""
 
 from __future__ import annotations
 
 import itertools
+import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from agentic_bayes.checks import check_k, check_probability
+from agentic_bayes.checks import check_count, check_probability
 from agentic_bayes.evidence.metrics.embeddings import Embedder, TextEmbeddings
-from agentic_bayes.evidence.metrics.words import jaccard, normalised, words
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.model import Conversation
 
-__all__ = ["LoopDetection"]
+NOTHING_EARLIER = "assumed not to be a loop: there is no earlier output to compare with"
+NOTHING_NOW = "assumed not to be a loop: the output is empty"
 
-NOTHING_EARLIER = "no earlier output to compare with: no loop is assumed"
-NOTHING_NOW = "the output is empty: no loop is assumed"
+# scripts without spaces between words: Thai, Lao, Myanmar, Khmer; kana; Chinese characters
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+_STOP_WORDS = frozenset(
+    """
+    a an the and or but if then of to in on at by for from with as is are was were be been being am do does did have has
+    had i you he she it we they me him her us them my your his its our their this that these those so can could
+    will would should may might shall there here what which who when where how than too very
+    """.split()  # noqa: SIM905 - sixty words in quotes are hard to read
+)
 
 
 class LoopDetection:
     """Does the agent repeat itself within a conversation? Cosine × Jaccard with its last outputs; no model is asked.
 
-    Parameters
-    ----------
-    embeddings : TextEmbeddings, optional
-        Any LangChain `Embeddings`; left out, a small offline model (``agentic-bayes[embeddings]``).
-    threshold : float
-        From which score on the metric counts as a success, in [0, 1].
-    window : int
-        How many earlier outputs are looked at.
-
-    Raises
-    ------
-    InvalidArgument
-        If an argument is outside what is allowed.
-
     Notes
     -----
-    The score is 1 - max(cosine × Jaccard) over the last `window` earlier outputs that are not empty, clamped to
-    [0, 1]. Two outputs that are the same but for case, width, white space and signs are a loop (1 × 1),
-    whatever they hold.
-    Without an earlier output, and with an empty one now, the score is 1, with a note, as in the metric's source.
+    `embeddings` may be any LangChain `Embeddings`; left out, a small offline model (``agentic-bayes[embeddings]``).
+    `threshold` is the minimum score for a success, `window` the number of earlier outputs to compare with. The score
+    is 1 - max(cosine × Jaccard) over the last `window` earlier outputs that are not empty, clamped to [0, 1]. Two
+    outputs that differ only in case, width, white space or punctuation are a loop (1 × 1), whatever they hold.
+    Without an earlier output, or with an empty one now, the score is 1, with a note, as in the metric's source.
     """
 
     name = "loop_detection"
 
     def __init__(self, embeddings: TextEmbeddings | None = None, *, threshold: float = 0.5, window: int = 3) -> None:
         self.threshold = check_probability(threshold, "threshold")
-        self.window = check_k(window, "window")
+        self.window = check_count(window, "window")
         self._embedder = Embedder(embeddings)
 
     @property
@@ -57,67 +55,36 @@ class LoopDetection:
         return f"{self.name}/1 embeddings={self._embedder.name}{window}"
 
     def grade(self, conversation: Conversation, position: int) -> Grade:
-        """Grade one interaction.
-
-        Parameters
-        ----------
-        conversation : Conversation
-            The conversation.
-        position : int
-            Index of the interaction.
-
-        Returns
-        -------
-        Score or Unscored
-            The details hold ``window_size``, ``max_hybrid`` and ``comparisons`` with their ``trace_index`` (from 0).
-        """
+        """Grade one interaction; ``comparisons`` in the details have the ``trace_index`` (from 0) of each output."""
         turns = conversation.conversation
-        if turns[position].assistant is None:
+        output = turns[position].assistant
+        if output is None:
             return Unscored("no output to compare")
-        output = turns[position].assistant or ""
-        if not output.strip():
-            return self._score(0.0, [], NOTHING_NOW)
         # only as far back as the window reaches: a long session stays linear
-        said: list[tuple[int, str]] = []
-        for index in range(position - 1, -1, -1):
-            if len(said) == self.window:
-                break
-            if (text := turns[index].assistant) and text.strip():
-                said.append((index, text))
+        before = ((index, turns[index].assistant) for index in range(position - 1, -1, -1))
+        earlier = list(itertools.islice(((i, text) for i, text in before if text and text.strip()), self.window))
         coming = (turn.assistant for turn in itertools.islice(turns, position + 1, position + 65))
-        return self._compared(output, said[::-1], [text for text in coming if text and text.strip()])
+        return self._compared(output, earlier[::-1], [text for text in coming if text and text.strip()])
 
     def compare(self, output: str, earlier: Sequence[str | None] | None) -> Grade:
-        """Grade one output against earlier ones.
-
-        Parameters
-        ----------
-        output : str
-            What the agent said.
-        earlier : sequence of (str or None), optional
-            All it said before in the session, in order; None: it is not known whether there is a session.
-
-        Returns
-        -------
-        Score or Unscored
-        """
+        """Grade one output against all earlier ones of its session, in order; None if there may be no session."""
         if earlier is None:
-            return Unscored("a trace outside of a session: loops are repetitions within one")
-        said = [(index, text) for index, text in enumerate(earlier) if text and text.strip()]
+            return Unscored("a trace outside a session: loops are repetitions within one")
+        outputs = [(index, text) for index, text in enumerate(earlier) if text and text.strip()]
+        return self._compared(output, outputs[-self.window :])
+
+    def _compared(self, output: str, earlier: Sequence[tuple[int, str]], coming: Sequence[str] = ()) -> Score:
         if not output.strip():
             return self._score(0.0, [], NOTHING_NOW)
-        return self._compared(output, said[-self.window :])
-
-    def _compared(self, output: str, said: Sequence[tuple[int, str]], coming: Sequence[str] = ()) -> Score:
-        if not said:
+        if not earlier:
             return self._score(0.0, [], NOTHING_EARLIER)
-        current, *others = self._embedder.vectors([output, *(text for _, text in said)], ahead=coming)
-        own, own_words = normalised(output), words(output)
+        current, *others = self._embedder.vectors([output, *(text for _, text in earlier)], ahead=coming)
+        own, own_words = normalised(output), distinct_words(output)
         comparisons, nearest = [], 0.0
-        for (index, text), vector in zip(said, others, strict=True):
+        for (index, text), vector in zip(earlier, others, strict=True):
             same = normalised(text) == own
             cosine = 1.0 if same else float(current @ vector)
-            shared = 1.0 if same else jaccard(own_words, words(text))
+            shared = 1.0 if same else jaccard(own_words, distinct_words(text))
             hybrid = max(cosine, 0.0) * shared
             nearest = max(nearest, hybrid)
             comparisons.append(
@@ -132,12 +99,39 @@ class LoopDetection:
 
     def _score(self, hybrid: float, comparisons: list[dict[str, Any]], note: str | None) -> Score:
         score = min(max(1.0 - hybrid, 0.0), 1.0)
-        reason = note or f"nearest of the last {len(comparisons)} outputs: {hybrid:.3f}"
-        found: dict[str, Any] = {
+        reason = note or f"highest similarity to the last {len(comparisons)} outputs: {hybrid:.3f}"
+        details: dict[str, Any] = {
             "window_size": self.window,
             "max_hybrid": round(hybrid, 6),
             "comparisons": comparisons,
             "threshold": self.threshold,
             "success": score >= self.threshold,
         }
-        return Score(score, reason, found | ({"note": note} if note else {}))
+        return Score(score, reason, details | ({"note": note} if note else {}))
+
+
+def normalised(text: str) -> str:
+    """The text in one spelling: case, width, white space and punctuation do not matter."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    bare = "".join(" " if unicodedata.category(character)[0] in "PSC" else character for character in plain)
+    kept = " ".join(bare.split())
+    return kept or "".join(dict.fromkeys("".join(plain.split())))
+
+
+def distinct_words(text: str) -> frozenset[str]:
+    """The distinct words of a text without stop words; where a script has no spaces, pairs of characters."""
+    distinct: set[str] = set()
+    for word in normalised(text).split():
+        rest = 0
+        for run in _UNSPACED.finditer(word):
+            distinct.update(filter(None, [word[rest : run.start()]]))
+            characters = run.group()
+            distinct.update(characters[i : i + 2] for i in range(max(len(characters) - 1, 1)))
+            rest = run.end()
+        distinct.update(filter(None, [word[rest:]]))
+    return frozenset(distinct - _STOP_WORDS or distinct)
+
+
+def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
+    """The number of shared words over the number of all words."""
+    return len(first & second) / len(first | second) if first | second else 0.0

@@ -1,21 +1,62 @@
-"""What metrics of plans begin with: the task and the plan."""
+"""Plan metrics: was the plan good, and did the agent keep to it?"""
 
 from __future__ import annotations
 
-from agentic_bayes.evidence.metrics.replies import Plan, Task
-from agentic_bayes.evidence.metrics.staged import StagedMetric
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator
+
+from agentic_bayes.evidence.metrics.replies import ScoreReply, TaskReply, as_text
+from agentic_bayes.evidence.metrics.staged import Stage, StagedMetric, StageReply
 from agentic_bayes.evidence.metrics.trace import TraceRecord
 
-__all__ = ["NO_PLAN", "PlannedMetric"]
-
-NO_PLAN = "no plan was found in the record: there is nothing to hold against it"
+NO_PLAN = "the record shows no plan, so there is nothing to hold against the agent"
 
 
-class PlannedMetric(StagedMetric):
-    """A metric that first looks for the task and the plan."""
+def _without_blanks(steps: list[str]) -> list[str]:
+    return [step for step in steps if step.strip()]
 
-    async def task_and_plan(self, record: TraceRecord) -> tuple[str, list[str]]:
-        """The task, and the steps of the plan; none where the record shows no plan."""
-        task = await self.ask("task", Task, {"record": record.text}, record)
-        plan = await self.ask("plan", Plan, {"task": task.task, "record": record.text}, record)
-        return task.task, plan.plan
+
+class PlanReply(StageReply):
+    """The steps that the agent planned."""
+
+    plan: Annotated[list[str], AfterValidator(_without_blanks)]
+
+
+def _plan_stages(score_prompt: str) -> dict[str, Stage]:
+    return {
+        "task": Stage("task", TaskReply),
+        "plan": Stage("plan", PlanReply),
+        "score": Stage(score_prompt, ScoreReply),
+    }
+
+
+class PlanQuality(StagedMetric):
+    """Was the plan good? Three calls: task, plan, score. 1 where the record shows no plan."""
+
+    name = "plan_quality"
+    stages: ClassVar = _plan_stages(name)
+
+    async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
+        """Score, reason, and ``task`` and ``plan``."""
+        task = (await self.ask("task", TaskReply, {"record": record.text}, record)).task
+        plan = (await self.ask("plan", PlanReply, {"task": task, "record": record.text}, record)).plan
+        if not plan:
+            return 1.0, NO_PLAN, {"task": task, "plan": [], "note": NO_PLAN}
+        verdict = await self.ask("score", ScoreReply, self.scored_on(task, plan, record), record)
+        return verdict.score, verdict.reason, {"task": task, "plan": plan}
+
+    def scored_on(self, task: str, plan: list[str], record: TraceRecord) -> dict[str, str]:
+        """What the score is based on: the task and the plan."""
+        return {"task": task, "plan": as_text(plan)}
+
+
+class PlanAdherence(PlanQuality):
+    """Did the agent keep to its plan? Three calls: task, plan, score. 1 where the record shows no plan."""
+
+    name = "plan_adherence"
+    stages: ClassVar = _plan_stages(name)
+
+    def scored_on(self, task: str, plan: list[str], record: TraceRecord) -> dict[str, str]:
+        """What the score is based on: the task, the plan and the whole record."""
+        return {**super().scored_on(task, plan, record), "record": record.text}

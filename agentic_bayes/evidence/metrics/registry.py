@@ -1,4 +1,4 @@
-"""Metrics by name: the built-in ones, and those of other packages."""
+"""Makes metrics by name: the built-in ones, and those that other packages register as entry points."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ GROUP = "agentic_bayes.metrics"
 
 # name → (module, class)
 _BUILT_IN = {
-    "argument_correctness": "ArgumentCorrectness",
-    "coherence": "Coherence",
-    "confidence": "Confidence",
-    "loop_detection": "LoopDetection",
-    "plan_adherence": "PlanAdherence",
-    "plan_quality": "PlanQuality",
-    "step_efficiency": "StepEfficiency",
-    "task_completion": "TaskCompletion",
-    "tool_correctness": "ToolCorrectness",
+    "argument_correctness": ("argument_correctness", "ArgumentCorrectness"),
+    "coherence": ("coherence", "Coherence"),
+    "confidence": ("confidence", "Confidence"),
+    "loop_detection": ("loop_detection", "LoopDetection"),
+    "plan_adherence": ("planning", "PlanAdherence"),
+    "plan_quality": ("planning", "PlanQuality"),
+    "step_efficiency": ("step_efficiency", "StepEfficiency"),
+    "task_completion": ("task_completion", "TaskCompletion"),
+    "tool_correctness": ("tool_correctness", "ToolCorrectness"),
 }
 
 
 def metric_names() -> list[str]:
-    """The names of all metrics that can be made: built in, and from entry points.
+    """The names of all metrics that `make_metric` can make: the built-in ones and those of other packages.
 
     Returns
     -------
@@ -41,14 +41,14 @@ def metric_names() -> list[str]:
 
 
 def make_metric(name: str, *, model: Any = None, **options: Any) -> Grader:
-    """A metric by its name.
+    """Make a metric by its name.
 
     Parameters
     ----------
     name : str
         One of `metric_names`.
     model : langchain_core.language_models.BaseChatModel or str, optional
-        For metrics that ask one.
+        The model, for metrics that ask one.
     **options
         Arguments of the metric: ``threshold``, ``embeddings``, ….
 
@@ -61,10 +61,11 @@ def make_metric(name: str, *, model: Any = None, **options: Any) -> Grader:
     UnknownName
         If there is no such metric.
     InvalidArgument
-        If it needs a model and none is given, takes no such option, or does not make a grader.
+        If the metric needs a model and gets none, has no such option, or does not make a grader.
     """
     if isinstance(name, str) and name in _BUILT_IN:
-        make: Callable[..., Any] = getattr(import_module(f"{__package__}.{name}"), _BUILT_IN[name])
+        module, class_name = _BUILT_IN[name]
+        make: Callable[..., Any] = getattr(import_module(f"{__package__}.{module}"), class_name)
     elif isinstance(name, str) and name in (registered := _registered()):
         try:
             make = registered[name].load()
@@ -77,12 +78,12 @@ def make_metric(name: str, *, model: Any = None, **options: Any) -> Grader:
     if "model" in parameters:
         if model is None and parameters["model"].default is parameters["model"].empty:
             raise InvalidArgument(
-                f"the metric {name!r} asks a model: say which (model=…; on the command line --metrics-model or --judge)"
+                f"the metric {name!r} needs a model: give model=…, or on the command line --metrics-model or --judge"
             )
         options = options if model is None else {"model": model, **options}
     for option in options:
         if option not in parameters and not takes_any:
-            raise InvalidArgument(f"the metric {name!r} has no option {option!r}: it has {', '.join(parameters)}")
+            raise InvalidArgument(f"the metric {name!r} has no option {option!r}; its options: {', '.join(parameters)}")
     metric = make(**options)
     # not isinstance of the protocol: that would ask for the identity, and so make a model that is given by name
     own = getattr(metric, "__dict__", {})
@@ -91,9 +92,9 @@ def make_metric(name: str, *, model: Any = None, **options: Any) -> Grader:
         got = type(metric).__name__
         raise InvalidArgument(f"the metric {name!r} must make a grader (name, identity, grade), got {got}")
     if metric.name != name:
-        raise InvalidArgument(f"the metric {name!r} must call itself so, got the name {metric.name!r}")
-    found: Grader = metric
-    return found
+        raise InvalidArgument(f"the metric {name!r} must have this name as its `name`, got {metric.name!r}")
+    grader: Grader = metric
+    return grader
 
 
 def _registered() -> dict[str, EntryPoint]:

@@ -1,23 +1,23 @@
-"""A whole conversation from the metrics of its interactions: how reliable and how consistent the agent was in it."""
+"""Session scores: how reliable and how consistent the agent was in a conversation, from its trace metrics."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agentic_bayes.checks import check_k, check_probability, check_type
+from agentic_bayes.checks import check_count, check_number, check_probability, check_seed, check_type
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score, Unscored
+from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, json_ready, plural
+from agentic_bayes.numerics import Floats
 from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:
@@ -26,21 +26,20 @@ if TYPE_CHECKING:
 __all__ = ["WEIGHTS", "SessionScore", "agent_consistency", "agent_reliability", "session_scores"]
 
 WEIGHTS: Mapping[str, float] = {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}
-"""Signals, and how much each counts."""
+"""The signals and their weights."""
 
-Floats = NDArray[np.float64]
 Signals = Mapping[str, float]
 
-BOOTSTRAP = "percentile bootstrap over traces: it cannot show a trace worse than the worst one seen"
+BOOTSTRAP = "percentile bootstrap over traces, which cannot show a trace worse than the worst observed one"
 
 _FLAGGED = 0.5
 _WORST, _MEAN = 0.1, 0.9
 _CHUNK = 1_000_000  # numbers at a time
 
 
-@dataclass(frozen=True, slots=True)
-class SessionScore:
-    """A score of a session, with its interval and what every trace adds to it.
+@dataclass(frozen=True, slots=True, repr=False)
+class SessionScore(Tabular):
+    """A score of a session, with its interval and the risk of every trace.
 
     Attributes
     ----------
@@ -55,7 +54,7 @@ class SessionScore:
     flagged : tuple of int
         Indices of traces whose risk is above .5.
     note : str
-        What must be known to read it.
+        A caveat, or where the interval comes from.
     """
 
     score: float
@@ -65,6 +64,29 @@ class SessionScore:
     risks: tuple[float, ...]
     flagged: tuple[int, ...]
     note: str = ""
+
+    def __repr__(self) -> str:
+        interval = f"{100 * self.ci_prob:g} % interval {format_interval(self.lower, self.upper)}"
+        return (
+            f"SessionScore: {format_number(self.score)}, {interval}, "
+            f"{len(self.flagged):,} of {plural(len(self.risks), 'trace')} flagged"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score as an object that JSON can hold; undefined numbers are None.
+
+        Returns
+        -------
+        dict
+        """
+        return dict(json_ready(asdict(self)))
+
+    def table(self) -> Table:
+        """One row: the score, its interval, and which traces are flagged."""
+        interval, flagged = format_interval(self.lower, self.upper), ", ".join(map(str, self.flagged)) or "none"
+        row = [format_number(self.score), interval, f"{len(self.risks):,}", flagged]
+        header = ["score", f"{100 * self.ci_prob:g} % interval", "traces", "flagged"]
+        return Table(title="Session score", header=header, rows=[row], notes=[self.note])
 
 
 def agent_reliability(
@@ -76,20 +98,20 @@ def agent_reliability(
     resamples: int = 2000,
     random_seed: int = 0,
 ) -> SessionScore:
-    """How reliable an agent was in a session: its worst traces count.
+    """How reliable an agent was in a session, judged by its worst traces.
 
     Parameters
     ----------
     signals : sequence of mapping
-        One per trace: metric → score in [0, 1]. Metrics without a weight and scores that are None are skipped.
+        One per trace: metric → score in [0, 1]. Metrics without a weight are ignored, and so are scores of None.
     weights : mapping, optional
-        Metric → weight ≥ 0; `WEIGHTS` unless given.
+        Metric → weight ≥ 0 (default: `WEIGHTS`).
     tail : float
-        Share of the traces, those with the highest risk, whose mean counts; in (0, 1].
+        Share of the traces (those with the highest risk) whose mean risk counts, in (0, 1].
     ci_prob : float
         Probability of the interval, in (0, 1).
     resamples, random_seed : int
-        Of the bootstrap over traces.
+        Number of bootstrap samples of the traces, and their seed.
 
     Returns
     -------
@@ -105,8 +127,9 @@ def agent_reliability(
     The risk of a trace is max over its signals of w (1 - s). With k = max(1, ⌈tail · n⌉) the score is
     1 - (.9 · mean of the k highest risks + .1 · the highest), clamped to [0, 1]; 1 without any trace.
     """
-    used = _checked(signals, weights)
-    _check_tail(tail)
+    used = _weighted_signals(signals, weights)
+    if check_probability(tail, "tail") == 0:
+        raise InvalidArgument(f"tail must be a number in (0, 1], got {tail!r}")
     _check_bootstrap(ci_prob, resamples, random_seed)
     risks = [max((w * (1 - s) for w, s in trace.values()), default=math.nan) for trace in used]
     known = np.array([risk for risk in risks if not math.isnan(risk)])
@@ -129,7 +152,7 @@ def agent_consistency(
     resamples: int = 2000,
     random_seed: int = 0,
 ) -> SessionScore | Unscored:
-    """How consistent an agent was in a session: doubts, which other signals make worse.
+    """How consistent an agent was in a session: its lack of confidence, made worse by low scores of other signals.
 
     Parameters
     ----------
@@ -151,7 +174,7 @@ def agent_consistency(
     A trace's value is (1 + Σ w (1 - s) over its other signals) · w_confidence (1 - confidence); the score is 1 - the
     root mean square of these values, clamped to [0, 1].
     """
-    used = _checked(signals, weights)
+    used = _weighted_signals(signals, weights)
     _check_bootstrap(ci_prob, resamples, random_seed)
     risks = []
     for trace in used:
@@ -185,50 +208,55 @@ def session_scores(
     Parameters
     ----------
     evidence : Evidence
-        With the signals among its metrics.
+        Scored interactions whose metrics include the signals.
     weights : mapping, optional
-        Metric → weight ≥ 0; `WEIGHTS` unless given.
+        Metric → weight ≥ 0 (default: `WEIGHTS`).
     tail : float
-        Share of the traces, those with the highest risk, whose mean counts for reliability; in (0, 1].
+        Share of the traces (those with the highest risk) whose mean risk counts for reliability, in (0, 1].
     ci_prob : float
         Probability of the intervals, in (0, 1).
     resamples, random_seed : int
-        Of the bootstrap over traces.
+        Number of bootstrap samples of the traces, and their seed.
 
     Returns
     -------
     pandas.DataFrame
         ``agent, task, trial, session_id, traces, measured`` (traces with a signal), ``agent_reliability,
         reliability_lower, reliability_upper, agent_consistency, consistency_lower, consistency_upper, flagged``; NaN
-        where a score could not be given.
+        where a score is undefined.
 
     Raises
     ------
     InvalidArgument
-        If an argument is outside what is allowed, or none of the signals is in the evidence.
+        If an argument is outside what is allowed, or the evidence has none of the signals.
     """
     import pandas as pd
 
-    check_type("evidence", evidence, Evidence, "from assess or Evidence.read")
-    given = {name for row in evidence.rows for name in row.metrics}
-    _checked([], weights)
+    check_type("evidence", evidence, Evidence, "assess() makes one")
+    metrics = {name for row in evidence.rows for name in row.metrics}
+    _weighted_signals([], weights)
     wanted = WEIGHTS if weights is None else weights
-    if not given & set(wanted):
-        have = ", ".join(sorted(given)) or "none"
-        raise InvalidArgument(f"none of the signals {', '.join(wanted)} is among the metrics of the evidence: {have}")
+    if not metrics & set(wanted):
+        got = ", ".join(sorted(metrics)) or "none"
+        raise InvalidArgument(f"the evidence needs at least one of the metrics {', '.join(wanted)}; it has: {got}")
     sessions: dict[tuple[str, str, int], list[EvidenceRow]] = {}
     for row in evidence.rows:
         sessions.setdefault((row.agent, row.task, row.trial), []).append(row)
-    how: dict[str, Any] = {"weights": weights, "ci_prob": ci_prob, "resamples": resamples, "random_seed": random_seed}
-    found = []
+    options: dict[str, Any] = {
+        "weights": weights,
+        "ci_prob": ci_prob,
+        "resamples": resamples,
+        "random_seed": random_seed,
+    }
+    scores = []
     for (agent, task, trial), rows in sessions.items():
         signals = [
-            {name: grade.value for name, grade in row.metrics.items() if isinstance(grade, Score)} for row in rows
+            {name: grade.value for name, grade in row.metrics.items() if name in wanted and isinstance(grade, Score)}
+            for row in rows
         ]
-        signals = [{name: score for name, score in trace.items() if name in wanted} for trace in signals]
-        reliability, consistency = agent_reliability(signals, tail=tail, **how), agent_consistency(signals, **how)
-        told = any(signals)
-        found.append(
+        reliability = agent_reliability(signals, tail=tail, **options)
+        consistency = agent_consistency(signals, **options)
+        scores.append(
             {
                 "agent": agent,
                 "task": task,
@@ -236,18 +264,18 @@ def session_scores(
                 "session_id": rows[0].session_id,
                 "traces": len(rows),
                 "measured": sum(map(bool, signals)),
-                "agent_reliability": reliability.score if told else math.nan,
+                "agent_reliability": reliability.score if any(signals) else math.nan,
                 "reliability_lower": reliability.lower,
                 "reliability_upper": reliability.upper,
-                **_of_consistency(consistency),
+                **_consistency_columns(consistency),
                 "flagged": len(reliability.flagged),
             }
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(scores)
 
 
-def _of_consistency(found: SessionScore | Unscored) -> dict[str, float]:
-    score, lower, upper = (math.nan,) * 3 if isinstance(found, Unscored) else (found.score, found.lower, found.upper)
+def _consistency_columns(grade: SessionScore | Unscored) -> dict[str, float]:
+    score, lower, upper = (math.nan,) * 3 if isinstance(grade, Unscored) else (grade.score, grade.lower, grade.upper)
     return {"agent_consistency": score, "consistency_lower": lower, "consistency_upper": upper}
 
 
@@ -255,7 +283,7 @@ def _session(
     value: Any, known: Floats, risks: Sequence[float], ci_prob: float, resamples: int, random_seed: int
 ) -> SessionScore:
     lower = upper = math.nan
-    note = "an interval needs two traces"
+    note = "an interval needs at least two traces"
     if known.size > 1:
         rng = np.random.default_rng(random_seed)
         ordered = np.sort(known)  # the same draws whatever the order of the traces
@@ -270,15 +298,13 @@ def _session(
     return SessionScore(float(value(known)), lower, upper, ci_prob, tuple(risks), flagged, note)
 
 
-def _checked(signals: object, weights: object) -> list[dict[str, tuple[float, float]]]:
+def _weighted_signals(signals: object, weights: object) -> list[dict[str, tuple[float, float]]]:
     """Per trace: signal → (weight, score)."""
     counted = WEIGHTS if weights is None else weights
     if not isinstance(counted, Mapping) or not counted:
         raise InvalidArgument(f"weights must map signals to numbers ≥ 0, got {short(counted)}")
     for name, weight in counted.items():
-        number = isinstance(weight, Real) and not isinstance(weight, bool)
-        if not isinstance(name, str) or not number or not 0 <= weight <= sys.float_info.max:
-            raise InvalidArgument(f"weight of {name!r} must be a number ≥ 0, got {short(weight)}")
+        check_number(weight, f"weight of {name!r}")
     if isinstance(signals, (str, Mapping)) or not isinstance(signals, Sequence):
         raise InvalidArgument(f"signals must be a list with one mapping per trace, got {short(signals)}")
     used = []
@@ -291,23 +317,14 @@ def _checked(signals: object, weights: object) -> list[dict[str, tuple[float, fl
                 if name not in metric_names():
                     raise UnknownName("signal", name, counted)
                 continue
-            number = isinstance(score, Real) and not isinstance(score, bool)
-            if score is None or (number and math.isnan(float(score))):
+            if score is None or (isinstance(score, Real) and math.isnan(score)):
                 continue
-            if not number or not 0 <= score <= 1:
-                raise InvalidArgument(f"signals[{index}][{name!r}] must be a number in [0, 1], got {short(score)}")
-            kept[name] = (float(counted[name]), float(score))
+            kept[name] = (float(counted[name]), check_probability(score, f"signals[{index}][{name!r}]"))
         used.append(kept)
     return used
 
 
 def _check_bootstrap(ci_prob: object, resamples: object, random_seed: object) -> None:
     check_probability(ci_prob, "ci_prob", open_ends=True)
-    check_k(resamples, "resamples")
-    if isinstance(random_seed, bool) or not isinstance(random_seed, int) or random_seed < 0:
-        raise InvalidArgument(f"random_seed must be a whole number ≥ 0, got {random_seed!r}")
-
-
-def _check_tail(tail: object) -> None:
-    if isinstance(tail, bool) or not isinstance(tail, (int, float)) or not 0 < tail <= 1:
-        raise InvalidArgument(f"tail must be a number in (0, 1], got {tail!r}")
+    check_count(resamples, "resamples")
+    check_seed(random_seed)

@@ -1,4 +1,4 @@
-"""A metric that is a short sequence of typed calls of a model, on the judging core."""
+"""The base of metrics that ask a model in stages: each stage is one prompt and one typed reply."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agentic_bayes.checks import check_k, check_probability
-from agentic_bayes.errors import InvalidArgument, ReplyError
-from agentic_bayes.evidence.llm.asking import Asker, Question, reply_text, structured_objects, to_langchain
-from agentic_bayes.evidence.llm.calls import Price
+from agentic_bayes.checks import check_count, check_probability
+from agentic_bayes.errors import ReplyError
+from agentic_bayes.evidence.llm.asking import Asker, ModelQuestion, reply_text, structured_objects, to_langchain
+from agentic_bayes.evidence.llm.calls import TokenPrice
 from agentic_bayes.evidence.llm.models import StructuredMethod
-from agentic_bayes.evidence.llm.prompt import Messages, digest, fenced
+from agentic_bayes.evidence.llm.prompt import PromptMessages, digest, fenced
 from agentic_bayes.evidence.llm.reply import objects_in
 from agentic_bayes.evidence.metrics.trace import LEAST_BUDGET, TraceRecord, trace_record
 from agentic_bayes.evidence.score import Grade, Score, Unscored
@@ -26,62 +26,41 @@ from agentic_bayes.records.model import Conversation
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-__all__ = ["Reply", "Stage", "StageFailed", "StagedMetric"]
-
 _QUOTED = 2000
-# said in words, and checked when the reply is read: not every provider accepts them
+# not every provider accepts these: the instructions say them in words, and the reply is checked when read
 _NOT_FOR_PROVIDERS = ("title", "minimum", "maximum", "default")
 
 
-class Reply(BaseModel):
-    """Base of what a model is asked for: of exact types, with nothing beside.
+class StageReply(BaseModel):
+    """The base of typed replies; further keys are ignored."""
 
-    Attributes
-    ----------
-    is_verdict : bool
-        Whether it decides something, so that one that stands in the record must not be taken for the model's own.
-    """
-
+    # whether it decides something, so that one quoted from the record must not be taken for the model's own
     is_verdict: ClassVar[bool] = False
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
-R = TypeVar("R", bound=Reply)
+R = TypeVar("R", bound=StageReply)
 
 
 class Stage:
-    """One call: its prompt, and the reply that it asks for.
+    """One call: its prompt (the name of a file of instructions) and the type of the reply it asks for."""
 
-    Parameters
-    ----------
-    prompt : str
-        Name of a file of instructions.
-    reply : type
-        A `Reply`.
-    """
-
-    def __init__(self, prompt: str, reply: type[Reply]) -> None:
+    def __init__(self, prompt: str, reply: type[StageReply]) -> None:
         self.prompt, self.reply = prompt, reply
         self.keys = tuple(reply.model_fields)
         system = Template(_text("frame")).substitute(task=_text(prompt).strip(), keys=", ".join(self.keys))
-        self.opening: Messages = [("system", system)]
+        self.opening: PromptMessages = [("system", system)]
         self.schema = _schema(reply, prompt)
         self.digest = digest([self.opening, _text("interaction"), _text("correction"), self.schema])
 
-    def correction(self, reply: str, problem: ReplyError) -> Messages:
+    def correction(self, reply: str, problem: ReplyError) -> PromptMessages:
         """The reply that could not be read, shortened, and what was wrong with it."""
         request = Template(_text("correction")).substitute(problem=problem, keys=", ".join(self.keys)).strip()
         return [("ai", reply.strip()[:_QUOTED] or "(no text)"), ("human", request)]
 
     def read(self, judged: Sequence[str], check: Callable[[Any], str | None], reply: Any, structured: bool) -> Score:
-        """The one valid object in a reply, as the details of a score.
-
-        Raises
-        ------
-        ReplyError
-            If there is none, or there are several that differ.
-        """
+        """The one valid object in a reply, as the details of a score; a `ReplyError` unless there is exactly one."""
         objects = structured_objects(reply, structured=structured)
         if objects is None:
             text = reply_text(reply)
@@ -90,29 +69,29 @@ class Stage:
             if not objects:
                 raise ReplyError(f"expected one JSON object with {', '.join(self.keys)}: {short(text, 120)}")
         quoted = set(self._quoted(judged)) if self.reply.is_verdict else set()
-        valid: dict[str, Reply] = {}
+        valid: dict[str, StageReply] = {}
         problem = ""
         for value in objects:
             try:
-                found = self.reply.model_validate(value)
-                text = found.model_dump_json()
+                candidate = self.reply.model_validate(value)
+                text = candidate.model_dump_json()
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 raise ReplyError(f"{field_path(first['loc'])}: {first['msg']}, got {short(first['input'])}") from None
             if text in quoted:
                 problem = "the only object is a quotation of the record"
-            elif wrong := check(found):
+            elif wrong := check(candidate):
                 raise ReplyError(wrong)
             else:
                 # two that decide the same are one, whatever their reasons
-                valid[found.model_dump_json(exclude={"reason"} if self.reply.is_verdict else set())] = found
+                valid[candidate.model_dump_json(exclude={"reason"} if self.reply.is_verdict else set())] = candidate
         if len(valid) != 1:
             raise ReplyError(f"expected one object, got {len(valid)} that differ" if valid else problem)
-        (found,) = valid.values()
-        return Score(1.0, "", {"reply": found.model_dump(mode="json")})
+        (only,) = valid.values()
+        return Score(1.0, "", {"reply": only.model_dump(mode="json")})
 
     def _quoted(self, judged: Sequence[str]) -> Iterator[str]:
-        """Replies that stand in the texts under judgement."""
+        """Replies quoted in the texts under judgement."""
         for part in judged:
             for _, value in objects_in(part, is_reply=False):
                 with contextlib.suppress(ValidationError, ValueError):
@@ -120,7 +99,7 @@ class Stage:
 
 
 class StageFailed(Exception):
-    """A stage that gave no reply ends the metric."""
+    """A stage got no reply that could be read; this ends the metric."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -128,28 +107,14 @@ class StageFailed(Exception):
 
 
 class StagedMetric:
-    """A metric of an interaction from a few calls of a model.
-
-    Parameters
-    ----------
-    model : langchain_core.language_models.BaseChatModel or str
-        The model, or its name such as "openai:gpt-4o-mini". Use temperature 0.
-    threshold : float
-        From which score on the metric counts as a success, in [0, 1]; 0 makes every score one.
-    budget : int
-        Characters of the record that is shown; what is longer is cut, and says so.
-    use_structured_output, structured_method, attempts, backoff, timeout, price, model_arguments, sleep
-        As for `LLMJudge`.
-
-    Raises
-    ------
-    InvalidArgument
-        If an argument is outside what is allowed.
+    """A metric of an interaction that asks a model in a few stages.
 
     Notes
     -----
-    Every call is kept in the store of the run, retried, spaced and priced as a judge's calls are. A stage that fails
-    makes the interaction `Unscored`, with the stage and its last reason; it is never a zero.
+    `threshold` is the minimum score for a success; `budget` the number of characters of the record that the model is
+    shown (longer records are cut, with a mark where). The other arguments are those of `LLMJudge`. Calls are stored,
+    retried, spaced and priced as a judge's calls are. A stage that fails makes the interaction `Unscored`, with the
+    stage and its last reason; it is never a zero.
     """
 
     name: ClassVar[str]
@@ -166,14 +131,12 @@ class StagedMetric:
         attempts: int = 4,
         backoff: float = 1.0,
         timeout: float | None = 300.0,
-        price: Price | None = None,
+        price: TokenPrice | None = None,
         model_arguments: Mapping[str, Any] | None = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self.threshold = check_probability(threshold, "threshold")
-        self.budget = check_k(budget, "budget")
-        if budget < LEAST_BUDGET:
-            raise InvalidArgument(f"budget must be at least {LEAST_BUDGET:,} characters, got {budget}")
+        self.budget = check_count(budget, "budget", least=LEAST_BUDGET)
         self._asker = Asker(
             model,
             use_structured_output=use_structured_output,
@@ -187,8 +150,8 @@ class StagedMetric:
         )
 
     @property
-    def price(self) -> Price | None:
-        """What a million tokens in and out cost."""
+    def price(self) -> TokenPrice | None:
+        """Price of a million input tokens and of a million output tokens."""
         return self._asker.price
 
     @property
@@ -199,41 +162,18 @@ class StagedMetric:
         return f"{self.name}/1 model={self._asker.description} prompts={prompts}{budget}"
 
     async def grade(self, conversation: Conversation, position: int) -> Grade:
-        """Grade one interaction.
-
-        Parameters
-        ----------
-        conversation : Conversation
-            The conversation.
-        position : int
-            Index of the interaction.
-
-        Returns
-        -------
-        Score or Unscored
-            The details hold ``threshold``, ``success`` and what the stages found.
-        """
+        """Grade one interaction; the details hold ``threshold``, ``success`` and what the stages found."""
         self._asker.ready()
         record = trace_record(conversation, position, budget=self.budget)
         try:
-            value, reason, found = await self.evaluate(record)
+            value, reason, details = await self.evaluate(record)
         except StageFailed as failed:
             return Unscored(failed.reason)
-        found |= {"record_cut": True} if record.cut else {}
-        return Score(value, reason, {**found, "threshold": self.threshold, "success": value >= self.threshold})
+        details |= {"record_cut": True} if record.cut else {}
+        return Score(value, reason, {**details, "threshold": self.threshold, "success": value >= self.threshold})
 
     async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
-        """Score, reason and metadata of one record.
-
-        Parameters
-        ----------
-        record : TraceRecord
-            The record.
-
-        Returns
-        -------
-        tuple of (float, str, dict)
-        """
+        """Score, reason and details of one record."""
         raise NotImplementedError
 
     async def ask(
@@ -245,34 +185,15 @@ class StagedMetric:
         *,
         check: Callable[[R], str | None] = lambda _: None,
     ) -> R:
-        """The reply of one stage.
+        """The reply of one stage; raises `StageFailed` if the model gives none after all attempts.
 
-        Parameters
-        ----------
-        stage : str
-            Name of the stage.
-        kind : type
-            The `Reply` that it gives.
-        material : mapping
-            Name → text, shown between marks.
-        record : TraceRecord
-            What the work is judged by: a verdict that stands in it is not the model's.
-        check : callable
-            What is wrong with a reply of the right types, or None; what is wrong is told to the model, which is asked
-            again.
-
-        Returns
-        -------
-        Reply
-
-        Raises
-        ------
-        StageFailed
-            If it gives none after all attempts.
+        The `material` (name → text) is shown between marks. A verdict that is quoted from it, or from the record, is
+        not the model's own. `check` says what is wrong with a reply of the right types, or None; the model is told,
+        and asked again.
         """
         asked = self.stages[stage]
         read = functools.partial(asked.read, [*material.values(), *record.texts], check)
-        question = Question(asked.schema, asked.digest, read, asked.correction)
+        question = ModelQuestion(asked.schema, asked.digest, read, asked.correction)
         opening = to_langchain(asked.opening)
         grade = await self._asker.ask(question, opening, fenced(material, _text("interaction")))
         if isinstance(grade, Unscored):
@@ -285,7 +206,7 @@ def _text(name: str) -> str:
     return importlib.resources.files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
 
 
-def _schema(reply: type[Reply], name: str) -> dict[str, Any]:
+def _schema(reply: type[StageReply], name: str) -> dict[str, Any]:
     """The JSON schema of a reply, in the strict form that providers ask for, and without references."""
     schema = reply.model_json_schema()
     definitions = schema.pop("$defs", {})
@@ -297,10 +218,10 @@ def _schema(reply: type[Reply], name: str) -> dict[str, Any]:
             return part
         if "$ref" in part:
             return strict(definitions[part["$ref"].rsplit("/", 1)[1]])
-        found = {key: strict(value) for key, value in part.items() if key not in (*_NOT_FOR_PROVIDERS, "properties")}
+        kept = {key: strict(value) for key, value in part.items() if key not in (*_NOT_FOR_PROVIDERS, "properties")}
         if "properties" in part:
-            found["properties"] = {key: strict(value) for key, value in part["properties"].items()}
-            found |= {"required": list(part["properties"]), "additionalProperties": False}
-        return found
+            kept["properties"] = {key: strict(value) for key, value in part["properties"].items()}
+            kept |= {"required": list(part["properties"]), "additionalProperties": False}
+        return kept
 
     return {"title": name, **strict(schema), "description": f"The reply to the stage {name}."}

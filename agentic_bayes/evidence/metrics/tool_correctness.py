@@ -1,29 +1,53 @@
-"""Were the right tools chosen?"""
+"""Tool correctness metric: did the agent choose the right tools?"""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from agentic_bayes.evidence.metrics.replies import ScoreAndReason, Tools, as_text
-from agentic_bayes.evidence.metrics.staged import Stage, StagedMetric
+from pydantic import Field
+
+from agentic_bayes.evidence.metrics.replies import NonBlankText, ScoreReply, as_text
+from agentic_bayes.evidence.metrics.staged import Stage, StagedMetric, StageReply
 from agentic_bayes.evidence.metrics.trace import TraceRecord
 
-__all__ = ["ToolCorrectness"]
+# the docstrings of replies within replies are part of the schema that a model is shown: changing one changes its cache
+
+
+class ToolCalled(StageReply):
+    """One call, for judging the choice of tools."""
+
+    name: str
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class ToolDescribed(StageReply):
+    """A tool that the agent could use."""
+
+    name: str
+    description: str = ""
+
+
+class ToolChoiceReply(StageReply):
+    """What a judge of the choice of tools needs to know."""
+
+    user_input: NonBlankText
+    tools_called: list[ToolCalled]
+    available_tools: list[ToolDescribed]
 
 
 class ToolCorrectness(StagedMetric):
-    """Were the right tools chosen: none too many, none missing, none wrong? Two calls; no expectations are needed."""
+    """Did the agent choose the right tools: none too many, missing or wrong? Two calls; no expectations are needed."""
 
     name = "tool_correctness"
-    stages: ClassVar = {"extract": Stage("tools", Tools), "score": Stage("tool_correctness", ScoreAndReason)}
+    stages: ClassVar = {"extract": Stage("tools", ToolChoiceReply), "score": Stage("tool_correctness", ScoreReply)}
 
     async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
         """Score, reason, and ``user_input``, ``tools_called`` and ``available_tools``."""
-        found = await self.ask("extract", Tools, {"record": record.text}, record)
+        choice = await self.ask("extract", ToolChoiceReply, {"record": record.text}, record)
         material = {
-            "user_input": found.user_input,
-            "tools_called": as_text(found.tools_called),
-            "available_tools": as_text(found.available_tools),
+            "user_input": choice.user_input,
+            "tools_called": as_text(choice.tools_called),
+            "available_tools": as_text(choice.available_tools),
         }
-        given = await self.ask("score", ScoreAndReason, material, record)
-        return given.score, given.reason, found.model_dump(mode="json")
+        verdict = await self.ask("score", ScoreReply, material, record)
+        return verdict.score, verdict.reason, choice.model_dump(mode="json")

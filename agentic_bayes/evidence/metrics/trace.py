@@ -1,4 +1,4 @@
-"""One interaction as a record to be read by a model, cut to a budget where it is too long."""
+"""Writes one interaction as a record for a model to read, cut to a budget of characters where it is too long."""
 
 from __future__ import annotations
 
@@ -13,13 +13,9 @@ from typing import Any
 from agentic_bayes.evidence.llm.prompt import text_digest
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 
-__all__ = ["LEAST_BUDGET", "TraceRecord", "available_tools", "trace_record"]
-
-LEAST_BUDGET = 1_000
-"""Characters below which a record would not be one."""
-
-_SHORTEST = 120  # of one text that is shortened, in characters
-_LOOKED_AT = 300  # characters at either end of a result in which an error is looked for
+LEAST_BUDGET = 1_000  # characters; less would leave nothing to read
+_SHORTEST = 120  # characters that a shortened text keeps
+_LOOKED_AT = 300  # characters at either end of a result that are searched for an error
 _MOST_ERRORS = 20
 _ERROR = re.compile(r"\b(error|exception|traceback|failed|failure|denied|forbidden|timed out)\b", re.IGNORECASE)
 _NO_ERROR = re.compile(
@@ -32,33 +28,29 @@ class TraceRecord:
     """The record of one interaction."""
 
     text: str  # what a model is shown
-    # every text in it as the log has it: what the agent and its tools wrote, which is never a reply
-    texts: tuple[str, ...]
-    calls: int | None  # how many tool calls were made; None where they were not recorded
+    texts: tuple[str, ...]  # every text in it as the log has it: what the agent and its tools wrote is never a reply
+    calls: int | None  # how many tool calls the agent made; None where they were not recorded
     cut: bool  # whether something was left out
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _RecordPart:
     """A piece of a record."""
 
-    head: str  # what it is
-    text: str  # what it says; may be shortened
-    # whether half of the budget is kept for it and its like: the request, the answer, what is known of the agent
-    essential: bool = False
+    head: str
+    text: str  # may be shortened
+    essential: bool = False  # whether half of the budget is reserved for it and its like: request, answer, agent
     error: bool = False  # whether it is a call that failed
-    kind: str = ""  # under what it is counted where it is left out
+    kind: str = ""  # the name under which it is counted if it is left out
 
 
 def trace_record(conversation: Conversation, position: int, *, budget: int) -> TraceRecord:
-    """The record of one interaction.
+    """The record of one interaction, within a budget of characters.
 
-    Notes
-    -----
-    Over budget, half of it is kept for the request, the answer, thoughts, errors of the turn and what is known of the
-    agent, which lose their middle, all down to the same length. The calls share the rest: first their texts lose their
-    middle; if that is not enough, calls between the first and the last ones are left out, those that failed at last,
-    and counted by tool. What was cut is said where it was.
+    If it is too long, half of the budget is reserved for the request, the answer, thoughts, errors of the turn and
+    what is known about the agent; these lose their middle, all down to the same length. The calls share the rest:
+    first their texts lose their middle; if that is not enough, calls between the first and the last ones are left out
+    (failed calls last) and counted by tool. A mark stands wherever something was cut.
     """
     turn = conversation.conversation[position]
     parts = list(_parts(conversation, turn))
@@ -78,59 +70,59 @@ def trace_record(conversation: Conversation, position: int, *, budget: int) -> T
     kept = {id(part): _shown(part, key, length) for part in essential}
     room = budget - len(first) - 2 - sum(len(text) + 2 for text in kept.values())
     chosen = _within(others, key, room)
-    # in the order of the record: what is essential before the calls, then these, then what is after them
-    shown, put = [first], False
+    # in the order of the record: what is essential before the calls, the calls, what is essential after them
+    shown, calls_shown = [first], False
     for part in parts:
         if part.essential:
             shown.append(kept[id(part)])
-        elif not put:
+        elif not calls_shown:
             shown += chosen
-            put = True
+            calls_shown = True
     return TraceRecord("\n\n".join(shown)[:budget], texts, calls, True)
 
 
 def available_tools(conversation: Conversation, turn: Interaction) -> list[dict[str, Any]]:
-    """The tools that the agent could use, where the record says so: ``metadata["available_tools"]``."""
-    given = turn.metadata.get("available_tools", conversation.metadata.get("available_tools"))
-    found = []
-    for tool in given if isinstance(given, (list, tuple)) else ():
+    """The tools that the agent could use, if the record lists them: ``metadata["available_tools"]``."""
+    listed = turn.metadata.get("available_tools", conversation.metadata.get("available_tools"))
+    tools = []
+    for tool in listed if isinstance(listed, (list, tuple)) else ():
         inner = tool.get("function", tool) if isinstance(tool, dict) else {"name": tool}
         if isinstance(inner, dict) and isinstance(inner.get("name"), str):
-            found.append({"name": inner["name"], "description": str(inner.get("description") or "")})
-    return found
+            tools.append({"name": inner["name"], "description": str(inner.get("description") or "")})
+    return tools
 
 
-def _parts(conversation: Conversation, turn: Interaction) -> Iterator[_Part]:
+def _parts(conversation: Conversation, turn: Interaction) -> Iterator[_RecordPart]:
     if conversation.chatbot_role:
-        yield _Part("Role of the agent", conversation.chatbot_role, essential=True)
+        yield _RecordPart("Role of the agent", conversation.chatbot_role, essential=True)
     if conversation.context:
-        yield _Part("What the agent was told", conversation.context, essential=True)
+        yield _RecordPart("What the agent was told", conversation.context, essential=True)
     if tools := available_tools(conversation, turn):
         lines = "\n".join(f"- {tool['name']}: {tool['description']}" for tool in tools)
-        yield _Part("Tools that the agent could use", lines, essential=True)
-    yield _Part("The user's request", turn.query, essential=True)
-    spoken = turn.metadata.get("dialogue")
-    for said in spoken if isinstance(spoken, list) else ():
-        if isinstance(said, dict):
-            yield _Part(f"Said by the {said.get('role', '?')}", str(said.get("text", "")), kind="messages")
+        yield _RecordPart("Tools that the agent could use", lines, essential=True)
+    yield _RecordPart("The user's request", turn.query, essential=True)
+    dialogue = turn.metadata.get("dialogue")
+    for message in dialogue if isinstance(dialogue, list) else ():
+        if isinstance(message, dict):
+            yield _RecordPart(f"Said by the {message.get('role', '?')}", str(message.get("text", "")), kind="messages")
     for name, title in (("reasoning", "The agent's thoughts"), ("before_calls", "The agent said before its calls")):
-        if said := turn.metadata.get(name):
-            many = isinstance(said, (list, tuple))
-            yield _Part(title, "\n".join(map(_text, said)) if many else _text(said), essential=True)
+        if thoughts := turn.metadata.get(name):
+            many = isinstance(thoughts, (list, tuple))
+            yield _RecordPart(title, "\n".join(map(_text, thoughts)) if many else _text(thoughts), essential=True)
     if turn.agentic is not None and not turn.agentic.tools_used:
-        yield _Part("No tool was called", "", essential=True)
-    for place, call in enumerate(turn.agentic.tools_used if turn.agentic else ()):
+        yield _RecordPart("No tool was called", "", essential=True)
+    for number, call in enumerate(turn.agentic.tools_used if turn.agentic else (), start=1):
         result = f"\n→ {_text(call.result)}" if call.has_result else ""
-        head = f"Tool call {place + 1}: {call.tool_name}"
-        yield _Part(head, f"{_text(call.parameters)}{result}", error=_is_error(call), kind=call.tool_name)
+        head = f"Tool call {number}: {call.tool_name}"
+        yield _RecordPart(head, f"{_text(call.parameters)}{result}", error=_is_error(call), kind=call.tool_name)
     if turn.error is not None:
-        yield _Part("Error", turn.error, essential=True)
+        yield _RecordPart("Error", turn.error, essential=True)
     if turn.assistant is not None:
-        yield _Part("The agent's answer", turn.assistant, essential=True)
+        yield _RecordPart("The agent's answer", turn.assistant, essential=True)
 
 
 def _raw_texts(turn: Interaction) -> Iterator[str]:
-    """Texts within results and arguments, without the escapes that JSON puts into them."""
+    """Texts within arguments and results, without JSON's escapes."""
     for call in turn.agentic.tools_used if turn.agentic else ():
         waiting = [call.parameters, call.result]
         while waiting:
@@ -144,7 +136,7 @@ def _raw_texts(turn: Interaction) -> Iterator[str]:
 
 
 def _is_error(call: ToolCall) -> bool:
-    """Whether a result reads like a failure."""
+    """Whether the result of a call reads like a failure."""
     if not call.has_result:
         return False
     result = call.result
@@ -158,8 +150,8 @@ def _is_error(call: ToolCall) -> bool:
     return _ERROR.search(_NO_ERROR.sub(" ", ends)) is not None
 
 
-def _within(parts: Sequence[_Part], key: str, room: int) -> list[str]:
-    """As much of the parts as there is room for, with what was left out."""
+def _within(parts: Sequence[_RecordPart], key: str, room: int) -> list[str]:
+    """As much of the parts as there is room for, and marks for what was left out."""
 
     def length(texts: Sequence[str]) -> int:
         return sum(len(text) + 2 for text in texts)
@@ -169,7 +161,7 @@ def _within(parts: Sequence[_Part], key: str, room: int) -> list[str]:
     if length([_shown(part, key, _SHORTEST) for part in parts]) <= room:
         longest = _fitting(lambda n: length([_shown(part, key, n) for part in parts]) <= room, _SHORTEST, room)
         return [_shown(part, key, longest) for part in parts]
-    failed = [place for place, part in enumerate(parts) if part.error]
+    failed = [i for i, part in enumerate(parts) if part.error]
     for errors in (_MOST_ERRORS, 6, 2, 0):
         some = {*failed[: errors // 2], *failed[len(failed) - errors // 2 :]} if errors else set()
         ends = _fitting(lambda n, some=some: length(_some(parts, key, some, n)) <= room, 0, len(parts) // 2 + 1)
@@ -179,37 +171,38 @@ def _within(parts: Sequence[_Part], key: str, room: int) -> list[str]:
     return [text for text in _some(parts, key, set(), 0) if len(text) + 2 <= room]
 
 
-def _some(parts: Sequence[_Part], key: str, chosen: set[int], ends: int) -> list[str]:
-    """Chosen parts, and so many from either end; between them what was left out."""
-    found: list[str] = []
+def _some(parts: Sequence[_RecordPart], key: str, chosen: set[int], ends: int) -> list[str]:
+    """The chosen parts and `ends` parts from either end, with marks between them for what was left out."""
+    shown: list[str] = []
     left_out: Counter[str] = Counter()
-    for place, part in enumerate(parts):
-        if place in chosen or place < ends or place >= len(parts) - ends:
-            found += _said(left_out)
+    for i, part in enumerate(parts):
+        if i in chosen or i < ends or i >= len(parts) - ends:
+            shown += _mark(left_out)
             left_out.clear()
-            found.append(_shown(part, key, _SHORTEST))
+            shown.append(_shown(part, key, _SHORTEST))
         else:
             left_out[part.kind or part.head] += 1
-    return [*found, *_said(left_out)]
+    return [*shown, *_mark(left_out)]
 
 
-def _said(left_out: Counter[str]) -> list[str]:
+def _mark(left_out: Counter[str]) -> list[str]:
+    """A line that counts what was left out; none if nothing was."""
     if not left_out:
         return []
-    what = ", ".join(f"{name[:40]} × {count}" for name, count in left_out.most_common(5))
+    kinds = ", ".join(f"{name[:40]} × {count}" for name, count in left_out.most_common(5))
     more = " and others" if len(left_out) > 5 else ""
-    return [f"[… cut: {sum(left_out.values()):,} parts ({what}{more}) …]"]
+    return [f"[… cut: {sum(left_out.values()):,} parts ({kinds}{more}) …]"]
 
 
 def _fitting(fits: Any, low: int, high: int) -> int:
-    """The largest number from `low` on that fits; `low` where none does."""
+    """The largest number in [low, high) that fits; `low` where none does."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
 
 
-def _shown(part: _Part, key: str, longest: int) -> str:
+def _shown(part: _RecordPart, key: str, longest: int) -> str:
     return f"§{key} {part.head[:200]}\n{_shortened(part.text, longest)}".rstrip()
 
 

@@ -1,6 +1,6 @@
-"""Answers as tokens that can be compared: words, numbers with units, and codes, each negated or not.
+"""Splits answers into comparable tokens: words, numbers with units, and codes, each negated or not.
 
-Everything here is linear in the length of the text and accepts any text.
+Everything here accepts any text and takes linear time.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from agentic_bayes.evidence.reference.vocabulary import (
     UNITS,
     Meanings,
 )
-
-__all__ = ["Token", "normalise", "tokens"]
 
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han.
 _SPACELESS = (
@@ -77,26 +75,26 @@ _LONGEST_NUMBER = 24  # words
 class Token(NamedTuple):
     """A piece of text that is compared as a whole."""
 
-    # A number has a canonical decimal form; a code is any other text with a digit (dates, times, ids); a character
+    # a number has a canonical decimal form; a code is any other text with a digit (dates, times, ids); a character
     # belongs to a script without spaces
     kind: Literal["word", "number", "code", "character", "symbol"]
     text: str  # its normal form
-    units: Meanings = frozenset()  # what its unit may mean; empty where none was given or recognised
-    negated: bool = False  # whether a negation stands directly before it in the same clause
+    units: Meanings = frozenset()  # possible meanings of its unit; empty without a recognised unit
+    negated: bool = False  # whether a negation comes directly before it in the same clause
     opens: bool = False  # whether it is the first of its clause
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes two tokens the same but for unit and negation."""
+        """The token without its unit and negation."""
         return self.kind, self.text
 
     def says(self, other: Token) -> bool:
-        """Whether the two say the same, a unit that only one of them has being a difference."""
+        """Whether both say the same; a unit that only one of them has is a difference."""
         alike = self.key == other.key and self.negated == other.negated
         return alike and bool(self.units) == bool(other.units) and self.fits(other)
 
     def fits(self, other: Token) -> bool:
-        """Whether the units do not contradict each other: a missing one fits all."""
+        """Whether the units do not contradict each other; a missing unit fits all."""
         return not self.units or not other.units or not self.units.isdisjoint(other.units)
 
     def __str__(self) -> str:
@@ -117,10 +115,10 @@ def normalise(text: str) -> str:
 
 def tokens(text: str) -> list[Token]:
     """The tokens of a text (normalised or not), in order."""
-    found = list(_negations(_Reader(normalise(text)).read()))
-    if len(found) == 1 and found[0].key == ("word", "one"):  # in running text it is mostly a pronoun
-        return [found[0]._replace(kind="number", text="1")]
-    return found
+    read = list(_negations(_Tokenizer(normalise(text)).read()))
+    if len(read) == 1 and read[0].key == ("word", "one"):  # in running text it is mostly a pronoun
+        return [read[0]._replace(kind="number", text="1")]
+    return read
 
 
 @dataclass(slots=True)
@@ -131,8 +129,8 @@ class _Lexeme:
     end: int
 
 
-class _Reader:
-    """Reads lexemes from left to right into tokens (negation is found afterwards)."""
+class _Tokenizer:
+    """Turns lexemes from left to right into tokens (negations are marked afterwards)."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -144,18 +142,16 @@ class _Reader:
         while self.at < len(self.lexemes):
             lexeme = self.lexemes[self.at]
             self.at += 1
-            found: list[Token] = []
-            if lexeme.kind == "chunk" and not self._belongs_to_next(lexeme.text):
-                found = self._chunk(lexeme)
-            elif lexeme.kind == "chunk":
-                continue
+            read: list[Token] = []
+            if lexeme.kind == "chunk":
+                read = [] if self._belongs_to_next(lexeme.text) else self._chunk(lexeme)
             elif lexeme.kind == "spaceless":
-                found = [Token("character", lexeme.text)]
+                read = [Token("character", lexeme.text)]
             elif lexeme.kind == "line" or lexeme.text in _CLAUSE_ENDS:
                 opens = True
             elif self._is_symbol(lexeme):
-                found = [Token("symbol", lexeme.text)]
-            for token in found:
+                read = [Token("symbol", lexeme.text)]
+            for token in read:
                 yield token._replace(opens=True) if opens else token
                 opens = False
 
@@ -223,7 +219,7 @@ class _Reader:
         return [token for token in found if token.text]
 
     def _number_in_words(self) -> Token | None:
-        """The number whose first word is the chunk just read (twenty-one, two hundred and five)."""
+        """The number that begins with the chunk just read (twenty-one, two hundred and five)."""
         words: list[str] = []
         ends: dict[int, int] = {}  # number of words → lexemes read
         for ahead in range(-1, _LONGEST_NUMBER):
@@ -241,7 +237,7 @@ class _Reader:
         return self._measured(str(value), sign, frozenset())
 
     def _name_with_sign(self, chunk: str) -> str:
-        """A letter and the sign that ends its name (A-, C#), or a name with ++; otherwise nothing."""
+        """A letter with the sign that ends its name (A-, C#), or a name with ++; otherwise an empty text."""
         name, place = chunk, self.at
         while place < len(self.lexemes) and self.lexemes[place].start == self.lexemes[place - 1].end:
             if self.lexemes[place].text not in ("+", "-", "#"):
@@ -254,14 +250,14 @@ class _Reader:
         return name
 
     def _after_bare_point(self, place: int) -> bool:
-        """Whether the lexeme at this place is the fraction of a number written as .5"""
+        """Whether the lexeme at this place is the fraction of a number like .5"""
         if place == 0 or self.lexemes[place - 1].text != ".":
             return False
         point = self.lexemes[place - 1]
         return point.end == self.lexemes[place].start and not self.text[max(point.start - 1, 0) : point.start].isalnum()
 
     def _measured(self, number: str, sign: str, units: Meanings, power: int = 0) -> Token:
-        """The number with the unit and the power of ten that stand after it."""
+        """The number with the unit and the power of ten that follow it."""
         word = self._peek()
         if not power and word in POWERS_OF_TEN and len(word) > 2:
             power = POWERS_OF_TEN[word]
@@ -270,7 +266,7 @@ class _Reader:
         return Token("number", plain_number(sign + shifted(number, power)), units or after)
 
     def _unit_after(self) -> Meanings:
-        """The unit that stands next, which is then read."""
+        """Read the unit that comes next, if there is one."""
         word = self._peek()
         if word in ("°", "degree", "degrees", "deg", "度"):
             self.at += 1
@@ -330,12 +326,12 @@ class _Reader:
         return units, sign
 
     def _is_minus(self, place: int) -> bool:
-        """Whether a hyphen stands here that does not join what is before it."""
+        """Whether this is a hyphen that is not joined to what comes before it."""
         start = self.lexemes[place].start
         return self.lexemes[place].text == "-" and not self.text[max(start - 1, 0) : start].isalnum()
 
     def _is_word_sign(self, place: int) -> bool:
-        """Whether "minus" or "negative" stands here, and no number before it ("5 minus 3")."""
+        """Whether this is "minus" or "negative" without a number before it ("5 minus 3")."""
         if self.lexemes[place].text not in ("minus", "negative"):
             return False
         return place == 0 or not self.lexemes[place - 1].text[0].isdigit()
@@ -374,11 +370,11 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and word[-2] not in "sui" else word
 
 
-def _negations(found: Iterator[Token]) -> Iterator[Token]:
-    """Mark the tokens that a negation in the same clause governs directly."""
+def _negations(text: Iterator[Token]) -> Iterator[Token]:
+    """Mark the tokens directly negated within their clause."""
     since = _REACH + 1  # tokens since the last negation that is still open
     after_character = False
-    for token in found:
+    for token in text:
         if token.opens:
             since, after_character = _REACH + 1, False
         negated = since <= _REACH or (token.kind == "character" and after_character)

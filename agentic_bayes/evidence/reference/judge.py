@@ -1,4 +1,4 @@
-"""The reference judge: answers compared with a reference by stated rules, offline and deterministic."""
+"""The reference judge: compares answers with a reference by fixed rules, offline and deterministic."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["ReferenceJudge"]
 
 _VERSION = "reference-judge/1"
 
-_VERBOSE = 0.9  # right, with more than was asked
-_COMPLETE = 0.7  # every number is there; the words decide the rest up to _VERBOSE
-_INCOMPLETE = 0.25  # times the share of the numbers found
+_VERBOSE = 0.9  # right, with further content
+_COMPLETE = 0.7  # has every number; the words decide the rest up to _VERBOSE
+_INCOMPLETE = 0.25  # times the share of numbers present
 _CONTRADICTED = 0.1
 
 
@@ -29,37 +29,36 @@ class ReferenceJudge:
     Notes
     -----
     Texts are compared as tokens: NFKC and case folding; words without a plural s; numbers by value
-    (``1,234.5``, ``1 234.5``, ``1.234,5`` and ``1234.50`` are one number; a decimal comma is read where it
+    (``1,234.5``, ``1 234.5``, ``1.234,5`` and ``1234.50`` are one number; a comma is a decimal comma only if it
     can be nothing else; ``seven`` is 7, ``one hundred and five`` 105, ``3rd`` 3; fractions are not evaluated)
     together with the unit before or after them (``18°C``, ``18 degrees Celsius``; ``$36``, ``36 dollars``; ``$2M``);
     dates, times and codes (``2024-05-03``, ``10:30``, ``ORD-1042``) as a whole, where ``May 3, 2024`` is 2024-05-03
-    and ``9 am`` is 9:00 am; a month beside a number counts as a code. Two recognised units that differ do not match
-    (nothing is converted); a missing unit does. A token is negated where a negation stands directly before it in its
-    clause ("not 42", "isn't equal to 42"; the commonest negations of some other European languages and of Chinese
-    are known). The rules, of which the first that applies decides:
+    and ``9 am`` is 9:00 am; a month next to a number counts as a code. Different units do not match (nothing is
+    converted), but a missing unit matches any. A token is negated if a negation comes directly before it in its clause
+    ("not 42", "isn't equal to 42"; common negations of some other European languages and of Chinese are known). The
+    first rule that applies decides:
 
     1. no reference → `Unscored`; blank answer → 0; the same text or the same tokens → 1.
-    2. A reference that opens with yes or no (true, false): an answer with the other polarity → .1. A bare yes
-       or no is also answered by a sentence that affirms or negates the words of the query (→ .8); an answer
+    2. The reference opens with yes or no (true, false): an answer with the other polarity → .1. If the reference is a
+       bare yes or no, a sentence that affirms or negates the words of the query also answers it (→ .8); an answer
        without polarity → .1.
-    3. The reference stands in the answer, token by token, not negated otherwise → .9, right but verbose.
-    4. What the reference affirms is directly negated, or the reverse → .1.
-    5. The reference has numbers or codes that are not in the query: one that is not in the answer → less
-       than .25 (.25 × the share found), all there → .7 + .2 × word overlap. Other numbers in the answer are
-       no error.
+    3. The answer contains the reference, token by token and with the same negations → .9, right but verbose.
+    4. The answer directly negates what the reference affirms, or the reverse → .1.
+    5. The reference has numbers or codes that are not in the query: if the answer lacks one → less than .25 (.25 × the
+       share it has); if it has them all → .7 + .2 × word overlap. Other numbers in the answer are not an error.
     6. Otherwise .9 × word overlap.
 
-    Word overlap is the share of the reference's content words outside the query (of all its content words and
-    numbers, where none is left) that occur in the answer. In scripts without spaces, pairs of neighbouring
-    characters stand for words.
+    Word overlap is the share of the reference's content words outside the query (if none is left, of all its content
+    words and numbers) that occur in the answer. In scripts without spaces, pairs of neighbouring characters serve as
+    words.
 
-    The rules see words, not meaning: a paraphrase in other words scores low, and a sentence that mentions the
-    right number in a wrong role scores high. Use a model as a judge where that matters.
+    The rules see words, not meaning: a paraphrase scores low, and a sentence with the right number in a wrong role
+    scores high. Use an LLM judge if that matters.
     """
 
     @property
     def name(self) -> str:
-        """Column name of its scores, where it is a further metric beside another judge."""
+        """Column name of its scores if it is a further metric next to another judge."""
         return "reference_judge"
 
     @property
@@ -80,7 +79,7 @@ class ReferenceJudge:
         Returns
         -------
         Score or Unscored
-            `Unscored` where there is no reference, or no answer was recorded.
+            `Unscored` if there is no reference or no recorded answer.
         """
         turn = conversation.conversation[position]
         reference, answer = turn.ground_truth_assistant, turn.assistant
@@ -92,18 +91,18 @@ class ReferenceJudge:
             return Score(0.0, "The answer is blank.")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
-        right, given = with_months(tokens(reference)), with_months(tokens(answer))
-        if not right or not given:
+        expected, answered = with_months(tokens(reference)), with_months(tokens(answer))
+        if not expected or not answered:
             return _compare_signs(normalise(reference), normalise(answer))
-        if len(right) == len(given) and all(map(Token.says, right, given)):
+        if len(expected) == len(answered) and all(map(Token.says, expected, answered)):
             return Score(1.0, "The answer says the same as the reference.")
         asked = with_months(tokens(turn.query))
         return (
-            _by_polarity(right, given, asked)
-            or _by_containment(right, given)
-            or _by_negation(right, given)
-            or _by_numbers(right, given, asked)
-            or _by_words(right, given, asked)
+            _by_polarity(expected, answered, asked)
+            or _by_containment(expected, answered)
+            or _by_negation(expected, answered)
+            or _by_numbers(expected, answered, asked)
+            or _by_words(expected, answered, asked)
         )
 
 
@@ -117,31 +116,31 @@ def _compare_signs(reference: str, answer: str) -> Score:
     return Score(0.0, "The answer does not contain the reference.")
 
 
-def _opening(found: Sequence[Token]) -> bool | None:
-    """True or False for a text that opens with yes or no, else None."""
-    first = found[0]
+def _opening(text: Sequence[Token]) -> bool | None:
+    """True or False if the text opens with yes or no, else None."""
+    first = text[0]
     if first.kind != "word" or first.text not in YES_WORDS | NO_WORDS:
         return None
-    alone = len(found) == 1 or found[1].opens or found[1].text in PRONOUNS
+    alone = len(text) == 1 or text[1].opens or text[1].text in PRONOUNS
     return first.text in YES_WORDS if alone else None
 
 
-def _by_polarity(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score | None:
-    wanted = _opening(right)
+def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score | None:
+    wanted = _opening(expected)
     if wanted is None:
         return None
-    told = _opening(given)
-    bare = len(right) == 1
-    if told is None and bare:
-        told = _stated(given)
+    stated = _opening(answered)
+    bare = len(expected) == 1
+    if stated is None and bare:
+        stated = _stated(answered)
     word = "yes" if wanted else "no"
-    if told is not None and told != wanted:
+    if stated is not None and stated != wanted:
         return Score(_CONTRADICTED, f"The reference says {word}, the answer the opposite.")
     if not bare:
         return None
-    if told == wanted:
+    if stated == wanted:
         return Score(_VERBOSE, f"The answer says {word}, as the reference does.")
-    implied = _implied(given, asked)
+    implied = _implied(answered, asked)
     if implied == wanted:
         return Score(0.8, f"The answer implies {word}, as the reference says.")
     if implied is None:
@@ -149,46 +148,46 @@ def _by_polarity(right: Sequence[Token], given: Sequence[Token], asked: Sequence
     return Score(_CONTRADICTED, f"The reference says {word}, the answer implies the opposite.")
 
 
-def _stated(given: Sequence[Token]) -> bool | None:
-    """The polarity that a text states anywhere, where it states only one."""
-    words = {token.text for token in given if token.kind == "word" and token.text != "no" and not token.negated}
-    words |= {"no" for i, token in enumerate(given) if token.text == "no" and _opening(given[i : i + 2]) is False}
+def _stated(answered: Sequence[Token]) -> bool | None:
+    """The polarity that a text states anywhere, if it states only one."""
+    words = {token.text for token in answered if token.kind == "word" and token.text != "no" and not token.negated}
+    words |= {"no" for i, token in enumerate(answered) if token.text == "no" and _opening(answered[i : i + 2]) is False}
     yes, no = bool(words & YES_WORDS), bool(words & NO_WORDS)
     return yes if yes != no else None
 
 
-def _implied(given: Sequence[Token], asked: Sequence[Token]) -> bool | None:
-    """False where the answer negates a word of the query, True where it repeats half of them without."""
+def _implied(answered: Sequence[Token], asked: Sequence[Token]) -> bool | None:
+    """False if the answer negates a word of the query, True if it repeats half of them without a negation."""
     topic = content(asked)
     keys = {token.key for token in topic}
-    if any(token.negated for token in content(given) if token.key in keys):
+    if any(token.negated for token in content(answered) if token.key in keys):
         return False
-    if any(token.negated for token in content(given)) or not topic:
+    if any(token.negated for token in content(answered)) or not topic:
         return None
-    return True if shared(topic, content(given)) >= 0.5 else None
+    return True if shared(topic, content(answered)) >= 0.5 else None
 
 
-def _by_containment(right: Sequence[Token], given: Sequence[Token]) -> Score | None:
-    """The reference as a run of tokens of the answer (found as text, one character a token)."""
+def _by_containment(expected: Sequence[Token], answered: Sequence[Token]) -> Score | None:
+    """A score if the answer contains the reference as a run of tokens (searched as text, one character per token)."""
     codes: dict[tuple[str, str], int] = {}
-    for token in right:
+    for token in expected:
         codes.setdefault(token.key, min(len(codes) + 1, 0x10FFFF))
-    needle = "".join(chr(codes[token.key]) for token in right)
-    hay = "".join(chr(codes.get(token.key, 0)) for token in given)
+    needle = "".join(chr(codes[token.key]) for token in expected)
+    hay = "".join(chr(codes.get(token.key, 0)) for token in answered)
     start = hay.find(needle)
     while start >= 0:
-        run = given[start : start + len(right)]
-        if all(a.negated == b.negated and a.fits(b) for a, b in zip(right, run, strict=True)):
+        run = answered[start : start + len(expected)]
+        if all(a.negated == b.negated and a.fits(b) for a, b in zip(expected, run, strict=True)):
             return Score(_VERBOSE, "The answer contains the reference.")
-        start = hay.find(needle, start + len(right))
+        start = hay.find(needle, start + len(expected))
     return None
 
 
-def _by_negation(right: Sequence[Token], given: Sequence[Token]) -> Score | None:
-    index = index_of(given)
+def _by_negation(expected: Sequence[Token], answered: Sequence[Token]) -> Score | None:
+    index = index_of(answered)
     affirmed: list[str] = []
     denied: list[str] = []
-    for token in right:
+    for token in expected:
         signs = {other.negated for other in index.get(token.key, ())}
         carries = token.kind != "word" or token.text not in STOP_WORDS
         if carries and len(signs) == 1 and token.negated not in signs:
@@ -200,11 +199,11 @@ def _by_negation(right: Sequence[Token], given: Sequence[Token]) -> Score | None
     return Score(_CONTRADICTED, f"The answer affirms what the reference negates ({_listed(denied)}).")
 
 
-def _by_numbers(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score | None:
-    in_query, in_answer = index_of(asked), index_of(with_parts(given))
+def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score | None:
+    in_query, in_answer = index_of(asked), index_of(with_parts(answered))
     required = {
         (token.key, token.units): token
-        for token in right
+        for token in expected
         if token.kind in ("number", "code") and not found_in(token, in_query.get(token.key, ()))
     }
     if not required:
@@ -215,8 +214,8 @@ def _by_numbers(right: Sequence[Token], given: Sequence[Token], asked: Sequence[
         alike = sorted(str(other) for token in missing for other in in_answer.get(token.key, ()))
         instead = f" (given: {_listed(alike)})" if alike else ""
         return Score(_INCOMPLETE * share, f"Missing from the answer: {_listed(map(str, missing))}{instead}.")
-    others = _left_to_say(right, asked, numbers=False)
-    words = shared(others, content(given))
+    others = _left_to_say(expected, asked, numbers=False)
+    words = shared(others, content(answered))
     also = f", and {words:.0%} of its key words" if others else ""
     return Score(_COMPLETE + (_VERBOSE - _COMPLETE) * words, f"Every number of the reference is in the answer{also}.")
 
@@ -224,28 +223,28 @@ def _by_numbers(right: Sequence[Token], given: Sequence[Token], asked: Sequence[
 def _given(token: Token, answer: dict[tuple[str, str], set[Token]]) -> bool:
     if found_in(token, answer.get(token.key, ())):
         return True
-    if token.key == ("number", "1") and ("word", "one") in answer:  # only here can "one" be nothing else
+    if token.key == ("number", "1") and ("word", "one") in answer:  # here "one" can only be the number
         return True
     pieces = parts(token)
     return bool(pieces) and all(found_in(piece, answer.get(piece.key, ())) for piece in pieces)
 
 
-def _by_words(right: Sequence[Token], given: Sequence[Token], asked: Sequence[Token]) -> Score:
-    wanted = _left_to_say(right, asked, numbers=False) or _left_to_say(right, (), numbers=True) or list(right)
-    answer = content(given) if wanted != list(right) else given
-    words = shared(wanted, answer)
-    index = index_of(answer)
+def _by_words(expected: Sequence[Token], answered: Sequence[Token], asked: Sequence[Token]) -> Score:
+    wanted = _left_to_say(expected, asked, numbers=False) or _left_to_say(expected, (), numbers=True) or list(expected)
+    searched = content(answered) if wanted != list(expected) else answered
+    words = shared(wanted, searched)
+    index = index_of(searched)
     lost = [str(token) for token in wanted if not found_in(token, index.get(token.key, ()))]
     missing = f"; missing: {_listed(dict.fromkeys(lost))}" if lost else ""
     return Score(_VERBOSE * words, f"{words:.0%} of the reference's key words are in the answer{missing}.")
 
 
-def _left_to_say(right: Sequence[Token], asked: Sequence[Token], *, numbers: bool) -> list[Token]:
-    """The reference's content that the query does not hold already."""
+def _left_to_say(expected: Sequence[Token], asked: Sequence[Token], *, numbers: bool) -> list[Token]:
+    """The reference's content that is not in the query."""
     known = index_of(content(asked))
     return [
         token
-        for token in content(right)
+        for token in content(expected)
         if (numbers or token.kind not in ("number", "code")) and not found_in(token, known.get(token.key, ()))
     ]
 

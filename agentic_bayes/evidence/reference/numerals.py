@@ -1,4 +1,4 @@
-"""Numerals as people write them, brought to one canonical decimal form (text, so that no digit is lost)."""
+"""Turns numerals as people write them into one canonical decimal form (text, so that no digit is lost)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 
 from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, POWERS_OF_TEN, TENS
-
-__all__ = ["plain_number", "read_number", "read_words", "shifted"]
 
 _GROUPED = {mark: re.compile(rf"\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+", re.ASCII) for mark in ",.'_"}
 _INDIAN = re.compile(r"\d{1,2}(?:,\d{2})*,\d{3}", re.ASCII)
@@ -25,7 +23,7 @@ def plain_number(text: str) -> str:
 
 
 def read_number(text: str) -> str | None:
-    """The canonical form of a numeral with its separators, or None where it is no single number."""
+    """The canonical form of a numeral with separators, or None if it is not a single number."""
     if not text.isascii() or not text[0].isdigit():
         return None
     if text.isdigit():
@@ -55,9 +53,10 @@ def read_number(text: str) -> str | None:
 
 
 def read_words(words: Sequence[str]) -> tuple[int, int]:
-    """The number that the words begin with, and how many of them it takes; (0, 0) where it is none.
+    """The number at the beginning of the words, and how many words it takes; (0, 0) if there is none.
 
-    ``["twenty", "four", "hours"]`` gives (24, 2), ``["one", "hundred", "and", "five"]`` (105, 4). A lone "one" is none.
+    ``["twenty", "four", "hours"]`` gives (24, 2), ``["one", "hundred", "and", "five"]`` (105, 4). A lone "one" does not
+    count.
     """
     value, used, scale = 0, 0, 16
     while True:
@@ -80,7 +79,7 @@ def _below_thousand(words: Sequence[str]) -> tuple[int, int]:
     rest, taken = _below_hundred(words[joined:])
     after = words[joined + taken : joined + taken + 1]
     if not taken or (joined > used and after and after[0] in POWERS_OF_TEN):
-        return hundreds, used  # in "two hundred and five thousand" it is not known what belongs together
+        return hundreds, used  # "two hundred and five thousand" is ambiguous
     return hundreds + rest, joined + taken
 
 

@@ -1,32 +1,8 @@
-"""Words that the reference judge knows: units, numbers, negations, and words without content."""
+"""The reference judge's vocabulary: units, numbers, negations, and words without content."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-__all__ = [
-    "CONTRACTED",
-    "CONTRACTION_TAILS",
-    "CURRENCY_SYMBOLS",
-    "DEGREE_SCALES",
-    "LINKING_CHARACTERS",
-    "LINKING_WORDS",
-    "MONEY_POWERS",
-    "MONTHS",
-    "NEGATING_CHARACTERS",
-    "NEGATIONS",
-    "NO_WORDS",
-    "NUMBER_WORDS",
-    "POWERS_OF_TEN",
-    "PRONOUNS",
-    "STATUS_WORDS",
-    "STOP_WORDS",
-    "TENS",
-    "UNITS",
-    "UNIT_PREFIXES",
-    "YES_WORDS",
-    "Meanings",
-]
 
 Meanings = frozenset[str]
 
@@ -126,7 +102,7 @@ UNITS: dict[str, Meanings] = {
 UNIT_PREFIXES = ("usd", "eur", "gbp", "jpy", "cny", "inr", "chf", "cad", "aud")
 
 POWERS_OF_TEN = {"hundred": 2, "k": 3, "thousand": 3, "mn": 6, "million": 6, "bn": 9, "billion": 9, "trillion": 12}
-# Read so only beside a currency: "2m" alone may be metres.
+# only next to a currency: "2m" alone may be metres
 MONEY_POWERS = {"m": 6, "b": 9}
 
 

@@ -1,4 +1,4 @@
-"""Do the arguments of two tool calls agree? A typed comparison, exact wherever no float is involved."""
+"""Compares the arguments of two tool calls: by type, and exactly unless a float is involved."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ArgumentRule", "Difference", "canonical"]
+from agentic_bayes.numerics import Ints
 
-# A value as (kind, content): hashable, and of two kinds where Python's == would mix them (True and 1).
+# A value as (kind, content): hashable, and of different kinds where Python's == mixes them (True and 1).
 Canonical = tuple[Any, ...]
 
 _NUMBERS = ("int", "float")
 _NUMBER_TEXT = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
-# Every whole number up to here is a float of its own; above, a whole float may be a rounded one.
+# Every integer up to here is a distinct float; above, a whole float may be a rounded one.
 _WHOLE_FLOATS = 2.0**53
 _LARGEST_FLOAT = sys.float_info.max
 
 
 def canonical(value: object) -> Canonical:
-    """The value as nested tuples of (kind, content), so that it can be hashed and told from other kinds."""
+    """The value as nested tuples of (kind, content), which can be hashed and keep kinds apart."""
     if value is None:
         return ("null",)
     if isinstance(value, bool):
@@ -48,24 +48,21 @@ def canonical(value: object) -> Canonical:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ArgumentDifference:
     """One argument in which two calls differ."""
 
     key: str  # name of the argument
-    # expected and not given; given and not expected; both, with different values
     kind: Literal["missing", "extra", "unequal"]
-    expected: Any = None  # the two values (None where there is none)
+    expected: Any = None  # the two values; None if there is none
     made: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentRule:
-    """How arguments are compared.
+    """How to compare arguments.
 
-    Notes
-    -----
-    A boolean is not a number, a missing argument is not ``None``, NaN equals NaN, a tuple equals a list
-    with the same items, and objects and lists are compared item by item.
+    A boolean is not a number, a missing argument is not ``None``, NaN equals NaN, a tuple equals a list with the same
+    items, and objects and lists are compared item by item.
     """
 
     over: Literal["union_keys", "expected_keys"] = "union_keys"
@@ -76,10 +73,8 @@ class ArgumentRule:
         """Whether two argument values are equal."""
         return self._equal(canonical(expected), canonical(made))
 
-    def counts(
-        self, expected: Sequence[Mapping[str, Any]], made: Sequence[Mapping[str, Any]]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Agreement of every expected with every made call, as two whole numbers."""
+    def counts(self, expected: Sequence[Mapping[str, Any]], made: Sequence[Mapping[str, Any]]) -> tuple[Ints, Ints]:
+        """Agreement of every expected with every actual call: numbers of equal and of compared arguments."""
         shape = (len(expected), len(made))
         agreeing, common = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         columns_of = _calls_by_key(made)
@@ -98,17 +93,17 @@ class ArgumentRule:
             return agreeing, np.broadcast_to(sizes, shape)
         return agreeing, sizes + np.array([len(call) for call in made], dtype=np.int64)[None, :] - common
 
-    def differences(self, expected: Mapping[str, Any], made: Mapping[str, Any]) -> Iterator[Difference]:
-        """The arguments that cost agreement, in the order in which they were written."""
+    def differences(self, expected: Mapping[str, Any], made: Mapping[str, Any]) -> Iterator[ArgumentDifference]:
+        """The arguments that differ, in the order in which they were written."""
         for key, value in expected.items():
             if key not in made:
-                yield Difference(key, "missing", expected=value)
+                yield ArgumentDifference(key, "missing", expected=value)
             elif not self.equal(value, made[key]):
-                yield Difference(key, "unequal", expected=value, made=made[key])
+                yield ArgumentDifference(key, "unequal", expected=value, made=made[key])
         if self.over == "union_keys":
             for key, value in made.items():
                 if key not in expected:
-                    yield Difference(key, "extra", made=value)
+                    yield ArgumentDifference(key, "extra", made=value)
 
     def _equal_table(self, expected: list[Canonical], made: list[Canonical]) -> npt.NDArray[np.bool_]:
         row_of = {value: row for row, value in enumerate(dict.fromkeys(expected))}
@@ -117,7 +112,7 @@ class ArgumentRule:
         for value, row in row_of.items():
             if value in column_of:
                 table[row, column_of[value]] = True
-        # Only values that may be equal without being identical are compared pair by pair.
+        # compare pair by pair only values that may be equal without being identical
         pairs = self._near_numbers(row_of, column_of)
         loose_columns = [value for value in column_of if self._is_loose(value)]
         for value in row_of:
@@ -133,7 +128,7 @@ class ArgumentRule:
     def _near_numbers(
         self, expected: Iterable[Canonical], made: Iterable[Canonical]
     ) -> list[tuple[Canonical, Canonical]]:
-        """Pairs of numbers that the tolerance may make equal (with some to spare)."""
+        """Pairs of numbers that the tolerance may make equal, with some to spare."""
         left, right = _with_floats(expected), _with_floats(made)
         a = np.array([number for _, number in left])[:, None]
         b = np.array([number for _, number in right])[None, :]
@@ -142,7 +137,7 @@ class ArgumentRule:
         return [(left[i][0], right[j][0]) for i, j in np.argwhere(near | (a == b))]
 
     def _is_loose(self, value: Canonical) -> bool:
-        """Whether the value may equal one that is not identical to it."""
+        """Whether the value may equal a value that is not identical to it."""
         if value[0] == "list":
             return any(self._is_loose(item) for item in value[1])
         if value[0] == "object":
@@ -165,7 +160,7 @@ class ArgumentRule:
         return all(a[0] == b[0] and self._equal(a[1], b[1]) for a, b in zip(expected[1], made[1], strict=True))
 
     def _equal_numbers(self, expected: float | str, made: float | str) -> bool:
-        if isinstance(expected, str) or isinstance(made, str):  # one is NaN, and not both
+        if isinstance(expected, str) or isinstance(made, str):  # exactly one is NaN
             return False
         if expected == made:
             return True
@@ -174,29 +169,29 @@ class ArgumentRule:
             return False
         try:
             return math.isclose(expected, made, rel_tol=self.float_tolerance, abs_tol=self.float_tolerance)
-        except OverflowError:  # a whole number beyond every float
+        except OverflowError:  # an integer beyond every float
             return False
 
 
 def _with_floats(values: Iterable[Canonical]) -> list[tuple[Canonical, float]]:
-    """The numbers among the values that a float can hold, with it."""
-    found = []
-    for value in values:
-        if value[0] in _NUMBERS and value[1] != "nan" and abs(value[1]) <= _LARGEST_FLOAT:
-            found.append((value, float(value[1])))
-    return found
+    """The numbers among the values that a float can hold, each with that float."""
+    return [
+        (value, float(value[1]))
+        for value in values
+        if value[0] in _NUMBERS and value[1] != "nan" and abs(value[1]) <= _LARGEST_FLOAT
+    ]
 
 
 def _calls_by_key(calls: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    calls_of: dict[str, list[int]] = {}
     for index, call in enumerate(calls):
         for key in call:
-            found.setdefault(key, []).append(index)
-    return found
+            calls_of.setdefault(key, []).append(index)
+    return calls_of
 
 
 def _number_in(text: str) -> int | float | None:
-    """The number that a text is, or None."""
+    """The number in a text that is nothing else, or None."""
     if not _NUMBER_TEXT.fullmatch(text):
         return None
     try:

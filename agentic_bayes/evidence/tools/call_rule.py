@@ -1,4 +1,4 @@
-"""Do two calls of one tool agree? Argument by argument, each in the way that was declared for it."""
+"""Compares two calls of one tool argument by argument, each by the matcher declared for it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.tools.arguments import ArgumentRule, Difference, canonical
+from agentic_bayes.evidence.tools.arguments import ArgumentDifference, ArgumentRule, canonical
+from agentic_bayes.numerics import Ints
 from agentic_bayes.records.matchers import Matcher, as_date, compiled_pattern
 from agentic_bayes.records.model import ExpectedCall, ToolCall
 
-__all__ = ["ANY", "CallRule", "Compare"]
-
-ANY = "*"
-"""Stands for every tool, every argument, or every place in a list."""
+ANY = "*"  # every tool, every argument, or every item of a list
 
 Compare = Matcher | Callable[[Any, Any], bool]
-Ints = npt.NDArray[np.int64]
 
 _LOOSE = Matcher()
 _SELF_SUFFICIENT = ("regex", "one_of")  # they need no expected value
@@ -28,7 +24,7 @@ _SELF_SUFFICIENT = ("regex", "one_of")  # they need no expected value
 
 @dataclass(slots=True)
 class _Node:
-    """How the value at one declared path is compared, and what is declared below it."""
+    """The matcher declared for one path, and the nodes below it."""
 
     path: str = ""
     compare: Compare | None = None
@@ -36,10 +32,10 @@ class _Node:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """What is declared for one place in the arguments: the nodes that fit it, the most specific first.
+class _ArgumentPlace:
+    """The matchers declared for one place in the arguments: the nodes that fit it, the most specific first.
 
-    What is declared for a place also holds for what lies in it, unless something is declared there, too.
+    A place inherits the matcher of the place that contains it, unless it has one of its own.
     """
 
     nodes: tuple[_Node, ...] = ()
@@ -47,7 +43,7 @@ class _Place:
 
     @property
     def rule(self) -> _Node | None:
-        """The node that says how the value here is compared."""
+        """The node whose matcher applies here."""
         return next((node for node in self.nodes if node.compare is not None), self.inherited)
 
     @property
@@ -57,45 +53,44 @@ class _Place:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is declared for this place, nor below it."""
+        """Whether no matcher is declared for this place or below it."""
         return self.rule is None and not any(node.below for node in self.nodes)
 
     @property
     def goes_deeper(self) -> bool:
         return any(node.below for node in self.nodes)
 
-    def child(self, key: str) -> _Place:
-        found = [node.below[name] for name in (key, ANY) for node in self.nodes if name in node.below]
-        rule = self.rule
-        # an argument that may be absent is not therefore a part that may be
-        passed_on = rule if rule and self.matcher.kind is not None else None
-        return _Place(tuple(found), passed_on)
+    def child(self, key: str) -> _ArgumentPlace:
+        nodes = tuple(node.below[name] for name in (key, ANY) for node in self.nodes if name in node.below)
+        # if an argument is optional, its parts are not therefore optional
+        inherited = self.rule if self.matcher.kind is not None else None
+        return _ArgumentPlace(nodes, inherited)
 
 
 @dataclass(frozen=True, slots=True)
 class _Declared:
-    """All that is declared for an expected call."""
+    """All matchers declared for an expected call."""
 
-    root: _Place
-    whole: Mapping[str, _Node]  # by full path: a key that itself holds dots is meant as it stands
-    required: tuple[str, ...]  # arguments that a matcher expects, without a value
+    root: _ArgumentPlace
+    whole: Mapping[str, _Node]  # by full path, for keys that themselves contain dots
+    required: tuple[str, ...]  # arguments that a matcher expects although the call gives no value
 
-    def place(self, key: str) -> _Place:
+    def place(self, key: str) -> _ArgumentPlace:
         if "." in key and key in self.whole:
-            return _Place((self.whole[key],))
+            return _ArgumentPlace((self.whole[key],))
         return self.root.child(key)
 
 
 @dataclass(frozen=True, slots=True)
 class CallRule:
-    """How calls of the same tool are compared."""
+    """How to compare calls of the same tool."""
 
     arguments: ArgumentRule = ArgumentRule()  # noqa: RUF009 - frozen
     matchers: Mapping[str, Mapping[str, Compare]] = field(default_factory=dict)
     schemas: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = field(default_factory=dict)
 
     def counts(self, tool: str, expected: Sequence[ToolCall], made: Sequence[ToolCall]) -> tuple[Ints, Ints]:
-        """Agreement of every expected with every made call of a tool, as two whole numbers."""
+        """Agreement of every expected with every actual call of a tool: numbers of equal and of compared arguments."""
         shape = (len(expected), len(made))
         agreeing, considered = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         groups: dict[str, list[int]] = {}
@@ -103,17 +98,16 @@ class CallRule:
             own = call.matchers if isinstance(call, ExpectedCall) else {}
             groups.setdefault(repr(sorted(own.items(), key=lambda item: item[0])), []).append(i)
         for rows in groups.values():
-            some = self._counts(tool, [expected[i] for i in rows], made)
-            agreeing[rows], considered[rows] = some
+            agreeing[rows], considered[rows] = self._counts(tool, [expected[i] for i in rows], made)
         wrong = np.array([self.invalid(tool, call) is not None for call in made], dtype=np.bool_)
         if wrong.any():
-            # a call that its tool would refuse agrees with nothing, also where it has no arguments
+            # a call that its tool would refuse agrees with nothing, even if it has no arguments
             agreeing = np.where(wrong[None, :], 0, agreeing)
             considered = np.where(wrong[None, :], np.maximum(considered, 1), considered)
         return agreeing, considered
 
     def _counts(self, tool: str, expected: Sequence[ToolCall], made: Sequence[ToolCall]) -> tuple[Ints, Ints]:
-        """The same for expected calls with the same matchers: plain arguments at once, the others value by value."""
+        """The same for expected calls with the same matchers: plain arguments together, the others value by value."""
         declared = self._declared(tool, expected[0])
         sides = [[call.parameters for call in calls] for calls in (expected, made)]
         names = dict.fromkeys(key for side in sides for call in side for key in call) | dict.fromkeys(declared.required)
@@ -129,27 +123,26 @@ class CallRule:
                 {state: side[j] for j, state in reversed(list(enumerate(states[n])))} for n, side in enumerate(sides)
             ]
             for i, wanted in enumerate(distinct[0]):
-                for j, given in enumerate(distinct[1]):
-                    counted, lost = self._one(declared, key, first[0][wanted], first[1][given])
-                    table[:, i, j] = counted and lost is None, counted
+                for j, actual in enumerate(distinct[1]):
+                    counted, difference = self._compare(declared, key, first[0][wanted], first[1][actual])
+                    table[:, i, j] = counted and difference is None, counted
             places = [[side.index(state) for state in all_of] for side, all_of in zip(distinct, states, strict=True)]
             block = np.ix_(*places)
             agreeing += table[0][block]
             considered += table[1][block]
         return agreeing, considered
 
-    def keys(self, tool: str, expected: ToolCall, made: ToolCall) -> Iterator[tuple[str, Difference | None]]:
-        """Every argument that counts, in the order in which they were written."""
+    def keys(self, tool: str, expected: ToolCall, made: ToolCall) -> Iterator[tuple[str, ArgumentDifference | None]]:
+        """Every argument that counts with its difference, if it has one, in the order in which they were written."""
         declared = self._declared(tool, expected)
-        wanted, given = expected.parameters, made.parameters
-        names = [*wanted, *(key for key in declared.required if key not in wanted)]
-        for key in [*names, *(key for key in given if key not in names)]:
-            counted, lost = self._one(declared, key, wanted, given)
+        wanted, actual = expected.parameters, made.parameters
+        for key in dict.fromkeys([*wanted, *declared.required, *actual]):
+            counted, difference = self._compare(declared, key, wanted, actual)
             if counted:
-                yield key, lost
+                yield key, difference
 
     def invalid(self, tool: str, call: ToolCall) -> str | None:
-        """What the tool's schema finds wrong with the arguments of a call, or None."""
+        """How the arguments of a call violate the tool's schema, or None."""
         check = self.schemas.get(tool)
         return None if check is None else check(call.parameters)
 
@@ -168,29 +161,29 @@ class CallRule:
             for path, compare in own.items()
             if isinstance(compare, Matcher) and compare.kind in _SELF_SUFFICIENT and not compare.optional
         ]
-        return _Declared(_Place((root,)), whole, tuple(key for key in dict.fromkeys(required) if key != ANY))
+        return _Declared(_ArgumentPlace((root,)), whole, tuple(key for key in dict.fromkeys(required) if key != ANY))
 
-    def _one(
+    def _compare(
         self, declared: _Declared, key: str, expected: Mapping[str, Any], made: Mapping[str, Any]
-    ) -> tuple[bool, Difference | None]:
-        """Whether this argument counts, and in what the calls differ in it."""
+    ) -> tuple[bool, ArgumentDifference | None]:
+        """Whether this argument counts, and how the calls differ in it."""
         if key not in expected and key not in declared.required:
             if key not in made or self.arguments.over == "expected_keys":
                 return False, None
-        elif key not in expected:  # only a matcher says what is expected
+        elif key not in expected:  # only a matcher says what to expect
             place = declared.place(key)
             if key in made and self._satisfied(place, made[key]):
                 return True, None
-            said = _said(place)
+            wanted = _expectation(place)
             if key not in made:
-                return True, Difference(key, "missing", expected=said)
-            return True, Difference(key, "unequal", expected=said, made=made[key])
+                return True, ArgumentDifference(key, "missing", expected=wanted)
+            return True, ArgumentDifference(key, "unequal", expected=wanted, made=made[key])
         return self._member(declared.place(key), key, expected, made)
 
     def _member(
-        self, place: _Place, key: str, expected: Mapping[str, Any], made: Mapping[str, Any]
-    ) -> tuple[bool, Difference | None]:
-        """The same for a member of an object, at any depth, that at least one side has."""
+        self, place: _ArgumentPlace, key: str, expected: Mapping[str, Any], made: Mapping[str, Any]
+    ) -> tuple[bool, ArgumentDifference | None]:
+        """The same for a member, at any depth, that at least one of the two objects has."""
         rule = place.matcher
         if rule.ignore and not place.goes_deeper:
             return False, None
@@ -205,11 +198,11 @@ class CallRule:
         elif rule.optional:
             return False, None
         if key in expected:
-            return True, Difference(str(key), "missing", expected=expected[key])
-        return True, Difference(str(key), "extra", made=made[key])
+            return True, ArgumentDifference(str(key), "missing", expected=expected[key])
+        return True, ArgumentDifference(str(key), "extra", made=made[key])
 
-    def _satisfied(self, place: _Place, made: Any) -> bool:
-        """Whether a value is what the matchers alone ask for."""
+    def _satisfied(self, place: _ArgumentPlace, made: Any) -> bool:
+        """Whether a value satisfies matchers that need no expected value."""
         compare = place.rule.compare if place.rule else None
         if isinstance(compare, Matcher) and compare.kind in _SELF_SUFFICIENT:
             return self._matches(compare, None, made)
@@ -218,7 +211,7 @@ class CallRule:
             key in made and self._satisfied(place.child(key), made[key]) for key in wanted
         )
 
-    def _difference(self, place: _Place, key: str, expected: Any, made: Any) -> Difference:
+    def _difference(self, place: _ArgumentPlace, key: str, expected: Any, made: Any) -> ArgumentDifference:
         """The first place at which two values of an argument differ."""
         if isinstance(expected, Mapping) and isinstance(made, Mapping) and expected.keys() == made.keys():
             for name, value in expected.items():
@@ -230,12 +223,12 @@ class CallRule:
                 child = place.child(str(position))
                 if not self._agree_at(child, value, other):
                     return self._difference(child, f"{key}[{position}]", value, other)
-        return Difference(key, "unequal", expected=expected, made=made)
+        return ArgumentDifference(key, "unequal", expected=expected, made=made)
 
-    def _agree_at(self, place: _Place, expected: Any, made: Any) -> bool:
+    def _agree_at(self, place: _ArgumentPlace, expected: Any, made: Any) -> bool:
         return (place.matcher.ignore and not place.goes_deeper) or self._equal(place, expected, made)
 
-    def _equal(self, place: _Place, expected: Any, made: Any) -> bool:
+    def _equal(self, place: _ArgumentPlace, expected: Any, made: Any) -> bool:
         if place.is_plain:
             return self.arguments.equal(expected, made)
         if place.goes_deeper and isinstance(expected, Mapping) and isinstance(made, Mapping):
@@ -273,7 +266,7 @@ class CallRule:
                 if not isinstance(expected, (list, tuple)) or not isinstance(made, (list, tuple)):
                     return equal(expected, made)
                 first, second = ({canonical(value): value for value in side} for side in (expected, made))
-                # what is not there literally may still be there nearly, as .1 + .2 is .3
+                # items without an identical partner may still have a near one: .1 + .2 and .3
                 alone = [first[value] for value in first.keys() - second.keys()]
                 others = [second[value] for value in second.keys() - first.keys()]
                 return all(any(equal(a, b) for b in second.values()) for a in alone) and all(
@@ -282,7 +275,7 @@ class CallRule:
         return equal(expected, made)
 
     def _near(self, matcher: Matcher, expected: Any, made: Any) -> bool:
-        """Whether two numbers, or all of two equally long lists of them, are near."""
+        """Whether two numbers, or all pairs of two equally long lists, are near."""
         if isinstance(expected, (list, tuple)) and isinstance(made, (list, tuple)):
             return len(expected) == len(made) and all(
                 self._near(matcher, a, b) for a, b in zip(expected, made, strict=True)
@@ -305,18 +298,20 @@ class CallRule:
         return bool(apart <= max(matcher.absolute or 0.0, share) * (1 + 1e-12))
 
 
-def _said(place: _Place) -> str:
-    """What matchers that need no expected value ask for."""
+def _expectation(place: _ArgumentPlace) -> str:
+    """The expectation, in words, of matchers that need no expected value."""
     matcher = place.matcher
     if matcher.regex is not None:
         return f"text like {matcher.regex}"
     if matcher.one_of is not None:
         return f"one of {', '.join(map(repr, matcher.one_of))}"
-    return "; ".join(f"{key}: {_said(place.child(key))}" for node in place.nodes for key in node.below if key != ANY)
+    return "; ".join(
+        f"{key}: {_expectation(place.child(key))}" for node in place.nodes for key in node.below if key != ANY
+    )
 
 
 def _plain(matcher: Matcher, value: Any) -> Any:
-    """The value with its texts without case or white space."""
+    """The value with case or white space removed from its texts."""
     if isinstance(value, str):
         text = value.casefold() if matcher.ignore_case else value
         return "".join(text.split()) if matcher.ignore_whitespace else text

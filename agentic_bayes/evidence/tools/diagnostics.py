@@ -1,4 +1,4 @@
-"""What goes wrong with which tool and which argument, by agent: the table that tells what to fix."""
+"""Tool diagnostics: how often which tool and which argument goes wrong, by agent."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.checks import check_probability, check_type
+from agentic_bayes.checks import check_count, check_probability, check_type
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import COUNTS
-from agentic_bayes.formatting import format_interval, format_number, html_block, one_line, plural
+from agentic_bayes.formatting import (
+    Table,
+    Tabular,
+    format_interval,
+    format_number,
+    json_ready,
+    one_line,
+    plural,
+)
 from agentic_bayes.numerics import wilson_interval
 
 if TYPE_CHECKING:
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ToolDiagnostics", "tool_diagnostics"]
 
-# problem → (what is counted, out of what), both per tool
+# problem → (count of failures, count of opportunities), both per tool
 _PROBLEMS = {
     "not called": ("missed", "expected"),
     "not expected": ("extra", "made"),
@@ -38,25 +46,25 @@ _DIMENSION = {
     "schema broken": "parameters",
     "scope violation": "scope",
 }
-_IF_ASKED = ("schema broken", "scope violation")  # nothing is looked for unless the rubric or the data say so
+_IF_ASKED = ("schema broken", "scope violation")  # only if the rubric or the data ask for it
 _LOST = ("unequal", "missing", "extra")
 _SHARE = ("failed", "of", "share", "lower", "upper", "tasks")
 _SHOWN = 10
 
 # (agent, tool, problem or argument) → task → (failed, of, …)
-_Cells = defaultdict[tuple[str, str, str], defaultdict[str, list[int]]]
+_TaskCounts = defaultdict[tuple[str, str, str], defaultdict[str, list[int]]]
 
 
 @dataclass(frozen=True, repr=False)
-class ToolDiagnostics:
-    """How often what goes wrong, by agent.
+class ToolDiagnostics(Tabular):
+    """How often each tool and argument goes wrong, by agent.
 
     Attributes
     ----------
     tools : pandas.DataFrame
         One row per agent, tool and problem: ``agent, tool, problem, dimension, failed, of, share, lower, upper,
-        tasks``. `problem` is "not called" (of the expected calls), "not expected" (of the calls made), "wrong
-        arguments", "out of order", "schema broken" (of the matched calls) or "scope violation" (of the calls made).
+        tasks``. `problem` is "not called" (of the expected calls), "not expected" or "scope violation" (of the actual
+        calls), "wrong arguments", "out of order" or "schema broken" (of the matched calls).
     arguments : pandas.DataFrame
         One row per agent, tool and argument of matched calls: ``agent, tool, argument, unequal, missing, extra,
         failed, of, share, lower, upper, tasks``.
@@ -69,64 +77,83 @@ class ToolDiagnostics:
     ci_prob: float
 
     def worst(self, n: int = _SHOWN) -> pd.DataFrame:
-        """What costs most: problems and arguments, those with the most failures first.
+        """The problems and arguments with the most failures.
 
         Parameters
         ----------
         n : int
-            How many rows, at most.
+            Maximum number of rows.
 
         Returns
         -------
         pandas.DataFrame
-            ``agent, tool, what, failed, of, share, lower, upper``; "wrong arguments" gives way to the arguments.
+            The first rows of `to_pandas` that have failures.
+        """
+        check_count(n, "n")
+        table = self.to_pandas()
+        return table[table["failed"] > 0].head(n)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All problems and arguments in one table, those with the most failures first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``agent, tool, what, failed, of, share, lower, upper``; the single arguments replace "wrong arguments".
         """
         import pandas as pd
 
         problems = self.tools[self.tools["problem"] != "wrong arguments"].rename(columns={"problem": "what"})
         arguments = self.arguments.assign(what="argument " + self.arguments["argument"].astype(str))
         columns = ["agent", "tool", "what", "failed", "of", "share", "lower", "upper"]
-        found = pd.concat([problems[columns], arguments[columns]])
-        found = found[found["failed"] > 0]
+        table = pd.concat([part[columns] for part in (problems, arguments) if len(part)] or [problems[columns]])
         order = ["failed", "share", "agent", "tool", "what"]
-        return found.sort_values(order, ascending=[False, False, True, True, True]).head(n).reset_index(drop=True)
+        return table.sort_values(order, ascending=[False, False, True, True, True]).reset_index(drop=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Both tables as an object that JSON can hold.
+
+        Returns
+        -------
+        dict
+            ``tools`` and ``arguments``, a list of rows each, and ``ci_prob``.
+        """
+        tables = {"tools": self.tools.to_dict("records"), "arguments": self.arguments.to_dict("records")}
+        return dict(json_ready({**tables, "ci_prob": self.ci_prob}))
 
     def __repr__(self) -> str:
-        worst = self.worst().to_dict("records")
-        first = "".join(f"; most: {row['agent']}, {row['tool']}: {row['what']}" for row in worst[:1])
+        first = "".join(f"; most: {row['agent']}, {row['tool']}: {row['what']}" for row in self._worst_rows()[:1])
         return one_line(f"ToolDiagnostics: {plural(self.tools['tool'].nunique(), 'tool')}{first}")
 
-    def _repr_html_(self) -> str:
+    def _worst_rows(self) -> list[dict[Any, Any]]:
+        return self.worst().to_dict("records")
+
+    def table(self) -> Table:
+        """The problems and arguments with the most failures."""
         rows = [
             [
                 *(row["agent"], row["tool"], row["what"], f"{row['failed']:,} of {row['of']:,}"),
                 *(format_number(row["share"]), format_interval(row["lower"], row["upper"])),
             ]
-            for row in self.worst().to_dict("records")
+            for row in self._worst_rows()
         ]
         header = ["agent", "tool", "what", "calls", "share", "interval"]
-        notes = ["" if rows else "nothing was wrong with any call", self._kind_of_interval()]
-        return html_block("What goes wrong with tools", header, rows, notes=notes)
-
-    def _kind_of_interval(self) -> str:
-        return f"{100 * self.ci_prob:g} % Wilson intervals at the effective number of calls (tasks as clusters)"
+        intervals = f"{100 * self.ci_prob:g} % Wilson intervals at the effective number of calls (tasks as clusters)"
+        notes = ["" if rows else "nothing was wrong with any call", intervals]
+        return Table(title="What goes wrong with tools", header=header, rows=rows, notes=notes)
 
     def __str__(self) -> str:
-        rows = [
-            f"{row['agent']}, {row['tool']}: {row['what']} {row['failed']:,} of {row['of']:,}, "
-            f"{format_number(row['share'])} {format_interval(row['lower'], row['upper'])}"
-            for row in self.worst().to_dict("records")
-        ]
-        return "\n".join([*(rows or ["nothing was wrong with any call"]), self._kind_of_interval()])
+        table = self.table()
+        return "\n".join([*("{}, {}: {} {}, {} {}".format(*row) for row in table.rows), *filter(None, table.notes)])
 
 
 def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagnostics:
-    """Count what went wrong, tool by tool and argument by argument.
+    """Count what went wrong, by tool and by argument.
 
     Parameters
     ----------
     evidence : Evidence
-        With tool verdicts, from `assess`.
+        Interactions with tool verdicts, from `assess`.
     ci_prob : float
         Probability of the intervals, in (0, 1).
 
@@ -141,35 +168,35 @@ def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagno
 
     Notes
     -----
-    Attempts of one task are alike, so that a share p of n calls is known less well than from n independent ones. With
-    v the linearised variance of the ratio Σf/Σn over tasks, the interval is Wilson's at the effective number of calls
-    min(n, p(1 - p)/v). Where every call failed, or none did, or there is one task, nothing is known of how alike they
-    are, and the number of tasks is taken.
+    Attempts of one task are alike, so n calls inform a share p less well than n independent ones would. With v the
+    linearised variance of the ratio Σf/Σn over tasks, the interval is Wilson's at the effective number of calls
+    min(n, p(1 - p)/v). If every call failed, or none did, or there is only one task, the data do not show how alike
+    the calls are; then the number of tasks is used.
 
     References
     ----------
     Franco, Little, Louis and Slud (2019), J. Surv. Stat. Methodol. 7, 334-364, doi:10.1093/jssam/smy019.
     """
-    check_type("evidence", evidence, Evidence, "from assess or Evidence.read")
+    check_type("evidence", evidence, Evidence, "assess() makes one")
     check_probability(ci_prob, "ci_prob", open_ends=True)
     rows = [row for row in evidence.rows if row.tool_overall is not None and row.tool_details]
     if not rows:
-        raise EvidenceError("no interaction has a tool verdict with counts: nothing to diagnose")
-    problems: _Cells = defaultdict(lambda: defaultdict(lambda: [0, 0]))
-    arguments: _Cells = defaultdict(lambda: defaultdict(lambda: [0] * (2 + len(_LOST))))
+        raise EvidenceError("no interaction has a tool verdict with counts, so there is nothing to diagnose")
+    problems: _TaskCounts = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    arguments: _TaskCounts = defaultdict(lambda: defaultdict(lambda: [0] * (2 + len(_LOST))))
     for row in rows:
         for tool, counts in row.tool_details.items():
             for problem, failed, of in _of_tool(counts):
                 cell = problems[row.agent, tool, problem][row.task]
                 cell[0] += failed
                 cell[1] += of
-            for argument, found in counts.get("arguments", {}).items():
-                lost = [int(found.get(kind, 0)) for kind in _LOST]
-                if not sum(found.values()):
+            for argument, tally in counts.get("arguments", {}).items():
+                lost = [int(tally.get(kind, 0)) for kind in _LOST]
+                if not sum(tally.values()):
                     continue
                 cell = arguments[row.agent, tool, argument][row.task]
-                for place, number in enumerate([sum(lost), sum(lost) + int(found.get("agree", 0)), *lost]):
-                    cell[place] += number
+                for i, number in enumerate([sum(lost), sum(lost) + int(tally.get("agree", 0)), *lost]):
+                    cell[i] += number
     import pandas as pd
 
     of_tools = pd.DataFrame(
@@ -181,7 +208,7 @@ def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagno
             "agent": agent,
             "tool": tool,
             "argument": argument,
-            **{kind: sum(cell[2 + place] for cell in cells.values()) for place, kind in enumerate(_LOST)},
+            **{kind: sum(cell[2 + i] for cell in cells.values()) for i, kind in enumerate(_LOST)},
             **_share(cells, ci_prob),
         }
         for (agent, tool, argument), cells in sorted(arguments.items())
@@ -202,7 +229,7 @@ def _of_tool(counts: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
 
 
 def _share(cells: Mapping[str, list[int]], ci_prob: float) -> dict[str, Any]:
-    """Failures, opportunities, their ratio and its interval; tasks are clusters."""
+    """Failures, opportunities, their ratio and its interval, with tasks as clusters."""
     table = np.array([cell[:2] for cell in cells.values()], dtype=np.float64)
     failed, of = (float(total) for total in table.sum(axis=0))
     share, tasks = failed / of, len(table)

@@ -1,8 +1,7 @@
-"""Expected tool calls that are kept apart from the conversations, joined to them by task."""
+"""Joins expected tool calls from a table or object to conversations, by task."""
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from agentic_bayes.checks import no_such_file
-from agentic_bayes.errors import DoubtfulRecords, EvidenceError, InvalidArgument, did_you_mean
-from agentic_bayes.evidence.jsonl import unique_keys
+from agentic_bayes.checks import check_flag, no_such_file
+from agentic_bayes.errors import DoubtfulRecords, EvidenceError, did_you_mean
 from agentic_bayes.evidence.table import is_blank, read_columns, refuse, require_columns, whole_number
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.identity import task_label
 from agentic_bayes.records.model import Conversation, ExpectedTools
+from agentic_bayes.records.wire.strict_json import strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +29,8 @@ _WHOLE = ("expected_tools", "tool_sequence_matters", "allowed_tools", "forbidden
 _KNOWN = ("task", "qa_id", *_CALL, *_WHOLE)
 _IN_JSON = ("parameters", "matchers", "expected_tools", "allowed_tools", "forbidden_tools")
 
-# which interaction of a task: its qa_id, or None for the only one
-_Place = tuple[str, str | None]
+# task, and the interaction: its qa_id, or None for the only one
+_TaskPlace = tuple[str, str | None]
 
 
 def join_expected_tools(
@@ -40,46 +39,45 @@ def join_expected_tools(
     *,
     replace: bool = False,
 ) -> Iterator[Conversation]:
-    """Give conversations the tool calls that their tasks expect.
+    """Add expected tool calls to conversations.
 
     Parameters
     ----------
     conversations : iterable of Conversation
-        In any order; read as the work proceeds.
+        In any order; read as they are needed.
     expected : pandas.DataFrame, mapping or path
         A table (CSV, TSV, JSONL, Parquet) with one row per expected call: ``task``, ``tool_name`` (blank: no call is
-        expected) and, as far as needed, ``qa_id`` (which interaction, where a conversation has several),
-        ``parameters`` and ``matchers`` (objects, or the JSON text of one), ``step`` and ``tool_sequence_matters``.
-        Instead of ``tool_name`` a row may give all calls as ``expected_tools``. Or an object, or a JSON file of one:
-        task → a list of calls, or what `ExpectedTools` takes.
+        expected) and optionally ``qa_id`` (the interaction, if a conversation has several), ``parameters`` and
+        ``matchers`` (objects, or their JSON text), ``step`` and ``tool_sequence_matters``. Instead of ``tool_name`` a
+        row may give all calls as ``expected_tools``. Or an object, or a JSON file of one: task → a list of calls, or
+        the fields of `ExpectedTools`.
     replace : bool
-        Whether expectations that a conversation has already give way.
+        Whether to replace expectations that a conversation already has.
 
     Returns
     -------
     iterator of Conversation
-        The same conversations in the same order; those of tasks that `expected` does not name are unchanged.
+        The same conversations in the same order; conversations of tasks not in `expected` are unchanged.
 
     Raises
     ------
     EvidenceError
-        If the expectations are not what they must be (all problems in one message), name an interaction that a
-        conversation does not have, fit a conversation that has expectations, or fit no conversation at all.
+        If the expectations are malformed (the message lists all problems), name an interaction that a conversation
+        does not have, belong to a conversation that already has expectations, or belong to no conversation at all.
 
     Warns
     -----
     DoubtfulRecords
         At the end, if `expected` names tasks that no conversation attempted.
     """
-    if not isinstance(replace, bool):
-        raise InvalidArgument(f"replace must be True or False, got {replace!r}")
+    check_flag(replace, "replace")
     source, rows = _rows(expected)
     wanted = _grouped(source, rows)
     return _joined(conversations, source, wanted, replace=replace)
 
 
 def _joined(
-    conversations: Iterable[Conversation], source: str, wanted: Mapping[_Place, ExpectedTools], *, replace: bool
+    conversations: Iterable[Conversation], source: str, wanted: Mapping[_TaskPlace, ExpectedTools], *, replace: bool
 ) -> Iterator[Conversation]:
     by_task: dict[str, dict[str | None, ExpectedTools]] = {}
     for (task, qa_id), tools in wanted.items():
@@ -97,7 +95,7 @@ def _joined(
         yield _with_tools(conversation, task, places, source, replace=replace)
     if seen and not met:
         known = ", ".join(map(repr, list(by_task)[:3]))
-        raise EvidenceError(f"{source}: none of its tasks ({known}, …) was attempted by any conversation")
+        raise EvidenceError(f"{source}: no conversation attempted any of its tasks ({known}, …)")
     if unmet := sorted(set(by_task) - met) if seen else []:
         shown = ", ".join(map(repr, unmet[:5])) + (f" and {len(unmet) - 5:,} more" if len(unmet) > 5 else "")
         warnings.warn(DoubtfulRecords(f"{source}: no conversation attempted {shown}"), stacklevel=3)
@@ -113,27 +111,28 @@ def _with_tools(
 ) -> Conversation:
     turns = list(conversation.conversation)
     where = f"{source}: task {task!r}, session {conversation.session_id!r}"
-    given: set[int] = set()
+    done: set[int] = set()
     for qa_id, tools in places.items():
         at = [i for i, turn in enumerate(turns) if qa_id is None or turn.qa_id == qa_id]
         if len(at) != 1:
-            found = f"it has {len(turns)} interactions: give qa_id" if qa_id is None else f"qa_id {qa_id!r}: {len(at)}"
             if qa_id is not None and not at and conversation.error is not None:
-                continue  # the agent stopped before it came to this question
+                continue  # the agent crashed before this question
             have = ", ".join(repr(turn.qa_id) for turn in turns[:5])
-            raise EvidenceError(f"{where}: which interaction is meant? {found} (there is: {have})")
-        if at[0] in given:
-            raise EvidenceError(f"{where}: the same interaction is named with its qa_id and without")
-        given.add(at[0])
+            if qa_id is None:
+                raise EvidenceError(f"{where}: it has {len(turns)} interactions, so give the qa_id of one: {have}")
+            raise EvidenceError(f"{where}: {len(at)} of its interactions have qa_id {qa_id!r}; it has: {have}")
+        if at[0] in done:
+            raise EvidenceError(f"{where}: one interaction is given both with its qa_id and without")
+        done.add(at[0])
         if turns[at[0]].ground_truth_agentic is not None and not replace:
-            raise EvidenceError(f"{where} has expected tools already; replace=True puts these in their place")
+            raise EvidenceError(f"{where} already has expected tools; replace=True replaces them")
         turns[at[0]] = turns[at[0]].model_copy(update={"ground_truth_agentic": tools})
     return conversation.model_copy(update={"conversation": tuple(turns)})
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One row of expectations, and where it stands."""
+    """One row of expectations, and where it comes from."""
 
     where: str
     values: Any
@@ -147,8 +146,8 @@ def _rows(expected: Any) -> tuple[str, list[_Row]]:
         if not path.is_file():
             raise EvidenceError(no_such_file(path))
         try:
-            value = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique_keys)
-        except (ValueError, RecursionError) as error:
+            value = strict_json(path.read_text(encoding="utf-8-sig"), finite=False)
+        except ValueError as error:
             raise EvidenceError(f"{path}: is not JSON ({error})") from None
         if isinstance(value, list):
             return str(path), [_Row(f"index {i}", row) for i, row in enumerate(value)]
@@ -162,12 +161,12 @@ def _rows(expected: Any) -> tuple[str, list[_Row]]:
         require_columns(source, columns, ["tool_name"], hint=hint, error=EvidenceError)
     size = len(columns["task"])
     rows = [{name: columns[name][i] for name in columns if not _absent(name, columns[name][i])} for i in range(size)]
-    # a row of a table that names no tool says that none is expected
+    # a table row without a tool means that none is expected
     return source, [_Row(f"row {i + 1}", {"tool_name": None, **row}) for i, row in enumerate(rows)]
 
 
 def _absent(name: str, value: Any) -> bool:
-    """Whether a cell is blank; a tool, a task or a question may be called "NA"."""
+    """Whether a cell is blank, though a tool, a task or a question may be called "NA"."""
     if isinstance(value, str) and name in ("task", "qa_id", "tool_name", "name"):
         return not value.strip()
     return not isinstance(value, (list, dict)) and is_blank(value)
@@ -183,12 +182,12 @@ def _of_object(tasks: Mapping[str, Any]) -> list[_Row]:
     return rows
 
 
-def _grouped(source: str, rows: Sequence[_Row]) -> dict[_Place, ExpectedTools]:
-    """The expectations of every task and interaction."""
+def _grouped(source: str, rows: Sequence[_Row]) -> dict[_TaskPlace, ExpectedTools]:
+    """The expectations for every task and interaction."""
     problems: list[str] = []
-    groups: dict[_Place, dict[str, Any]] = {}
-    where: dict[_Place, str] = {}
-    whole: set[_Place] = set()  # of which all calls are known
+    groups: dict[_TaskPlace, dict[str, Any]] = {}
+    where: dict[_TaskPlace, str] = {}
+    whole: set[_TaskPlace] = set()  # places with a complete list of calls
     for row in rows:
         values = row.values
         if not isinstance(values, Mapping):
@@ -222,7 +221,7 @@ def _grouped(source: str, rows: Sequence[_Row]) -> dict[_Place, ExpectedTools]:
         elif "tool_name" not in read:
             problems.append(f"{row.where}: must give tool_name or expected_tools")
         elif place in whole or (not named and (group["expected_tools"] or details)):
-            problems.append(f"{row.where}: says of task {task!r} that no call is expected, and another row names one")
+            problems.append(f"{row.where}: says that task {task!r} expects no call, but this or another row gives one")
         elif named:
             call = {key: read[key] for key in _CALL if key in read}
             if "step" in call:
@@ -234,7 +233,7 @@ def _grouped(source: str, rows: Sequence[_Row]) -> dict[_Place, ExpectedTools]:
         for name in _WHOLE[1:]:
             if name in read and group.setdefault(name, read[name]) != read[name]:
                 problems.append(f"{row.where}: {name} of task {task!r} differs from that of {where[place]}")
-    found: dict[_Place, ExpectedTools] = {}
+    found: dict[_TaskPlace, ExpectedTools] = {}
     for place, group in groups.items():
         try:
             found[place] = ExpectedTools.model_validate(group)
@@ -251,13 +250,13 @@ def _label(name: str, value: Any) -> str | None:
 
 
 def _parsed(name: str, value: Any, where: str, problems: list[str]) -> Any:
-    """A cell as it is meant: JSON text of objects and lists, and words for booleans."""
+    """The value of a cell: objects and lists from JSON text, booleans from words."""
     if name == "tool_sequence_matters" and isinstance(value, str):
         return {"true": True, "1": True, "false": False, "0": False}.get(value.strip().lower(), value)
     if name in _IN_JSON and isinstance(value, str) and value.strip():
         try:
-            return json.loads(value, object_pairs_hook=unique_keys)
-        except (ValueError, RecursionError) as error:
+            return strict_json(value, finite=False)
+        except ValueError as error:
             problems.append(f"{where}: {name} must be JSON, got {short(value)} ({error})")
             return [] if name == "expected_tools" else {}
     return value

@@ -1,4 +1,4 @@
-"""Which call made answers which expected call: an exact one-to-one matching within each tool name."""
+"""Matches actual to expected calls one to one within each tool name, with the largest total agreement."""
 
 from __future__ import annotations
 
@@ -12,40 +12,34 @@ import numpy as np
 import numpy.typing as npt
 
 from agentic_bayes.evidence.tools.call_rule import CallRule
+from agentic_bayes.numerics import Ints
 from agentic_bayes.records.model import ToolCall
 
-__all__ = ["Pair", "longest_in_order", "match_calls"]
-
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Chain = list[tuple[int, int]]
 
-# The search for the best order among equal totals: calls on a side up to which it runs, and its steps.
+# limits of the search for the best order among equal totals: calls per side, and steps
 _SEARCHED = 32
 _STEPS = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An expected call and the call made for it."""
+    """An expected call and the actual call that answers it."""
 
-    expected: int  # their positions
+    expected: int  # positions of the two calls
     made: int
-    agreement: Fraction  # agreement of their arguments, in [0, 1]
+    agreement: Fraction  # of their arguments, in [0, 1]
 
 
 def match_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: CallRule) -> list[Pair]:
-    """Match calls one to one within a tool name, with the largest total agreement.
+    """Match calls one to one within a tool name, with the largest total agreement and then the most pairs in order.
 
-    Among the matchings with the largest total, one in which the most pairs stand in order is taken.
-
-    Notes
-    -----
-    Agreements are whole numbers over a common denominator, so that equal totals are equal and not nearly so.
-    A linear assignment gives the largest total; its dual potentials tell which pairs occur in some best
-    matching, and a longest common subsequence over those pairs is the most order that any of them can keep.
-    Where that order cannot be had within one best matching, a bounded search decides; with more than 32
-    calls on a side it is not run, and the order found may then be a little shorter than the best.
+    Agreements are integers over a common denominator, so that equal totals are exactly equal. A linear assignment
+    gives the largest total; its dual potentials show which pairs occur in some best matching, and a longest common
+    subsequence over those pairs is the most order that any of them can keep. If no single best matching has that
+    order, a bounded search decides; with more than 32 calls per side it does not run, and the order may then be a
+    little shorter than the best.
     """
     groups = _groups(expected, made, rule)
     possible: Bools = np.zeros((len(expected), len(made)), dtype=np.bool_)
@@ -57,7 +51,7 @@ def match_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: Ca
 
 
 def longest_in_order(pairs: Sequence[Pair]) -> list[Pair]:
-    """The largest set of pairs (sorted by expected call) that were made in the expected order."""
+    """The largest set of pairs (sorted by expected call) in the expected order."""
     ends: list[int] = []  # made: the smallest end of a chain of each length
     last: list[int] = []  # the pair at that end
     before: list[int | None] = []
@@ -86,21 +80,21 @@ def _groups(expected: Sequence[ToolCall], made: Sequence[ToolCall], rule: CallRu
 
 
 def _positions(calls: Sequence[ToolCall]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for index, call in enumerate(calls):
-        found.setdefault(call.tool_name, []).append(index)
-    return found
+        positions.setdefault(call.tool_name, []).append(index)
+    return positions
 
 
 class _Group:
-    """The calls of one tool name, and the best that can be had from matching them."""
+    """The calls of one tool name, and their best matching."""
 
     def __init__(self, rows: list[int], columns: list[int], agreeing: Ints, considered: Ints) -> None:
         self.rows, self.columns = rows, columns
         self._row_at = {row: i for i, row in enumerate(rows)}
         self._column_at = {column: j for j, column in enumerate(columns)}
         self._agreeing, self._considered = agreeing, considered
-        # No key counts: the agreement is 1.
+        # without any argument that counts, the agreement is 1
         over = np.maximum(considered, 1)
         shared = np.where(considered == 0, 1, agreeing)
         # linear_sum_assignment works in floats; sums of these whole numbers stay exact in them.
@@ -114,13 +108,13 @@ class _Group:
         self.total = int(self.gain[self._best].sum())
 
     def possible(self) -> Bools:
-        """Which pairs occur in some matching with the largest total."""
+        """The pairs that occur in some matching with the largest total."""
         if self.gain.shape[0] > self.gain.shape[1]:
             return _possible(-self.gain.T, self._best[1], self._best[0]).T
         return _possible(-self.gain, self._best[0], self._best[1])
 
     def completion(self, chain: Chain) -> tuple[Ints, Ints] | None:
-        """A matching with the largest total that holds the chain's pairs of this group, or None."""
+        """A matching with the largest total that includes the chain's pairs of this group, or None."""
         fixed = [(self._row_at[row], self._column_at[column]) for row, column in chain if row in self._row_at]
         taken_rows, taken_columns = {i for i, _ in fixed}, {j for _, j in fixed}
         rows = np.array([i for i in range(len(self.rows)) if i not in taken_rows], dtype=np.int64)
@@ -131,9 +125,8 @@ class _Group:
         return (first, second) if int(self.gain[first, second].sum()) == self.total else None
 
     def complete(self, chain: Chain) -> list[Pair]:
-        found = self.completion(chain) or self._best
         pairs = []
-        for i, j in zip(*found, strict=True):
+        for i, j in zip(*(self.completion(chain) or self._best), strict=True):
             size = int(self._considered[i, j])
             agreement = Fraction(int(self._agreeing[i, j]), size) if size else Fraction(1)
             pairs.append(Pair(self.rows[i], self.columns[j], agreement))
@@ -178,7 +171,7 @@ def _possible(cost: Ints, rows: Ints, columns: Ints) -> Bools:
     moves[held, :count] = tight
     free = np.ones(count, dtype=np.bool_)
     free[held] = False
-    # The last node stands for "left over": a free column takes any place with v = 0, and the reverse.
+    # the last node stands for "left over": a free column takes any place with v = 0, and vice versa
     moves[:count, count] = free
     moves[count, :count] = v == 0
     _, component = connected_components(moves, directed=True, connection="strong")
@@ -189,7 +182,7 @@ def _possible(cost: Ints, rows: Ints, columns: Ints) -> Bools:
 
 
 def _longest_chain(possible: Bools, groups: Sequence[_Group]) -> Chain:
-    """The most pairs in order that one best matching can hold."""
+    """The most pairs in order that one best matching can have."""
     room = _room(possible)
     chain = _walk(possible, room)
     owner = {row: group for group in groups for row in group.rows}
@@ -199,7 +192,7 @@ def _longest_chain(possible: Bools, groups: Sequence[_Group]) -> Chain:
 
     if holds(chain):
         return chain
-    low, high = 0, len(chain)  # every part of a chain that fits fits too
+    low, high = 0, len(chain)  # if a chain fits, so does every part of it
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(chain[:middle]) else (low, middle)

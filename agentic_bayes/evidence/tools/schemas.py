@@ -1,4 +1,4 @@
-"""JSON schemas of tool arguments."""
+"""Checks tool arguments against JSON schemas."""
 
 from __future__ import annotations
 
@@ -6,26 +6,23 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
-from agentic_bayes.records.base import MAX_DEPTH, field_path, short, too_deep
+from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.matchers import compiled_pattern
-
-__all__ = ["schema_check"]
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH, too_deep
 
 _SHOWN = 120
 
 
 def schema_check(tool: str, schema: object) -> Callable[[Mapping[str, Any]], str | None]:
-    """A function that gives what is wrong with the arguments of a call."""
+    """A function that says how the arguments of a call violate the schema, or returns None."""
     if not isinstance(schema, Mapping):
         raise InvalidArgument(f"schemas[{tool!r}] must be a JSON schema (an object), got {short(schema)}")
     if too_deep(schema):
-        raise InvalidArgument(
-            f"schemas[{tool!r}] must be a JSON schema that is not nested deeper than {MAX_DEPTH} levels"
-        )
+        raise InvalidArgument(f"schemas[{tool!r}] must be a JSON schema nested at most {MAX_DEPTH} levels deep")
     try:
         checker = _checker(schema)
-        next(checker.iter_errors({}), None)  # a schema that only refers to itself never ends
-    except Exception as error:  # whatever the library makes of what is no schema
+        next(checker.iter_errors({}), None)  # finds schemas that refer only to themselves
+    except Exception as error:  # whatever the library raises for an invalid schema
         reason = getattr(error, "message", None) or str(error) or type(error).__name__
         raise InvalidArgument(f"schemas[{tool!r}] must be a JSON schema: {short(reason, 200)}") from None
 
@@ -44,14 +41,13 @@ def schema_check(tool: str, schema: object) -> Callable[[Mapping[str, Any]], str
 
 
 def _exceptions() -> Any:
-    """What jsonschema raises and gives."""
-    from jsonschema import exceptions as found
+    from jsonschema import exceptions
 
-    return found
+    return exceptions
 
 
 def _checker(schema: Mapping[str, Any]) -> Any:
-    """A validator that looks nothing up elsewhere, and whose patterns take linear time."""
+    """A validator that looks nothing up elsewhere and whose patterns take linear time."""
     from jsonschema import validators
     from referencing import Registry
 
@@ -70,7 +66,7 @@ def _checker(schema: Mapping[str, Any]) -> Any:
     resolver = registry.with_resource("", _resource(schema)).resolver()
     for reference in _references(schema):
         if not reference.startswith("#"):
-            raise ValueError(f"$ref must be to a part of the schema (#/…), got {short(reference)}")
+            raise ValueError(f"$ref must refer to a part of the schema (#/…), got {short(reference)}")
         resolver.lookup(reference)
     return checker
 
@@ -108,7 +104,7 @@ def _parts(schema: Any) -> Iterator[tuple[str, Any]]:
 def _check_parts(schema: Mapping[str, Any]) -> None:
     for key, value in _parts(schema):
         if key == "patternProperties":
-            raise ValueError("patternProperties is not supported: its patterns could take endless time")
+            raise ValueError("patternProperties is not supported, because its patterns could take endless time")
         if key == "pattern" and isinstance(value, str):
             compiled_pattern(value)
 

@@ -1,4 +1,4 @@
-"""Does the answer use the results of the tool calls? Measured where nobody recorded it."""
+"""Measures whether the answer uses the results of the tool calls."""
 
 from __future__ import annotations
 
@@ -13,18 +13,14 @@ from agentic_bayes.evidence.reference.overlap import content, found_in, index_of
 from agentic_bayes.evidence.reference.vocabulary import STATUS_WORDS, UNITS
 from agentic_bayes.records.model import ToolCall
 
-__all__ = ["answer_uses_results"]
-
-# Text with more content tokens than this is prose: an answer quotes from it, but not all of it.
+# text with more content tokens is prose, of which an answer quotes only a part
 _PROSE = 6
 _DECIMALS = 6
 
 
 def answer_uses_results(query: str, answer: str | None, made: Sequence[ToolCall]) -> bool | None:
-    """Whether at least one informative value of the recorded results occurs in the answer.
+    """Whether at least one informative value of the recorded results occurs in the answer; None if there is none.
 
-    Notes
-    -----
     The values are the numbers and texts in the results, at any depth (text that is JSON is read). A value is
     informative unless it is blank, a boolean, a bare status ("ok"), or already in the query, since an
     answer may repeat the query without looking at any result. One value is enough: an answer need not
@@ -36,22 +32,23 @@ def answer_uses_results(query: str, answer: str | None, made: Sequence[ToolCall]
     """
     if answer is None:
         return None
-    asked = index_of(tokens(query))
-    given = tokens(answer)
-    numbers = {token.text for token in given if token.kind == "number"}
-    percentages = {token.text for token in given if token.kind == "number" and token.units == UNITS["percent"]}
-    index = index_of([*given, *content(given)])
+    in_query = index_of(tokens(query))
+    answer_tokens = tokens(answer)
+    numbers = {token.text for token in answer_tokens if token.kind == "number"}
+    percentages = {token.text for token in answer_tokens if token.kind == "number" and token.units == UNITS["percent"]}
+    index = index_of([*answer_tokens, *content(answer_tokens)])
+    own_content = [token for token in content(answer_tokens) if not found_in(token, in_query.get(token.key, ()))]
     informative = False
     for value in _values([call.result for call in made if call.has_result]):
         if isinstance(value, Decimal):
             number = Token("number", plain_number(f"{value:f}"))
-            if number.key in asked:
+            if number.key in in_query:
                 continue
             informative = True
             if _occurs(value, numbers) or _occurs(value * 100, percentages):
                 return True
             continue
-        new = [token for token in content(tokens(value)) if not found_in(token, asked.get(token.key, ()))]
+        new = [token for token in content(tokens(value)) if not found_in(token, in_query.get(token.key, ()))]
         if not new or (len(new) == 1 and new[0].text in STATUS_WORDS):
             continue
         informative = True
@@ -60,7 +57,7 @@ def answer_uses_results(query: str, answer: str | None, made: Sequence[ToolCall]
             return True
         if len(new) > _PROSE and (
             any(token.kind in ("number", "code") for token in present)
-            or shared([t for t in content(given) if not found_in(t, asked.get(t.key, ()))] or given, new) >= 0.5
+            or shared(own_content or answer_tokens, new) >= 0.5
         ):
             return True
     return False if informative else None

@@ -77,13 +77,13 @@ def interval_bar(mean: float, lower: float, upper: float) -> IntervalBar | None:
     return IntervalBar(*(round(BAR * min(max(value, 0.0), 1.0), 2) for value in (lower, mean, upper)))
 
 
-def difference_bars(found: Sequence[Comparison]) -> tuple[float, list[IntervalBar]]:
+def difference_bars(comparisons: Sequence[Comparison]) -> tuple[float, list[IntervalBar]]:
     """Intervals of differences on one axis that has 0 in its middle."""
-    furthest = max(abs(end) for one in found for end in (one.lower, one.upper, *one.rope))
+    furthest = max(abs(end) for one in comparisons for end in (one.lower, one.upper, *one.rope))
     edge = math.ceil(furthest * 10 + 1e-9) / 10
     return edge, [
         IntervalBar(*(round(BAR * (value + edge) / (2 * edge), 2) for value in (one.lower, one.mean, one.upper)))
-        for one in found
+        for one in comparisons
     ]
 
 
@@ -148,14 +148,14 @@ def _k_axis(ks: Sequence[int]) -> Any:
 def _labelled(places: Sequence[float], ks: Sequence[int]) -> tuple[tuple[float, str], ...]:
     """Positions and labels, the last one always, others where they do not run into each other."""
     room = [DIGIT * (len(str(k)) + 1) for k in ks]
-    found = [(places[-1], str(ks[-1]))]
+    labels = [(places[-1], str(ks[-1]))]
     free = places[-1] - room[-1]
     end = -math.inf
     for x, k, width in list(zip(places, ks, room, strict=True))[:-1]:
         fits = x - width / 2 >= end and x + width / 2 <= free
-        found.insert(-1, (x, str(k) if fits else ""))
+        labels.insert(-1, (x, str(k) if fits else ""))
         end = x + width / 2 if fits else end
-    return tuple(found)
+    return tuple(labels)
 
 
 def _height(value: float) -> float:

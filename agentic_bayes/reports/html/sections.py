@@ -27,7 +27,7 @@ from agentic_bayes.formatting import (
     metrics_at,
     plural,
 )
-from agentic_bayes.judges.judge_agreement import judge_agreement
+from agentic_bayes.judges.several_judges import judge_agreement
 from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.trials import ReportTrial

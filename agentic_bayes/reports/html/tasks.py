@@ -45,12 +45,12 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
     columns: dict[str, Any] = {"names": [cut(task, LONGEST_TASK) for task in est.counts.tasks], "agents": agents}
     if comparison is not None and comparison.tasks:
         by_task = {one.task: one for one in comparison.tasks}
-        found = [by_task.get(task) for task in est.counts.tasks]
+        differences = [by_task.get(task) for task in est.counts.tasks]
         columns["difference"] = {
-            "better": [None if one is None else round(one.prob_better, 6) for one in found],
-            "mean": [None if one is None else round(one.mean, 6) for one in found],
-            "text": ["–" if one is None else format_estimate(one.mean, one.lower, one.upper) for one in found],
-            "share": ["–" if one is None else format_share(one.prob_better) for one in found],
+            "better": [None if one is None else round(one.prob_better, 6) for one in differences],
+            "mean": [None if one is None else round(one.mean, 6) for one in differences],
+            "text": ["–" if one is None else format_estimate(one.mean, one.lower, one.upper) for one in differences],
+            "share": ["–" if one is None else format_share(one.prob_better) for one in differences],
         }
     return columns
 
@@ -80,7 +80,7 @@ def _places(est: Estimate, trials: Sequence[ReportTrial]) -> dict[int, tuple[int
     agents = {name: i for i, name in enumerate(est.agents)}
     tasks = {name: i for i, name in enumerate(est.counts.tasks)}
     unit = est.outcomes.attrs["unit"]
-    found = {}
+    places = {}
     for i, one in enumerate(trials):
         agent = agents.get(one.agent, 0)
         match unit:
@@ -92,8 +92,8 @@ def _places(est: Estimate, trials: Sequence[ReportTrial]) -> dict[int, tuple[int
                 names = [one.task]
         rows = sorted({tasks[name] for name in names if name in tasks})
         if rows:
-            found[i] = (agent, rows)
-    return found
+            places[i] = (agent, rows)
+    return places
 
 
 def _turns(trial: ReportTrial) -> Iterator[list[Any]]:

@@ -44,18 +44,18 @@ def _checked(conversations: Iterable[Conversation] | None) -> list[Conversation]
     """The conversations as a list."""
     if conversations is None:
         return []
-    found: list[Any] = list(conversations) if isinstance(conversations, Iterable) else [conversations]
-    for one in found:
+    checked: list[Any] = list(conversations) if isinstance(conversations, Iterable) else [conversations]
+    for one in checked:
         if not isinstance(one, Conversation):
             raise InvalidArgument(f"conversations must be Conversation objects, got {short(one)}")
-    return found
+    return checked
 
 
 def find_trials(
     est: Estimate, evidence: Evidence | None, conversations: Iterable[Conversation] | None
 ) -> list[ReportTrial]:
     """Every attempt of the estimate's agents that evidence or conversations tell of."""
-    found: dict[tuple[str, str, int], ReportTrial] = {}
+    trials: dict[tuple[str, str, int], ReportTrial] = {}
     known = None if est.agents == ("all",) else set(est.agents)
     if evidence is not None:
         rule = _rule(est, evidence)
@@ -66,16 +66,16 @@ def find_trials(
         for key, own in rows.items():
             questions = {row.interaction: row.qa_id for row in own}
             scores = {row.interaction: _scores(row) for row in own}
-            found[key] = ReportTrial(*key, own[0].session_id, questions, scores=scores)
+            trials[key] = ReportTrial(*key, own[0].session_id, questions, scores=scores)
             if rule is not None:
-                _judge(found[key], own, rule)
+                _judge(trials[key], own, rule)
     for one, task, number in _placed(_checked(conversations)):
         if known is None or one.assistant_id in known:
             key = (one.assistant_id, task, number)
-            trial = found.setdefault(key, ReportTrial(*key, one.session_id, {}))
+            trial = trials.setdefault(key, ReportTrial(*key, one.session_id, {}))
             trial.questions = dict(enumerate(one.qa_ids))
             trial.said = _said(one)
-    return [found[key] for key in sorted(found)]
+    return [trials[key] for key in sorted(trials)]
 
 
 def _placed(conversations: list[Conversation]) -> Iterator[tuple[Conversation, str, int]]:

@@ -51,15 +51,15 @@ def headline(est: Estimate, asked: ReportQuestion) -> tuple[str, str]:
     return f"{cut(asked.agent)}: {asked.metric} is {_number(row, est)}", "open"
 
 
-def _compared(found: Comparison) -> tuple[str, str]:
+def _compared(one: Comparison) -> tuple[str, str]:
     kinds = {"better": "good", "worse": "bad", "equivalent": "good"}
-    if found.verdict == "undecided":
-        return f"Undecided between {cut(found.agent)} and {_baseline(found)}", "open"
-    return found.headline, kinds[found.verdict]
+    if one.verdict == "undecided":
+        return f"Undecided between {cut(one.agent)} and {_baseline(one)}", "open"
+    return one.headline, kinds[one.verdict]
 
 
-def _baseline(found: Comparison) -> str:
-    return cut(found.baseline) if isinstance(found.baseline, str) else f"the value {format_number(found.baseline)}"
+def _baseline(one: Comparison) -> str:
+    return cut(one.baseline) if isinstance(one.baseline, str) else f"the value {format_number(one.baseline)}"
 
 
 def _row(est: Estimate, asked: ReportQuestion, agent: str) -> dict[str, Any]:
@@ -77,38 +77,38 @@ def _number(row: dict[str, Any], est: Estimate) -> str:
 
 def answers(est: Estimate, asked: ReportQuestion, failed_most: Sequence[str], source: str) -> list[Answer]:
     """Which is better, how sure is that, on what data, what failed most, what to do next."""
-    found = []
+    answered = []
     if asked.lead is not None:
-        found.append(Answer("What are the verdicts?", asked.lead.lines))
+        answered.append(Answer("What are the verdicts?", asked.lead.lines))
     if (gate := asked.gate) is not None:
         texts = [f"{one.text} = {shown_beside(one.probability, gate.confidence)}" for one in gate.requirements]
         verdict = f"{gate.verdict}: {', '.join(texts)}; the gate needs {format_percent(gate.confidence)}."
-        found.append(Answer("May it be shipped?", (verdict[0].upper() + verdict[1:],)))
+        answered.append(Answer("May it be shipped?", (verdict[0].upper() + verdict[1:],)))
     if asked.comparisons:
         one = asked.comparisons[0]
         which = "Which version is better?" if isinstance(one.baseline, str) else "Is it better than that?"
-        found += [Answer(which, (_better_words(one, asked),)), _how_sure(asked)]
+        answered += [Answer(which, (_better_words(one, asked),)), _how_sure(asked)]
     else:
         rows = [(agent, _row(est, asked, agent)) for agent in est.agents]
         where = ESTIMANDS[asked.estimand]
         lines = [f"{cut(agent)}: {asked.metric} {where} is {_number(row, est)}." for agent, row in rows]
         if asked.note:
             lines.append(f"The agents are not compared: {asked.note}.")
-        found.append(Answer("How reliable is it, and how sure is that?", tuple(lines)))
-    found.append(_on_what_data(est, asked))
+        answered.append(Answer("How reliable is it, and how sure is that?", tuple(lines)))
+    answered.append(_on_what_data(est, asked))
     doubts = _doubts(est, asked)
     if doubts:
-        found.append(Answer("What makes it doubtful?", tuple(doubts)))
+        answered.append(Answer("What makes it doubtful?", tuple(doubts)))
     bad = worst_tasks(est)
     worst = [
         f"{cut(name)}: {', '.join(f'{cut(task, 60)} ({c} of {n} passed)' for task, c, n in bad[name][:MOST_NAMED])}"
         for name in sorted(bad, key=lambda name: name != asked.agent)  # whom the page is about comes first
         if bad[name]
     ]
-    found.append(Answer("What failed most?", (*worst, *failed_most) or ("Nothing failed.",)))
+    answered.append(Answer("What failed most?", (*worst, *failed_most) or ("Nothing failed.",)))
     if asked.lead is None:
-        found.append(_what_next(est, asked, source))
-    return found
+        answered.append(_what_next(est, asked, source))
+    return answered
 
 
 def _better_words(one: Comparison, asked: ReportQuestion) -> str:
@@ -172,14 +172,14 @@ def _doubts(est: Estimate, asked: ReportQuestion) -> list[str]:
 
 def worst_tasks(est: Estimate, most: int = 5) -> dict[str, list[tuple[str, int, int]]]:
     """The tasks with the lowest success probability, agent by agent; only those of which a trial failed."""
-    found = {}
+    worst = {}
     for index, agent in enumerate(est.agents):
         successes, trials = est.counts.successes[index], est.counts.trials[index]
         mean = np.asarray(est.posterior.distribution(index, "task", Metric("pass^1")).mean)
         bad = np.flatnonzero(successes < trials)
         order = bad[np.lexsort((bad, -trials[bad], mean[bad]))][:most]
-        found[agent] = [(est.counts.tasks[i], int(successes[i]), int(trials[i])) for i in order]
-    return found
+        worst[agent] = [(est.counts.tasks[i], int(successes[i]), int(trials[i])) for i in order]
+    return worst
 
 
 def _what_next(est: Estimate, asked: ReportQuestion, source: str) -> Answer:

@@ -36,7 +36,7 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     comparison : Comparison
         From `compare`.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     InvalidArgument
-        If `comparison` is something else.
+        If `comparison` is not a Comparison.
     """
     check_type("comparison", comparison, Comparison, "compare() makes one")
     one = comparison

@@ -57,13 +57,13 @@ def plot_pass_curves(
     est : Estimate
         Any estimate.
     k : sequence of int, optional
-        Attempts; 1 to the estimate's largest k (at least 5) by default.
+        Numbers of attempts; by default 1 to the estimate's largest k (at least 5).
     agent : str, optional
-        Whose curves; may be left out where there is only one agent.
+        Agent whose curves are drawn; not needed if there is only one.
     estimand : {"population", "tasks"}
-        Of which population; "tasks" where the method defines no population.
+        A new task of this kind, or the mean over the observed tasks ("tasks" where the method defines no population).
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------

@@ -79,7 +79,7 @@ def plot_diagnostics(est: Estimate, *, ax: Sequence[Axes] | Array | None = None)
     EstimateError
         If the method has no model of how tasks differ.
     InvalidArgument
-        If `est` is something else, or `ax` holds too few axes.
+        If `est` is not an Estimate, or `ax` holds too few axes.
 
     References
     ----------

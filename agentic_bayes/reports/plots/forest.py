@@ -75,20 +75,21 @@ def plot_forest(
     est : Estimate
         Any estimate.
     of : {"agents", "tasks"}
-        What has a line.
+        What each line stands for.
     agent : str, optional
-        Whose tasks; may be left out where there is only one agent.
+        Agent whose tasks are drawn; not needed if there is only one.
     metric : str
         "pass@k" or "pass^k" with a number, for example "pass^3".
     estimand : {"population", "tasks"}
-        Of agents; "tasks" where the method defines no population. A task is always itself.
+        Of agents: a new task of this kind, or the mean over the observed tasks ("tasks" where the method defines no
+        population). Not used with ``of="tasks"``.
     ref_val : float, optional
         A bar to clear, in [0, 1].
     most : int
-        Lines at most, 2 to 200. Of more, the most and the least reliable are drawn, and the gap says how many are left
-        out.
+        Maximum number of lines, 2 to 200. Beyond it the picture has the most and the least reliable, and says how many
+        it leaves out.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -110,7 +111,7 @@ def plot_forest(
     if ref_val is not None:
         ref_val = check_probability(ref_val, "ref_val")
     if of == "agents" and agent is not None:
-        raise InvalidArgument(f"agent says whose tasks are drawn: leave it out with of='agents', got {agent!r}")
+        raise InvalidArgument(f"agent needs of='tasks', got agent={agent!r} with of='agents'")
     title = str(wanted)
     if of == "agents":
         shown: Estimand = defined_estimand(est, estimand)

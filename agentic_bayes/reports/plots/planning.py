@@ -36,7 +36,7 @@ def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
     plan : Plan
         From `agentic_bayes.plan`.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     InvalidArgument
-        If `plan` is something else.
+        If `plan` is not a Plan.
     EstimateError
         If the budget buys no design, so that there is nothing to draw.
     """

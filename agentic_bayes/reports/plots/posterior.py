@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice, check_probability, check_type
+from agentic_bayes.checks import check_probability, check_type
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.distribution import Distribution, Stats
 from agentic_bayes.estimation.estimate import Estimate, estimate
@@ -94,13 +94,13 @@ def plot_posterior(
     estimand : {"population", "tasks"}
         A new task of this kind, or the mean over the observed tasks.
     agents : sequence of str, optional
-        Whom to show; all by default, at most 40. Up to seven share one place; more stand one above the other.
+        Agents to show, at most 40; all by default. Up to seven share the axes; more are stacked.
     ref_val : float, optional
         A bar to clear, in [0, 1]; the legend gives the probability of reaching it, as `gate` does.
     rope : float or (float, float), optional
         A region of the metric to shade, whose probability is given: a half-width around `ref_val`, or (lower, upper).
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -218,7 +218,6 @@ def plot_prior(
     *,
     agent: str | None = None,
     metric: str = "pass^1",
-    estimand: Estimand = "population",
     ax: Axes | None = None,
 ) -> Axes:
     """What was assumed and what was learned: prior and posterior density of one metric of one agent.
@@ -228,13 +227,11 @@ def plot_prior(
     est : Estimate
         An estimate with a posterior.
     agent : str, optional
-        Whose; may be left out where there is only one agent.
+        Agent to draw; not needed if there is only one.
     metric : str
         "pass@k" or "pass^k" with a number, for example "pass^3".
-    estimand : {"population"}
-        A new task of this kind: the only one that a prior speaks of.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -247,10 +244,10 @@ def plot_prior(
 
     Notes
     -----
-    The prior is what the same method says of the same agents before anything is scored.
+    The prior is the same method's estimate for the same agents before anything is scored. Both densities are those of
+    a new task of this kind, since a prior knows no observed tasks.
     """
     check_type("est", est, Estimate, "estimate() makes one")
-    check_choice("estimand", estimand, ("population",))
     name = est.agents[est.agent_index(agent)]
     wanted = Metric(metric)
     posterior = est.distribution(name, metric=wanted)

@@ -67,11 +67,11 @@ def plot_shrinkage(
     est : Estimate
         An estimate with a posterior.
     agent : str, optional
-        Whose tasks; may be left out where there is only one agent.
+        Agent whose tasks are drawn; not needed if there is only one.
     metric : str
         "pass@k" or "pass^k" with a number, for example "pass^3".
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def plot_heatmap(
     metric : str
         "pass@k" or "pass^k" with a number, for example "pass^3".
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------

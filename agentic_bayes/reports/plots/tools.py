@@ -50,9 +50,9 @@ def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None 
     evidence : Evidence
         Scored interactions.
     agent : str, optional
-        Whose conversations; all by default.
+        Agent whose conversations are drawn; all by default.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) 
     result : JudgeCalibration
         What `calibrate_judge` gave.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) 
     Raises
     ------
     InvalidArgument
-        If `result` is something else.
+        If `result` is not a JudgeCalibration.
     EvidenceError
         If no labelled answer has a score.
     """

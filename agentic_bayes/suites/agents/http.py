@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails
 
 from agentic_bayes.errors import AgentError, InvalidArgument, did_you_mean
 from agentic_bayes.records.base import Json, Record, Text, problem_at, short
+from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.suites.agents.declared import MOST_OUTPUT, Bytes, TextMapping, digest, identity, without_secrets
 from agentic_bayes.suites.agents.reply import (
     AgentTurn,
@@ -24,7 +25,7 @@ from agentic_bayes.suites.agents.reply import (
     turn_of,
     usage_of,
 )
-from agentic_bayes.suites.json_paths import compiled_path, strict_json, values_at
+from agentic_bayes.suites.json_paths import compiled_path, values_at
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
@@ -186,8 +187,8 @@ class HttpAgent:
         if not self._paths:
             return turn_of(text, prompt=prompt)
         try:
-            value = strict_json(text)
-        except (ValueError, RecursionError):
+            value = strict_json(text, unique=False)
+        except ValueError:
             raise AgentError(f"the reply must be JSON, got {_shown(text)}") from None
         parts = {name: values_at(path, value) for name, path in self._paths.items()}
         calls = _calls(parts["tool_calls"]) if "tool_calls" in parts else None

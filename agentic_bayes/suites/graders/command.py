@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.score import Grade, Unscored
 from agentic_bayes.records.base import Record, short
+from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.suites.declaration import Seconds
 from agentic_bayes.suites.graders.rules import GraderContext, graded
 from agentic_bayes.suites.processes import (
@@ -133,8 +133,8 @@ class CommandGrader:
         for candidate in (text, lines[-1].strip() if len(lines) > 1 else ""):
             if candidate.startswith("{"):
                 try:
-                    verdict = json.loads(candidate, object_pairs_hook=unique_keys)
-                except (ValueError, RecursionError) as error:
+                    verdict = strict_json(candidate, finite=False)
+                except ValueError as error:
                     problem = f"the command's verdict cannot be read ({error}): {short(candidate, 120)}"
                     continue
                 return self._graded(verdict)

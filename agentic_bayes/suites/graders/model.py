@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, StrictBool
 
 from agentic_bayes.errors import ReplyError
-from agentic_bayes.evidence.llm.asking import Asker, Question, reply_text, structured_objects, to_langchain
+from agentic_bayes.evidence.llm.asking import Asker, ModelQuestion, reply_text, structured_objects, to_langchain
 from agentic_bayes.evidence.llm.judge import LLMJudge
-from agentic_bayes.evidence.llm.prompt import Messages, Prompt, digest, fenced
+from agentic_bayes.evidence.llm.prompt import Prompt, PromptMessages, digest, fenced
 from agentic_bayes.evidence.llm.reply import objects_in, read_objects, read_text
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.base import Record, Text, short
@@ -144,7 +144,7 @@ class _RubricJudge:
         if prompt.choices is not None:
             lines = "\n".join(f"- {score:g}: {label}" for label, score in prompt.choices.items())
             system = f"{system.rstrip()}\n\n{Template(_text('rubric_choices')).substitute(choices=lines)}"
-        self._opening: Messages = [("system", system)]
+        self._opening: PromptMessages = [("system", system)]
         # a correction asks again as the prompt does
         self._digest = digest([self._opening, _text("rubric_material"), prompt.digest])
 
@@ -156,7 +156,7 @@ class _RubricJudge:
         if conversation.context:
             material = {"context": conversation.context, **material}
         read = partial(self._read, list(material.values()))
-        question = Question(self._prompt.schema, self._digest, read, self._prompt.correction)
+        question = ModelQuestion(self._prompt.schema, self._digest, read, self._prompt.correction)
         return await self._asker.ask(question, to_langchain(self._opening), fenced(material, _text("rubric_material")))
 
     def _read(self, judged: Sequence[str], reply: Any, structured: bool) -> Score:
@@ -228,9 +228,9 @@ class PairwiseGrader:
 
     async def _ask(self, material: Mapping[str, str]) -> Grade:
         criteria = (self.settings.criteria or _text("pairwise_criteria")).strip()
-        opening: Messages = [("system", Template(_text("pairwise_system")).substitute(criteria=criteria))]
+        opening: PromptMessages = [("system", Template(_text("pairwise_system")).substitute(criteria=criteria))]
         content = digest([opening, _text("pairwise_material"), _text("pairwise_correction")])
-        question = Question(_PAIR_SCHEMA, content, partial(_read_pair, list(material.values())), _pair_correction)
+        question = ModelQuestion(_PAIR_SCHEMA, content, partial(_read_pair, list(material.values())), _pair_correction)
         return await self._asker.ask(question, to_langchain(opening), fenced(material, _text("pairwise_material")))
 
 
@@ -266,7 +266,7 @@ def _read_pair(judged: Sequence[str], reply: Any, structured: bool) -> Score:
     return Score(_ORDERS[verdicts[-1]["better"]], verdicts[-1]["reasoning"])
 
 
-def _pair_correction(reply: str, problem: ReplyError) -> Messages:
+def _pair_correction(reply: str, problem: ReplyError) -> PromptMessages:
     """Quote the reply that could not be read, shortened, and say what is wrong with it."""
     request = Template(_text("pairwise_correction")).substitute(problem=problem).strip()
     return [("ai", reply.strip()[:_QUOTED] or "(no text)"), ("human", request)]

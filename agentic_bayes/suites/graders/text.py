@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -10,10 +9,10 @@ from pydantic import BeforeValidator, StrictBool
 from pydantic_core import InitErrorDetails
 
 from agentic_bayes.errors import did_you_mean
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.score import Grade
 from agentic_bayes.records.base import Record, problem_at, short
 from agentic_bayes.records.matchers import compiled_pattern
+from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.suites.graders.rules import Pattern, PatternList, TextList, expected_text, graded, needs_text
 from agentic_bayes.suites.graders.trial_records import readable
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
@@ -217,11 +216,7 @@ def _has_format(answer: str, form: str) -> bool:
 
 def _is_json(answer: str) -> bool:
     try:
-        json.loads(answer, object_pairs_hook=unique_keys, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        strict_json(answer)
+    except ValueError:
         return False
     return True
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")

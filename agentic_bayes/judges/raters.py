@@ -1,4 +1,4 @@
-"""How far raters agree: raw agreement, Cohen's kappa and Krippendorff's alpha, with intervals.
+"""Measures how far raters agree: raw agreement, Cohen's kappa and Krippendorff's alpha, with intervals.
 
 The arithmetic, on plain arrays, is in `rating_patterns`.
 """
@@ -8,53 +8,76 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agentic_bayes.checks import check_choice, check_k, check_probability
+from agentic_bayes.checks import check_choice, check_count, check_probability, check_seed
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.table import labels, read_columns, refuse, require_columns
-from agentic_bayes.formatting import format_interval, format_number, html_block, one_line, plural
+from agentic_bayes.formatting import (
+    Table,
+    Tabular,
+    format_interval,
+    format_number,
+    json_ready,
+    one_line,
+    plural,
+)
 from agentic_bayes.judges.rating_codes import Level, code_ratings
 from agentic_bayes.judges.rating_patterns import (
-    Patterns,
-    Statistic,
+    PatternStatistic,
+    RatingPatterns,
     alpha,
     chance_agreement,
     kappa,
     kappa_standard_error,
     raw_agreement,
 )
-from agentic_bayes.numerics import wilson_interval
+from agentic_bayes.numerics import Floats, wilson_interval
 from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Agreement", "Measure", "agreement"]
+__all__ = ["Agreement", "AgreementMeasure", "agreement"]
 
-Kind = Literal["raw agreement", "kappa", "alpha"]
+MeasureName = Literal["raw agreement", "kappa", "alpha"]
 SPREAD = 1e-12  # less is rounding
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """One measure of agreement."""
+class AgreementMeasure:
+    """One measure of agreement between some raters.
 
-    measure: Kind  # what it is
-    raters: tuple[str, ...]  # between whom
-    value: float  # 1 is perfect agreement; for kappa and alpha 0 is what chance gives. NaN where it is not defined.
-    lower: float  # ends of the bootstrap interval
+    Attributes
+    ----------
+    measure : {"raw agreement", "kappa", "alpha"}
+        Its name.
+    raters : tuple of str
+        The raters it compares.
+    value : float
+        1 is perfect agreement; for kappa and alpha, 0 is agreement by chance. NaN where it is undefined.
+    lower, upper : float
+        Ends of the bootstrap interval.
+    standard_error : float
+        Of kappa only: the analytic one for large samples, as a check of the bootstrap; else NaN.
+    items : int
+        Number of items that at least two of these raters rated.
+    note : str
+        A caveat, if there is one.
+    """
+
+    measure: MeasureName
+    raters: tuple[str, ...]
+    value: float
+    lower: float
     upper: float
-    # of kappa, analytic and for large samples (Fleiss, Cohen and Everitt 1969), as a check of the bootstrap; else NaN
     standard_error: float
-    items: int  # how many items at least two of these raters rated
-    note: str = ""  # what must be known to read it
+    items: int
+    note: str = ""
 
     def __str__(self) -> str:
         who = " and ".join(self.raters) if len(self.raters) == 2 else plural(len(self.raters), "rater")
@@ -64,33 +87,33 @@ class Measure:
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement:
+class Agreement(Tabular):
     """How far raters agree.
 
     Attributes
     ----------
     raters : tuple of str
-        Column names.
+        Their column names.
     categories : tuple of str
-        What they said, in order.
+        The categories of their ratings, in order.
     level : {"nominal", "ordinal", "interval"}
-        What alpha counts as a disagreement.
-    measures : tuple of Measure
+        How alpha measures a disagreement.
+    measures : tuple of AgreementMeasure
         Raw agreement and kappa of every pair, then raw agreement and alpha of all raters.
     items : int
-        Rows of the table.
+        Number of rows of the table.
     clusters : int or None
-        How many groups of items were resampled as a whole; None if items were.
+        Number of groups of items that the bootstrap resampled as a whole; None if it resampled items.
     ci_prob : float
         Probability of the intervals.
     resamples, random_seed : int
-        Of the bootstrap.
+        Number of bootstrap samples, and their seed.
     """
 
     raters: tuple[str, ...]
     categories: tuple[str, ...]
     level: Level
-    measures: tuple[Measure, ...]
+    measures: tuple[AgreementMeasure, ...]
     items: int
     clusters: int | None
     ci_prob: float
@@ -98,50 +121,50 @@ class Agreement:
     random_seed: int
 
     @property
-    def alpha(self) -> Measure:
+    def alpha(self) -> AgreementMeasure:
         """Krippendorff's alpha of all raters."""
         return self._find("alpha", self.raters)
 
-    def raw(self, *raters: str) -> Measure:
+    def raw(self, *raters: str) -> AgreementMeasure:
         """Raw agreement.
 
         Parameters
         ----------
         *raters : str
-            A pair; all raters if left out.
+            A pair of raters (default: all raters).
 
         Returns
         -------
-        Measure
+        AgreementMeasure
         """
         return self._find("raw agreement", raters or self.raters)
 
-    def kappa(self, *raters: str) -> Measure:
+    def kappa(self, *raters: str) -> AgreementMeasure:
         """Cohen's kappa.
 
         Parameters
         ----------
         *raters : str
-            A pair; the only two raters if left out.
+            A pair of raters (default: the two raters, if there are only two).
 
         Returns
         -------
-        Measure
+        AgreementMeasure
         """
         return self._find("kappa", raters or self.raters)
 
-    def _find(self, measure: str, raters: Sequence[str]) -> Measure:
+    def _find(self, measure: str, raters: Sequence[str]) -> AgreementMeasure:
         for rater in raters:
             check_choice("rater", rater, self.raters)
-        for found in self.measures:
-            if found.measure == measure and set(found.raters) == set(raters) and len(raters) == len(found.raters):
-                return found
+        for m in self.measures:
+            if m.measure == measure and set(m.raters) == set(raters) and len(raters) == len(m.raters):
+                return m
         raise InvalidArgument(
-            f"{measure} at level {self.level!r} is not given for {', '.join(raters)}; "
-            f"there is: {'; '.join(sorted({m.measure for m in self.measures}))}"
+            f"no {measure} at level {self.level!r} for {', '.join(raters)}; "
+            f"available: {'; '.join(sorted({m.measure for m in self.measures}))}"
         )
 
-    def summary(self) -> pd.DataFrame:
+    def to_pandas(self) -> pd.DataFrame:
         """One row per measure.
 
         Returns
@@ -166,6 +189,15 @@ class Agreement:
             for m in self.measures
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as an object that JSON can hold; undefined numbers are None.
+
+        Returns
+        -------
+        dict
+        """
+        return dict(json_ready(asdict(self)))
+
     def __repr__(self) -> str:
         return one_line(f"Agreement: {self.measures[-1]}; {self._basis()}")
 
@@ -173,13 +205,14 @@ class Agreement:
         return "\n".join([*map(str, self.measures), self._basis()])
 
     def _basis(self) -> str:
-        what = plural(self.items, "item") if self.clusters is None else plural(self.clusters, "group") + " of items"
+        units = plural(self.items, "item") if self.clusters is None else plural(self.clusters, "group") + " of items"
         return (
-            f"{100 * self.ci_prob:g} % percentile bootstrap over {what}, {self.resamples:,} resamples, "
+            f"{100 * self.ci_prob:g} % percentile bootstrap over {units}, {self.resamples:,} resamples, "
             f"seed {self.random_seed}; alpha {self.level}"
         )
 
-    def _repr_html_(self) -> str:
+    def table(self) -> Table:
+        """One row per measure."""
         rows = [
             [
                 *(m.measure, ", ".join(m.raters), format_number(m.value), format_interval(m.lower, m.upper)),
@@ -189,7 +222,7 @@ class Agreement:
         ]
         header = ["measure", "raters", "value", "interval", "items", ""]
         title = f"Agreement of {plural(len(self.raters), 'rater')}"
-        return html_block(title, header, rows, notes=[self._basis()], noun="measure")
+        return Table(title=title, header=header, rows=rows, notes=[self._basis()], noun="measure")
 
 
 def agreement(
@@ -203,28 +236,28 @@ def agreement(
     resamples: int = 2000,
     random_seed: int = 0,
 ) -> Agreement:
-    """How far raters agree, for any number of raters and categories, with missing ratings.
+    """Measure how far raters agree: any number of raters and categories; ratings may be missing.
 
     Parameters
     ----------
     table : pandas.DataFrame or path
-        One row per item, one column per rater; CSV, TSV, JSONL or Parquet. Blank is "not rated". Where all ratings
-        are numbers (or true/false), equal numbers are equal ratings, however they are written.
+        One row per item, one column per rater; CSV, TSV, JSONL or Parquet. Blank means "not rated". If all
+        ratings are numbers (or true/false), equal numbers are equal ratings, however they are written.
     raters : sequence of str
         Column names of at least two raters, human or machine.
     level : {"nominal", "ordinal", "interval"}
         Whether categories are just different, ordered, or numbers at meaningful distances. At the interval level,
-        where equality is no question, only alpha is given.
+        where ratings are rarely equal, only alpha is given.
     categories : sequence, optional
-        All categories in their order; needed for ``ordinal`` where they are not numbers.
+        All categories in their order; needed for ``ordinal`` unless they are numbers.
     cluster : str, optional
-        Column of groups (such as the task) whose items are alike. Groups are then resampled as a whole.
+        Column of groups (for example the task) whose items are alike. Groups are then resampled as a whole.
     ci_prob : float
         Probability of the intervals, in (0, 1).
     resamples : int
-        Bootstrap samples.
+        Number of bootstrap samples.
     random_seed : int
-        Same seed, same intervals, whatever the order of the rows.
+        The same seed gives the same intervals, whatever the order of the rows.
 
     Returns
     -------
@@ -233,7 +266,7 @@ def agreement(
     Raises
     ------
     EvidenceError
-        If the table is not what it must be; all problems are in one message.
+        If the table is malformed; the message lists all problems.
     InvalidArgument
         If an argument is outside what is allowed.
 
@@ -254,37 +287,40 @@ def agreement(
     Fleiss, Cohen and Everitt (1969), Psychol. Bull. 72, 323-327, doi:10.1037/h0028106.
     Krippendorff (2011), Computing Krippendorff's alpha-reliability, https://repository.upenn.edu/asc_papers/43.
     """
-    names = _checked_raters(raters)
+    names = () if isinstance(raters, str) else tuple(raters)
+    if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise InvalidArgument(f"raters must be at least two different column names, got {short(raters)}")
     check_choice("level", level, get_args(Level))
     check_probability(ci_prob, "ci_prob", open_ends=True)
-    check_k(resamples, "resamples")
+    check_count(resamples, "resamples")
+    check_seed(random_seed)
     if isinstance(categories, str):
         raise InvalidArgument(f"categories must be a list, got {short(categories)}")
     source, columns = read_columns(table, error=EvidenceError)
-    wanted = [*names, *([] if cluster is None else [cluster])]
-    require_columns(source, columns, wanted, hint='Say which they are: raters=["…", "…"]', error=EvidenceError)
+    needed = [*names, *([] if cluster is None else [cluster])]
+    require_columns(source, columns, needed, hint='Name the columns: raters=["…", "…"]', error=EvidenceError)
     problems: list[str] = []
     groups = None if cluster is None else labels(columns[cluster], cluster, problems)
     ratings = code_ratings(
         [columns[name] for name in names], names, level=level, categories=categories, problems=problems
     )
     refuse(source, problems, error=EvidenceError)
-    patterns = Patterns.of(ratings.codes, groups)
-    asked = list(_asked(patterns, ratings.values, level))
-    draws = patterns.bootstrap([statistic for _, _, statistic in asked], resamples=resamples, random_seed=random_seed)
+    patterns = RatingPatterns.of(ratings.codes, groups)
+    wanted = list(_measures(patterns, ratings.values, level))
+    draws = patterns.bootstrap([statistic for _, _, statistic in wanted], resamples=resamples, random_seed=random_seed)
     measures = []
-    for (kind, who, statistic), drawn in zip(asked, draws, strict=True):
+    for (kind, rated_by, statistic), drawn in zip(wanted, draws, strict=True):
         value = float(statistic(patterns.counts[:, None])[0])
-        lower, upper, note = _interval(patterns, who, kind, value, drawn, ci_prob)
+        lower, upper, note = _interval(patterns, rated_by, kind, value, drawn, ci_prob)
         measures.append(
-            Measure(
+            AgreementMeasure(
                 measure=kind,
-                raters=tuple(names[i] for i in who),
+                raters=tuple(names[i] for i in rated_by),
                 value=value,
                 lower=lower,
                 upper=upper,
-                standard_error=kappa_standard_error(patterns, *who) if kind == "kappa" else math.nan,
-                items=int(patterns.counts @ patterns.rated_by(who)),
+                standard_error=kappa_standard_error(patterns, *rated_by) if kind == "kappa" else math.nan,
+                items=int(patterns.counts @ patterns.rated_by(rated_by)),
                 note=note,
             )
         )
@@ -301,8 +337,10 @@ def agreement(
     )
 
 
-def _asked(patterns: Patterns, values: Floats, level: Level) -> Iterator[tuple[Kind, tuple[int, ...], Statistic]]:
-    """What is computed: of every pair, then of all raters."""
+def _measures(
+    patterns: RatingPatterns, values: Floats, level: Level
+) -> Iterator[tuple[MeasureName, tuple[int, ...], PatternStatistic]]:
+    """The measures of every pair of raters, then of all raters."""
     everybody = tuple(range(patterns.codes.shape[1]))
     if level != "interval":
         for pair in itertools.combinations(everybody, 2):
@@ -314,21 +352,21 @@ def _asked(patterns: Patterns, values: Floats, level: Level) -> Iterator[tuple[K
 
 
 def _interval(
-    patterns: Patterns, who: tuple[int, ...], kind: Kind, value: float, drawn: Floats, ci_prob: float
+    patterns: RatingPatterns, raters: tuple[int, ...], kind: MeasureName, value: float, drawn: Floats, ci_prob: float
 ) -> tuple[float, float, str]:
     """Interval and note of one measure."""
-    units = patterns.units(who)
+    units = patterns.units(raters)
     if not units:
         return math.nan, math.nan, "no item was rated twice"
-    raw = float(raw_agreement(patterns, who)(patterns.counts[:, None])[0])
+    raw = float(raw_agreement(patterns, raters)(patterns.counts[:, None])[0])
     if math.isnan(value):
-        return math.nan, math.nan, "undefined: all ratings are one category, so that chance agrees too"
+        return math.nan, math.nan, "undefined: all ratings are in one category, so chance agrees too"
     if raw == 1 or (raw == 0 and kind == "raw agreement"):
         low, high = (float(end) for end in wilson_interval(raw * units, units, ci_prob))
         if kind == "raw agreement":
             return low, high, "Wilson's interval: the bootstrap has no spread here"
-        # perfect agreement: 1 - chance is the expected disagreement, of which 1 - low may be observed
-        chance = chance_agreement(patterns, who)
+        # perfect agreement: chance disagrees with probability 1 - chance; raters may still disagree in 1 - low
+        chance = chance_agreement(patterns, raters)
         return (
             max(-1.0, 1 - (1 - low) / (1 - chance)),
             1.0,
@@ -341,15 +379,12 @@ def _interval(
         return math.nan, math.nan, note
     if np.ptp(defined) < SPREAD:
         if raw > 0:
-            return math.nan, math.nan, "no interval: the bootstrap has no spread here, as when a rater never varies"
+            return (
+                math.nan,
+                math.nan,
+                "no interval: the bootstrap has no spread here (does a rater never vary?)",
+            )
         high = float(wilson_interval(0, units, ci_prob)[1])
         return value, 1 - (1 - value) * (1 - high), "upper end from Wilson's interval: the bootstrap has no spread here"
     lower, upper = np.quantile(defined, [(1 - ci_prob) / 2, (1 + ci_prob) / 2])
     return float(lower), float(upper), note
-
-
-def _checked_raters(raters: Sequence[str]) -> tuple[str, ...]:
-    names = () if isinstance(raters, str) else tuple(raters)
-    if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise InvalidArgument(f"raters must be at least two different column names, got {short(raters)}")
-    return names

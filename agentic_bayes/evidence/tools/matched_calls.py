@@ -1,4 +1,4 @@
-"""The calls made in one interaction, set beside the expected ones: what was lost, and where."""
+"""Compares the calls of one interaction with the expected ones, and words and counts the differences."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, assert_never
 
-from agentic_bayes.evidence.tools.arguments import Difference
+from agentic_bayes.evidence.tools.arguments import ArgumentDifference
 from agentic_bayes.evidence.tools.call_rule import CallRule
 from agentic_bayes.evidence.tools.matching import Pair, longest_in_order, match_calls
 from agentic_bayes.records.model import Interaction, ToolCall
 
-__all__ = ["Trace"]
-
 
 @dataclass(frozen=True)
-class Trace:
-    """Expected and made calls, and how they are matched."""
+class MatchedCalls:
+    """Expected and actual calls, and how they are matched."""
 
-    expected: Sequence[ToolCall]  # in order, under the names that the rubric's aliases stand for
+    expected: Sequence[ToolCall]  # in order, with aliases replaced
     made: Sequence[ToolCall]
-    pairs: Sequence[Pair]  # which made call answers which expected one
+    pairs: Sequence[Pair]  # which actual call answers which expected one
     rule: CallRule  # how calls are compared
-    scope_violations: Sequence[int] = ()  # positions of made calls of tools that may not be called
+    scope_violations: Sequence[int] = ()  # positions of calls that the agent was not allowed to make
 
     @classmethod
     def of(
@@ -34,22 +32,20 @@ class Trace:
         names: Mapping[str, str],
         allowed: Sequence[str] | None,
         forbidden: Sequence[str],
-    ) -> Trace:
-        """The trace of an interaction whose calls are recorded and expected."""
+    ) -> MatchedCalls:
+        """The matched calls of an interaction with recorded and expected calls."""
         wanted, used = interaction.ground_truth_agentic, interaction.agentic
         if wanted is None or used is None:
             raise ValueError("calls must be expected and recorded")
         expected = _in_order(_renamed(wanted.expected_tools, names))
         made = _in_order(_renamed(used.tools_used, names))
-        lists = [allowed, wanted.allowed_tools]
-        may = {names.get(name, name) for names_of in lists if names_of is not None for name in names_of}
-        may |= {call.tool_name for call in expected}
+        lists = [tools for tools in (allowed, wanted.allowed_tools) if tools is not None]
+        may = {names.get(name, name) for tools in lists for name in tools} | {call.tool_name for call in expected}
         may_not = {names.get(name, name) for name in (*forbidden, *wanted.forbidden_tools)}
-        limited = any(names_of is not None for names_of in lists)
         violations = [
-            place
-            for place, call in enumerate(made)
-            if call.tool_name in may_not or (limited and call.tool_name not in may)
+            index
+            for index, call in enumerate(made)
+            if call.tool_name in may_not or (lists and call.tool_name not in may)
         ]
         return cls(expected, made, match_calls(expected, made, rule), rule, violations)
 
@@ -59,53 +55,53 @@ class Trace:
         return longest_in_order(self.pairs)
 
     def lost_points(self, *, missing: bool, extra: bool, order: bool) -> Iterator[str]:
-        """Every lost point, in a sentence that names step, tool, argument and both values."""
+        """A sentence for every lost point, which names step, tool, argument and both values."""
         answered = {pair.expected: pair.made for pair in self.pairs}
         for index, call in enumerate(self.expected):
             if index not in answered:
                 if missing:
                     yield f"Expected call {index + 1}, {_shown(call)}, was not made."
                 continue
-            place = answered[index]
-            where = f"{call.tool_name} ({_step(self.made[place], place)})"
-            if wrong := self.rule.invalid(call.tool_name, self.made[place]):
-                yield f"{where}: its arguments break the tool's schema: {wrong}."
-            for _, lost in self.rule.keys(call.tool_name, call, self.made[place]):
-                if lost is not None:
-                    yield f"{where}: {_told(lost)}."
+            at = answered[index]
+            where = f"{call.tool_name} ({_step(self.made[at], at)})"
+            if wrong := self.rule.invalid(call.tool_name, self.made[at]):
+                yield f"{where}: its arguments violate the tool's schema: {wrong}."
+            for _, difference in self.rule.keys(call.tool_name, call, self.made[at]):
+                if difference is not None:
+                    yield f"{where}: {_in_words(difference)}."
         if extra:
             used = set(answered.values())
-            for place, call in enumerate(self.made):
-                if place not in used:
-                    yield f"{_step(call, place).capitalize()}, {_shown(call)}, was not expected."
+            for at, call in enumerate(self.made):
+                if at not in used:
+                    yield f"{_step(call, at).capitalize()}, {_shown(call)}, was not expected."
         if order:
             kept = {pair.expected for pair in self.in_order}
             for pair in self.pairs:
                 if pair.expected not in kept:
                     call = self.made[pair.made]
                     yield (
-                        f"{call.tool_name} ({_step(call, pair.made)}) stands out of order: "
+                        f"{call.tool_name} ({_step(call, pair.made)}) is out of order: "
                         f"it answers expected call {pair.expected + 1}."
                     )
-        for place in self.scope_violations:
-            yield f"Scope violation: {_step(self.made[place], place)}, {_shown(self.made[place])}, may not be called."
+        for at in self.scope_violations:
+            yield f"Scope violation: {_step(self.made[at], at)}, {_shown(self.made[at])}, is not an allowed call."
 
     def counts(self, *, missing: bool, extra: bool, order: bool) -> dict[str, Any]:
-        """Count what went right and wrong by tool and argument; the numbers add up over interactions."""
-        found: dict[str, dict[str, Any]] = {}
+        """Counts of what went right and wrong, by tool and argument; they add up over interactions."""
+        counts: dict[str, dict[str, Any]] = {}
 
-        def add(tool: str, what: str) -> None:
-            counts = found.setdefault(tool, {})
-            counts[what] = counts.get(what, 0) + 1
+        def add(tool: str, name: str) -> None:
+            of_tool = counts.setdefault(tool, {})
+            of_tool[name] = of_tool.get(name, 0) + 1
 
         answered, used = {pair.expected for pair in self.pairs}, {pair.made for pair in self.pairs}
-        for place, call in enumerate(self.expected):
+        for at, call in enumerate(self.expected):
             add(call.tool_name, "expected")
-            if missing and place not in answered:
+            if missing and at not in answered:
                 add(call.tool_name, "missed")
-        for place, call in enumerate(self.made):
+        for at, call in enumerate(self.made):
             add(call.tool_name, "made")
-            if extra and place not in used:
+            if extra and at not in used:
                 add(call.tool_name, "extra")
         kept = {pair.expected for pair in self.in_order}
         for pair in self.pairs:
@@ -115,33 +111,34 @@ class Trace:
                 add(call.tool_name, "out_of_order")
             if self.rule.invalid(call.tool_name, made):
                 add(call.tool_name, "invalid")
-            arguments = found[call.tool_name].setdefault("arguments", {})
+            arguments = counts[call.tool_name].setdefault("arguments", {})
             compared = list(self.rule.keys(call.tool_name, call, made))
-            if any(lost is not None for _, lost in compared):
+            if any(difference is not None for _, difference in compared):
                 add(call.tool_name, "wrong_arguments")
-            for key, lost in compared:
+            for key, difference in compared:
                 of_key = arguments.setdefault(key, {})
-                what = "agree" if lost is None else lost.kind
-                of_key[what] = of_key.get(what, 0) + 1
-        for place in self.scope_violations:
-            add(self.made[place].tool_name, "scope_violations")
-        return found
+                result = "agree" if difference is None else difference.kind
+                of_key[result] = of_key.get(result, 0) + 1
+        for at in self.scope_violations:
+            add(self.made[at].tool_name, "scope_violations")
+        return counts
 
 
-def _told(lost: Difference) -> str:
-    match lost.kind:
+def _in_words(difference: ArgumentDifference) -> str:
+    key, expected, made = difference.key, _short(difference.expected), _short(difference.made)
+    match difference.kind:
         case "missing":
-            return f"{lost.key} is missing, expected {_short(lost.expected)}"
+            return f"{key} is missing, expected {expected}"
         case "extra":
-            return f"{lost.key} = {_short(lost.made)} was not expected"
+            return f"{key} = {made} was not expected"
         case "unequal":
-            return f"{lost.key} = {_short(lost.made)}, expected {_short(lost.expected)}"
+            return f"{key} = {made}, expected {expected}"
         case _:
-            assert_never(lost.kind)
+            assert_never(difference.kind)
 
 
-def _step(call: ToolCall, place: int) -> str:
-    return f"call {place + 1}" if call.step is None else f"step {call.step}"
+def _step(call: ToolCall, index: int) -> str:
+    return f"call {index + 1}" if call.step is None else f"step {call.step}"
 
 
 def _renamed(calls: Sequence[ToolCall], names: Mapping[str, str]) -> list[ToolCall]:
@@ -152,7 +149,7 @@ def _renamed(calls: Sequence[ToolCall], names: Mapping[str, str]) -> list[ToolCa
 
 
 def _in_order(calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """Calls with a step in its order, in the places that they hold together; the others keep their place."""
+    """The calls, those with a step sorted among the positions that they occupy."""
     stepped = iter(sorted((call for call in calls if call.step is not None), key=lambda call: call.step or 0))
     return [call if call.step is None else next(stepped) for call in calls]
 
