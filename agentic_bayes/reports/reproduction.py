@@ -15,8 +15,9 @@ import numpy as np
 
 from agentic_bayes.errors import AgenticBayesError, InvalidArgument
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
-from agentic_bayes.estimation.estimate import Estimate, estimate_as, installed_versions
+from agentic_bayes.estimation.estimate import Estimate, estimate_as
 from agentic_bayes.estimation.io.groups import hyper_dataset
+from agentic_bayes.estimation.io.netcdf import installed_versions
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import Table, Tabular, format_number, json_ready, one_line, plural

@@ -33,7 +33,7 @@ def test_a_wrong_prior_is_caught():
 
 @pytest.mark.parametrize("design", SIZES)
 def test_intervals_hold_truth_from_the_prior(design):
-    """95 % intervals of each estimand hold the truth in 95 % of data sets, give or take 4 standard errors.
+    """95 % intervals of each estimand contain the truth in 95 % of data sets, give or take 4 standard errors.
 
     Under a right engine one check fails with probability 6e-5, some one of these sixteen with .001.
     """
