@@ -1,8 +1,8 @@
-"""What adaptive trials buy, and whether the interval at the stop can be believed.
+"""How many trials adaptive rounds save, and how often the interval at the stop covers the truth.
 
-``python benchmarks/adaptive.py [simulations]`` simulates suites whose tasks have known probabilities, runs them until
-the interval of pass^3 on these tasks is narrow enough, and prints trials spent and coverage at the stop: adaptive
-rounds against one more trial of every task at a time, on the same suites.
+``python benchmarks/adaptive.py [simulations]`` simulates suites whose tasks have known probabilities and runs them
+until the interval of pass^3 on these tasks is narrow enough. It prints the trials spent and the coverage at the stop,
+for adaptive rounds and for one more trial of every task at a time, on the same suites.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WIDTH = 0.12
 
 
 def probabilities(kind: str, rng: np.random.Generator) -> np.ndarray:
-    """Of every task: ``mixed`` has many sure ones, ``alike`` none."""
+    """The success probability of every task: with kind ``mixed`` many tasks always pass, with ``alike`` none does."""
     if kind == "alike":
         return rng.beta(8, 4, TASKS)
     which = rng.choice(3, TASKS, p=[0.45, 0.2, 0.35])
@@ -29,28 +29,26 @@ def probabilities(kind: str, rng: np.random.Generator) -> np.ndarray:
 
 
 def estimate(passed: np.ndarray, trials: np.ndarray) -> ab.Estimate:
-    """From passes and trials of every task."""
+    """The estimate from the passes and trials of every task."""
     rows = [(f"t{i:02d}", int(j < passed[i])) for i in range(TASKS) for j in range(trials[i])]
     return ab.estimate(ab.outcomes_from_table(pd.DataFrame(rows, columns=["task", "correct"])), k=(1, K))
 
 
-def run(p: np.ndarray, rng: np.random.Generator, *, adaptive: bool) -> tuple[int, bool, bool]:
-    """Trials spent, whether the interval was narrow enough in the end, and whether it holds the truth."""
+def run(p: np.ndarray, rng: np.random.Generator, *, adaptive: bool) -> tuple[int, bool]:
+    """Trials spent, and whether the interval at the stop contains the truth."""
     trials = np.full(TASKS, first_plan(TASKS, BUDGET))
     passed = rng.binomial(trials, p)
     while True:
         est = estimate(passed, trials)
-        ended = end_of(est, TARGET, WIDTH) is not None
         spent = int(trials.sum())
-        if ended or spent >= BUDGET:
-            frame = est.summary(tasks=False)
-            chosen = (frame.estimand == "tasks") & (frame.metric == "pass_pow_k") & (frame.k == K)
-            (row,) = frame[chosen].itertuples()
-            return spent, ended, bool(row.lower <= (p**K).mean() <= row.upper)
+        if end_of(est, TARGET, WIDTH) is not None or spent >= BUDGET:
+            frame = est.summary()
+            (row,) = frame[(frame.estimand == "tasks") & (frame.metric == TARGET)].itertuples()
+            return spent, bool(row.lower <= (p**K).mean() <= row.upper)
         if adaptive:
             names = [f"t{i:02d}" for i in range(TASKS)]
-            found = allocate(est, TARGET, dict.fromkeys(names, 0), round_size(spent, BUDGET, CONCURRENCY))
-            more = np.array([found.get(name, 0) for name in names])
+            chosen = allocate(est, TARGET, dict.fromkeys(names, 0), round_size(spent, BUDGET, CONCURRENCY))
+            more = np.array([chosen.get(name, 0) for name in names])
         else:
             more = np.ones(TASKS, dtype=int)
         trials, passed = trials + more, passed + rng.binomial(more, p)
@@ -68,8 +66,7 @@ def main() -> int:
             for number in range(simulations):
                 p = probabilities(kind, np.random.default_rng([1, number]))
                 runs.append(run(p, np.random.default_rng([2, number]), adaptive=way))
-            spent[way] = np.mean([one[0] for one in runs])
-            covered[way] = np.mean([one[2] for one in runs])
+            spent[way], covered[way] = np.mean(runs, axis=0)
         print(
             f"{kind}: adaptive {spent[True]:.0f} trials, coverage {covered[True]:.3f}; one more of every task "
             f"{spent[False]:.0f} trials, coverage {covered[False]:.3f}; ratio {spent[True] / spent[False]:.2f}"

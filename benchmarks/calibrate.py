@@ -1,19 +1,21 @@
-"""Write ``docs/calibration.md`` and ``docs/calibration_decisions.md``.
+"""Write ``docs/calibration.md``, ``docs/calibration_decisions.md`` and the tables that they link to.
 
-Is every interval as wide as it should be, and no wider? Is a decision wrong as seldom as it says?
-``python benchmarks/calibrate.py`` runs the full form (some twenty minutes on two idle cores); smaller sizes give a
-quicker, coarser page that says so in its first line. The same seed and versions give the same file.
+Are intervals as wide as they should be, and no wider? Are decisions wrong as rarely as they claim?
+``python benchmarks/calibrate.py`` does the full run, about twenty minutes on two idle cores. Smaller sizes are quicker
+and coarser; their pages say so at the top. The same seed and versions give the same numbers.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from calibration import agreement, coverage, decisions, heldout, judge, page, results, sbc
+from calibration import agreement, coverage, decisions, heldout, judge, page, results, sbc, tables
 
 from agentic_bayes.estimation.io.netcdf import installed_versions
 
@@ -22,81 +24,83 @@ FULL = {"size": 1000, "sets": 20, "held_out": 200}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the studies, write their pages; 1 if a requirement fails."""
+    """Run the studies and write their tables and pages; 1 if a requirement fails."""
     options = parsed(arguments)
-    found = []
+    verdicts = []
     if options.page in ("intervals", "both"):
         simulated = study(options)
-        options.output.write_text(page.page(simulated), encoding="utf-8")
-        found += results.verdicts(simulated)
+        files = tables.interval_tables(run_settings(options), simulated)
+        write(files, options.docs, "intervals", "calibration.md", page.intervals_page)
+        verdicts += results.verdicts(simulated)
     if options.page in ("decisions", "both"):
         decided, judged = decision_study(options)
-        text = page.decisions_page(header(options), decided, judged)
-        options.decisions_output.write_text(text, encoding="utf-8")
-        found += results.decision_verdicts(decided, judged)
-    for verdict in found:
+        files = tables.decision_tables(run_settings(options), decided, judged)
+        write(files, options.docs, "decisions", "calibration_decisions.md", page.decisions_page)
+        verdicts += results.decision_verdicts(decided, judged)
+    for verdict in verdicts:
         print(f"{'holds' if verdict.holds else 'FAILS'}  {verdict.requirement}: {verdict.found}")
-    return 0 if all(verdict.holds for verdict in found) else 1
+    return 0 if all(verdict.holds for verdict in verdicts) else 1
+
+
+def write(files: tables.Tables, docs: Path, name: str, page_name: str, render: Callable[[tables.Tables], str]) -> None:
+    """Write the tables, and the page from the tables as they can be read back."""
+    folder = docs / "calibration" / name
+    files.save(folder)
+    (docs / page_name).write_text(render(tables.Tables.load(folder)), encoding="utf-8")
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=FULL["size"], help="simulated data sets per study and cell")
-    parser.add_argument("--sets", type=int, default=FULL["sets"], help="sets of outcomes fitted by both engines")
+    parser.add_argument("--sets", type=int, default=FULL["sets"], help="data sets fitted by both engines")
     parser.add_argument("--held-out", type=int, default=FULL["held_out"], help="simulated agents and random splits")
-    parser.add_argument("--processes", type=int, default=2, help="changes nothing in the results")
+    parser.add_argument("--processes", type=int, default=2, help="does not change the results")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--page", choices=("intervals", "decisions", "both"), default="both")
-    parser.add_argument("--decisions-output", type=Path, default=ROOT / "docs" / "calibration_decisions.md")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "calibration.md")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder for the pages and their tables")
     return parser.parse_args(arguments)
 
 
 def study(options: argparse.Namespace) -> results.Results:
-    """Run everything."""
+    """Every simulation about intervals."""
     size, seed, processes = options.size, options.seed, options.processes
-    done = partial(print, file=sys.stderr, flush=True)
+    report = partial(print, file=sys.stderr, flush=True)
     studies = {design: sbc.study(design, size, seed=seed, processes=processes) for design in sbc.DESIGNS}
-    wrong = sbc.study("one agent", size, seed=seed, prior=sbc.WRONG_PRIOR, processes=processes)
-    done("simulation-based calibration: done")
+    wrong = sbc.study("one agent", size, seed=seed, method=sbc.WRONG_PRIOR, processes=processes)
+    report("simulation-based calibration: done")
     agents = heldout.simulated_agents(options.held_out, seed=seed, processes=processes)
     splits = heldout.splits_of(heldout.TAU_BENCH, 4, trained=2, size=options.held_out, seed=seed)
-    done("held-out trials: done")
+    report("held-out trials: done")
     compared = [agreement.compare(i, seed=seed) for i in range(options.sets)]
-    done("engines: done")
+    report("engines: done")
     table = coverage.coverage(coverage.ALL_CELLS, size, seed=seed, processes=processes)
     return results.Results(
-        header=header(options),
         studies=studies,
         wrong=wrong,
         table=table,
         checks=[check for checks, _ in compared for check in checks],
         converged=[passed for _, passed in compared],
         held_out={
-            "Simulated agents (μ and ρ from the prior, 40 tasks, 3 trials fitted, 2 predicted)": agents,
-            "tau-bench airline, gpt-4o (50 tasks, 2 trials fitted, 2 predicted, random splits)": splits,
+            "simulated agents": agents,
+            "tau-bench airline, gpt-4o": splits,
         },
     )
 
 
 def decision_study(options: argparse.Namespace) -> tuple[decisions.Decisions, pd.DataFrame]:
-    """Run what is about decisions and judges."""
-    how = {"seed": options.seed, "processes": options.processes}
-    decided = decisions.study(options.size, **how)
+    """Every simulation about decisions and judges."""
+    settings = {"seed": options.seed, "processes": options.processes}
+    decided = decisions.study(options.size, **settings)
     print("decisions: done", file=sys.stderr, flush=True)
-    return decided, judge.judge_coverage(options.size, **how)
+    return decided, judge.judge_coverage(options.size, **settings)
 
 
-def header(options: argparse.Namespace) -> str:
-    """What was run and with what."""
-    chosen = {"size": options.size, "sets": options.sets, "held_out": options.held_out}
-    form = "Full form" if chosen == FULL else "REDUCED form"
-    versions = ", ".join(f"{name} {number}" for name, number in installed_versions().items() if name != "agentic-bayes")
-    return (
-        f"{form}: {options.size:,} data sets per study and cell, {options.sets} sets for two engines, "
-        f"{options.held_out} simulated agents and splits; seed {options.seed}. {versions[0].upper()}{versions[1:]}."
-    )
+def run_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The sizes, seed and versions of this run."""
+    sizes = {"size": options.size, "sets": options.sets, "held_out": options.held_out}
+    versions = {name: number for name, number in installed_versions().items() if name != "agentic-bayes"}
+    return {"form": "full" if sizes == FULL else "reduced", **sizes, "seed": options.seed, "versions": versions}
 
 
 if __name__ == "__main__":

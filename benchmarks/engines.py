@@ -1,31 +1,32 @@
 """Time, memory and error of the engines of the hierarchical model.
 
-``python benchmarks/engines.py`` prints two tables: the exact engine against the size of the data, draws of `tasks` and
-`task` timed apart; and the exact engine against PyMC through nutpie (4 × 1,000 draws) on the same outcomes in this run.
-Seconds are wall time, the median of five after a warm-up for the exact engine and one run for the sampler.
+``python benchmarks/engines.py`` prints two tables: the exact engine over sizes of data, with the draws of `tasks` and
+`task` timed separately; and the exact engine next to PyMC with nutpie (4 × 1,000 draws) on the same outcomes. Seconds
+are wall time: for the exact engine the median of five runs after a warm-up, for the sampler one run.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-import tracemalloc
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from measuring import peak_memory, print_table
 
 from agentic_bayes.errors import NotConverged
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines import nuts as mcmc
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.posterior import Counts
-from agentic_bayes.estimation.prior import Prior
-from agentic_bayes.formatting import Metric
+from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
+from agentic_bayes.formatting import metrics_at
 
 # agents, tasks, trials
 SIZES = (
@@ -34,32 +35,25 @@ SIZES = (
     *((3, 50, 5), (13, 80, 5), (50, 50, 5), (200, 50, 5)),
 )
 COMPARED = ((1, 50, 5), (3, 50, 5))
-WANTED: tuple[tuple[Metric, int], ...] = tuple((m, k) for m in ("pass_at_k", "pass_pow_k") for k in (1, 3, 5))
+METRICS = metrics_at((1, 3, 5))
 REPEAT = 5
 
 
 def main(sizes: Sequence[tuple[int, int, int]] = SIZES, compared: Sequence[tuple[int, int, int]] = COMPARED) -> None:
     """Run everything and print both tables."""
-    show(
+    print_table(
         ("agents × tasks × trials", "fit", "population", "tasks", "task", "peak of fit", "peak of all"),
         [scaling(*size) for size in sizes],
     )
     print()
-    show(
+    print_table(
         ("agents × tasks × trials", "engine", "time", "exact is", "error of means", "error of 95 % ends"),
         [row for size in compared for row in versus(*size)],
     )
 
 
-def show(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """Print an aligned table."""
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    for row in (header, tuple("-" * width for width in widths), *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
 def simulated(agents: int, tasks: int, trials: int) -> xr.Dataset:
-    """Outcomes of agents whose tasks differ about as much as those of real benchmarks (ρ = .4)."""
+    """Outcomes of agents whose tasks differ about as much as in real benchmarks (ρ = .4)."""
     rng = np.random.default_rng([agents, tasks, trials])
     mu, kappa = rng.uniform(0.3, 0.9, (agents, 1)), 1.5
     n = np.full((agents, tasks), trials)
@@ -69,28 +63,28 @@ def simulated(agents: int, tasks: int, trials: int) -> xr.Dataset:
     return xr.Dataset({name: (("agent", "task"), values) for name, values in cells.items()}, coords=labels)
 
 
-def exact(counts: Counts, fine: float = 1.0) -> ExactPosterior:
+def exact(counts: Counts, fine: float = 1.0) -> GridPosterior:
     """The quadrature engine's posterior."""
-    fit = fit_agents(counts, pool_agents=True, prior=Prior(), fine=fine)
-    return ExactPosterior(counts, 0.95, "eti", 0, fit, WANTED)
+    fit = fit_agents(counts, Hierarchical(), fine=fine)
+    return GridPosterior(counts=counts, random_seed=0, fit=fit, metrics=METRICS)
 
 
-def aggregates(posterior: Any, estimand: Any) -> np.ndarray:
-    """Mean, lower and upper end of every agent and metric."""
+def aggregates(posterior: Posterior, estimand: Estimand) -> np.ndarray:
+    """Mean and interval of every agent and metric."""
     agents = range(len(posterior.counts.agents))
-    found = [posterior.aggregate(agent, estimand, metric, k) for agent in agents for metric, k in WANTED]
-    return np.array([(stats.mean, stats.lower, stats.upper) for stats in found])
+    distributions = [posterior.distribution(agent, estimand, metric) for agent in agents for metric in METRICS]
+    return np.array([(d.mean, *d.interval(0.95, "eti")) for d in distributions])
 
 
-def per_task(posterior: Any) -> None:
-    """Every task of every agent."""
+def per_task(posterior: Posterior) -> None:
+    """Summarise every task of every agent."""
     for agent in range(len(posterior.counts.agents)):
-        for metric, k in WANTED:
-            posterior.per_task(agent, metric, k)
+        for metric in METRICS:
+            posterior.distribution(agent, "task", metric).stats(0.95, "eti")
 
 
 def seconds(work: Callable[[Any], Any], make: Callable[[], Any]) -> float:
-    """Median wall time of five runs after one to warm up; `make` prepares each and is not timed."""
+    """Median wall time of five runs after a warm-up; `make` prepares the argument and is not timed."""
     times = []
     for _ in range(REPEAT + 1):
         argument = make()
@@ -100,40 +94,30 @@ def seconds(work: Callable[[Any], Any], make: Callable[[], Any]) -> float:
     return statistics.median(times[1:])
 
 
-def peak(work: Callable[[], Any]) -> float:
-    """Most memory that Python held while working, in MB."""
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1] / 1e6
-    finally:
-        tracemalloc.stop()
-
-
 def scaling(agents: int, tasks: int, trials: int) -> tuple[str, ...]:
     """The exact engine at one size."""
     outcomes = simulated(agents, tasks, trials)
 
-    def fresh() -> Counts:
+    def counts() -> Counts:
         return Counts.of(outcomes)
 
     def everything() -> None:
-        posterior = exact(fresh())
+        posterior = exact(counts())
         for estimand in ("population", "tasks"):
             aggregates(posterior, estimand)
         per_task(posterior)
 
-    fitted = exact(fresh())
+    fitted = exact(counts())
 
-    def unasked() -> ExactPosterior:
-        return ExactPosterior(fitted.counts, 0.95, "eti", 0, fitted.fit, WANTED)
+    def without_cache() -> GridPosterior:
+        return replace(fitted)
 
     times = [
-        seconds(exact, fresh),
-        *(seconds(lambda posterior, e=e: aggregates(posterior, e), unasked) for e in ("population", "tasks")),
-        seconds(per_task, unasked),
+        seconds(exact, counts),
+        *(seconds(lambda posterior, e=e: aggregates(posterior, e), without_cache) for e in ("population", "tasks")),
+        seconds(per_task, without_cache),
     ]
-    memory = peak(lambda: exact(fresh())), peak(everything)
+    memory = peak_memory(lambda: exact(counts())), peak_memory(everything)
     return (
         f"{agents} × {tasks:,} × {trials:,}",
         *(f"{1e3 * value:.0f} ms" for value in times),
@@ -143,7 +127,7 @@ def scaling(agents: int, tasks: int, trials: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Run:
-    """One engine on one set of outcomes: seconds, and mean, lower and upper end of every agent and metric."""
+    """One engine on one set of outcomes: seconds, and mean and interval of every agent and metric."""
 
     engine: str
     seconds: float
@@ -151,7 +135,7 @@ class Run:
 
 
 def versus(agents: int, tasks: int, trials: int) -> list[tuple[str, ...]]:
-    """Fit and `population` summary by each engine; errors against grids three times as fine."""
+    """Fit and summarise `population` with each engine; errors are relative to grids three times as fine."""
     outcomes = simulated(agents, tasks, trials)
     reference = aggregates(exact(Counts.of(outcomes), fine=3.0), "population")
     ours = Run(
@@ -176,10 +160,11 @@ def sampled(outcomes: xr.Dataset, name: str) -> Run:
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)
-        fit = mcmc.fit(outcomes)
+        fit = mcmc.fit(outcomes, Hierarchical())
     taken = time.perf_counter() - start
-    mu, rho = (fit.posterior[variable].transpose("chain", "draw", "agent").values for variable in ("mu", "rho"))
-    posterior = HierarchicalPosterior(Counts.of(outcomes), 0.95, "eti", 0, mu, rho)
+    draws = {name: fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho")}
+    hyper = {name: values.reshape(CHAINS * DRAWS, -1) for name, values in draws.items()}
+    posterior = HierarchicalPosterior(counts=Counts.of(outcomes), random_seed=0, hyper=hyper)
     return Run(name, taken, aggregates(posterior, "population"))
 
 

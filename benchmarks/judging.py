@@ -1,8 +1,8 @@
-"""What our machinery adds to a judge's call: prompt, reading, retries, store and evidence, against the bare call.
+"""The CPU time that prompt, parsing, retries, store and evidence add to a judge's call.
 
-``python benchmarks/judging.py [interactions]`` prints one table. The model replies at once, so that all CPU time is
-LangChain's or ours. Each round measures all ways one after the other; the ratios are the medians over the rounds, so
-that a busy machine matters little. ``--check`` fails when a ratio is out of its bounds.
+``python benchmarks/judging.py [interactions]`` prints one table. The model replies at once, so all CPU time is
+LangChain's or ours. Each round measures all variants in turn, and the ratios are medians over the rounds, so a busy
+machine matters little. ``--check`` fails if a ratio is out of bounds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_OF_BARE, MOST_OF_CHAIN, MOST_BYTES = 2.5, 0.5, 2048
 
 
 class InstantModel(BaseChatModel):
-    """Replies at once, in text or by a tool call."""
+    """A chat model that replies at once, in text or by a tool call."""
 
     @property
     def _llm_type(self) -> str:
@@ -56,7 +56,7 @@ class InstantModel(BaseChatModel):
 
 
 def conversations(count: int) -> list[ab.Conversation]:
-    """Conversations of two turns, all different."""
+    """Distinct conversations of two turns each."""
     return [
         ab.Conversation.model_validate(
             {
@@ -79,14 +79,14 @@ def conversations(count: int) -> list[ab.Conversation]:
 
 
 def cpu(work: Callable[[], Any]) -> float:
-    """CPU seconds."""
+    """The CPU seconds of some work."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def bare(call: Callable[[Any], Awaitable[Any]], count: int) -> Callable[[], None]:
-    """The call alone, one after the other, with a prompt of the same size."""
+    """Only the call, again and again, with a prompt of the same size."""
     prompt = Prompt()
     material = {"query": "What is 5 + 3?", "reference": "8", "answer": "The sum of 5 and 3 is 8."}
     system, human = prompt.opening[0][1], prompt.question(material)
@@ -99,7 +99,7 @@ def bare(call: Callable[[Any], Awaitable[Any]], count: int) -> Callable[[], None
 
 
 def judged(model: InstantModel, data: list[ab.Conversation], structured: bool, folder: Path) -> Callable[[], None]:
-    """`assess` with everything: prompt, reading, a store on disk, evidence."""
+    """The whole of `assess`: prompt, parsing, a store on disk, evidence."""
 
     def run() -> None:
         store = folder / f"{time.monotonic_ns()}.db"
@@ -113,14 +113,14 @@ def judged(model: InstantModel, data: list[ab.Conversation], structured: bool, f
 
 
 def measured(count: int) -> list[tuple[str, float, str]]:
-    """(what, ratio or bytes, bound) for both modes."""
+    """The rows of the table: name, ratio or bytes, bound."""
     model, data = InstantModel(), conversations(count)
     chain = model.with_structured_output(dict(REPLY_SCHEMA), include_raw=True)
     few = max(1, count // 10)
-    found: list[tuple[str, float, str]] = []
+    rows: list[tuple[str, float, str]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        judged(model, data[:50], True, folder)()  # everything is imported
+        judged(model, data[:50], True, folder)()  # imports everything
         ways = {
             "bare": bare(model.ainvoke, count),
             "chain": bare(chain.ainvoke, few),
@@ -138,15 +138,15 @@ def measured(count: int) -> list[tuple[str, float, str]]:
             f"{count:,} interactions; model.ainvoke alone: {statistics.median(t['bare'] for t in rounds) * 1e6:.0f} µs"
         )
         for mode in ("text", "structured"):
-            found.append((f"{mode}: CPU per judgement / model.ainvoke", ratio(mode, "bare"), f"≤ {MOST_OF_BARE}"))
-            found.append((f"{mode}: … / with_structured_output", ratio(mode, "chain"), f"≤ {MOST_OF_CHAIN}"))
-        found.append(("all interactions / half of them, per judgement", ratio("text", "half"), "≈ 1"))
-        found.append(("bytes in memory at the end, per judgement", kept(model, data, folder), f"≤ {MOST_BYTES}"))
-    return found
+            rows.append((f"{mode}: CPU per judgement / model.ainvoke", ratio(mode, "bare"), f"≤ {MOST_OF_BARE}"))
+            rows.append((f"{mode}: … / with_structured_output", ratio(mode, "chain"), f"≤ {MOST_OF_CHAIN}"))
+        rows.append(("all interactions / half of them, per judgement", ratio("text", "half"), "≈ 1"))
+        rows.append(("bytes in memory at the end, per judgement", kept(model, data, folder), f"≤ {MOST_BYTES}"))
+    return rows
 
 
 def kept(model: InstantModel, data: list[ab.Conversation], folder: Path) -> float:
-    """Bytes that a run keeps per judgement: evidence rows, and whatever else grows."""
+    """The bytes that a run keeps per judgement: evidence rows and whatever else grows."""
     few = data[: len(data) // 4]
     judge = ab.LLMJudge(model, price=(0.15, 0.6))
     tracemalloc.start()

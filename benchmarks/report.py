@@ -1,9 +1,9 @@
-"""What the HTML report of 5,000 tasks × 3 agents costs: to write, to store, to open, to sort.
+"""How long the HTML report of 5,000 tasks × 3 agents takes to write, open and sort, and how large it is.
 
-``python benchmarks/report.py`` prints seconds of `write_report` alone (the estimate exists), megabytes of the file and,
-where Chromium and its driver are installed, milliseconds to the first paint, to the first page of tasks, and from the
-click that sorts until the sorted rows are painted; the medians of several loads. Once for counts alone, once with the
-evidence and the conversations of all 60,000 trials.
+``python benchmarks/report.py`` prints the seconds of `write_report` (without the estimate), the megabytes of the file
+and, if Chromium and its driver are installed, the milliseconds to the first paint, to the first page of tasks, and from
+the click that sorts to the sorted rows; medians of several loads. It does so for counts only, and for the evidence and
+conversations of all 60,000 trials.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ READY = "return performance.getEntriesByType('navigation')[0].domContentLoadedEv
 
 
 def simulated() -> tuple[ab.Evidence, list[ab.Conversation]]:
-    """Scores and conversations of every trial."""
+    """The scores and conversation of every trial."""
     rng = np.random.default_rng(0)
     ease = rng.beta(1.2, 0.8, TASKS)
     rows, conversations = [], []
@@ -43,11 +43,11 @@ def simulated() -> tuple[ab.Evidence, list[ab.Conversation]]:
         for i in range(TASKS):
             for trial in range(TRIALS):
                 passed = bool(right[i, trial])
-                place = {"session_id": f"{agent}-{i}-{trial}", "trial": trial}
+                identity = {"session_id": f"{agent}-{i}-{trial}", "trial": trial}
                 reason = "The answer is right." if passed else f"Missing from the answer: {i % 40} EUR."
                 scored = {"answer_score": float(passed), "answer_reason": reason, "judge": "j/1", "tool_rubric": "t/2"}
                 question = {"task": f"task-{i}", "interaction": 0, "qa_id": f"q{i}"}
-                rows.append(EvidenceRow(agent=agent, **place, **question, **scored))  # type: ignore[arg-type]
+                rows.append(EvidenceRow(agent=agent, **identity, **question, **scored))  # type: ignore[arg-type]
                 turn = {
                     "qa_id": f"q{i}",
                     "query": f"What does order {i} cost, with shipping, and when will it be here?",
@@ -55,12 +55,12 @@ def simulated() -> tuple[ab.Evidence, list[ab.Conversation]]:
                     "ground_truth_assistant": f"{i % 40} EUR, in three days",
                 }
                 record: dict[str, Any] = {"assistant_id": agent, "task_id": f"task-{i}", "conversation": [turn]}
-                conversations.append(ab.Conversation.model_validate(place | record))
+                conversations.append(ab.Conversation.model_validate(identity | record))
     return ab.Evidence(tuple(rows)), conversations
 
 
 def browser(folder: str) -> Any:
-    """A headless Chromium, or None where there is none."""
+    """A headless Chromium; None if it is not installed."""
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if program is None or driver is None:
         return None
@@ -75,7 +75,7 @@ def browser(folder: str) -> Any:
 
 
 def opened(page: Path, folder: str) -> str:
-    """How fast the page is in Chromium."""
+    """How fast Chromium opens and sorts the page, in words."""
     driver = browser(folder)
     if driver is None:
         return "no browser here: chromium and chromedriver are needed"
@@ -86,14 +86,14 @@ def opened(page: Path, folder: str) -> str:
             sorts += [driver.execute_async_script(SORT, column) for column in (1, 2, 4, 0)]
             paints.append(driver.execute_script(PAINT))
             ready.append(driver.execute_script(READY))
-        parts = zip(("first paint", "tasks there", "sort"), (paints, ready, sorts), strict=True)
+        parts = zip(("first paint", "tasks shown", "sort"), (paints, ready, sorts), strict=True)
         return ", ".join(f"{name} {statistics.median(ms):.0f} ms (at most {max(ms):.0f})" for name, ms in parts)
     finally:
         driver.quit()
 
 
 def main() -> None:
-    """Print what a report costs without and with conversations."""
+    """Measure a report without and with conversations."""
     evidence, conversations = simulated()
     est = ab.estimate(ab.count_outcomes(evidence))
     for name, more in (("counts", {}), ("conversations", {"evidence": evidence, "conversations": conversations})):

@@ -1,7 +1,7 @@
-"""Ratios, side by side in one run: what the implementation buys over the obvious way of writing it.
+"""How much faster or slower this library is than the obvious way to write the same thing.
 
-``python benchmarks/run.py`` prints one table. Each line also checks that both ways agree. Ratios carry over from one
-machine to another; seconds do not, and are shown only to say how large the work was.
+``python benchmarks/run.py`` prints one table; each line also checks that both ways agree. Ratios carry over from one
+machine to another; seconds only show how large the work was.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import json
 import math
 import tempfile
 import time
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import peak_memory, print_table
 
 import agentic_bayes as ab
 from agentic_bayes import numerics
@@ -29,14 +29,11 @@ CELLS, DRAWS = 2_000, 5_000
 def main() -> None:
     """Run every benchmark and print the table."""
     rows = [*reader(), unbiased(), conjugate(), engines(), judging()]
-    header = ("what", "here", "the obvious way", "ratio", "agreement")
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    for row in (header, tuple("-" * width for width in widths), *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_table(("what", "here", "the obvious way", "ratio", "agreement"), rows)
 
 
 def timed(work: Callable[[], Any], *, repeat: int = 1) -> tuple[float, Any]:
-    """CPU seconds of the shortest of a few runs, and the result; CPU, so that a busy machine does not matter."""
+    """The fewest CPU seconds of a few runs, and the result; CPU time, so a busy machine does not matter."""
     best, result = math.inf, None
     for _ in range(repeat):
         start = time.process_time()
@@ -45,18 +42,8 @@ def timed(work: Callable[[], Any], *, repeat: int = 1) -> tuple[float, Any]:
     return best, result
 
 
-def peak(work: Callable[[], Any]) -> float:
-    """Most memory that Python held while working, in MB."""
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1] / 1e6
-    finally:
-        tracemalloc.stop()
-
-
 def reader() -> list[tuple[str, ...]]:
-    """A file of conversations, checked and read one at a time, against json.loads of every line into a list."""
+    """Check and read a file of conversations one at a time, compared with json.loads of every line into a list."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "conversations.jsonl"
         size = write_conversations(path)
@@ -70,7 +57,7 @@ def reader() -> list[tuple[str, ...]]:
 
         ours, count = timed(streamed)
         plain, plain_count = timed(whole)
-        memory, plain_memory = peak(streamed), peak(whole)
+        memory, plain_memory = peak_memory(streamed), peak_memory(whole)
     name = f"reader, {size / 1e6:.0f} MB, {count:,} conversations"
     agreement = "same count" if count == plain_count else "DIFFER"
     return [
@@ -92,7 +79,7 @@ def reader() -> list[tuple[str, ...]]:
 
 
 def write_conversations(path: Path) -> int:
-    """The example conversations over and over, as ever new trials; returns the size in bytes."""
+    """Write the example conversations over and over, as new trials; return the size in bytes."""
     records = [json.loads(line) for line in (EXAMPLE / "v1.jsonl").open(encoding="utf-8")]
     round_number = 0
     with path.open("w", encoding="utf-8") as out:
@@ -106,7 +93,7 @@ def write_conversations(path: Path) -> int:
 
 
 def unbiased() -> tuple[str, ...]:
-    """Unbiased pass^k of many tasks: one call on arrays, against binomial coefficients in a loop."""
+    """Unbiased pass^k of many tasks: one call on arrays, compared with binomial coefficients in a loop."""
     rng = np.random.default_rng(0)
     n = rng.integers(K, TRIALS + 1, TASKS)
     c = rng.integers(0, n + 1)
@@ -127,7 +114,7 @@ def unbiased() -> tuple[str, ...]:
 
 
 def conjugate() -> tuple[str, ...]:
-    """Posterior mean and interval of pass^3 in closed form, against 5,000 draws per cell."""
+    """Posterior mean and interval of pass^3 in closed form, compared with 5,000 draws per cell."""
     rng = np.random.default_rng(0)
     c = rng.integers(0, 11, CELLS)
     a, b = 1.0 + c, 11.0 - c
@@ -154,11 +141,11 @@ def conjugate() -> tuple[str, ...]:
 
 
 def engines() -> tuple[str, ...]:
-    """The hierarchical posterior by the exact engine, summary included, against the PyMC engine."""
+    """Fit and summarise the hierarchical model with the exact engine, compared with the PyMC engine."""
     outcomes = ab.outcomes_from_table(EXAMPLE / "results.csv")
 
     def summary(engine: Any) -> Any:
-        return ab.estimate(outcomes, engine=engine, k=(1, 3)).summary(tasks=False)["mean"]
+        return ab.estimate(outcomes, engine=engine, k=(1, 3)).summary()["mean"]
 
     summary("quadrature")
     ours, exact = timed(lambda: summary("quadrature"), repeat=3)
@@ -173,7 +160,7 @@ def engines() -> tuple[str, ...]:
 
 
 def judging() -> tuple[str, ...]:
-    """CPU per interaction of `assess` with the reference judge, and that of parsing the same records."""
+    """CPU per interaction of `assess` with the reference judge, compared with parsing the same records."""
     conversations = list(ab.read_conversations(str(EXAMPLE / "*.jsonl")))
     lines = [line for name in ("v1", "v2") for line in (EXAMPLE / f"{name}.jsonl").open(encoding="utf-8")]
     ab.assess(conversations[:4], judge=ab.ReferenceJudge())

@@ -1,8 +1,8 @@
-"""What running a suite costs beside the agent's own time.
+"""The time that running a suite adds to the agent's own.
 
-``python benchmarks/suites.py`` prints the overhead per trial of 2,000 trials of an instant agent, with the share of
-it that storing and grading take; 500 trials of an ``http`` agent that answers after half a second, 25 at once, against
-the ideal of exactly that; and the memory that Python holds after 500 and after 2,000 trials, the same if it is flat.
+``python benchmarks/suites.py`` prints the overhead per trial over 2,000 trials of an instant agent; how long 500 trials
+of an ``http`` agent take that answers after half a second, 25 at once, compared with the ideal; and the most memory
+that Python holds in 500 and in 2,000 trials, which should be about the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HTTP = (
 
 
 def run(agent: str, *, tasks: int, trials: int, concurrency: int) -> tuple[float, float]:
-    """Wall seconds of one run, store and all, in a folder of its own; and MB at most, if memory is traced."""
+    """Wall seconds of one run in its own folder, store included; and peak MB, if memory is traced."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text = SUITE.format(agent=agent, concurrency=concurrency, trials=trials)
@@ -55,7 +55,7 @@ def run(agent: str, *, tasks: int, trials: int, concurrency: int) -> tuple[float
 
 
 def slow_server() -> tuple[int, asyncio.AbstractEventLoop]:
-    """A server on loopback that echoes ``text`` after half a second; its port and its event loop."""
+    """Start a server on loopback that echoes ``text`` after half a second; return its port and event loop."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with closing(writer):
@@ -72,7 +72,7 @@ def slow_server() -> tuple[int, asyncio.AbstractEventLoop]:
                 await writer.drain()
 
     async def quietly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError, ConnectionError):  # the client has gone
+        with suppress(asyncio.IncompleteReadError, ConnectionError):  # the client left
             await answer(reader, writer)
 
     loop = asyncio.new_event_loop()
@@ -82,7 +82,7 @@ def slow_server() -> tuple[int, asyncio.AbstractEventLoop]:
 
 
 def held_after(trials: int) -> float:
-    """Most memory that Python held during a run of so many instant trials, in MB."""
+    """The most memory that Python held during a run of this many instant trials, in MB."""
     tracemalloc.start()
     try:
         return run(INSTANT, tasks=20, trials=trials // 20, concurrency=8)[1]

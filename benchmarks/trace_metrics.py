@@ -1,14 +1,15 @@
-"""How fast are the metrics on embeddings, with the offline model, in one process?
+"""The speed of the embedding metrics, with the offline model, in one process.
 
-``python benchmarks/trace_metrics.py [interactions]`` prints interactions per second of coherence, alone and within
-`assess`, against the model alone on the same texts in one batch; and the time per trace of loop detection in sessions
-of 100 and of 1,000 traces, which is the same if it is linear.
+``python benchmarks/trace_metrics.py [interactions]`` prints the interactions per second of coherence, alone and within
+`assess`, compared with the model alone on the same texts in one batch; and the time per trace of loop detection in
+sessions of 100 and of 1,000 traces, which is the same if it is linear.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 import agentic_bayes as ab
 from agentic_bayes.evidence.metrics.coherence import Coherence
@@ -17,31 +18,18 @@ from agentic_bayes.evidence.metrics.loop_detection import LoopDetection
 
 INTERACTIONS = 10_000
 WORDS = [
-    "refund",
-    "order",
-    "ship",
-    "carton",
-    "price",
-    "status",
-    "laptop",
-    "return",
-    "address",
-    "delivery",
-    "window",
-    "credit",
-    "card",
-    "gift",
-    "invoice",
+    *("refund", "order", "ship", "carton", "price", "status", "laptop", "return"),
+    *("address", "delivery", "window", "credit", "card", "gift", "invoice"),
 ]
 
 
 def text(number: int, length: int) -> str:
-    """Some words, different for every number."""
+    """A text of some words, different for every number."""
     return " ".join(WORDS[(number * 7 + i * i) % len(WORDS)] for i in range(length)) + f" {number}"
 
 
 def conversations(count: int, turns: int) -> list[ab.Conversation]:
-    """So many interactions in conversations of so many turns."""
+    """`count` interactions in conversations of `turns` turns."""
     return [
         ab.Conversation(
             session_id=f"s{start}",
@@ -56,10 +44,10 @@ def conversations(count: int, turns: int) -> list[ab.Conversation]:
     ]
 
 
-def seconds(work: object) -> float:
+def seconds(work: Callable[[], object]) -> float:
     """How long a function takes."""
     start = time.perf_counter()
-    work()  # type: ignore[operator]
+    work()
     return time.perf_counter() - start
 
 

@@ -1,5 +1,5 @@
-"""Evidence that the intervals are right: the simulations that the tests and ``benchmarks/calibrate.py`` share.
+"""Simulations that check the intervals and decisions, shared by the tests and ``benchmarks/calibrate.py``.
 
-Every data set has a generator of its own, seeded by its place in the study, so that results depend neither on the
-number of processes nor on the order of work.
+Every data set has its own generator, seeded by its position in the study, so results depend neither on the number of
+processes nor on the order of work.
 """

@@ -1,4 +1,4 @@
-"""Two engines, one posterior: quadrature against NUTS (PyMC through nutpie) on random outcomes with unequal n."""
+"""Two engines, one posterior: quadrature and NUTS (PyMC with nutpie) on random outcomes with unequal n."""
 
 from __future__ import annotations
 
@@ -13,45 +13,35 @@ from scipy import stats
 
 from agentic_bayes.errors import NotConverged
 from agentic_bayes.estimation.engines import nuts as mcmc
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Array
-from agentic_bayes.formatting import Metric, metric_name
-from calibration.simulate import Wanted, counts_of, exact_posterior, population_cdf, rho_cdf, success_probabilities
-
-__all__ = ["AGENTS", "TASKS", "Check", "allowed_beyond", "compare", "random_outcomes"]
+from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
+from calibration.simulate import counts_of, exact_posterior, population_cdf, rho_cdf, success_probabilities
 
 AGENTS, TASKS = 2, 12
-WANTED: Wanted = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3))
+METRICS = tuple(map(Metric, ("pass^1", "pass^3", "pass@3")))
 PROBABILITIES = (0.025, 0.25, 0.5, 0.75, 0.975)
 LIMIT = 4.0
 
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison.
+    """One comparison of the two engines."""
 
-    Attributes
-    ----------
-    data : int
-        Which set of outcomes.
-    quantity, what : str
-        Of which quantity what was compared.
-    z : float
-        Difference in standard errors of the sampler (and, for `tasks`, of the exact engine's own draws).
-    """
-
-    data: int
+    data: int  # index of the set of outcomes
     quantity: str
-    what: str
-    z: float
+    what: str  # the mean or a quantile
+    z: float  # difference in standard errors of the sampler (and, for `tasks`, of the exact engine's own draws)
 
 
 def allowed_beyond(checks: int) -> int:
-    """How many of so many checks may lie beyond 4 standard errors: exceeded by right engines with probability .001.
+    """The number of checks beyond 4 standard errors that two correct engines exceed with probability .001.
 
-    One check is beyond with probability 6e-5. The checks of one data set are correlated, which this leaves out.
+    One check is beyond with probability 6e-5. The correlation of the checks within a data set is ignored.
     """
     return int(stats.binom.ppf(0.999, checks, 2 * stats.norm.sf(LIMIT)))
 
@@ -59,7 +49,7 @@ def allowed_beyond(checks: int) -> int:
 def random_outcomes(index: int, seed: int) -> tuple[Array, Array]:
     """Successes and trials, shape (2, 12), with truth from the prior and 0 to 6 trials.
 
-    Up to half of the tasks are never attempted. All have one shape, so that PyMC compiles once.
+    Up to half of the tasks are never attempted. All sets have one shape, so PyMC compiles once.
     """
     rng = np.random.default_rng([seed, index])
     theta = rng.logistic() + abs(rng.standard_normal()) * rng.standard_normal((AGENTS, 1))
@@ -71,15 +61,16 @@ def random_outcomes(index: int, seed: int) -> tuple[Array, Array]:
 
 
 def compare(index: int, *, seed: int) -> tuple[list[Check], bool]:
-    """Every check of one set of outcomes, and whether the sampler's own diagnostics passed."""
+    """All checks of one set of outcomes, and whether the sampler's own diagnostics passed."""
     c, n = random_outcomes(index, seed)
     counts = counts_of(c, n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)
-        fit = mcmc.fit(_outcomes(c, n), random_seed=index)
-    mu, rho = (fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho"))
-    sampled = HierarchicalPosterior(counts, 0.95, "eti", index, mu, rho)
-    exact = exact_posterior(counts, wanted=WANTED)
+        fit = mcmc.fit(_outcomes(c, n), Hierarchical(), random_seed=index)
+    draws = {name: fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho")}
+    hyper = {name: values.reshape(CHAINS * DRAWS, AGENTS) for name, values in draws.items()}
+    sampled = HierarchicalPosterior(counts=counts, random_seed=index, hyper=hyper)
+    exact = exact_posterior(counts, metrics=METRICS)
     checks: list[Check] = []
     for agent in range(AGENTS):
         for name, draws, mean, cdf, own in _quantities(agent, exact, sampled):
@@ -93,19 +84,30 @@ CDF = Callable[[float], tuple[float, float]]
 Quantity = tuple[str, Array, float, CDF, float]
 
 
-def _quantities(agent: int, exact: ExactPosterior, sampled: HierarchicalPosterior) -> Iterator[Quantity]:
-    """Name, NUTS draws (chain, draw), exact mean, distribution function, share of its variance made by own draws."""
+def _quantities(agent: int, exact: GridPosterior, sampled: HierarchicalPosterior) -> Iterator[Quantity]:
+    """Name, NUTS draws (chain, draw), exact mean, distribution function, and the variance that its own draws add."""
     grid, n_max = exact.fit.agents[agent], exact.fit.likelihoods[agent].concentration.n_max
     mean_rho = float(grid.weights.sum(axis=0) @ grid.rho.rho)
-    yield "ρ", sampled.rho[:, :, agent], mean_rho, lambda x: (float(rho_cdf(grid, n_max, x)),) * 2, 0.0
-    for metric, k in WANTED:
-        draws = sampled.draws(agent, "population", metric, k).reshape(CHAINS, DRAWS)
-        mean = exact.aggregate(agent, "population", metric, k).mean
-        yield f"population {metric_name(metric, k)}", draws, mean, _population_cdf(exact, agent, metric, k), 0.0
-    draws = sampled.draws(agent, "tasks", "pass_pow_k", 3).reshape(CHAINS, DRAWS)
-    own = np.sort(exact.draws(agent, "tasks", "pass_pow_k", 3))
-    mean = exact.aggregate(agent, "tasks", "pass_pow_k", 3).mean
+    yield "ρ", _by_chain(sampled.hyper["rho"][:, agent]), mean_rho, lambda x: (float(rho_cdf(grid, n_max, x)),) * 2, 0.0
+    for metric in METRICS:
+        draws, mean = _draws_and_mean(agent, "population", metric, sampled, exact)
+        yield f"population {metric}", draws, mean, _population_cdf(exact, agent, metric), 0.0
+    cube = Metric("pass^3")
+    draws, mean = _draws_and_mean(agent, "tasks", cube, sampled, exact)
+    own = np.sort(exact.distribution(agent, "tasks", cube).draws())
     yield "tasks pass^3", draws, mean, lambda x: _share(own, x), 1 / own.size
+
+
+def _by_chain(draws: Array) -> Array:
+    return draws.reshape(CHAINS, DRAWS)
+
+
+def _draws_and_mean(
+    agent: int, estimand: Estimand, metric: Metric, sampled: Posterior, exact: Posterior
+) -> tuple[Array, float]:
+    """The sampler's draws by chain, and the exact mean."""
+    draws = sampled.distribution(agent, estimand, metric).draws()
+    return _by_chain(draws), float(exact.distribution(agent, estimand, metric).mean)
 
 
 def _share(ordered: Array, x: float) -> tuple[float, float]:
@@ -113,12 +115,12 @@ def _share(ordered: Array, x: float) -> tuple[float, float]:
     return below, upto
 
 
-def _population_cdf(exact: ExactPosterior, agent: int, metric: Metric, k: int) -> CDF:
-    return lambda x: (float(population_cdf(exact, agent, metric, k, x)),) * 2
+def _population_cdf(exact: GridPosterior, agent: int, metric: Metric) -> CDF:
+    return lambda x: (float(population_cdf(exact, agent, metric, x)),) * 2
 
 
 def _checks(draws: Array, mean: float, cdf: CDF, own: float) -> Iterator[tuple[str, float]]:
-    """The mean within MCSE; quantiles by F(q_p) - p, whose variance is p(1-p)/ESS."""
+    """The mean in units of its MCSE; quantiles by F(q_p) - p, whose variance is p(1-p)/ESS."""
     ess = _arviz.arviz().ess
     yield "mean", float((draws.mean() - mean) / (draws.std(ddof=1) / np.sqrt(float(ess(draws, method="mean")))))
     for p in PROBABILITIES:
@@ -128,7 +130,7 @@ def _checks(draws: Array, mean: float, cdf: CDF, own: float) -> Iterator[tuple[s
 
 
 def _outcomes(c: Array, n: Array) -> xr.Dataset:
-    """The counts as the PyMC engine takes them."""
+    """The counts in the form that the PyMC engine takes."""
     cells = {"successes": c, "trials": n, "unscored": np.zeros_like(n)}
     coords: dict[str, Any] = {
         dim: np.array([f"{dim} {i + 1}" for i in range(size)], dtype=object)

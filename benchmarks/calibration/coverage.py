@@ -1,6 +1,6 @@
-"""Coverage and width of 95 % intervals at fixed truths, beside the intervals that others use.
+"""Coverage and width of 95 % intervals at fixed truths, for our intervals and for common alternatives.
 
-A data set with equal n is known by how many tasks have c = 0, …, n; equal ones are analysed once.
+With equal n, the numbers of tasks with c = 0, …, n determine a data set; equal data sets are analysed once.
 """
 
 from __future__ import annotations
@@ -13,39 +13,32 @@ import numpy as np
 import pandas as pd
 
 from agentic_bayes import numerics
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.arithmetic import apply_metric, mean_of_metric
+from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate, unbiased
-from agentic_bayes.estimation.posterior import Array, Stats, apply_metric, mean_of_metric
+from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
+from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.formatting import Metric
-from calibration.simulate import counts_of, exact_posterior, spread, success_probabilities
+from agentic_bayes.numerics import Array
+from calibration.simulate import counts_of, exact_posterior, spread, stats_of, success_probabilities
 
-__all__ = ["ALL_CELLS", "ESTIMANDS", "METHODS", "METRICS", "Cell", "coverage", "requirements", "width_ratios"]
-
-ESTIMANDS = ("population", "tasks")
-METRICS: tuple[tuple[Metric, int], ...] = (("pass_pow_k", 1), ("pass_pow_k", 3), ("pass_at_k", 3), ("pass_pow_k", 8))
+ESTIMANDS: tuple[Estimand, ...] = ("population", "tasks")
+METRICS = tuple(map(Metric, ("pass^1", "pass^3", "pass@3", "pass^8")))
 METHODS = ("ours", "ours hdi", "plug-in", "conjugate pooled", "clustered t", "logit-t", "bootstrap")
 OURS, LOGIT_T = METHODS.index("ours"), METHODS.index("logit-t")
 RESAMPLES = 1000
-HDI_AT = 3  # the k at which hdi is shown beside eti
+HDI_AT = 3  # the k for which hdi is computed as well
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A fixed truth and a size of study.
+    """A fixed truth and a study size."""
 
-    Attributes
-    ----------
-    mu, rho : float
-        Population mean and intra-class correlation.
-    tasks, trials : int
-        T and n.
-    """
-
-    mu: float
-    rho: float
+    mu: float  # population mean
+    rho: float  # intra-class correlation
     tasks: int
-    trials: int
+    trials: int  # per task
 
 
 ALL_CELLS = tuple(
@@ -54,91 +47,79 @@ ALL_CELLS = tuple(
 
 
 def coverage(cells: Sequence[Cell], size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
-    """Coverage and mean width of every method in every cell.
+    """Coverage and mean width of every method in every cell, over `size` data sets per cell.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Where.
-    size : int
-        Data sets per cell.
-    seed, processes : int
-        Of the simulation; the number of processes changes nothing in the result.
-
-    Returns
-    -------
-    pandas.DataFrame
-        T, n, rho, mu, estimand, metric, k, method, exists (share of data sets with an interval), coverage and width
-        (over those), width_logit_t and width_beside (mean widths of logit-t and of the method where logit-t exists).
+    `exists` is the share of data sets with an interval, over which coverage and width are computed. `width_logit_t` and
+    `width_with_logit_t` are the mean widths of logit-t and of the method where logit-t exists.
     """
     rows: list[dict[str, object]] = []
     for T, n in sorted({(cell.tasks, cell.trials) for cell in cells}):
         here = [cell for cell in cells if (cell.tasks, cell.trials) == (T, n)]
         simulated = [_simulate(cell, size, seed) for cell in here]
-        histograms, place = np.unique(np.concatenate([part[0] for part in simulated]), axis=0, return_inverse=True)
-        place = place.reshape(len(here), size)
-        edge = {int(i) for cell, part in zip(here, place, strict=True) if cell.rho == 0 for i in part}
+        histograms, index = np.unique(np.concatenate([part[0] for part in simulated]), axis=0, return_inverse=True)
+        index = index.reshape(len(here), size)
+        edge = {int(i) for cell, part in zip(here, index, strict=True) if cell.rho == 0 for i in part}
         items = [(tuple(row), i in edge) for i, row in enumerate(histograms.tolist())]
         analysed = np.array(spread(_analyse, items, processes=processes))
-        for cell, (_, truth), part in zip(here, simulated, place, strict=True):
+        for cell, (_, truth), part in zip(here, simulated, index, strict=True):
             rows += _rows(cell, truth, analysed[part])
     return pd.DataFrame(rows)
 
 
 def _simulate(cell: Cell, size: int, seed: int) -> tuple[Array, Array]:
     """Histograms of c, shape (data sets, n + 1), and true values, shape (data sets, estimands, metrics)."""
-    place = [cell.tasks, cell.trials, round(1000 * cell.rho), round(1000 * cell.mu)]
-    rng = np.random.default_rng([seed, *place])
+    rng = np.random.default_rng([seed, cell.tasks, cell.trials, round(1000 * cell.rho), round(1000 * cell.mu)])
     p = success_probabilities(rng, cell.mu, cell.rho, (size, cell.tasks))
     c = rng.binomial(cell.trials, p)
     histograms = (c[:, :, None] == np.arange(cell.trials + 1)).sum(axis=1)
     truth = np.empty((size, len(ESTIMANDS), len(METRICS)))
-    for i, (metric, k) in enumerate(METRICS):
-        truth[:, 0, i] = _population(cell, metric, k)
-        truth[:, 1, i] = apply_metric(p, metric, k).mean(axis=1)
+    for i, metric in enumerate(METRICS):
+        truth[:, 0, i] = _population(cell, metric)
+        truth[:, 1, i] = apply_metric(p, metric).mean(axis=1)
     return histograms, truth
 
 
-def _population(cell: Cell, metric: Metric, k: int) -> float:
+def _population(cell: Cell, metric: Metric) -> float:
+    """The true metric of a new task."""
     if cell.rho == 0:
-        return float(apply_metric(np.array(cell.mu), metric, k))
+        return float(apply_metric(np.array(cell.mu), metric))
     kappa = 1 / cell.rho - 1
-    return float(mean_of_metric(np.array(cell.mu * kappa), np.array((1 - cell.mu) * kappa), metric, k))
+    return float(mean_of_metric(np.array(cell.mu * kappa), np.array((1 - cell.mu) * kappa), metric))
 
 
 def _analyse(item: tuple[tuple[int, ...], bool]) -> Array:
-    """Limits, shape (methods, estimands, metrics, 2), of one histogram of c; NaN where there is no interval."""
+    """The limits for one histogram of c, shape (methods, estimands, metrics, 2); NaN without an interval."""
     histogram, with_hdi = item
     n = len(histogram) - 1
     counts = counts_of(np.repeat(np.arange(n + 1), histogram), np.full(sum(histogram), n))
-    exact = exact_posterior(counts, wanted=METRICS)
-    # the same posterior and draws; only the intervals differ
-    narrowest = ExactPosterior(counts, 0.95, "hdi", 0, exact.fit, METRICS, exact._cache)
-    pooled = ConjugatePosterior(counts, 0.95, "eti", 0, pool_tasks=True)
-    plugin, clustered = FrequentistEstimate(counts, 0.95, "plugin"), FrequentistEstimate(counts, 0.95)
+    exact = exact_posterior(counts, metrics=METRICS)
+    pooled = ConjugatePosterior(counts=counts, random_seed=0, method=Conjugate(pool_tasks=True))
+    plugin = FrequentistEstimate(counts=counts, random_seed=0, method=Frequentist(estimator="plugin"))
+    clustered = FrequentistEstimate(counts=counts, random_seed=0)
     resampled = _resampled(np.array(histogram))
     limits = np.full((len(METHODS), len(ESTIMANDS), len(METRICS), 2), np.nan)
-    for i, (metric, k) in enumerate(METRICS):
+    for i, metric in enumerate(METRICS):
         for e, estimand in enumerate(ESTIMANDS):
-            limits[0, e, i] = _ends(exact.aggregate(0, estimand, metric, k))
-            if with_hdi and k == HDI_AT:
-                limits[1, e, i] = _ends(narrowest.aggregate(0, estimand, metric, k))
-        limits[2, :, i] = _ends(plugin.aggregate(0, "tasks", metric, k))
-        limits[3, :, i] = _ends(pooled.aggregate(0, "population", metric, k))
-        if k <= n:
-            limits[4, :, i] = _ends(clustered.aggregate(0, "tasks", metric, k))
-            values = unbiased(np.full(n + 1, n), np.arange(n + 1), metric, k)
+            limits[0, e, i] = _interval(exact, estimand, metric)
+            if with_hdi and metric.k == HDI_AT:
+                limits[1, e, i] = _interval(exact, estimand, metric, "hdi")
+        limits[2, :, i] = _interval(plugin, "tasks", metric)
+        limits[3, :, i] = _interval(pooled, "population", metric)
+        if metric.k <= n:
+            limits[4, :, i] = _interval(clustered, "tasks", metric)
+            values = unbiased(np.full(n + 1, n), np.arange(n + 1), metric)
             limits[5, :, i] = numerics.logit_t_interval(np.repeat(values, histogram))
             limits[6, :, i] = np.quantile(resampled @ values, [0.025, 0.975])
     return limits
 
 
-def _ends(stats: Stats) -> tuple[float, float]:
+def _interval(posterior: Posterior, estimand: Estimand, metric: Metric, ci_kind: CIKind = "eti") -> tuple[float, float]:
+    stats = stats_of(posterior, 0, estimand, metric, ci_kind)
     return stats.lower, stats.upper
 
 
 def _resampled(histogram: Array) -> Array:
-    """Shares of tasks with c = 0, …, n among as many tasks drawn with replacement, again and again."""
+    """The shares of tasks with c = 0, …, n in bootstrap samples of the tasks."""
     rng = np.random.default_rng([0, *histogram.tolist()])
     return rng.multinomial(histogram.sum(), histogram / histogram.sum(), RESAMPLES) / histogram.sum()
 
@@ -149,37 +130,37 @@ def _rows(cell: Cell, truth: Array, limits: Array) -> Iterator[dict[str, object]
     exists = np.isfinite(lower)
     covered = (lower <= truth[:, None]) & (truth[:, None] <= upper)
     width = upper - lower
-    beside = exists[:, LOGIT_T]
-    for (m, method), (e, estimand), (i, (metric, k)) in product(*map(enumerate, (METHODS, ESTIMANDS, METRICS))):
-        there = exists[:, m, e, i]
-        # hdi is computed for data of the cells with ρ = 0; that some recur elsewhere says nothing about those cells
-        if not there.any() or (method == "ours hdi" and cell.rho > 0):
+    logit_t = exists[:, LOGIT_T]
+    for (m, method), (e, estimand), (i, metric) in product(*map(enumerate, (METHODS, ESTIMANDS, METRICS))):
+        defined = exists[:, m, e, i]
+        # hdi is computed for data sets from cells with ρ = 0; other cells share some of those data sets by chance
+        if not defined.any() or (method == "ours hdi" and cell.rho > 0):
             continue
-        both = there & beside[:, e, i]
+        both = defined & logit_t[:, e, i]
         yield {
             "T": cell.tasks,
             "n": cell.trials,
             "rho": cell.rho,
             "mu": cell.mu,
             "estimand": estimand,
-            "metric": metric,
-            "k": k,
+            "metric": str(metric),
+            "k": metric.k,
             "method": method,
-            "exists": there.mean(),
-            "coverage": covered[there, m, e, i].mean(),
-            "width": width[there, m, e, i].mean(),
-            "width_beside": width[both, m, e, i].mean() if both.any() else np.nan,
+            "exists": defined.mean(),
+            "coverage": covered[defined, m, e, i].mean(),
+            "width": width[defined, m, e, i].mean(),
+            "width_with_logit_t": width[both, m, e, i].mean() if both.any() else np.nan,
             "width_logit_t": width[both, LOGIT_T, e, i].mean() if both.any() else np.nan,
         }
 
 
 def requirements(table: pd.DataFrame, method: str = "ours") -> pd.DataFrame:
-    """One method's rows in the cells that are held to a coverage of .90: T ≥ 20, n ≥ 3, k ≤ n, ρ ≥ .2."""
+    """One method's rows in the cells that must reach a coverage of .90: T ≥ 20, n ≥ 3, k ≤ n, ρ ≥ .2."""
     return table.query("method == @method and T >= 20 and n >= 3 and k <= n and rho >= 0.2")
 
 
 def width_ratios(table: pd.DataFrame) -> dict[str, float]:
-    """Our mean width over that of logit-t where logit-t exists, averaged over cells and metrics, by estimand."""
+    """Our mean width divided by logit-t's where logit-t exists, averaged over cells and metrics, by estimand."""
     ours = table.query("method == 'ours'").dropna(subset=["width_logit_t"])
-    ratio = ours["width_beside"] / ours["width_logit_t"]
+    ratio = ours["width_with_logit_t"] / ours["width_logit_t"]
     return {estimand: float(ratio[ours["estimand"] == estimand].mean()) for estimand in ESTIMANDS}

@@ -1,4 +1,4 @@
-"""Are decisions wrong as seldom as they say? Comparisons, gates and rules on data that our model did not make."""
+"""Are decisions wrong as rarely as they claim? Comparisons, gates and rules on data that our model did not make."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from agentic_bayes.decisions.gate import gate
 from agentic_bayes.decisions.monitor import StoppingRule, monitor
 from agentic_bayes.decisions.simulate import mu_with_metric, simulate_successes
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.posterior import Array
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 from calibration.simulate import spread
-
-__all__ = ["BETTER", "KS", "Decisions", "paired_summary", "study", "truth"]
 
 TASKS, TRIALS, KS = 40, 4, (1, 3)
 BETTER = 0.9  # shift of the better agent, on the logit scale
 DIFFICULTY = ((0.35, 2.5, 0.7), (0.25, -2.5, 0.7), (0.40, 0.0, 1.0))  # weight, centre and spread: easy, hard, between
-OWN = 0.8  # half-width of what is each agent's own on a task: uniform
+OWN = 0.8  # half-width of each agent's uniform deviation on a task
 BIG = 2_000_000
 
 
 def success_probabilities(rng: np.random.Generator, shift: float, tasks: int) -> Array:
-    """True p of two agents on the same tasks, shape (2, tasks): difficulty from a mixture of three normals, shared; a
-    uniform deviation of each agent on each task; the second agent is better by `shift` on the logit scale.
+    """True p of two agents on the same tasks, shape (2, tasks).
+
+    The agents share each task's easiness, from a mixture of three normals, and deviate uniformly on each task. The
+    second agent is better by `shift` on the logit scale.
     """
     weight, centre, scale = np.array(DIFFICULTY).T
     kind = rng.choice(3, size=tasks, p=weight)
@@ -46,13 +47,13 @@ def success_probabilities(rng: np.random.Generator, shift: float, tasks: int) ->
 
 @cache
 def truth(shift: float) -> dict[int, float]:
-    """True difference of pass^k on a new task, by averaging over two million tasks."""
+    """The true difference in pass^k on a new task, averaged over two million tasks."""
     p = success_probabilities(np.random.default_rng(99), shift, BIG)
     return {k: float((p[1] ** k - p[0] ** k).mean()) for k in KS}
 
 
 def _outcomes(successes: dict[str, Array], trials: int) -> xr.Dataset:
-    """Outcomes of agents that all tried the same tasks equally often."""
+    """Outcomes of agents that all attempted the same tasks equally often."""
     cells = {
         (agent, str(task)): (int(c), trials, 0, 0) for agent, row in successes.items() for task, c in enumerate(row)
     }
@@ -65,14 +66,14 @@ class _Job:
     shift: float
 
 
-def _one(job: _Job) -> list[dict[str, Any]]:
+def _compare_once(job: _Job) -> list[dict[str, Any]]:
     rng = np.random.default_rng([job.seed, round(1000 * job.shift)])
     c = rng.binomial(TRIALS, success_probabilities(rng, job.shift, TASKS))
-    est = estimate(_outcomes({"old": c[0], "new": c[1]}, TRIALS), method="frequentist")  # compare() fits by itself
+    est = estimate(_outcomes({"old": c[0], "new": c[1]}, TRIALS), "frequentist")  # compare() fits by itself
     rows = []
     for k in KS:
-        found = compare(est, "new", baseline="old", k=k)
-        t = found.frequentist
+        comparison = compare(est, "new", baseline="old", metric=f"pass^{k}")
+        t = comparison.frequentist
         values = [numerics.pass_pow_k(TRIALS, row, k) for row in c]
         error = np.sqrt(sum(v.var(ddof=1) / v.size for v in values))
         gap = float(values[1].mean() - values[0].mean())
@@ -80,10 +81,10 @@ def _one(job: _Job) -> list[dict[str, Any]]:
         rows.append(
             {
                 "k": k,
-                "covered": found.lower <= truth(job.shift)[k] <= found.upper,
-                "better": found.verdict == "better",
-                "worse": found.verdict == "worse",
-                "width": found.upper - found.lower,
+                "covered": comparison.lower <= truth(job.shift)[k] <= comparison.upper,
+                "better": comparison.verdict == "better",
+                "worse": comparison.verdict == "worse",
+                "width": comparison.upper - comparison.lower,
                 "t_covered": t.lower <= truth(job.shift)[k] <= t.upper,
                 "t_width": t.upper - t.lower,
                 "t_rejects": t.p_value < 0.05,
@@ -94,13 +95,13 @@ def _one(job: _Job) -> list[dict[str, Any]]:
 
 
 def paired_study(shift: float, size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
-    """Compare two agents on 40 shared tasks × 4 trials, `size` times; one row per data set and k."""
+    """Compare two agents on 40 shared tasks × 4 trials, `size` times: one row per data set and k."""
     jobs = [_Job(seed * 1_000_000 + i, shift) for i in range(size)]
-    return pd.DataFrame([row for rows in spread(_one, jobs, processes=processes) for row in rows])
+    return pd.DataFrame([row for rows in spread(_compare_once, jobs, processes=processes) for row in rows])
 
 
 def paired_summary(null: pd.DataFrame, better: pd.DataFrame) -> pd.DataFrame:
-    """Per k: coverage, width against the paired t's, power beside those of t and of an unpaired z, false verdicts."""
+    """Coverage, width relative to the paired t's, power (ours, t and unpaired z) and false verdicts, by k."""
     rows = []
     for k in KS:
         same, other = null[null["k"] == k], better[better["k"] == k]
@@ -123,7 +124,7 @@ def paired_summary(null: pd.DataFrame, better: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Bar:
-    """A gate, and a truth exactly at its bar."""
+    """A gate whose bar is exactly the truth."""
 
     k: int
     bar: float
@@ -138,24 +139,24 @@ BARS = tuple(
     for rho in (0.2, 0.45)
     for tasks, trials in ((30, 3), (50, 4), (200, 3))
 )
-RULES = tuple({"at_least": bar, "k": k} for k, bar in ((1, 0.7), (3, 0.5)))
+RULES = ({"metric": "pass^1", "at_least": 0.7}, {"metric": "pass^3", "at_least": 0.5})
 
 
 def _gated(job: tuple[Bar, int]) -> str:
     design, seed = job
     rng = np.random.default_rng([seed, design.k, design.tasks, round(1000 * design.rho)])
-    mu = float(mu_with_metric(design.bar, design.rho, "pass_pow_k", design.k))
+    mu = float(mu_with_metric(design.bar, design.rho, Metric(f"pass^{design.k}")))
     c = simulate_successes(rng, mu, design.rho, design.tasks, design.trials)
     est = estimate(_outcomes({"solo": c}, design.trials))
-    return gate(est, at_least=design.bar, k=design.k).verdict
+    return gate(est, at_least=design.bar, metric=f"pass^{design.k}").verdict
 
 
 def gates(designs: Sequence[Bar], size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
-    """How often a gate passes, and fails, with the truth exactly at its bar: one row per design."""
+    """How often a gate passes and fails with the truth exactly at its bar: one row per design."""
     rows = []
     for design in designs:
         ends = spread(_gated, [(design, seed * 1_000_000 + i) for i in range(size)], processes=processes)
-        shares = {word: ends.count(word) / size for word in ("pass", "fail", "inconclusive")}
+        shares = {end: ends.count(end) / size for end in ("pass", "fail", "inconclusive")}
         rows.append(asdict(design) | shares)
     return pd.DataFrame(rows)
 
@@ -163,50 +164,41 @@ def gates(designs: Sequence[Bar], size: int, *, seed: int, processes: int = 1) -
 def _monitored(job: tuple[StoppingRule, int]) -> tuple[str, int]:
     rule, seed = job
     assert rule.at_least is not None
-    rng = np.random.default_rng([seed, rule.k])
-    mu = float(mu_with_metric(rule.at_least, rule.rho, rule.metric, rule.k))
+    metric = Metric(rule.metric)
+    rng = np.random.default_rng([seed, metric.k])
+    mu = float(mu_with_metric(rule.at_least, rule.rho, metric))
     c = simulate_successes(rng, mu, rule.rho, rule.batch * rule.looks, rule.trials)
     for number in range(1, rule.looks + 1):
         so_far = c[: number * rule.batch]
-        look = rule.look(estimate(_outcomes({"solo": so_far}, rule.trials), method="frequentist"))
+        look = rule.look(estimate(_outcomes({"solo": so_far}, rule.trials), "frequentist"))
         if look.stop:
             return look.verdict, so_far.size
     raise AssertionError("the last look stops")
 
 
 def monitored(rule: StoppingRule, size: int, *, seed: int, processes: int = 1) -> dict[str, Any]:
-    """How sequences of looks end with the truth at the bar, through `StoppingRule.look` itself."""
+    """How often a rule passes and fails with the truth at its bar, following `StoppingRule.look`."""
     ends = spread(_monitored, [(rule, seed * 1_000_000 + i) for i in range(size)], processes=processes)
     verdicts = [verdict for verdict, _ in ends]
-    shares = {word: verdicts.count(word) / size for word in ("pass", "fail", "inconclusive")}
+    shares = {end: verdicts.count(end) / size for end in ("pass", "fail", "inconclusive")}
     at_bar = rule.characteristics[0]
-    said = {"said_pass": at_bar.passes, "said_fail": at_bar.fails, "said_tasks": at_bar.tasks}
-    settings = {"k": rule.k, "bar": rule.at_least, "looks": rule.looks, "required": rule.required}
-    return settings | shares | {"tasks": float(np.mean([tasks for _, tasks in ends]))} | said
+    stated = {"stated_pass": at_bar.passes, "stated_fail": at_bar.fails, "stated_tasks": at_bar.tasks}
+    settings = {"k": Metric(rule.metric).k, "bar": rule.at_least, "looks": rule.looks, "required": rule.required}
+    return settings | shares | {"tasks": float(np.mean([tasks for _, tasks in ends]))} | stated
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """What was found.
+    """The results on decisions."""
 
-    Attributes
-    ----------
-    paired : pandas.DataFrame
-        By k; see `paired_summary`.
-    gates : pandas.DataFrame
-        By design; see `gates`.
-    rules : pandas.DataFrame
-        By rule; see `monitored`.
-    """
-
-    paired: pd.DataFrame
-    gates: pd.DataFrame
-    rules: pd.DataFrame
+    paired: pd.DataFrame  # by k; see `paired_summary`
+    gates: pd.DataFrame  # by design; see `gates`
+    rules: pd.DataFrame  # by rule; see `monitored`
 
 
 def study(size: int, *, seed: int, processes: int = 1) -> Decisions:
     """Comparisons with and without a difference, gates and rules with the truth at the bar, each `size` times."""
-    how: dict[str, Any] = {"seed": seed, "processes": processes}
-    null, better = (paired_study(shift, size, **how) for shift in (0.0, BETTER))
-    rules = [monitored(monitor(**rule), size, **how) for rule in RULES]
-    return Decisions(paired_summary(null, better), gates(BARS, size, **how), pd.DataFrame(rules))
+    settings: dict[str, Any] = {"seed": seed, "processes": processes}
+    null, better = (paired_study(shift, size, **settings) for shift in (0.0, BETTER))
+    rules = [monitored(monitor(**rule), size, **settings) for rule in RULES]
+    return Decisions(paired_summary(null, better), gates(BARS, size, **settings), pd.DataFrame(rules))

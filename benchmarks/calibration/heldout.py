@@ -1,6 +1,6 @@
-"""Held-out trials: fit on some trials of every task, predict the others.
+"""Held-out trials: fit some trials of every task, predict the others.
 
-Shared are the two judgements: the log score of the held-out counts, and |predicted - observed| pass^2 per agent, where
+All methods are judged by the log score of the held-out counts and by |predicted - observed| pass^2 per agent, where
 observed is the unbiased estimate from the held-out trials.
 """
 
@@ -14,16 +14,15 @@ import pandas as pd
 from scipy import stats
 
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.methods.frequentist import unbiased
-from agentic_bayes.estimation.posterior import Array
-from agentic_bayes.numerics import plugin_pass_pow_k
+from agentic_bayes.estimation.methods.values import Conjugate
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array, plugin_pass_pow_k
 from calibration.simulate import counts_of, exact_posterior, spread, success_probabilities
 
-__all__ = ["PUBLISHED", "TAU_BENCH", "beta_binomial_pass4", "predict", "simulated_agents", "splits_of"]
-
-K = 2
+METRIC = Metric("pass^2")
 # pass^1 to pass^4 as published: tau-bench, Yao et al. (2024), arXiv:2406.12045, and its leaderboard
 PUBLISHED = np.array(
     [
@@ -49,24 +48,16 @@ def beta_binomial_pass4(pass1: Array, pass2: Array) -> Array:
 
 
 def predict(train: Array, trained: int, held: Array, held_out: int) -> dict[str, tuple[float, float]]:
-    """Log score per held-out cell and |error| of pass^2, by method.
-
-    Parameters
-    ----------
-    train, held : ndarray of int, shape (tasks,)
-        Successes in the trials that are fitted and in those that are predicted.
-    trained, held_out : int
-        Trials of each.
-    """
+    """Log score per held-out cell and |error| of pass^2 by method, from the successes of each task in both parts."""
     n = np.full(train.shape, trained)
-    observed = float(unbiased(np.full(held.shape, held_out), held, "pass_pow_k", K).mean())
+    observed = float(unbiased(np.full(held.shape, held_out), held, METRIC).mean())
     counts = counts_of(train, n)
-    exact = exact_posterior(counts, wanted=(("pass_pow_k", K),))
-    conjugate = ConjugatePosterior(counts, 0.95, "eti", 0)
+    exact = exact_posterior(counts, metrics=(METRIC,))
+    conjugate = ConjugatePosterior(counts=counts, random_seed=0)
     total, size = int(train.sum()), int(n.sum())
     rate = total / size
-    kept = np.clip(rate, 0.5 / size, 1 - 0.5 / size)  # else one surprise costs an infinite score
-    pooled = ConjugatePosterior(counts, 0.95, "eti", 0, pool_tasks=True)
+    kept = np.clip(rate, 0.5 / size, 1 - 0.5 / size)  # otherwise one surprise costs an infinite score
+    pooled = ConjugatePosterior(counts=counts, random_seed=0, method=Conjugate(pool_tasks=True))
     log_scores = {
         "hierarchical": _hierarchical_log_score(exact, train, trained, held, held_out),
         "conjugate": stats.betabinom.logpmf(held, held_out, 1 + train, 1 + trained - train).mean(),
@@ -74,15 +65,15 @@ def predict(train: Array, trained: int, held: Array, held_out: int) -> dict[str,
         "plug-in": stats.binom.logpmf(held, held_out, kept).mean(),
     }
     predicted = {
-        "hierarchical": exact.aggregate(0, "tasks", "pass_pow_k", K).mean,
-        "conjugate": conjugate.per_task(0, "pass_pow_k", K).mean.mean(),
-        "conjugate pooled": pooled.aggregate(0, "population", "pass_pow_k", K).mean,
-        "plug-in": float(plugin_pass_pow_k(rate, K)),
+        "hierarchical": exact.distribution(0, "tasks", METRIC).mean,
+        "conjugate": conjugate.distribution(0, "task", METRIC).mean.mean(),
+        "conjugate pooled": pooled.distribution(0, "population", METRIC).mean,
+        "plug-in": float(plugin_pass_pow_k(rate, METRIC.k)),
     }
     return {name: (float(log_scores[name]), abs(float(predicted[name]) - observed)) for name in log_scores}
 
 
-def _hierarchical_log_score(exact: ExactPosterior, train: Array, trained: int, held: Array, held_out: int) -> float:
+def _hierarchical_log_score(exact: GridPosterior, train: Array, trained: int, held: Array, held_out: int) -> float:
     """Mean log posterior predictive probability of d of `held_out` successes, averaged over the grid of (μ, ρ)."""
     grid = exact.fit.agents[0]
     rho, one_minus_rho = grid.rho.rho, grid.rho.one_minus_rho
@@ -96,32 +87,20 @@ def _hierarchical_log_score(exact: ExactPosterior, train: Array, trained: int, h
 
 
 def splits_of(successes: Array, trials: int, *, trained: int, size: int, seed: int) -> pd.DataFrame:
-    """Averages over random splits of every task's trials, from its count alone: trials of a task are exchangeable.
+    """Log score and error by method, averaged over `size` random splits of every task's trials.
 
-    Parameters
-    ----------
-    successes : ndarray of int, shape (tasks,)
-        Of `trials` trials each.
-    trained : int
-        Trials that are fitted; the others are predicted.
-    size, seed : int
-        Number of splits and their seed.
-
-    Returns
-    -------
-    pandas.DataFrame
-        log_score and error by method.
+    The counts are enough, because the trials of a task are exchangeable.
     """
     rng = np.random.default_rng([seed, trained])
-    found = []
+    splits = []
     for _ in range(size):
         train = rng.hypergeometric(successes, trials - successes, trained)
-        found.append(predict(train, trained, successes - train, trials - trained))
-    return _averaged(found)
+        splits.append(predict(train, trained, successes - train, trials - trained))
+    return _averaged(splits)
 
 
 def simulated_agents(size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
-    """Averages over agents of 40 tasks with μ and ρ from the prior, 3 trials fitted, 2 predicted."""
+    """Averages over agents with μ and ρ from the prior and 40 tasks; 3 trials are fitted, 2 predicted."""
     return _averaged(spread(partial(_one_agent, seed), range(size), processes=processes))
 
 
@@ -131,6 +110,6 @@ def _one_agent(seed: int, index: int) -> dict[str, tuple[float, float]]:
     return predict(rng.binomial(3, p), 3, rng.binomial(2, p), 2)
 
 
-def _averaged(found: list[dict[str, tuple[float, float]]]) -> pd.DataFrame:
-    means = {name: np.mean([one[name] for one in found], axis=0) for name in found[0]}
+def _averaged(scores: list[dict[str, tuple[float, float]]]) -> pd.DataFrame:
+    means = {name: np.mean([score[name] for score in scores], axis=0) for name in scores[0]}
     return pd.DataFrame(means, index=["log_score", "error"]).T

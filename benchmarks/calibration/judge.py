@@ -1,4 +1,4 @@
-"""Does the model of judge errors cover? Judged data with a few human labels, against the truth behind them."""
+"""Coverage of the model of judge errors: judged data with a few human labels, and the truth behind them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.posterior import Array
+from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import dataset_from_counts
-from calibration.simulate import spread, success_probabilities
-
-__all__ = ["DESIGNS", "JudgeDesign", "judge_coverage"]
+from calibration.simulate import spread, stats_of, success_probabilities
 
 TASKS, TRIALS, LABELS = 50, 5, 60
 MU, RHO = 0.7, 0.45
@@ -23,22 +22,16 @@ KS = (1, 3)
 
 @dataclass(frozen=True)
 class JudgeDesign:
-    """Which attempts are labelled, and whether the judge's errors cluster by task.
+    """Which attempts are labelled, and whether the judge's errors cluster by task."""
 
-    Attributes
-    ----------
-    labelled : {"attempts", "tasks"}
-        A random sample of attempts, or all attempts of a random sample of tasks.
-    precision : float or None
-        Each task has error rates of its own, Beta with the means above and this precision; None: all have the same.
-    """
-
-    labelled: Literal["attempts", "tasks"]
-    precision: float | None = None
+    labelled: Literal["attempts", "tasks"]  # random attempts, or all attempts of random tasks
+    precision: float | None = None  # of the Beta distribution of the tasks' error rates; None: all tasks have the same
 
     def __str__(self) -> str:
-        errors = "alike on all tasks" if self.precision is None else f"clustered by task (precision {self.precision:g})"
-        return f"labels on {'random attempts' if self.labelled == 'attempts' else 'whole tasks'}, errors {errors}"
+        errors = "same error rates for all tasks"
+        if self.precision is not None:
+            errors = f"errors clustered by task (precision {self.precision:g})"
+        return f"labels on {'random attempts' if self.labelled == 'attempts' else 'whole tasks'}, {errors}"
 
 
 DESIGNS = (JudgeDesign("attempts"), JudgeDesign("tasks"), JudgeDesign("tasks", 4.0))
@@ -51,7 +44,7 @@ def _rates(rng: np.random.Generator, mean: float, precision: float | None) -> Ar
     return rng.beta(mean * precision, (1 - mean) * precision, size=(TASKS, 1))
 
 
-def _one(job: tuple[JudgeDesign, int]) -> list[dict[str, Any]]:
+def _judged_once(job: tuple[JudgeDesign, int]) -> list[dict[str, Any]]:
     design, seed = job
     rng = np.random.default_rng([seed, DESIGNS.index(design)])
     p = success_probabilities(rng, MU, RHO, (TASKS,))
@@ -90,12 +83,12 @@ def _one(job: tuple[JudgeDesign, int]) -> list[dict[str, Any]]:
 
 
 def _interval(est: Estimate, estimand: Any, k: int) -> tuple[float, float]:
-    stats = est.posterior.aggregate(0, estimand, "pass_pow_k", k)
+    stats = stats_of(est.posterior, 0, estimand, Metric(f"pass^{k}"))
     return float(stats.lower), float(stats.upper)
 
 
 def judge_coverage(size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
-    """Shares of data sets whose 95 % interval holds the truth, and mean widths, corrected and not, by design."""
+    """Coverage and mean width of 95 % intervals, corrected and uncorrected, by design."""
     jobs = [(design, seed * 1_000_000 + i) for design in DESIGNS for i in range(size)]
-    frame = pd.DataFrame([row for rows in spread(_one, jobs, processes=processes) for row in rows])
+    frame = pd.DataFrame([row for rows in spread(_judged_once, jobs, processes=processes) for row in rows])
     return frame.groupby(["design", "estimand", "k"], sort=False).mean().reset_index()

@@ -1,67 +1,47 @@
-"""Data sets with known truth, their exact posteriors, and work spread over processes."""
+"""Data sets with known truth, their exact posteriors, and processes to share the work."""
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from agentic_bayes.estimation.counts import Counts
+from agentic_bayes.estimation.distribution import CIKind, Stats, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
-from agentic_bayes.estimation.posterior import Array, CIKind, Counts
-from agentic_bayes.estimation.prior import Prior
+from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.formatting import Metric
+from agentic_bayes.numerics import Array
 
-__all__ = [
-    "Sample",
-    "counts_of",
-    "exact_posterior",
-    "from_prior",
-    "kappa_cdf",
-    "population_cdf",
-    "rho_cdf",
-    "spread",
-    "success_probabilities",
-]
-
-Wanted = tuple[tuple[Metric, int], ...]
-DEFAULT = Prior()
+DEFAULT = Hierarchical()
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A simulated data set and the truth behind it.
-
-    Attributes
-    ----------
-    counts : Counts
-        The data.
-    mu, rho : ndarray, shape (agents,)
-        True population mean and intra-class correlation.
-    p : ndarray, shape (agents, tasks)
-        True success probabilities.
-    """
+    """A simulated data set and the truth behind it."""
 
     counts: Counts
-    mu: Array
-    rho: Array
-    p: Array
+    mu: Array  # true population mean, shape (agents,)
+    rho: Array  # true intra-class correlation, shape (agents,)
+    p: Array  # true success probabilities, shape (agents, tasks)
 
 
 def counts_of(c: Array, n: Array) -> Counts:
-    """Counts of shape (agents, tasks) with labels; a row alone is one agent."""
+    """Labelled counts of shape (agents, tasks); a single row is one agent."""
     c, n = np.atleast_2d(np.asarray(c)), np.atleast_2d(np.asarray(n))
     agents, tasks = (tuple(map(str, range(size))) for size in n.shape)
     return Counts(agents, tasks, c, n, np.zeros_like(n))
 
 
 def success_probabilities(rng: np.random.Generator, mu: Any, rho: Any, size: tuple[int, ...]) -> Array:
-    """Draw p ~ Beta(μκ, (1-μ)κ) with κ = 1/ρ - 1; all equal to μ where ρ = 0."""
+    """Draw p ~ Beta(μκ, (1-μ)κ) with κ = 1/ρ - 1; with ρ = 0 every p is μ."""
     mu, rho = np.broadcast_to(mu, size), np.broadcast_to(rho, size)
     if not np.any(rho):
         return np.array(mu, dtype=float)
@@ -70,7 +50,7 @@ def success_probabilities(rng: np.random.Generator, mu: Any, rho: Any, size: tup
 
 
 def from_prior(rng: np.random.Generator, *, agents: int, tasks: tuple[int, int], trials: tuple[int, int]) -> Sample:
-    """Truth from the default prior; numbers of tasks and, cell by cell, of trials uniform between two ends."""
+    """A data set with truth from the default prior, and numbers of tasks and of trials per cell from uniform ranges."""
     size = agents, int(rng.integers(tasks[0], tasks[1] + 1))
     m, tau = (rng.logistic(), abs(rng.standard_normal())) if agents > 1 else (0.0, 0.0)
     theta = m + tau * rng.standard_normal(agents) if agents > 1 else rng.logistic(size=1)
@@ -81,33 +61,36 @@ def from_prior(rng: np.random.Generator, *, agents: int, tasks: tuple[int, int],
 
 
 def exact_posterior(
-    counts: Counts, *, wanted: Wanted, prior: Prior = DEFAULT, ci_kind: CIKind = "eti", fine: float = 1.0
-) -> ExactPosterior:
-    """The quadrature engine's posterior with 95 % intervals."""
-    fit = fit_agents(counts, pool_agents=True, prior=prior, fine=fine)
-    return ExactPosterior(counts, 0.95, ci_kind, 0, fit, wanted)
+    counts: Counts, *, metrics: tuple[Metric, ...], method: Hierarchical = DEFAULT, fine: float = 1.0
+) -> GridPosterior:
+    """The quadrature engine's posterior."""
+    return GridPosterior(counts=counts, random_seed=0, fit=fit_agents(counts, method, fine=fine), metrics=metrics)
 
 
-def population_cdf(posterior: ExactPosterior, agent: int, metric: Metric, k: int, y: Any) -> Array:
-    """P(population's metric ≤ y | data), from the engine's own distribution function; with k = 1 it is that of μ."""
-    return posterior.cdf(agent, metric, k, np.asarray(y))
+def stats_of(posterior: Posterior, agent: int, estimand: Estimand, metric: Metric, ci_kind: CIKind = "eti") -> Stats:
+    """Mean, sd, median and 95 % interval."""
+    return posterior.distribution(agent, estimand, metric).stats(0.95, ci_kind)
+
+
+def population_cdf(posterior: GridPosterior, agent: int, metric: Metric, y: Any) -> Array:
+    """P(population's metric ≤ y | data) from the engine's distribution function; for pass^1 that is P(μ ≤ y | data)."""
+    distribution = posterior.distribution(agent, "population", metric)
+    assert isinstance(distribution, Tabulated)
+    return distribution.below(np.asarray(y))
 
 
 def rho_cdf(grid: AgentGrid, n_max: int, rho: Any) -> Array:
-    """P(ρ ≤ rho | data) where the prior is one of ρ: the engine's coordinate is then log(1 + n_max ρ)."""
+    """P(ρ ≤ rho | data) under a prior on ρ, where the engine's coordinate is log(1 + n_max ρ)."""
     return coordinate_cdf(grid, np.log1p(n_max * np.asarray(rho)))
 
 
 def kappa_cdf(grid: AgentGrid, kappa: Any) -> Array:
-    """P(κ ≤ kappa | data) where the prior is one of κ: the engine's coordinate is then log κ."""
+    """P(κ ≤ kappa | data) under a prior on κ, where the engine's coordinate is log κ."""
     return coordinate_cdf(grid, np.log(np.asarray(kappa)))
 
 
 def coordinate_cdf(grid: AgentGrid, v: Array) -> Array:
-    """P(coordinate of ρ ≤ v | data), by the engine's own Gauss-Legendre rule.
-
-    The masses at the nodes determine the Legendre series of the density, which is integrated.
-    """
+    """P(coordinate of ρ ≤ v | data): integrate the Legendre series that the masses at the engine's nodes determine."""
     nodes, _ = np.polynomial.legendre.leggauss(grid.rho.v.size)
     first, last = grid.rho.v[[0, -1]]
     middle, half = (first + last) / 2, (last - first) / (nodes[-1] - nodes[0])
@@ -118,10 +101,10 @@ def coordinate_cdf(grid: AgentGrid, v: Array) -> Array:
 
 
 def spread(work: Callable[[Any], Any], items: Iterable[Any], *, processes: int = 1) -> list[Any]:
-    """`work` of every item, in order, in this process or in several."""
-    todo: Sequence[Any] = list(items)
+    """Apply `work` to every item, in this process or in several; results keep their order."""
+    todo = list(items)
     if processes == 1:
         return [work(item) for item in todo]
-    # fresh processes: forking one in which a sampler has started threads is not safe
+    # new processes: forking is unsafe once a sampler has started threads
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
         return list(pool.map(work, todo, chunksize=max(1, min(50, len(todo) // (8 * processes)))))

@@ -1,4 +1,4 @@
-"""The simulations live beside the benchmarks: the tests and ``benchmarks/calibrate.py`` run the same code."""
+"""The simulations live next to the benchmarks: the tests and ``benchmarks/calibrate.py`` run the same code."""
 
 import sys
 from pathlib import Path

@@ -1,16 +1,119 @@
-"""The page that `make calibrate` writes, from a study small enough to say nothing."""
+"""The calibration pages: the committed ones match their tables, and `make calibrate` writes both from a study."""
 
+import re
 from functools import cache
+from itertools import product
+from pathlib import Path
 
 import calibrate
+import pandas as pd
 import pytest
 from calibration import coverage, decisions, judge, results
-from calibration.page import page
+from calibration.page import bad_entries, decisions_page, intervals_page
+from calibration.tables import Tables, interval_tables
 
 pytestmark = pytest.mark.once
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = {"intervals": "calibration.md", "decisions": "calibration_decisions.md"}
 CELLS = (coverage.Cell(0.9, 0.0, 5, 1), coverage.Cell(0.7, 0.6, 20, 3))
 ARGUMENTS = ["--size", "6", "--sets", "1", "--held-out", "3", "--processes", "1"]
+
+
+def committed(name):
+    """The tables of the committed full run."""
+    return Tables.load(DOCS / "calibration" / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "render"), [("intervals", intervals_page), ("decisions", decisions_page)], ids=["intervals", "decisions"]
+)
+def test_a_committed_page_says_what_its_tables_say(name, render):
+    """Every number of a page comes from its tables: writing it from them gives the same text, of a full run."""
+    tables = committed(name)
+    assert render(tables) == (DOCS / PAGES[name]).read_text(encoding="utf-8")
+    assert tables.run["form"] == "full"
+    assert tables.run["size"] == 1000
+
+
+@pytest.mark.parametrize("name", ["intervals", "decisions"])
+def test_the_tables_survive_a_round_trip(name, tmp_path):
+    """Saving the loaded tables writes the committed files byte by byte, and the page links each of them."""
+    committed(name).save(tmp_path)
+    folder = DOCS / "calibration" / name
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in folder.iterdir()}
+    page = (DOCS / ("calibration.md" if name == "intervals" else "calibration_decisions.md")).read_text(
+        encoding="utf-8"
+    )
+    for path in folder.iterdir():
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes()
+        assert f"({path.relative_to(DOCS).as_posix()})" in page
+
+
+def test_the_coverage_table_has_every_cell():
+    """Each of the 81 cells has a row for every estimand, metric and method: sorted by them, none missing or extra."""
+    table = committed("intervals").frames["fixed_truths"]
+    expected = set()
+    for cell, estimand, metric, method in product(
+        coverage.ALL_CELLS, coverage.ESTIMANDS, coverage.METRICS, coverage.METHODS
+    ):
+        of_unbiased_values = method in ("clustered t", "logit-t", "bootstrap")
+        if (of_unbiased_values and metric.k > cell.trials) or (
+            method == "ours hdi" and (metric.k != coverage.HDI_AT or cell.rho)
+        ):
+            continue
+        expected.add((estimand, str(metric), cell.tasks, cell.trials, cell.rho, cell.mu, method))
+    keys = ["estimand", "metric", "T", "n", "rho", "mu", "method"]
+    found = list(table[keys].itertuples(index=False, name=None))
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+    assert len(expected) == 3186
+
+
+def test_the_tables_agree_with_each_other():
+    """The requirements, the averages and the list of bad cells follow from the table of all cells."""
+    tables = committed("intervals").frames
+    fixed = tables["fixed_truths"].assign(k=lambda d: d["metric"].str[5:].astype(int))
+    held = fixed.query("T >= 20 and n >= 3 and k <= n and rho >= 0.2")
+    for row in tables["fixed_truths_averages"].itertuples():
+        part = held.query("estimand == @row.estimand and metric == @row.metric and method == @row.method")
+        assert part["coverage"].mean() == pytest.approx(row.coverage, abs=0.0006)
+        assert part["coverage"].min() == pytest.approx(row.lowest, abs=1e-9)
+        assert part["width"].mean() == pytest.approx(row.width, abs=0.0101)
+    ours = held[held["method"] == "ours"]["coverage"]
+    requirements = tables["requirements"].set_index("requirement")["found"]
+    (coverage_line,) = requirements[requirements.index.str.startswith("fixed truths")]
+    assert coverage_line == f"lowest {ours.min():.3f}; {(ours < 0.9).sum()} of {ours.size} entries below"
+    assert tables["requirements"]["holds"].all()
+
+
+def test_the_page_lists_every_bad_cell():
+    """Each of our own entries below .90, and no other, stands in the list, in the row of its cell."""
+    page = (DOCS / "calibration.md").read_text(encoding="utf-8")
+    section = page.split("### Every entry of ours below .90")[1].split("\n## ")[0]
+    header, _, *rows = (line for line in section.splitlines() if line.startswith("|"))
+    names = [cell.strip() for cell in header.strip("|").split("|")]
+    listed = set()
+    for row in rows:
+        cells = dict(zip(names, (cell.strip() for cell in row.strip("|").split("|")), strict=True))
+        place = tuple(float(cells.pop(name)) for name in ("T", "n", "ρ", "μ"))
+        listed |= {(*name.split(" "), *place, float(value.strip("*"))) for name, value in cells.items() if value}
+    bad = bad_entries(committed("intervals").frames["fixed_truths"])
+    columns = ["estimand", "metric", "T", "n", "rho", "mu", "coverage"]
+    assert listed == set(bad[columns].itertuples(index=False, name=None))
+    assert len(listed) == len(bad) == 113
+
+
+def test_every_method_below_the_bar_is_marked():
+    """Every coverage below .90 that stands with a width is bold, ours or another's, and no other is."""
+    marked = 0
+    for page in ("calibration.md", "calibration_decisions.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        text = re.sub(r"^\| rule \|.*?\n\n", "", text, flags=re.MULTILINE | re.DOTALL)  # shares of a rule, not coverage
+        for bold, value in re.findall(r"(\*\*)?(0\.\d{3})(?:\*\*)?(?=, lowest| \(\d)", text):
+            assert bool(bold) == (float(value) < 0.9), value
+            marked += bool(bold)
+    assert marked == 41
 
 
 @cache
@@ -26,66 +129,66 @@ def _check(index):
     return calibrate.agreement.Check(index, "ρ, agent 1", "mean", 4.5)
 
 
-def test_the_same_seed_gives_the_same_page():
+def written(seed, folder):
+    """The page of a small study, through its files."""
+    run = calibrate.run_settings(calibrate.parsed([*ARGUMENTS, "--seed", str(seed)]))
+    interval_tables(run, study(seed)).save(folder)
+    return intervals_page(Tables.load(folder))
+
+
+def test_the_same_seed_gives_the_same_page(tmp_path):
     """Two studies with one seed write the same text; another seed writes another."""
-    first = page(study(1))
+    first = written(1, tmp_path / "first")
     study.cache_clear()
-    assert page(study(1)) == first
-    assert page(study(2)) != first
+    assert written(1, tmp_path / "again") == first
+    assert written(2, tmp_path / "other") != first
 
 
-def test_a_smaller_study_says_so_in_its_first_lines():
-    """Whoever reads the page sees that it is not the full form, its sizes, seed and versions."""
-    head = page(study(1)).split("## ")[0]
-    assert "REDUCED form: 6 data sets" in head
+def test_a_smaller_study_says_so_at_the_top(tmp_path):
+    """The first lines of the page state that it is not the full run, its sizes, seed and versions."""
+    head = written(1, tmp_path).split("## ")[0]
+    assert "REDUCED run: 6 simulated data sets" in head
     assert "seed 1" in head
     assert "numpy" in head
 
 
-def test_cells_that_fall_short_are_marked():
-    """Every coverage below .90 is bold, ours or another's."""
-    table = study(1).table
-    assert (table["coverage"] < 0.9).any()
-    text = page(study(1))
-    for _, row in table.iterrows():
-        share = f"{row['coverage']:.3f}"
-        assert (f"**{share}** (" in text) if row["coverage"] < 0.9 else (f" {share} (" in text)
-
-
-def test_every_cell_is_in_the_page():
-    """Each estimand and metric has a table with a row per cell."""
-    text = page(study(1))
-    for estimand in coverage.ESTIMANDS:
-        assert text.count(f"### {estimand}, ") == len(coverage.METRICS)
-    assert text.count("| 20 | 3 | 0.6 | 0.7 |") == text.count("| 5 | 1 | 0 | 0.9 |") == 2 * len(coverage.METRICS)
+def test_a_study_writes_every_entry_of_its_cells(tmp_path):
+    """The file has the coverage of each row of the study, and says where a method has no interval."""
+    written(1, tmp_path)
+    table, file = study(1).table, pd.read_csv(tmp_path / "fixed_truths.csv")
+    assert len(table) == len(file)
+    assert sorted(file["coverage"]) == pytest.approx(sorted(table["coverage"]), abs=0.0005)
+    assert file["exists"].notna().sum() == (table["exists"] < 1).sum() > 0
 
 
 def test_a_requirement_that_fails_is_a_failure_of_the_command(tmp_path, monkeypatch, capsys):
-    """The page is written all the same, the failure is named in it, and the exit code is 1."""
+    """The page is still written, it names the failure, and the exit code is 1."""
     monkeypatch.setattr(calibrate, "study", lambda options: study(1))
-    target = tmp_path / "calibration.md"
-    assert calibrate.main([*ARGUMENTS, "--page", "intervals", "--output", str(target)]) == 1
-    assert "| engines agree: at most 0 of 1 checks beyond 4 standard errors | 1 beyond; largest 4.50 | **no** |" in (
-        target.read_text(encoding="utf-8")
-    )
-    assert "FAILS  engines agree" in capsys.readouterr().out
+    assert calibrate.main([*ARGUMENTS, "--page", "intervals", "--docs", str(tmp_path)]) == 1
+    failure = "engines agree: at most 0 of 1 checks differ by more than 4 standard errors"
+    text = (tmp_path / "calibration.md").read_text(encoding="utf-8")
+    assert f"| {failure} | 1 does; largest 4.50 | **no** |" in text
+    assert f"FAILS  {failure}" in capsys.readouterr().out
+    assert text == intervals_page(Tables.load(tmp_path / "calibration" / "intervals"))
 
 
-def test_the_verdicts_count_what_is_in_the_table():
+def test_the_verdicts_count_the_entries_of_the_table():
     """The requirement on coverage looks at T ≥ 20, n ≥ 3, k ≤ n and ρ ≥ .2 only: six entries here."""
-    found = next(v for v in results.verdicts(study(1)) if v.requirement.startswith("coverage at fixed truths"))
-    assert " of 6 entries; " in found.found
+    verdict = next(v for v in results.verdicts(study(1)) if v.requirement.startswith("fixed truths"))
+    assert " of 6 entries " in verdict.found
 
 
 def test_the_page_on_decisions(tmp_path, monkeypatch, capsys):
-    """It has the requirements, every design of gates and labels, and fails the command where one is missed."""
+    """It has the requirements, gates, rules and labels, and fails the command where a requirement is missed."""
     monkeypatch.setattr(decisions, "BARS", decisions.BARS[:1])
     monkeypatch.setattr(judge, "DESIGNS", judge.DESIGNS[:1])
     monkeypatch.setattr(decisions, "RULES", ({"at_least": 0.7, "looks": 2, "simulations": 100},))
-    target = tmp_path / "decisions.md"
-    code = calibrate.main([*ARGUMENTS, "--page", "decisions", "--decisions-output", str(target)])
-    text = target.read_text(encoding="utf-8")
+    code = calibrate.main([*ARGUMENTS, "--page", "decisions", "--docs", str(tmp_path)])
+    text = (tmp_path / "calibration_decisions.md").read_text(encoding="utf-8")
     assert (code == 1) == ("| **no** |" in text)
-    assert "| pass^1 ≥ 0.7 | 0.2 | 30 × 3 |" in text
-    assert "labels on random attempts, errors alike on all tasks | population | pass^1 |" in text
-    assert "two equal agents: false" in capsys.readouterr().out
+    assert "\n| pass^1 ≥ 0.7 | " in text
+    assert "made by `monitor` for 2 looks" in text
+    assert "labels on random attempts, same error rates for all tasks | population | pass^1 |" in text
+    gates = pd.read_csv(tmp_path / "calibration" / "decisions" / "gates.csv")
+    assert gates[["k", "bar", "rho", "tasks", "trials"]].values.tolist() == [[1, 0.7, 0.2, 30, 3]]
+    assert "two equal agents: at most .07" in capsys.readouterr().out

@@ -17,7 +17,7 @@ def test_published_pass4_follows_from_pass1_and_pass2():
 
 def test_the_counts_of_tau_bench_have_the_published_values():
     """The counts from which splits are drawn give the published pass^1 of .42 and pass^2 of .273."""
-    values = heldout.unbiased(np.full(50, 4), heldout.TAU_BENCH, "pass^2")
+    values = heldout.unbiased(np.full(50, 4), heldout.TAU_BENCH, heldout.METRIC)
     assert heldout.TAU_BENCH.mean() / 4 == pytest.approx(0.42)
     assert values.mean() == pytest.approx(0.2733, abs=5e-5)
 
@@ -41,8 +41,8 @@ def test_held_out_trials_of_simulated_agents_are_predicted_best_by_the_hierarchi
 def test_the_log_score_is_that_of_the_predictive_distribution():
     """Against an average of scipy's Beta-Binomial over posterior draws, within 4 Monte-Carlo errors."""
     train, held = np.array([0, 1, 3, 3, 2, 0]), np.array([1, 0, 2, 2, 2, 0])
-    exact = heldout.exact_posterior(heldout.counts_of(train, np.full(6, 3)), wanted=(("pass^2"),))
-    mu, rho = (part[:, 0, None] for part in exact.hyper_draws())
+    exact = heldout.exact_posterior(heldout.counts_of(train, np.full(6, 3)), metrics=(heldout.METRIC,))
+    mu, rho = (exact.hyper_draws()[name][:, 0, None] for name in ("mu", "rho"))
     kappa = 1 / rho - 1
     each = stats.betabinom.pmf(held, 2, mu * kappa + train, (1 - mu) * kappa + 3 - train)
     error = np.sqrt(np.sum((each.std(axis=0) / each.mean(axis=0)) ** 2) / len(each)) / 6
