@@ -1,27 +1,27 @@
-"""Errors and warnings, each a subclass of the nearest builtin.
+"""All errors and warnings of the package, each a subclass of the nearest builtin.
 
 ::
 
     AgenticBayesError
-    ├── InvalidArgument (ValueError)      an argument is outside what is allowed
-    │   └── UnknownName (LookupError)     a name is not among the valid ones; the message names the nearest
-    ├── RecordsError (ValueError)         conversations cannot be read; carries every problem found
+    ├── InvalidArgument (ValueError)      an argument is not allowed; the message says what is
+    │   └── UnknownName (LookupError)     a name is unknown; the message suggests the nearest
+    ├── RecordsError (ValueError)         conversations cannot be read; lists every problem found
     ├── EvidenceError (ValueError)        scored rows are malformed or do not fit together
     ├── OutcomesError (ValueError)        counts or 0/1 rows are malformed or do not fit together
-    ├── EstimateError (ValueError)        an estimate lacks what was asked of it, or a saved one cannot be read
-    ├── SuiteError (ValueError)           a suite's files cannot be used; carries every problem found
-    ├── AgentError (RuntimeError)         an agent of a suite broke down, or what it gave is no reply
-    ├── MissingPackage (ImportError)      an optional package is needed and not installed
+    ├── EstimateError (ValueError)        an estimate cannot give what you asked for, or a saved one cannot be read
+    ├── SuiteError (ValueError)           a suite's files cannot be used; lists every problem found
+    ├── AgentError (RuntimeError)         an agent of a suite crashed, or its reply cannot be used
+    ├── MissingPackage (ImportError)      an optional package is needed but not installed
     └── ReplyError (ValueError)           a judge's reply holds no verdict; retried, then Unscored
 
     AgenticBayesWarning (UserWarning)
-    ├── DoubtfulRecords                   conversations were read, and something about them should be known
-    ├── DamagedRun                        a folder that looks like a run of a suite cannot be read, and is left out
-    ├── HookFailed                        a hook of a suite did not end as it should; the run went on
-    ├── NothingScored                     conversations without a scored turn: their values are undefined or the prior's
+    ├── DoubtfulRecords                   conversations were read, but with doubts about their file
+    ├── DamagedRun                        a folder looks like a suite's run but cannot be read, and was skipped
+    ├── HookFailed                        a hook of a suite failed; the run continued
+    ├── NothingScored                     some conversations have no scored turn: undefined results, or only the prior
     ├── StoppedEarly                      a run ended before everything was judged; the rest is Unscored
-    ├── NotConverged                      a sampler's own diagnostics say that its numbers are not to be trusted
-    └── NotReproducible                   results were written that cannot be made again from their files
+    ├── NotConverged                      the sampler's diagnostics say not to trust its numbers
+    └── NotReproducible                   the results written cannot be reproduced from their files alone
 """
 
 from __future__ import annotations
@@ -57,32 +57,32 @@ __all__ = [
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """A hint that names the nearest valid name, or lists all when none is near."""
+    """A hint that names the nearest valid name, or lists the valid names if none is near."""
     names = list(valid)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"
     if not names:
-        return "there is none"
+        return "there are none"
     shown = ", ".join(repr(n) for n in names[:12])
     return f"valid: {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
 class AgenticBayesError(Exception):
-    """Base of every error raised on purpose by this package."""
+    """Base of every error that this package raises on purpose."""
 
 
 class InvalidArgument(AgenticBayesError, ValueError):
-    """An argument is outside what is allowed; the message says what is allowed and what came."""
+    """An argument is not allowed; the message says what is allowed and what came."""
 
 
 class UnknownName(InvalidArgument, LookupError):
-    """A name is not among the valid ones.
+    """A name is unknown; the message suggests the nearest valid one.
 
     Parameters
     ----------
     kind : str
-        What the name should be, such as ``"agent"``.
+        What the name should name, for example ``"agent"``.
     name : str
         The name that came.
     valid : iterable of str
@@ -100,16 +100,16 @@ class UnknownName(InvalidArgument, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in one place of an input.
+    """One problem at one place of an input.
 
     Attributes
     ----------
     source : str
-        File (or other origin).
+        The file, or another origin.
     where : str
-        Line, index or row, such as ``"line 3"``; empty for the whole source.
+        Line, index or row, for example ``"line 3"``; empty for the whole source.
     field : str
-        Path of the field, such as ``"conversation[0].qa_id"``; empty for the whole record.
+        Path of the field, for example ``"conversation[0].qa_id"``; empty for the whole record.
     message : str
         What is wrong, what is allowed and what came.
     """
@@ -125,14 +125,14 @@ class Problem:
 
 
 class RecordsError(AgenticBayesError, ValueError):
-    """Conversations that cannot be read, with all problems found.
+    """Conversations cannot be read; carries every problem found.
 
     Parameters
     ----------
     problems : sequence of Problem
-        Everything that is wrong, in file order.
+        Every problem, in file order.
     total : int, optional
-        How many problems there were in all, when more were found than kept.
+        The number of all problems, if more were found than kept.
     """
 
     shown = 50
@@ -159,16 +159,16 @@ class OutcomesError(AgenticBayesError, ValueError):
 
 
 class EstimateError(AgenticBayesError, ValueError):
-    """An estimate lacks what was asked of it, or a saved one cannot be read."""
+    """An estimate cannot give what you asked for, or a saved one cannot be read."""
 
 
 class SuiteError(AgenticBayesError, ValueError):
-    """A suite that cannot be run as it is declared, with all problems found.
+    """A suite cannot be run as declared; carries every problem found.
 
     Parameters
     ----------
     problems : sequence of Problem
-        Everything that is wrong.
+        Every problem.
     """
 
     shown = 50
@@ -186,44 +186,44 @@ class SuiteError(AgenticBayesError, ValueError):
 
 
 class AgentError(AgenticBayesError, RuntimeError):
-    """An agent of a suite broke down, or what it gave is no reply; its trial is errored, not failed."""
+    """An agent of a suite crashed, or its reply cannot be used; its trial is errored, not failed."""
 
 
 class MissingPackage(AgenticBayesError, ImportError):
-    """An optional package is needed and not installed; the message says how to install it."""
+    """An optional package is needed but not installed; the message says how to install it."""
 
 
 class ReplyError(AgenticBayesError, ValueError):
-    """A judge's reply holds no verdict. It is retried; the last one becomes the reason of an ``Unscored``."""
+    """A judge's reply holds no verdict. The call is retried; the last error becomes the reason of an ``Unscored``."""
 
 
 class AgenticBayesWarning(UserWarning):
-    """Base of every warning given by this package."""
+    """Base of every warning that this package gives."""
 
 
 class DoubtfulRecords(AgenticBayesWarning):
-    """Conversations were read, but their file contradicts itself or leaves something out."""
+    """Conversations were read, but their file contradicts itself or was not read completely."""
 
 
 class HookFailed(AgenticBayesWarning):
-    """A hook of a suite did not end as it should. The run went on."""
+    """A hook of a suite failed. The run continued."""
 
 
 class DamagedRun(AgenticBayesWarning):
-    """A folder that looks like a run of a suite cannot be read, and is left out."""
+    """A folder looks like a run of a suite but cannot be read, and was skipped."""
 
 
 class NothingScored(AgenticBayesWarning):
-    """Conversations without a scored turn: what is said of them is undefined, or the prior's."""
+    """Some conversations have no scored turn: their results are undefined or only reflect the prior."""
 
 
 class StoppedEarly(AgenticBayesWarning):
-    """A run ended before everything was judged; what is missing is ``Unscored`` with the reason."""
+    """A run ended before everything was judged; the rest is ``Unscored`` with the reason."""
 
 
 class NotConverged(AgenticBayesWarning):
-    """A sampler's own diagnostics say that its numbers are not to be trusted."""
+    """The sampler's own diagnostics say not to trust its numbers."""
 
 
 class NotReproducible(AgenticBayesWarning):
-    """Results were written that cannot be made again from their files alone, such as with a function as prior."""
+    """The results written cannot be reproduced from their files alone, for example because a prior is a function."""

@@ -23,6 +23,14 @@ _METRIC = re.compile(r"pass(?P<sign>[@^])(?P<k>[1-9][0-9]{0,18})")
 _NUMBER = re.compile(r"|–|\[.*|[<>]?[-+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]+| \[.*| \(.*| ◄)?|nan|inf")
 
 
+LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$"}
+    | {"≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "±": r"$\pm$", "√": r"$\surd$", "−": "$-$", "–": "--"}
+    | {"μ": r"$\mu$", "ρ": r"$\rho$", "κ": r"$\kappa$", "σ": r"$\sigma$"}
+)
+
+
 class Metric(str):
     """A metric as people write it: "pass@3" (at least one of 3 attempts succeeds) or "pass^3" (all 3 do)."""
 
@@ -118,6 +126,12 @@ def format_interval(lower: float | None, upper: float | None, digits: int = 3) -
     return f"[{format_number(lower, digits)}, {format_number(upper, digits)}]"
 
 
+def format_estimate(mean: float, lower: float, upper: float, digits: int = 3) -> str:
+    """A number with its interval for people: "0.420 [0.252, 0.566]"; one dash where neither is defined."""
+    value, interval = format_number(mean, digits), format_interval(lower, upper, digits)
+    return value if interval == "–" else f"{value} {interval}"
+
+
 def nan_to_none(value: Any) -> Any:
     """What strict JSON can hold: NaN becomes null, at any depth; tuples become lists."""
     if isinstance(value, dict):
@@ -170,6 +184,7 @@ class Table:
     text: str = ""  # follows the title in the same sentence
     notes: Sequence[str] = ()  # paragraphs below the table; empty ones are left out
     noun: str = "row"  # what a row is, for "and 4,990 more tasks"
+    whole: bool = False  # whether a terminal keeps the first column on one line: names to be copied
 
     @property
     def numeric(self) -> list[bool]:
@@ -180,6 +195,22 @@ class Table:
         """Title, a pipe table and the notes."""
         title = f"**{one_line(self.title)}**{one_line(self.text)}"
         return "\n\n".join([title, markdown_table(self.header, self.rows), *filter(None, map(one_line, self.notes))])
+
+    def to_latex(self) -> str:
+        """A ``tabular`` with the title as its caption and the notes below."""
+        lines = [" & ".join(map(_latex, cells)) + r" \\" for cells in (self.header, *self.rows)]
+        columns = "".join("r" if right else "l" for right in self.numeric)
+        return "\n".join(
+            [
+                r"\begin{table}",
+                f"\\caption{{{_latex(self.title + self.text)}}}",
+                f"\\begin{{tabular}}{{{columns}}}",
+                *(r"\hline", lines[0], r"\hline", *lines[1:], r"\hline"),
+                r"\end{tabular}",
+                *(f"\\par\\footnotesize {_latex(note)}" for note in self.notes if note),
+                r"\end{table}",
+            ]
+        )
 
     def to_html(self) -> str:
         """What a notebook shows: the first `MOST_ROWS` rows.
@@ -255,6 +286,11 @@ def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:
 def one_line(text: str) -> str:
     """`plain_text` without line breaks: they, too, are written out."""
     return plain_text(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def _latex(text: str) -> str:
+    """The text as LaTeX sets it."""
+    return one_line(text).strip().translate(LATEX)
 
 
 def is_number(cell: str) -> bool:

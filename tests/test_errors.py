@@ -70,7 +70,7 @@ def test_an_unknown_name_is_an_invalid_argument():
     [
         ("threshhold", ["unit", "threshold"], "did you mean 'threshold'?"),
         ("zzz", ["unit", "threshold"], "valid: 'unit', 'threshold'"),
-        ("zzz", [], "there is none"),
+        ("zzz", [], "there are none"),
         ("zzz", [f"n{i}" for i in range(14)], "'n11' and 2 more"),
     ],
 )

@@ -202,19 +202,21 @@ class Comparison(Tabular):
 
     def __str__(self) -> str:
         marks = f" [{', '.join(self.flags)}]" if self.flags else ""
-        return f"{self._head()}: {self._account()}{marks}" + (f" ({self.note})" if self.note else "")
+        return f"{self.headline}: {self._account()}{marks}" + (f" ({self.note})" if self.note else "")
 
     def __repr__(self) -> str:
         return one_line(f"Comparison: {self}")
 
-    def _head(self) -> str:
+    @property
+    def headline(self) -> str:
+        """The verdict in a few words: "v2 is better than v1"."""
         baseline = _shown(self.baseline)
         match self.verdict:
             case "undecided":
                 failed = "not_converged" in self.flags
                 return "Undecided, since the estimate did not converge" if failed else "Undecided"
             case "equivalent":
-                return f"{self.agent} and {baseline} are equivalent within {_rope_words(self.rope)}"
+                return f"{self.agent} and {baseline} are equivalent within {rope_words(self.rope)}"
             case verdict:
                 return f"{self.agent} is {verdict} than {baseline}"
 
@@ -246,7 +248,7 @@ class Comparison(Tabular):
         rows = [
             [f"P({self.agent} higher than {baseline})", format_share(self.prob_better), ""],
             ["difference", format_number(self.mean), format_interval(self.lower, self.upper)],
-            [f"P(difference within {_rope_words(self.rope)})", format_share(self.prob_rope), ""],
+            [f"P(difference within {rope_words(self.rope)})", format_share(self.prob_rope), ""],
             *(
                 [what, _wide(one.median), f"[{_wide(one.lower)}, {_wide(one.upper)}]"]
                 for what, one in (("ratio", self.ratio), ("odds ratio", self.odds_ratio))
@@ -262,7 +264,7 @@ class Comparison(Tabular):
             self.note,
             *flag_words(self.flags),
         ]
-        return Table(title=f"Comparison: {self._head()}", header=["", "posterior", "interval"], rows=rows, notes=notes)
+        return Table(title=f"Comparison: {self.headline}", header=["", "posterior", "interval"], rows=rows, notes=notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain JSON values, without its draws.
@@ -278,7 +280,7 @@ class Comparison(Tabular):
         return dict(json_ready(values | plain | more))
 
 
-def _rope_words(rope: tuple[float, float]) -> str:
+def rope_words(rope: tuple[float, float]) -> str:
     """A region of practical equivalence in points: "±2 points", "−5 to +2 points"."""
     low, high = rope
     if low == -high:

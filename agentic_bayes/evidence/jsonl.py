@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.records.write import replacing
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -47,20 +48,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 def _parse(line: str) -> dict[str, Any] | str:
     try:
-        record = json.loads(line, parse_constant=_refuse, object_pairs_hook=unique_keys)
-    except (ValueError, RecursionError) as error:
-        return f"must be one JSON object: {error or 'nested too deeply'}"
+        record = strict_json(line)
+    except ValueError as error:
+        return f"must be one JSON object: {error}"
     return record if isinstance(record, dict) else f"must be a JSON object, got {line.strip()[:40]}"
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys differ (for ``object_pairs_hook``); of two equal ones, nobody can tell which was meant."""
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
-    return record

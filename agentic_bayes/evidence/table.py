@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import itertools
-import json
 import math
 import re
 import zlib
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import AgenticBayesError, MissingPackage, did_you_mean
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.strict_json import strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,8 +184,8 @@ def _read_jsonl(stream: Any, source: str, *, error: Failure) -> TableColumns:
         if not line.strip():
             continue
         try:
-            row = json.loads(line, object_pairs_hook=unique_keys)
-        except (ValueError, RecursionError) as cause:
+            row = strict_json(line, finite=False)
+        except ValueError as cause:
             raise error(f"{source}: line {number} is not JSON ({cause})") from None
         if not isinstance(row, dict):
             raise error(f"{source}: line {number} must be an object, got {type(row).__name__}")

@@ -1,4 +1,4 @@
-"""The Agentic façade: conversations in, one `AgenticMetric` per conversation out, in Gaussia's form."""
+"""The `Agentic` façade: judge conversations and return one `AgenticMetric` per conversation, as Gaussia does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
-from agentic_bayes.checks import check_k, check_probability
+from agentic_bayes.checks import check_flag, check_k, check_probability
 from agentic_bayes.errors import InvalidArgument, NothingScored, UnknownName
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.llm.judge import LLMJudge
@@ -17,15 +17,13 @@ from agentic_bayes.evidence.score import Grade, Grader, Score
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.formatting import plural
 from agentic_bayes.gaussia.modes import BayesianMode, FrequentistMode, StatisticalMode
-from agentic_bayes.gaussia.result import AgenticMetric, AgenticResult, Settings
+from agentic_bayes.gaussia.result import AgenticResult, AgenticSettings
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.retriever import Retriever
 
 if TYPE_CHECKING:
     from agentic_bayes.evidence.llm.judge import ChatModel
-
-__all__ = ["Agentic", "AgenticMetric", "AgenticResult", "BayesianMode", "FrequentistMode"]
 
 _LOGGER = logging.getLogger("agentic_bayes")
 
@@ -60,17 +58,17 @@ class Agentic:
         k : int
             Number of attempts, ≥ 1.
         threshold : float
-            From which judge score on an answer is correct, in [0, 1].
+            Minimum judge score for an answer to count as correct, in [0, 1].
         tool_threshold : float
-            From which overall score on a tool verdict is correct, in [0, 1].
+            Minimum overall score for a tool verdict to count as correct, in [0, 1].
         tool_weights : mapping, optional
             Weights of ``selection``, ``parameters``, ``sequence`` and ``utilization``.
         statistical_mode : FrequentistMode or BayesianMode
             How the pass values are computed.
         use_structured_output : bool
-            Ask for the verdict through the provider's structured output, else as JSON in text.
+            Ask for the verdict through the provider's structured output; otherwise as JSON in text.
         require_tools : bool
-            Whether a turn is correct only if its tool verdict, where there is one, is correct too.
+            Whether a turn counts as correct only if its tool verdict, if it has one, is correct too.
         verbose : bool
             Log every judgement on the logger "agentic_bayes".
 
@@ -82,29 +80,27 @@ class Agentic:
         Raises
         ------
         InvalidArgument
-            If an argument is outside what is allowed, or unknown; nothing was loaded or judged then.
+            If an argument is invalid or unknown; then nothing was loaded or judged.
         EvidenceError, RecordsError
-            If there are no conversations, or they do not fit together; nothing was judged then.
+            If there are no conversations, or they contradict each other; then nothing was judged.
         """
         if unknown:
             raise UnknownName("argument", next(iter(unknown)), _ARGUMENTS)
-        for name, flag in (("require_tools", require_tools), ("verbose", verbose)):
-            if not isinstance(flag, bool):
-                raise InvalidArgument(f"{name} must be True or False, got {flag!r}")
         if not isinstance(statistical_mode, (FrequentistMode, BayesianMode)):
             raise InvalidArgument(
                 f"statistical_mode must be FrequentistMode() or BayesianMode(), got {short(statistical_mode)}"
             )
-        settings = Settings(
+        settings = AgenticSettings(
             k=check_k(k),
             threshold=check_probability(threshold, "threshold"),
             tool_threshold=check_probability(tool_threshold, "tool_threshold"),
-            require_tools=require_tools,
+            require_tools=check_flag(require_tools, "require_tools"),
             mode=statistical_mode,
         )
+        check_flag(verbose, "verbose")
         rubric = ToolRubric(weights=tool_weights, threshold=settings.tool_threshold)
         judge: Grader = LLMJudge(model, use_structured_output=use_structured_output)
-        # loaded as a whole, so that all of it is checked before the first judgement
+        # loaded completely, so that everything is checked before the first judgement
         conversations = list(_conversations(retriever))
         with _logged() if verbose else contextlib.nullcontext():
             evidence = assess(conversations, judge=_LoggedJudge(judge) if verbose else judge, tool_rubric=rubric)
@@ -117,7 +113,7 @@ _ARGUMENTS = ("retriever", *(Agentic.run.__kwdefaults__ or {}), "model", "k")
 
 
 def _conversations(retriever: object) -> Iterable[Conversation]:
-    """What the retriever loads."""
+    """Load the retriever's conversations."""
     if not callable(getattr(retriever, "load_dataset", None)):
         raise InvalidArgument(
             f"retriever must be a Retriever class or instance, with load_dataset(), got {short(retriever)}"
@@ -126,28 +122,30 @@ def _conversations(retriever: object) -> Iterable[Conversation]:
         try:
             retriever = retriever()
         except TypeError as error:
-            raise InvalidArgument(f"retriever cannot be made without arguments ({error}); give an instance") from error
+            message = f"retriever cannot be created without arguments ({error}); pass an instance"
+            raise InvalidArgument(message) from error
     loaded = retriever.load_dataset()  # type: ignore[attr-defined]
     if isinstance(loaded, (str, bytes, Conversation)) or not isinstance(loaded, Iterable):
-        raise InvalidArgument(f"load_dataset() must give an iterable of Dataset (Conversation), got {short(loaded)}")
+        raise InvalidArgument(f"load_dataset() must return an iterable of Dataset (Conversation), got {short(loaded)}")
     return loaded
 
 
 def _warn_of_nothing_scored(result: AgenticResult) -> None:
-    """Conversations that no judge could score say nothing of the agent; a crash is told by its own reason."""
+    """Warn of conversations that the judge could not score; crashed agents have reasons of their own."""
     scored = {row.session_id for row in result.evidence if row.answer_score is not None or row.crashed}
     empty = [row for row in result.evidence if row.session_id not in scored]
     if empty:
         count = len({row.session_id for row in empty})
+        reason = short(empty[0].unscored_reason, 200)
         text = (
-            f"{count} of {plural(len(result), 'conversation')} without a scored turn: pass@k and pass^k are undefined "
+            f"no turn was scored in {count} of {plural(len(result), 'conversation')}: pass@k and pass^k are undefined "
+            f"there, or the prior's (the first is {empty[0].session_id!r}: {reason})"
         )
-        text += f"there, or the prior's (the first is {empty[0].session_id!r}: {short(empty[0].unscored_reason, 200)})"
         warnings.warn(NothingScored(text), stacklevel=3)
 
 
 class _LoggedJudge:
-    """A judge that says what it does."""
+    """A judge that logs every judgement."""
 
     def __init__(self, judge: Grader) -> None:
         self._judge = judge
@@ -168,7 +166,7 @@ class _LoggedJudge:
 
 @contextlib.contextmanager
 def _logged() -> Iterator[None]:
-    """Let our logger speak, to a handler of its own where the program has set up none."""
+    """Turn our logger on, with its own handler if the program has set up none."""
     level, handler = _LOGGER.level, logging.StreamHandler()
     quiet = not _LOGGER.hasHandlers()
     _LOGGER.setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""The two ways in which the Agentic façade turns correct turns into pass@k and pass^k."""
+"""The façade's two modes, frequentist and Bayesian, that turn counts of correct turns into pass@k and pass^k."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ from agentic_bayes.numerics import (
     plugin_pass_pow_k,
 )
 
-__all__ = ["BayesianMode", "FrequentistMode", "StatisticalMode"]
-
 
 @dataclass(frozen=True, slots=True)
 class FrequentistMode:
-    """The share of correct turns, p = c/n, put into the formulas; no interval.
+    """Plug the share of correct turns, p = c/n, into the formulas; no interval.
 
     Notes
     -----
-    pass@k = 1 - (1 - p)^k and pass^k = p^k. Without a scored turn both are NaN.
+    pass@k = 1 - (1 - p)^k and pass^k = p^k. Both are NaN if no turn was scored.
     """
 
     def pass_values(self, successes: int, trials: int, k: int) -> dict[str, float | None]:
@@ -36,24 +34,24 @@ class FrequentistMode:
 
 @dataclass(frozen=True, slots=True)
 class BayesianMode:
-    """The posterior of the success rate of one conversation's turns, carried through the formulas.
+    """Carry the posterior of the success rate of one conversation's turns through the formulas.
 
     Parameters
     ----------
     mc_samples, rng_seed : int
-        Accepted and without effect: the posterior is known in closed form, so nothing is drawn.
+        Accepted for compatibility but unused: the posterior has a closed form, so nothing is drawn.
     ci_level : float
         Probability of the equal-tailed credible intervals, strictly between 0 and 1.
     dirichlet_prior : float
-        Accepted and without effect: it belongs to statistics that are not computed here.
+        Accepted for compatibility but unused.
     beta_prior_a, beta_prior_b : float
         Parameters of the Beta prior, > 0.
 
     Notes
     -----
     p | c, n ~ Beta(a + c, b + n - c). The values are the posterior means of pass@k and pass^k; since
-    both rise with p, their intervals are those of p put into the formulas. Without a scored turn this
-    is the prior.
+    both increase with p, their intervals are p's interval plugged into the formulas. If no turn was scored,
+    this is the prior.
     """
 
     mc_samples: int = 5000
@@ -69,7 +67,7 @@ class BayesianMode:
         for name in ("dirichlet_prior", "beta_prior_a", "beta_prior_b"):
             value = getattr(self, name)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not 0 < value <= sys.float_info.max:  # also refuses whole numbers beyond the largest float
+            if not number or not 0 < value <= sys.float_info.max:  # refuses integers larger than any float, too
                 raise InvalidArgument(f"{name} must be a number > 0, got {value!r}")
         if self.rng_seed is not None and (isinstance(self.rng_seed, bool) or not isinstance(self.rng_seed, int)):
             raise InvalidArgument(f"rng_seed must be an integer or None, got {self.rng_seed!r}")

@@ -1,4 +1,4 @@
-"""What the Agentic façade returns: one `AgenticMetric` per conversation, and what they were made from."""
+"""The façade's results: one `AgenticMetric` per conversation, with the evidence behind them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.tools.rubric import ToolCorrectnessScore
 from agentic_bayes.formatting import (
-    METRICS,
-    MOST_ROWS,
+    Table,
+    Tabular,
     format_interval,
     format_number,
-    html_block,
     indicator_words,
-    metric_name,
+    json_ready,
+    markdown_table,
+    metrics_at,
 )
 from agentic_bayes.gaussia.modes import StatisticalMode
 from agentic_bayes.outcomes.count import IndicatorRule, count_outcomes
@@ -31,31 +32,29 @@ if TYPE_CHECKING:
 
     from agentic_bayes.estimation.estimate import Estimate
 
-__all__ = ["AgenticMetric", "AgenticResult", "Settings"]
-
 
 class AgenticMetric(BaseModel):
-    """What is known of one conversation. Its pass values are about its turns: n scored, c of them correct.
+    """The result for one conversation. Its pass values are about its turns: n scored, c of them correct.
 
     Attributes
     ----------
     session_id : str
         The conversation.
     total_interactions : int
-        All turns, scored or not.
+        Number of turns, scored or not.
     correct_interactions : int
         Turns that are correct: answer score ≥ threshold and, with ``require_tools``, a correct tool verdict
-        where there is one.
+        if it has one.
     is_fully_correct : bool
         Whether all turns are scored and correct.
     threshold : float
         The threshold of the answers.
     correctness_scores : list of float
-        The judge's score per turn; NaN where there is none.
+        The judge's score per turn; NaN if it has none.
     correct_indices : list of int
         Which turns are correct, from 0.
     tool_correctness_scores : list of ToolCorrectnessScore or None
-        Per turn; None where no tools are expected or no verdict could be given.
+        Per turn; None if it expects no tools or could not be judged.
     k : int
         Number of attempts.
     pass_at_k, pass_pow_k : float
@@ -63,7 +62,7 @@ class AgenticMetric(BaseModel):
     pass_at_k_ci_low, pass_at_k_ci_high, pass_pow_k_ci_low, pass_pow_k_ci_high : float or None
         Credible limits; None in frequentist mode.
     unscored_interactions : int
-        Turns of which nobody can tell whether they are correct; they are not in n.
+        Number of turns without a verdict; they are not in n.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,10 +84,29 @@ class AgenticMetric(BaseModel):
     pass_pow_k_ci_high: float | None = None
     unscored_interactions: int = 0
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields in JSON values; NaN becomes None.
+
+        Returns
+        -------
+        dict
+        """
+        fields: dict[str, Any] = json_ready(self.model_dump())
+        return fields
+
+    def to_markdown(self) -> str:
+        """The fields as a Markdown table.
+
+        Returns
+        -------
+        str
+        """
+        return markdown_table(["field", "value"], [[name, str(value)] for name, value in self.to_dict().items()])
+
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What `Agentic.run` was told."""
+class AgenticSettings:
+    """The arguments of `Agentic.run` that its result depends on."""
 
     k: int
     threshold: float
@@ -98,7 +116,7 @@ class Settings:
 
     @property
     def indicator(self) -> str:
-        """The indicator by which a turn is correct."""
+        """The indicator that decides whether a turn is correct."""
         return "joint" if self.require_tools else "answer"
 
     def metric(self, rows: Sequence[EvidenceRow]) -> AgenticMetric:
@@ -123,8 +141,8 @@ class Settings:
 
 
 @dataclass(frozen=True, repr=False)
-class AgenticResult(Sequence[AgenticMetric]):
-    """One `AgenticMetric` per conversation, in the order of the retriever, with what they were made from.
+class AgenticResult(Sequence[AgenticMetric], Tabular):
+    """One `AgenticMetric` per conversation, in the retriever's order, with the evidence behind them.
 
     Attributes
     ----------
@@ -137,11 +155,11 @@ class AgenticResult(Sequence[AgenticMetric]):
     metrics: tuple[AgenticMetric, ...]
     evidence: Evidence
     _rows: tuple[tuple[EvidenceRow, ...], ...]
-    _settings: Settings
+    _settings: AgenticSettings
 
     @classmethod
-    def of(cls, conversations: Iterable[Conversation], evidence: Evidence, settings: Settings) -> AgenticResult:
-        """The result for conversations in their order, from the evidence on them."""
+    def of(cls, conversations: Iterable[Conversation], evidence: Evidence, settings: AgenticSettings) -> AgenticResult:
+        """Make the result from conversations and their evidence."""
         by_session: dict[tuple[str, str], list[EvidenceRow]] = {}
         for row in evidence:
             by_session.setdefault((row.agent, row.session_id), []).append(row)
@@ -164,7 +182,8 @@ class AgenticResult(Sequence[AgenticMetric]):
         correct = sum(metric.is_fully_correct for metric in self.metrics)
         return f"AgenticResult: {correct} of {len(self)} conversations fully correct; {self.evidence!r}"
 
-    def _repr_html_(self) -> str:
+    def table(self) -> Table:
+        """One row per conversation."""
         settings = self._settings
         rows = [
             [
@@ -174,17 +193,43 @@ class AgenticResult(Sequence[AgenticMetric]):
                 *_value_and_limits(metric.pass_at_k, metric.pass_at_k_ci_low, metric.pass_at_k_ci_high),
                 *_value_and_limits(metric.pass_pow_k, metric.pass_pow_k_ci_low, metric.pass_pow_k_ci_high),
             ]
-            for metric, rows in zip(self.metrics[:MOST_ROWS], self._rows, strict=False)
+            for metric, rows in zip(self.metrics, self._rows, strict=True)
         ]
-        names = [cell for metric in METRICS for cell in (metric_name(metric, settings.k), "interval")]
+        names = [cell for metric in metrics_at((settings.k,)) for cell in (str(metric), "interval")]
         cut = {"indicator": settings.indicator, "threshold": settings.threshold}
         notes = [
             "pass values are about the turns of one conversation (unit interaction, estimand task), indicator "
             f"{indicator_words(cut | {'tool_threshold': settings.tool_threshold})}; {settings.mode}",
-            "of the agent as a whole: estimate()",
+            "for the agent as a whole, call estimate()",
         ]
         header = ["agent", "session", "task", "trial", "turns right", "unscored", *names]
-        return html_block(repr(self), header, rows, notes=notes, total=len(self), noun="conversation")
+        return Table(title=repr(self), header=header, rows=rows, notes=notes, noun="conversation")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The metrics and the settings of the run in JSON values; NaN becomes None.
+
+        Returns
+        -------
+        dict
+        """
+        settings = self._settings
+        return {
+            "k": settings.k,
+            "indicator": settings.indicator,
+            "threshold": settings.threshold,
+            "tool_threshold": settings.tool_threshold,
+            "statistical_mode": type(settings.mode).__name__,
+            "metrics": [metric.to_dict() for metric in self.metrics],
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as `summary`.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        return self.summary()
 
     def summary(self) -> pd.DataFrame:
         """One row per conversation.
@@ -194,8 +239,8 @@ class AgenticResult(Sequence[AgenticMetric]):
         pandas.DataFrame
             ``agent, session_id, task, trial``; ``total_interactions, correct_interactions,
             unscored_interactions, is_fully_correct``; ``mean_score`` and ``mean_tool_overall`` over the
-            turns that have one; ``right_answer_wrong_tools``: correct answers whose tool verdict is not;
-            ``k`` and the pass values with their limits, about the turns of the conversation.
+            turns that have a score; ``right_answer_wrong_tools``: the number of correct answers with a wrong tool
+            verdict; ``k`` and the pass values with their limits, about the turns of the conversation.
         """
         import pandas as pd
 
@@ -226,8 +271,8 @@ class AgenticResult(Sequence[AgenticMetric]):
         Parameters
         ----------
         **arguments
-            Those of `count_outcomes`. The thresholds are those of the run unless given, and the indicator is
-            ``joint`` if the run required tools, else ``answer``.
+            Those of `count_outcomes`. By default the thresholds are those of the run, and the indicator is ``joint``
+            if the run required tools, else ``answer``.
 
         Returns
         -------
@@ -247,8 +292,8 @@ class AgenticResult(Sequence[AgenticMetric]):
         Parameters
         ----------
         **arguments
-            Those of `count_outcomes`, as for `outcomes`, and those of `estimate`. `k` is 1, …, k of the run
-            unless given.
+            Those of `count_outcomes`, as for `outcomes`, and those of `estimate`. By default `k` is 1, …, k of the
+            run.
 
         Returns
         -------
@@ -268,8 +313,8 @@ def _value_and_limits(value: float, low: float | None, high: float | None) -> li
 
 
 def _mean(values: Iterable[float | None]) -> float:
-    given = [value for value in values if value is not None]
-    return math.fsum(given) / len(given) if given else math.nan
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else math.nan
 
 
 def _tool_score(row: EvidenceRow) -> ToolCorrectnessScore | None:

@@ -1,8 +1,8 @@
-"""The pytest plugin: ``@pytest.mark.agentic`` repeats a test as trials, of which only the verdict passes or fails.
+"""The pytest plugin: ``@pytest.mark.agentic`` repeats a test as trials and passes or fails it by one verdict on them.
 
-Each trial is an item of its own, so that pytest-xdist may run the trials of one test on several workers. What became
-of a trial travels with its reports; `agentic_bayes.pytest_plugin.verdicts` collects them in the controlling process.
-pytest loads this module in every project of an environment: it must stay cheap, and silent where nobody uses it.
+Each trial is a pytest item, so pytest-xdist can spread the trials of one test over several workers. The result of a
+trial travels with its reports, and `agentic_bayes.pytest_plugin.verdicts` collects them in the controlling process.
+pytest loads this module in every project of an environment, so it must load fast and stay silent unless it is used.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pytest
 from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.pytest_plugin.trials import (
     PARAM,
-    Design,
     PlannedTrial,
-    Trial,
+    PytestTrial,
+    TrialDesign,
     TrialStatus,
     planned_trial,
     trial_id,
@@ -26,19 +26,17 @@ from agentic_bayes.pytest_plugin.trials import (
 )
 from agentic_bayes.pytest_plugin.verdicts import Verdicts, check_report_path
 
-__all__: list[str] = []  # pytest takes what it needs: hooks and fixtures
-
 LETTERS: dict[str, str] = {"passed": "+", "failed": "-", "errored": "!", "unscored": "o"}
 LONGEST_REASON = 2000  # characters; an agent's answer may be a book
 NO_VERDICT = ("Timeout (>", "async def functions are not natively supported")
-"""How `pytest.fail` begins where pytest-timeout ended a test, or pytest could not run a coroutine."""
+"""How the message of `pytest.fail` begins if pytest-timeout ended a test or pytest could not run a coroutine."""
 
 
 @dataclass(slots=True)
 class _Course:
-    """What is known of a trial while it runs; the first thing that goes wrong in its body is its status."""
+    """The state of a trial while it runs; the first problem in its body decides its status."""
 
-    status: TrialStatus | None = None  # until its body ran, which --setup-only and --setup-plan leave out
+    status: TrialStatus | None = None  # None until its body has run, which --setup-only and --setup-plan skip
     reason: str = ""
     xfail: str | None = None
     strict: bool = False
@@ -48,24 +46,24 @@ _course = pytest.StashKey[_Course]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options, on the command line and in ini files."""
+    """Add options to the command line and to ini files."""
     group = parser.getgroup("agentic", "trials of AI agents (agentic_bayes)")
     group.addoption("--agentic-report", metavar="PATH", help="write an HTML report on the tests marked agentic")
     group.addoption(
         "--agentic-inconclusive",
         choices=("fail", "pass"),
-        help="whether a test marked agentic whose trials do not settle it fails the run (default: fail)",
+        help="whether an inconclusive test marked agentic fails the run (default: fail)",
     )
     parser.addini("agentic_inconclusive", "the same: fail or pass", default="fail")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and the judging where the session is controlled."""
-    names = ", ".join(field.name for field in fields(Design))
+    """Register the marker and, in the process that controls the session, the verdicts."""
+    names = ", ".join(field.name for field in fields(TrialDesign))
     config.addinivalue_line(
-        "markers", f"agentic({names}): run the test as trials of an AI agent and judge them together"
+        "markers", f"agentic({names}): run the test as repeated trials of an AI agent and judge them together"
     )
-    if hasattr(config, "workerinput"):  # of pytest-xdist; its controller judges
+    if hasattr(config, "workerinput"):  # a worker of pytest-xdist, whose controller judges
         return
     inconclusive = config.getoption("agentic_inconclusive") or config.getini("agentic_inconclusive")
     if inconclusive not in ("fail", "pass"):
@@ -78,14 +76,14 @@ def pytest_configure(config: pytest.Config) -> None:
 # Trials as items
 
 
-@pytest.hookimpl(trylast=True)  # after all other parameters, so that the trial's number ends the id
+@pytest.hookimpl(trylast=True)  # after all other parameters, so that the id ends with the trial
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Repeat a marked test."""
     marks = list(metafunc.definition.iter_markers("agentic"))
     if not marks:
         return
     try:
-        design = Design.of_marks(marks)
+        design = TrialDesign.of_marks(marks)
     except AgenticBayesError as error:
         raise pytest.Collector.CollectError(f"@pytest.mark.agentic of {metafunc.definition.nodeid}: {error}") from None
     metafunc.fixturenames.append(PARAM)
@@ -94,19 +92,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(name=PARAM)
-def _agentic_trial(request: pytest.FixtureRequest) -> Trial:
+def _agentic_trial(request: pytest.FixtureRequest) -> PytestTrial:
     planned = getattr(request, "param", None)
-    found = trial_of(request.node.nodeid)
-    if planned is None or found is None:
+    test_and_index = trial_of(request.node.nodeid)
+    if planned is None or test_and_index is None:
         pytest.fail("the fixture 'trial' is for tests marked @pytest.mark.agentic(trials=…, at_least=…)", pytrace=False)
-    # as a suite's trials have them: from what the trial is
-    digest = hashlib.sha256(f"{found[0]}\0{planned.index}".encode()).digest()
-    return Trial(planned.index, int.from_bytes(digest[:4]) >> 1)
+    # like the seeds of a suite's trials, it depends only on the test and the trial
+    digest = hashlib.sha256(f"{test_and_index[0]}\0{planned.index}".encode()).digest()
+    return PytestTrial(planned.index, int.from_bytes(digest[:4]) >> 1)
 
 
 @pytest.fixture
-def trial(_agentic_trial: Trial) -> Trial:
-    """Number and seed of the trial, in tests marked with ``agentic``."""
+def trial(_agentic_trial: PytestTrial) -> PytestTrial:
+    """The number and the seed of the trial, for tests marked with ``agentic``."""
     return _agentic_trial
 
 
@@ -114,7 +112,7 @@ def trial(_agentic_trial: Trial) -> Trial:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Refuse what carries the marker and cannot be repeated, such as methods of ``unittest.TestCase``."""
+    """Refuse marked tests that cannot be repeated, for example methods of ``unittest.TestCase``."""
     report = yield
     for item in report.result or ():
         if isinstance(item, pytest.Item) and _cannot_repeat(item):
@@ -130,27 +128,27 @@ def _cannot_repeat(item: pytest.Item) -> bool:
 
 def _refusal(item: pytest.Item) -> str:
     return (
-        f"@pytest.mark.agentic of {item.nodeid}: must be on a test function or on a method of a plain class, put there "
-        f"where it is defined, got {type(item).__name__} (methods of unittest.TestCase cannot be repeated)"
+        f"@pytest.mark.agentic of {item.nodeid}: must mark a test function or a method of a plain class, where it is "
+        f"defined; got {type(item).__name__} (methods of unittest.TestCase cannot be repeated)"
     )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a marker that came when tests were repeated already; it would be ignored silently."""
+    """Refuse a marker that was added after collection, which would otherwise be ignored silently."""
     for item in items:
         if _cannot_repeat(item):
             raise pytest.UsageError(_refusal(item))
 
 
-# What became of a trial
+# The result of a trial
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note what happened, and keep a trial that did not pass from being a failed test."""
+    """Record the result, and do not let a trial that did not pass count as a failed test."""
     report = yield
     planned = planned_trial(item)
     if planned is not None:
@@ -167,7 +165,7 @@ def pytest_runtest_makereport(
 
 
 def _observe(course: _Course, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
-    """Whether this phase changed the trial's status; its report then says so in a way that all of pytest knows."""
+    """Update the trial's status after a phase; return whether something went wrong, which the report then shows."""
     known_failure = getattr(report, "wasxfail", None)
     if call.excinfo is None:
         if report.when == "call" and (report.failed or known_failure is not None):  # passed although marked xfail
@@ -175,7 +173,7 @@ def _observe(course: _Course, report: pytest.TestReport, call: pytest.CallInfo[N
             course.xfail = known_failure or str(report.longrepr).removeprefix("[XPASS(strict)] ")
             report.outcome, report.longrepr = "passed", None
             vars(report).pop("wasxfail", None)
-        if report.when == "call" and course.status == "failed":  # by a subtest, which reported itself
+        if report.when == "call" and course.status == "failed":  # a subtest failed, and reported itself
             _excuse(report, course)
         if report.when == "call" and course.status is None:
             course.status = "passed"
@@ -187,22 +185,22 @@ def _observe(course: _Course, report: pytest.TestReport, call: pytest.CallInfo[N
         status = "unscored"
     elif report.when == "call" and _says_failed(error):
         status = "failed"
-    elif isinstance(error, pytest.xfail.Exception):  # run=False: nothing was tried
+    elif isinstance(error, pytest.xfail.Exception):  # run=False: the test did not run
         status = "unscored"
     else:
         status = "errored"
     if course.status not in (status, "errored"):
         course.status, course.xfail = status, known_failure
-        said = str(error) if isinstance(error, pytest.skip.Exception) else call.excinfo.exconly(tryshort=True)
-        course.reason = said[:LONGEST_REASON]
+        reason = str(error) if isinstance(error, pytest.skip.Exception) else call.excinfo.exconly(tryshort=True)
+        course.reason = reason[:LONGEST_REASON]
     if status != "unscored":
         _excuse(report, course)
     return True
 
 
 def _says_failed(error: BaseException) -> bool:
-    """Whether an exception from a test's body is a verdict; others say that there was none."""
-    if isinstance(error, BaseExceptionGroup):  # of tasks that ran at once
+    """Whether an exception from a test's body means that the trial failed, rather than that it could not be judged."""
+    if isinstance(error, BaseExceptionGroup):  # from concurrent tasks
         return all(map(_says_failed, error.exceptions))
     if isinstance(error, pytest.fail.Exception):
         return not str(error.msg).startswith(NO_VERDICT)
@@ -210,21 +208,21 @@ def _says_failed(error: BaseException) -> bool:
 
 
 def _excuse(report: pytest.TestReport, course: _Course) -> None:
-    """An expected failure is what all reporters know that did not pass and is no failed test."""
+    """Report the trial as an expected failure, which every reporter shows without counting a failed test."""
     report.outcome = "skipped"
     report.wasxfail = f"trial {course.status}: {course.reason}"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """A trial is shown and not counted: the summary counts verdicts."""
+    """Show a trial without counting it, because the summary counts verdicts."""
     status = getattr(report, "agentic_status", None)
     return None if status is None else ("", LETTERS[status], f"trial {status}")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest's own, which ends with the short summary
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
-    """Take inconclusive tests, once the short summary has listed them, out of the failed ones again."""
+    """Remove inconclusive tests from the failed ones after the short summary has listed them."""
     try:
         return (yield)
     finally:

@@ -1,4 +1,4 @@
-"""For the pytest plugin: what a marker asks, and which test an item is a trial of."""
+"""The pytest marker's arguments, and which trial of which test a pytest item is."""
 
 from __future__ import annotations
 
@@ -8,66 +8,51 @@ from typing import Any, Literal
 
 import pytest
 
-from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import InvalidArgument, UnknownName
-from agentic_bayes.formatting import METRICS, Metric
-
-__all__ = [
-    "PARAM",
-    "Design",
-    "Inconclusive",
-    "PlannedTrial",
-    "Trial",
-    "TrialStatus",
-    "planned_trial",
-    "trial_id",
-    "trial_of",
-]
+from agentic_bayes.formatting import Metric
 
 Inconclusive = Literal["fail", "pass"]
 TrialStatus = Literal["passed", "failed", "errored", "unscored"]
 PARAM = "_agentic_trial"
 """Name of the parameter that makes an item a trial."""
 MOST_TRIALS = 10_000
-"""Of one test; each is an item that pytest keeps."""
+"""Most trials of one test; pytest keeps an item for each."""
 _TRIAL = re.compile(
     r"(?P<head>.*)\[(?:(?P<others>.*)-)?trial(?P<index>\d{1,9})/(?P<trials>\d{1,9})\]"
-    r"(?:@.*)?",  # with --dist loadgroup pytest-xdist may append a group's name
+    r"(?:@.*)?",  # pytest-xdist appends a group's name with --dist loadgroup
     re.ASCII | re.DOTALL,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Design:
-    """What a marker asks: so many trials, and a gate on them."""
+class TrialDesign:
+    """The marker's arguments: the number of trials, and a gate on them."""
 
-    trials: int  # how often the test is run, in [1, 10,000]
+    trials: int  # how often to run the test, in [1, 10,000]
     at_least: float  # the bar, strictly between 0 and 1
-    k: int = 1  # attempts in pass@k or pass^k, ≥ 1; beyond `trials` the verdict is flagged ``extrapolated``
-    probability: float = 0.95  # required, in (0.5, 1)
-    metric: Metric = "pass_pow_k"  # what must reach the bar
+    metric: str = "pass^1"  # must reach the bar; the verdict is flagged ``extrapolated`` if its k exceeds `trials`
+    confidence: float = 0.95  # how probable the bar must be reached, or missed, for a verdict; in (0.5, 1)
 
     def __post_init__(self) -> None:
-        # not before a test uses the marker: these load NumPy
-        from agentic_bayes.checks import check_attempts, check_k, check_probability
-        from agentic_bayes.decisions.gate import check_required
+        # imported here because they load NumPy, which pytest must not load unless a test uses the marker
+        from agentic_bayes.checks import check_k, check_probability
+        from agentic_bayes.decisions.gate import check_confidence
 
-        check_choice("metric", self.metric, METRICS)
-        checked = {
+        checked: dict[str, Any] = {
             "trials": check_k(self.trials, "trials"),
             "at_least": check_probability(self.at_least, "at_least", open_ends=True),
-            "k": check_attempts(self.k),
-            "probability": check_required(self.probability),
+            "metric": str(Metric(self.metric)),
+            "confidence": check_confidence(self.confidence),
         }
         if checked["trials"] > MOST_TRIALS:
             raise InvalidArgument(f"trials must be at most {MOST_TRIALS:,}, got {checked['trials']:,}")
-        for name, value in checked.items():  # as Python's own numbers, which travel between processes
+        for name, value in checked.items():  # plain Python values, because they travel between processes
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of_marks(cls, marks: list[pytest.Mark]) -> Design:
-        """What the markers of a test ask, the nearest first; an argument that it lacks is taken from the next."""
-        asked: dict[str, Any] = {}
+    def of_marks(cls, marks: list[pytest.Mark]) -> TrialDesign:
+        """Combine the markers of a test; arguments of the nearest one win."""
+        arguments: dict[str, Any] = {}
         names = [field.name for field in fields(cls)]
         for mark in marks:
             if mark.args:
@@ -77,41 +62,41 @@ class Design:
             for name in mark.kwargs:
                 if name not in names:
                     raise UnknownName("argument", name, names)
-            asked = {**mark.kwargs, **asked}
-        missing = [name for name in ("trials", "at_least") if name not in asked]
+            arguments = {**mark.kwargs, **arguments}
+        missing = [name for name in ("trials", "at_least") if name not in arguments]
         if missing:
-            raise InvalidArgument(f"{' and '.join(missing)} must be given, such as trials=20, at_least=0.7")
-        return cls(**asked)
+            raise InvalidArgument(f"{' and '.join(missing)} must be given, for example trials=20, at_least=0.7")
+        return cls(**arguments)
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """One trial of a test, for tests that want to know; the fixture ``trial``."""
+class PytestTrial:
+    """The fixture ``trial``: the number and the seed of the current trial."""
 
     index: int  # from 0
-    seed: int  # in [0, 2^31): its own, and the same in every run
+    seed: int  # in [0, 2^31); different for every trial, and the same in every run
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
-    """A trial before it is run, as a parameter of its item."""
+    """A trial before it runs, as a parameter of its item."""
 
     index: int  # from 0
-    design: Design  # what its test asks
+    design: TrialDesign
 
 
 def trial_id(planned: PlannedTrial) -> str:
-    """How a trial's id ends, such as ``trial0/20``; with the total, so that nobody's own parameters look like it."""
+    """The end of a trial's id, for example ``trial0/20``; the total makes a clash with other parameters unlikely."""
     return f"trial{planned.index}/{planned.design.trials}"
 
 
 def trial_of(nodeid: str) -> tuple[str, int] | None:
-    """The test that a trial belongs to and the trial's number, from the trial's id; None for other ids."""
-    found = _TRIAL.fullmatch(nodeid)
-    if found is None or int(found["index"]) >= int(found["trials"]):
+    """The test and the trial's number that an item's id names; None if the item is not a trial."""
+    match = _TRIAL.fullmatch(nodeid)
+    if match is None or int(match["index"]) >= int(match["trials"]):
         return None
-    head, others = found["head"], found["others"]
-    return (head if others is None else f"{head}[{others}]"), int(found["index"])
+    head, others = match["head"], match["others"]
+    return (head if others is None else f"{head}[{others}]"), int(match["index"])
 
 
 def planned_trial(item: pytest.Item) -> PlannedTrial | None:

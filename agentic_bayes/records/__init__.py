@@ -1,1 +1,1 @@
-"""What the agent did: conversations, read and written."""
+"""Records of what the agent did: the conversation model, and reading and writing conversations."""

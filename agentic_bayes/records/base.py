@@ -1,8 +1,7 @@
-"""What all records share: frozen, typed, and every problem of a record reported at once, in one wording."""
+"""The base class of all records: frozen, typed, and reporting every problem of a record at once."""
 
 from __future__ import annotations
 
-import json
 import math
 import reprlib
 from collections.abc import Iterator, Sequence
@@ -22,28 +21,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from agentic_bayes.errors import Problem, did_you_mean
-
-__all__ = [
-    "MAX_DEPTH",
-    "Arguments",
-    "Identifier",
-    "Json",
-    "Metadata",
-    "Number",
-    "Probability",
-    "Record",
-    "Text",
-    "Trial",
-    "WholeNumber",
-    "field_path",
-    "problem_at",
-    "problems_of",
-    "short",
-    "too_deep",
-]
-
-MAX_DEPTH = 100
-"""Values nested deeper than this are refused, so that no later step can run out of stack."""
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH, strict_json
 
 _WORDING = {
     "bool_type": "must be true or false",
@@ -54,12 +32,12 @@ _WORDING = {
     "string_type": "must be text",
     "tuple_type": "must be a list",
 }
-# marks an error whose message is ours already, so that an enclosing record leaves it as it is
+# marks an error that already has our wording, so that an enclosing record keeps it
 _OURS = "record."
 
 
 def short(value: object, limit: int = 60) -> str:
-    """The value as text of at most `limit` characters, whatever its size, depth or own ``repr``."""
+    """Show any value in at most `limit` characters, whatever its size, depth or ``repr``."""
     shortener = reprlib.Repr()
     shortener.maxlevel, shortener.maxstring, shortener.maxlong, shortener.maxother = 3, limit, limit, limit
     try:
@@ -71,26 +49,26 @@ def short(value: object, limit: int = 60) -> str:
 
 
 def field_path(location: Sequence[str | int]) -> str:
-    """A place within a record as text: ``conversation[0].agentic.tools_used[1].parameters``."""
+    """The path of a field within a record as text: ``conversation[0].agentic.tools_used[1].parameters``."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return path.removeprefix(".")
 
 
 def problem_at(location: Sequence[str | int], message: str, value: object) -> InitErrorDetails:
-    """One problem of a record, at a place within it, for `ValidationError.from_exception_data`."""
-    # the text goes in as a value: braces within it are not a template
+    """One problem at one place of a record, for `ValidationError.from_exception_data`."""
+    # pass the message as a value: braces in it must not be read as a template
     error = PydanticCustomError(f"{_OURS}problem", "{message}", {"message": message})
     return InitErrorDetails(type=error, loc=tuple(location), input=value)
 
 
 def problems_of(error: ValidationError, *, source: str, where: str) -> tuple[Problem, ...]:
-    """The problems in a validation error of a record."""
+    """List the problems of a record's validation error."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     return tuple(Problem(source, where, field_path(detail["loc"]), detail["msg"]) for detail in details)
 
 
 def _text(value: str) -> str:
-    """Text that UTF-8 can hold; half of a surrogate pair is what a cut through an emoji leaves."""
+    """Refuse text that UTF-8 cannot encode: cutting an emoji in two leaves half a surrogate pair."""
     if not value.isascii():
         try:
             value.encode("utf-8")
@@ -100,7 +78,7 @@ def _text(value: str) -> str:
 
 
 def _identifier(value: object) -> object:
-    """Ids are text; whole numbers, which many logs use as ids, become their digits."""
+    """Ids are text; many logs use whole numbers, which become their digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, str) and not value.strip():
@@ -109,7 +87,7 @@ def _identifier(value: object) -> object:
 
 
 def _number(value: object) -> object:
-    """Numbers are finite JSON numbers: no booleans, no digits in quotes."""
+    """Accept finite JSON numbers only: no booleans, no digits in quotes."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("must be a number")
     try:
@@ -129,7 +107,7 @@ def _probability(value: object) -> object:
 
 
 def _whole(value: object) -> object:
-    """Whole numbers only: 1 and 1.0, but no boolean, no 1.5, no "1"."""
+    """Accept whole numbers only: 1 and 1.0, but not true, 1.5 or "1"."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -145,25 +123,16 @@ def _trial(value: object) -> object:
     return number
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys differ; of two equal ones, nobody can tell which was meant."""
-    if len(found := dict(pairs)) < len(pairs):
-        raise ValueError("a key is given twice")
-    return found
-
-
 def _arguments(value: object) -> object:
-    """Arguments as a dict; a JSON string is parsed, and None and blank text are "no arguments"."""
+    """Arguments as a dict: JSON text is parsed; None and blank text mean "no arguments"."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}
     found = value
     if isinstance(value, str):
         try:
-            found = json.loads(value, object_pairs_hook=_once)
-        except RecursionError:
-            raise ValueError(f"must not be nested deeper than {MAX_DEPTH} levels") from None
+            found = strict_json(value, finite=False)
         except ValueError as error:
-            raise ValueError(f"must be an object or the JSON text of one ({error})") from None
+            raise ValueError(f"must be an object, or an object as JSON text ({error})") from None
     if found is None:
         return {}
     if not isinstance(found, dict):
@@ -172,7 +141,7 @@ def _arguments(value: object) -> object:
 
 
 def _unfit(value: object, location: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
-    """What JSON cannot hold, with its place: numbers that are not finite, broken text, endless nesting."""
+    """Find values that JSON cannot hold: non-finite numbers, broken text, endless nesting."""
     if isinstance(value, str):
         try:
             _text(value)
@@ -191,20 +160,6 @@ def _unfit(value: object, location: tuple[str | int, ...]) -> Iterator[InitError
             yield from _unfit(item, (*location, key if isinstance(key, (str, int)) else short(key)))
 
 
-def too_deep(value: object) -> bool:
-    """Whether a JSON value is nested deeper than `MAX_DEPTH` levels, whatever the interpreter's own limit is."""
-    level: dict[int, object] = {0: value}
-    for _ in range(MAX_DEPTH):
-        inside = (
-            item
-            for one in level.values()
-            if isinstance(one, (dict, list, tuple))
-            for item in (one.values() if isinstance(one, dict) else one)
-        )
-        level = {id(item): item for item in inside}  # what stands in several places is looked at once
-    return any(isinstance(one, (dict, list, tuple)) for one in level.values())
-
-
 def _json(value: Any) -> Any:
     if isinstance(value, (str, float, dict, list, tuple)):
         problems = list(_unfit(value, ()))
@@ -213,12 +168,17 @@ def _json(value: Any) -> Any:
     return value
 
 
+def field_of(data: Any, name: str, default: object = None) -> Any:
+    """A field of a record, or of the dict that a record is built from."""
+    return data.get(name, default) if isinstance(data, dict) else getattr(data, name, default)
+
+
 Text = Annotated[str, Field(strict=True), AfterValidator(_text)]
 Identifier = Annotated[Text, BeforeValidator(_identifier)]
 Number = Annotated[float, BeforeValidator(_number)]
 Probability = Annotated[float, BeforeValidator(_probability)]
 WholeNumber = Annotated[int, BeforeValidator(_whole)]
-Trial = Annotated[int, BeforeValidator(_trial)]
+TrialNumber = Annotated[int, BeforeValidator(_trial)]
 Json = Annotated[Any, AfterValidator(_json)]
 Arguments = Annotated[dict[str, Any], BeforeValidator(_arguments), AfterValidator(_json)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_json)]
@@ -228,7 +188,7 @@ class Record(BaseModel):
     """Base of the records: frozen; unknown keys are refused with the nearest valid name.
 
     One validation reports everything that is wrong with a record: unknown keys, fields of a wrong type or
-    value, and what `_across_fields` finds, whether or not the others are there too.
+    value, and whatever `_across_fields` finds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -249,12 +209,12 @@ class Record(BaseModel):
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
-        """Problems that take more than one field to see, of a record or of the dict it should come from."""
+        """Problems that involve several fields, in a record or in the dict it is built from."""
         return []
 
     @classmethod
     def _worded(cls, detail: ErrorDetails) -> InitErrorDetails:
-        """A problem in this package's words: what is allowed and what came."""
+        """Reword a pydantic problem: what is allowed, and what came."""
         kind, location, value = detail["type"], detail["loc"], detail["input"]
         if kind.startswith(_OURS):
             return problem_at(location, detail["msg"], value)

@@ -1,4 +1,4 @@
-"""Which format a file is in: told by what is in it, never by its name."""
+"""The list of formats, and how to detect a file's format from its content (never its name)."""
 
 from __future__ import annotations
 
@@ -15,30 +15,28 @@ from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip
 
-__all__ = ["FORMATS", "Format", "Reader", "format_of", "native_only", "reader_of"]
-
-Format = Literal["auto", "native", "tau-bench", "tau2", "inspect", "otel", "openai", "langchain"]
-FORMATS = get_args(Format)
+RecordFormat = Literal["auto", "native", "tau-bench", "tau2", "inspect", "otel", "openai", "langchain"]
+FORMATS = get_args(RecordFormat)
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """How one format is told from others, and read."""
+class FormatReader:
+    """How one format is recognised and read."""
 
     recognises: Callable[[Shape], bool]  # whether a file of this `Shape` is in this format
-    read: Callable[[BufferedReader, Origin], Iterator[Parsed]]  # gives the records of its bytes
+    read: Callable[[BufferedReader, Origin], Iterator[Parsed]]  # yields the records in its bytes
 
 
-# in the order in which they are tried
-_READERS: dict[str, Reader] = {
-    module.NAME: Reader(module.recognises, module.read)
+# in the order they are tried
+_READERS: dict[str, FormatReader] = {
+    module.NAME: FormatReader(module.recognises, module.read)
     for module in (tau2, tau_bench, inspect, otel, langchain, openai)
 }
 
 
 def format_of(stream: BufferedReader) -> str:
-    """The format of a file; ``native`` where it is like none of the others."""
-    if begins_zip(stream):  # of these formats, only Inspect's is packed so; its reader says what is missing
+    """Detect the format of a file; ``native`` if it looks like none of the others."""
+    if begins_zip(stream):  # only Inspect logs are zip files; their reader reports what is missing
         return inspect.NAME
     shape = Shape()
     for part in parts(stream, STREAMED):
@@ -54,7 +52,7 @@ def format_of(stream: BufferedReader) -> str:
 
 
 def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
-    """The records of a file that was taken to be native because it is like no other format."""
+    """The records of a file that was taken as native because it looks like no other format."""
     first = next(found, None)
     if first is None:
         return
@@ -65,18 +63,18 @@ def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
         return
     named = ", ".join(short(key, 30) for key in list(keys)[:8]) + (", …" if len(keys) > 8 else "")
     formats = ", ".join(name for name in FORMATS if name != "auto")
-    message = f"is in no format that is known: got an object with the keys {named}"
-    message += f"; if it is one of {formats}, say so (format=, on the command line --format)"
+    message = f"unknown format: an object with the keys {named}"
+    message += f"; if it is one of {formats}, choose it with format= (--format on the command line)"
     yield replace(first, value=NO_VALUE, faults=(*first.faults, ("", message)))
 
 
-def reader_of(name: str) -> Reader:
-    """How this format is read."""
+def reader_of(name: str) -> FormatReader:
+    """The reader of a format."""
     return _READERS[name]
 
 
 NATIVE = "conversation"
-"""The member that only the native format has at the top."""
+"""The top-level member that only the native format has."""
 
 NATIVE_KEYS = frozenset({NATIVE, "session_id", "assistant_id"})
-"""Members of which a record in the native format has at least one."""
+"""A native record has at least one of these members."""

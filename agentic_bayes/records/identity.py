@@ -1,14 +1,14 @@
-"""Which task a conversation attempted, and which attempt it was.
+"""Work out which task each conversation attempted, and which trial of it it was.
 
-The rules, which do not depend on the order of the conversations:
+The rules do not depend on the order of the conversations:
 
 - The task is `task_id` or, without one, the ordered ``qa_id`` values (`task_label`).
-- `Conversation.error` says that the agent stopped, so that turns may be missing. Without a `task_id`, such a
+- `Conversation.error` means that the agent stopped, so turns may be missing. Without a `task_id`, such a
   conversation belongs to the one other task, of any agent, whose qa_ids are the same or begin with its own.
-  Where there is none, or more than one, nobody can tell, and it is refused with the advice to give `task_id`.
-  An `Interaction.error` says only that this turn failed: such a conversation is complete.
-- Trials are as given or, where no trial of the task has one, numbered 0, 1, … by ``session_id``, within the
-  agent and task.
+  If there is no such task, or more than one, the conversation is refused with the advice to give `task_id`.
+  An `Interaction.error` only means that this turn failed: the conversation is complete.
+- Trials are as given or, if no conversation of the task gives one, numbered 0, 1, … by ``session_id`` within
+  the agent and task.
 - Within an agent, a ``session_id`` occurs once; within a task of an agent, a trial does.
 """
 
@@ -25,8 +25,6 @@ from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 
-__all__ = ["Identity", "TaskIndex", "task_label"]
-
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -42,8 +40,8 @@ def task_label(qa_ids: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Header:
-    """All that is kept of a conversation."""
+class _ConversationHeader:
+    """The part of a conversation that is kept: its ids and where it was read."""
 
     agent: str
     session: str
@@ -60,35 +58,35 @@ class _Header:
 
     @property
     def order(self) -> tuple[str, int, str, str, str]:
-        """Sorts places as a reader counts: line 9 before line 10."""
+        """Sort key in a reader's order: line 9 comes before line 10."""
         number = re.search(r"\d+", self.where)
         return self.source, int(number.group()) if number else -1, self.where, self.agent, self.session
 
 
-# a problem and the conversation where it is
-_Found = tuple[_Header, Problem]
+# a problem and the conversation that has it
+_LocatedProblem = tuple[_ConversationHeader, Problem]
 
 
-def _found(header: _Header, field: str, message: str) -> _Found:
+def _located(header: _ConversationHeader, field: str, message: str) -> _LocatedProblem:
     return header, Problem(header.source, header.where, field, message)
 
 
 class TaskIndex:
-    """Collects conversations one by one and, once all were seen, tells task and trial of each.
+    """Collects conversations one by one and, once all are in, gives the task and trial of each.
 
-    Only ids and places are kept, so that any number of conversations can pass through.
+    It keeps only ids and places, so any number of conversations can pass through.
     """
 
     def __init__(self) -> None:
-        self._headers: list[_Header] = []
-        # equal ids are kept once: every trial of a task has the same ones
+        self._headers: list[_ConversationHeader] = []
+        # keep equal ids once: every trial of a task has the same ones
         self._qa_ids: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def add(self, conversation: Conversation, *, source: str = "", where: str = "") -> int:
-        """Take in one conversation."""
+        """Add one conversation, and return its position."""
         position = len(self._headers)
         qa_ids = conversation.qa_ids
-        header = _Header(
+        header = _ConversationHeader(
             agent=sys.intern(conversation.assistant_id),
             session=conversation.session_id,
             task_id=None if conversation.task_id is None else sys.intern(conversation.task_id),
@@ -110,15 +108,15 @@ class TaskIndex:
         return [Identity(task, trial) for task, trial in zip(tasks, trials, strict=True)]
 
     def problems(self, *, complete: bool = True) -> list[Problem]:
-        """What `resolve` would raise."""
+        """The problems that `resolve` would raise."""
         tasks, unclear = _tasks(self._headers)
         found = _repeated_sessions(self._headers) + _trials(self._headers, tasks)[1]
         found += unclear if complete else []
         return [problem for header, problem in sorted(found, key=lambda one: (one[0].order, one[1].field))]
 
 
-def _tasks(headers: list[_Header]) -> tuple[list[str], list[_Found]]:
-    """The task of every conversation, and the conversations whose task nobody can tell."""
+def _tasks(headers: list[_ConversationHeader]) -> tuple[list[str], list[_LocatedProblem]]:
+    """The task of every conversation, and a problem for each whose task is unknown."""
     tasks = [header.task_id or task_label(header.qa_ids) for header in headers]
     unsure = [n for n, header in enumerate(headers) if header.stopped and header.task_id is None]
     problems = _borrowed_names(headers)
@@ -132,7 +130,7 @@ def _tasks(headers: list[_Header]) -> tuple[list[str], list[_Found]]:
 
     for qa_ids, task in {(h.qa_ids, tasks[n]) for n, h in enumerate(headers) if not h.stopped or h.task_id}:
         learn(qa_ids, task)
-    # the longest first: what is known of the longer ones tells the task of the shorter ones
+    # longest first: a longer conversation can settle the task of a shorter one
     by_length = sorted(unsure, key=lambda n: len(headers[n].qa_ids), reverse=True)
     for _, same_length in groupby(by_length, key=lambda n: len(headers[n].qa_ids)):
         positions = list(same_length)
@@ -147,38 +145,38 @@ def _tasks(headers: list[_Header]) -> tuple[list[str], list[_Found]]:
     return tasks, problems
 
 
-def _unclear_task(header: _Header, candidates: list[str]) -> _Found:
+def _unclear_task(header: _ConversationHeader, candidates: list[str]) -> _LocatedProblem:
     fits = "no other task begins with" if not candidates else f"{len(candidates)} tasks begin with"
     named = f" ({', '.join(short(task) for task in candidates[:5])})" if candidates else ""
     message = (
-        f"give `task_id`: the agent stopped with an error, and {fits} its qa_ids "
-        f"{short(list(header.qa_ids))}{named}, so that its task cannot be told"
+        f"give `task_id`: the agent stopped with an error and {fits} its qa_ids "
+        f"{short(list(header.qa_ids))}{named}, so its task is unknown"
     )
-    return _found(header, "task_id", message)
+    return _located(header, "task_id", message)
 
 
-def _borrowed_names(headers: list[_Header]) -> list[_Found]:
-    """Conversations named after their qa_ids whose name is the `task_id` of others with other qa_ids."""
-    named: defaultdict[str, list[_Header]] = defaultdict(list)
+def _borrowed_names(headers: list[_ConversationHeader]) -> list[_LocatedProblem]:
+    """Conversations without `task_id` whose name from qa_ids is the `task_id` of different conversations."""
+    named: defaultdict[str, list[_ConversationHeader]] = defaultdict(list)
     for header in headers:
         if header.task_id is not None:
             named[header.task_id].append(header)
-    problems: dict[str, _Found] = {}
+    problems: dict[str, _LocatedProblem] = {}
     for header in sorted((h for h in headers if named and h.task_id is None), key=lambda h: h.order):
         task = task_label(header.qa_ids)
         others = named.get(task, [])
         if others and task not in problems and all(other.qa_ids != header.qa_ids for other in others):
             place = min(others, key=lambda h: h.order).place
             message = (
-                f"give `task_id`: named after its qa_ids, this task is {short(task)}, which is the task_id "
-                f"of a task with other qa_ids at {place}"
+                f"give `task_id`: without one, this task is named {short(task)} after its qa_ids, but {place} "
+                "has that task_id and other qa_ids"
             )
-            problems[task] = _found(header, "task_id", message)
+            problems[task] = _located(header, "task_id", message)
     return list(problems.values())
 
 
-def _repeated_sessions(headers: list[_Header]) -> list[_Found]:
-    sessions: defaultdict[tuple[str, str], list[_Header]] = defaultdict(list)
+def _repeated_sessions(headers: list[_ConversationHeader]) -> list[_LocatedProblem]:
+    sessions: defaultdict[tuple[str, str], list[_ConversationHeader]] = defaultdict(list)
     for header in headers:
         sessions[header.agent, header.session].append(header)
     problems = []
@@ -186,30 +184,30 @@ def _repeated_sessions(headers: list[_Header]) -> list[_Found]:
         first, *others = sorted(same, key=lambda h: h.order)
         which = f"{short(session)} of agent {short(agent)}"
         message = f"must be unique within an agent, got {which} also at {first.place}"
-        problems += [_found(other, "session_id", message) for other in others]
+        problems += [_located(other, "session_id", message) for other in others]
     return problems
 
 
-def _trials(headers: list[_Header], tasks: list[str]) -> tuple[list[int], list[_Found]]:
-    """The trial of every conversation, and those that are given twice or only in part."""
+def _trials(headers: list[_ConversationHeader], tasks: list[str]) -> tuple[list[int], list[_LocatedProblem]]:
+    """The trial of every conversation, and a problem for each trial that is repeated or partly missing."""
     groups: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for n, header in enumerate(headers):
         groups[header.agent, tasks[n]].append(n)
     trials = [0] * len(headers)
-    problems: list[_Found] = []
+    problems: list[_LocatedProblem] = []
     for (agent, task), positions in groups.items():
         of_whom = f"task {short(task)} of agent {short(agent)}"
         given = sorted((headers[n] for n in positions if headers[n].trial is not None), key=lambda h: h.order)
         missing = sorted((headers[n] for n in positions if headers[n].trial is None), key=lambda h: h.order)
         if given and missing:
-            message = f"must be given for all trials of {of_whom} or for none, is missing here and given at "
-            problems.append(_found(missing[0], "trial", message + given[0].place))
-        first: dict[int | None, _Header] = {}
+            message = f"must be given for all trials of {of_whom} or for none; it is missing here and given at "
+            problems.append(_located(missing[0], "trial", message + given[0].place))
+        first: dict[int | None, _ConversationHeader] = {}
         for header in given:
             earlier = first.setdefault(header.trial, header)
             if header.session != earlier.session:
                 message = f"must be unique within a task, got {header.trial} of {of_whom} also at {earlier.place}"
-                problems.append(_found(header, "trial", message))
+                problems.append(_located(header, "trial", message))
         for number, n in enumerate(sorted(positions, key=lambda n: headers[n].session)):
             given_trial = headers[n].trial
             trials[n] = number if given_trial is None else given_trial

@@ -1,4 +1,4 @@
-"""How an argument of a tool call is compared, declared as data."""
+"""Matchers: rules, declared as data, for comparing one argument of a tool call with its expected value."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, StrictBool
 from pydantic_core import InitErrorDetails
 
-from agentic_bayes.records.base import Json, Number, Record, Text, problem_at
+from agentic_bayes.records.base import Json, Number, Record, Text, field_of, problem_at
 
-__all__ = ["Matcher", "as_date", "compiled_pattern"]
+__all__ = ["Matcher"]
 
 _KINDS = ("exact", "ignore", "regex", "one_of", "datetime", "as_set")
 _TEXT = ("ignore_case", "ignore_whitespace")
@@ -20,7 +20,7 @@ _NUMERIC = ("absolute", "relative", "integers")
 
 @lru_cache(maxsize=256)
 def compiled_pattern(pattern: str) -> Any:
-    """The pattern, compiled by RE2, whose time is linear in the text whatever the pattern."""
+    """Compile a pattern with RE2, which matches in linear time whatever the pattern."""
     import re2  # type: ignore[import-untyped]  # google-re2 has no types
 
     options = re2.Options()
@@ -34,7 +34,7 @@ def compiled_pattern(pattern: str) -> Any:
 
 
 def as_date(value: object) -> datetime | None:
-    """The moment that a text names completely, to the day at least; None for anything else."""
+    """Parse a date that is given at least to the day; None for anything else."""
     if isinstance(value, datetime):
         return value
     if isinstance(value, date):
@@ -48,7 +48,7 @@ def as_date(value: object) -> datetime | None:
     from dateutil import parser
 
     found = []
-    # what the text does not say is filled in from a default: two of them tell whether the day was said
+    # the parser fills gaps from a default date: two different defaults show whether the text gave the day
     for default in (datetime(2001, 1, 1), datetime(2004, 2, 2)):
         try:
             found.append(parser.parse(value, default=default, tzinfos=_zone))
@@ -58,7 +58,7 @@ def as_date(value: object) -> datetime | None:
 
 
 def _zone(name: str | None, offset: int | None) -> timezone | None:
-    """The zone that a text names; abbreviations such as EST mean different things in different places."""
+    """The time zone that a text names; abbreviations like EST are ambiguous and refused."""
     if name is None and offset is None:
         return None
     if offset is not None:
@@ -86,34 +86,34 @@ def _some(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class Matcher(Record):
-    """How one argument is compared with the expected value. At most one way is given; without any, exactly.
+    """How one argument is compared with its expected value. Give at most one rule; without any, it must be equal.
 
     Attributes
     ----------
     exact : bool
-        Equal, as everywhere without a matcher.
+        The values must be equal, as they must without a matcher.
     ignore : bool
-        Any value will do, and so will none; the argument does not count.
+        The argument is not compared; any value, or none, is accepted.
     absolute, relative : float
         Numbers may differ by at most this, or by at most this share of the larger one.
     integers : bool
-        Whether that is so between whole numbers, too, which are otherwise compared exactly.
+        Whether that tolerance also applies between whole numbers, which otherwise must be equal.
     ignore_case, ignore_whitespace : bool
-        Texts (at any depth) are compared without regard to case, or to white space.
+        Compare text (at any depth) without regard to case or white space.
     regex : str
-        The text must match this regular expression as a whole (RE2: linear time, no look-around), whatever value is
-        expected.
+        The whole text must match this regular expression (RE2 syntax, no look-around); the expected value is
+        ignored.
     one_of : list
-        The value must equal one of these, whatever value is expected.
+        The value must equal one of these; the expected value is ignored.
     datetime : bool
-        Both are equal, or both name the same moment, to the day at least: "2024-05-20" is "May 20, 2024" and
-        "2024-05-20T00:00". Where only one of them has a zone, the other is taken to be in the same.
+        The values are equal or name the same moment, at least to the day: "2024-05-20" is "May 20, 2024" and
+        "2024-05-20T00:00". If only one has a time zone, the other is assumed to be in the same zone.
     as_set : bool
-        Lists are compared as sets: order and repetition do not matter.
+        Compare lists as sets: order and repetition do not matter.
     optional : bool
-        The argument may be absent on either side and does not count then. Goes with any of the above.
+        The argument may be absent on either side; then it is not compared. Combines with any of the above.
     default : Any
-        What the argument is where it is absent. Goes with any of the above.
+        The value of the argument if it is absent. Combines with any of the above.
     """
 
     exact: StrictBool = False
@@ -132,34 +132,30 @@ class Matcher(Record):
 
     @property
     def has_default(self) -> bool:
-        """Whether a default was given, be it ``None``."""
+        """Whether a default was given, even ``None``."""
         return "default" in self.model_fields_set
 
     @property
     def kind(self) -> str | None:
-        """The way of comparing that was given: a field's name, "text", "numeric", or None."""
+        """The rule that was given: a field's name, "text", "numeric", or None."""
         return next(iter(_kinds(self)), None)
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
         kinds = _kinds(data)
         if len(kinds) > 1:
-            return [problem_at((), f"must give one way of comparing, got {', '.join(kinds)}", None)]
-        numeric = [name for name in _NUMERIC if _of(data, name)]
+            return [problem_at((), f"must compare in one way only, got {', '.join(kinds)}", None)]
+        numeric = [name for name in _NUMERIC if field_of(data, name)]
         if numeric == ["integers"]:
             return [problem_at(("integers",), "must come with absolute or relative", None)]
         return []
 
 
-def _of(data: Any, name: str) -> Any:
-    return data.get(name) if isinstance(data, dict) else getattr(data, name, None)
-
-
 def _kinds(data: Any) -> list[str]:
-    """The ways of comparing that are given."""
-    kinds = [name for name in _KINDS if _of(data, name) not in (None, False)]
-    if any(_of(data, name) for name in _TEXT):
+    """The comparison rules that are set."""
+    kinds = [name for name in _KINDS if field_of(data, name) not in (None, False)]
+    if any(field_of(data, name) for name in _TEXT):
         kinds.append("text")
-    if any(_of(data, name) not in (None, False) for name in _NUMERIC):
+    if any(field_of(data, name) not in (None, False) for name in _NUMERIC):
         kinds.append("numeric")
     return kinds

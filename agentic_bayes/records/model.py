@@ -1,4 +1,4 @@
-"""What the agent did: conversations, interactions and tool calls, as frozen typed records.
+"""The data model: conversations, interactions and tool calls as frozen, typed records.
 
 The JSON form is the record format of Gaussia and Fair-Forge; `task_id`, `trial`, `error`, `metadata` and
 `recorded_score` are optional additions.
@@ -20,8 +20,9 @@ from agentic_bayes.records.base import (
     Probability,
     Record,
     Text,
-    Trial,
+    TrialNumber,
     WholeNumber,
+    field_of,
     problem_at,
 )
 from agentic_bayes.records.matchers import Matcher
@@ -38,11 +39,11 @@ class ToolCall(Record):
         Name of the tool (also read from ``name``).
     parameters : dict
         Argument name → value (also read from ``arguments``). A JSON string is parsed; ``None``, ``""`` and
-        ``{}`` are all "no arguments".
+        ``{}`` all mean "no arguments".
     result : Any
-        What the tool returned; `has_result` tells "nothing recorded" from a recorded ``None``.
+        What the tool returned; `has_result` tells a recorded ``None`` from no recorded result.
     step : int or None
-        Position among the calls. It sorts the calls and is never compared for equality.
+        Position among the calls. It only orders the calls; equality ignores it.
     """
 
     tool_name: Annotated[Identifier, Field(validation_alias=AliasChoices("tool_name", "name"))]
@@ -52,7 +53,7 @@ class ToolCall(Record):
 
     @property
     def has_result(self) -> bool:
-        """Whether a result was recorded, be it ``None``."""
+        """Whether a result was recorded, even ``None``."""
         return "result" in self.model_fields_set
 
 
@@ -70,16 +71,16 @@ class ExpectedCall(ToolCall):
     step : int or None
         Position among the expected calls.
     matchers : dict
-        Argument → `Matcher`, or what declares one: ``{"date": {"datetime": true}}``. A path such as
-        ``user.address.zip`` reaches into an argument, ``*`` stands for any name or place in a list. An argument with
-        ``regex`` or ``one_of`` is expected even where `parameters` has no value for it.
+        Argument → `Matcher`, or what declares one: ``{"date": {"datetime": true}}``. A path like
+        ``user.address.zip`` reaches into an argument; ``*`` matches any name or list position. An argument with
+        ``regex`` or ``one_of`` is expected even if `parameters` has no value for it.
     """
 
     matchers: dict[Text, Matcher] = Field(default_factory=dict)
 
 
 def _expected_call(value: Any) -> Any:
-    """A plain call stays one: only what has matchers is more."""
+    """Build an `ExpectedCall` only if there are matchers; otherwise a plain `ToolCall`."""
     if isinstance(value, ToolCall):
         return value
     kind = ExpectedCall if isinstance(value, dict) and "matchers" in value else ToolCall
@@ -90,12 +91,12 @@ _Expected = Annotated[SerializeAsAny[ToolCall], BeforeValidator(_expected_call)]
 
 
 class ToolUse(Record):
-    """The tool calls of one interaction. An empty list says that no call was made.
+    """The tool calls of one interaction. An empty list means that no call was made.
 
     Attributes
     ----------
     tools_used : tuple of ToolCall
-        The calls, in the order in which they were made.
+        The calls, in the order they were made.
     final_answer_uses_tools : bool or None
         Whether the answer uses the results; None where nobody recorded it.
     """
@@ -105,16 +106,16 @@ class ToolUse(Record):
 
 
 class ExpectedTools(Record):
-    """The tool calls that an interaction should make. An empty list says that none should be made.
+    """The tool calls that an interaction should make. An empty list means that it should make none.
 
     Attributes
     ----------
     expected_tools : tuple of ToolCall
         The expected calls, in order; an `ExpectedCall` also says how its arguments are compared.
     tool_sequence_matters : bool
-        Whether their order counts; it does unless said otherwise.
+        Whether their order counts (default: it does).
     allowed_tools : tuple of str or None
-        The only tools that may be called, beside the expected ones; None: any.
+        Tools that may be called in addition to the expected ones; None allows any tool.
     forbidden_tools : tuple of str
         Tools that may not be called.
     """
@@ -126,32 +127,32 @@ class ExpectedTools(Record):
 
 
 class Interaction(Record):
-    """One turn: a query, the agent's answer, and what is known about the right one.
+    """One turn: a query, the agent's answer, and the expected answer and tool calls if known.
 
     Attributes
     ----------
     qa_id : str
-        Id of the question; equal ids are the same question.
+        Id of the question; equal ids mean the same question.
     query : str
         What the user said.
     assistant : str or None
-        What the agent answered; None only where the agent crashed (`error` here or on the conversation).
+        What the agent answered; None only if the agent crashed (`error` is set here or on the conversation).
     ground_truth_assistant : str or None
         The reference answer.
     agentic : ToolUse or None
-        The calls made; None where they were not recorded.
+        The calls made; None if they were not recorded.
     ground_truth_agentic : ExpectedTools or None
-        The calls expected; None where nothing is expected, so that no tool verdict is given.
+        The calls expected; None if nothing is expected, in which case the turn gets no tool verdict.
     observation : str or None
         A free note.
     logprobs : Any
-        Kept as it came.
+        Kept unchanged.
     weight : float or None
         Kept and not used.
     recorded_score : float or None
-        A score in [0, 1] from elsewhere.
+        A score in [0, 1] that was recorded with the turn.
     error : str or None
-        Why the agent gave no answer here.
+        Why the agent gave no answer in this turn.
     metadata : dict
         Anything else.
     """
@@ -174,14 +175,9 @@ def _some_turns(turns: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
     if not turns:
         raise ValueError(
             "must hold at least one interaction "
-            "(an agent that crashed at once: give the first query with assistant null, and `error`)"
+            "(if the agent crashed at once, give the first query with assistant null, and `error`)"
         )
     return turns
-
-
-def _of(data: Any, name: str, default: object = None) -> Any:
-    """A field of a record or of the dict it should come from."""
-    return data.get(name, default) if isinstance(data, dict) else getattr(data, name, default)
 
 
 class Conversation(Record):
@@ -196,7 +192,7 @@ class Conversation(Record):
     language : str
         Language of the conversation.
     context : str
-        What the agent was told.
+        The agent's instructions.
     chatbot_role : str or None
         The agent's role.
     conversation : tuple of Interaction
@@ -204,12 +200,12 @@ class Conversation(Record):
     task_id : str or None
         Which task was attempted; without it, the task is the ordered ``qa_id`` values.
     trial : int or None
-        Which attempt this is (≥ 0); without it, attempts are numbered by ``session_id`` within the task.
+        Which attempt this is (≥ 0); without it, the attempts of a task are numbered by ``session_id``.
     error : str or None
         Why the agent stopped. It belongs to the turns without an answer or, if all have one, to the last
         turn.
     recorded_score : float or None
-        A score in [0, 1] for the whole conversation from elsewhere.
+        A score in [0, 1] that was recorded for the whole conversation.
     metadata : dict
         Anything else.
     """
@@ -221,24 +217,24 @@ class Conversation(Record):
     chatbot_role: Text | None = None
     conversation: Annotated[tuple[Interaction, ...], AfterValidator(_some_turns)]
     task_id: Identifier | None = None
-    trial: Trial | None = None
+    trial: TrialNumber | None = None
     error: Identifier | None = None
     recorded_score: Probability | None = None
     metadata: Metadata = Field(default_factory=dict)
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
-        turns = _of(data, "conversation")
-        if _of(data, "error") is not None or not isinstance(turns, (list, tuple)):
+        turns = field_of(data, "conversation")
+        if field_of(data, "error") is not None or not isinstance(turns, (list, tuple)):
             return []
         return [
             problem_at(
                 ("conversation", position, "assistant"),
-                "must be text, got null (null is allowed only where `error` says why there is no answer)",
+                "must be text, got null (null is allowed only if `error` says why there is no answer)",
                 None,
             )
             for position, turn in enumerate(turns)
-            if _of(turn, "assistant", default="") is None and _of(turn, "error") is None
+            if field_of(turn, "assistant", default="") is None and field_of(turn, "error") is None
         ]
 
     @property
@@ -247,7 +243,7 @@ class Conversation(Record):
         return tuple(turn.qa_id for turn in self.conversation)
 
     def error_at(self, position: int) -> str | None:
-        """Why the agent gave no usable answer at this turn, or None.
+        """Why the agent gave no usable answer in this turn, or None if it did.
 
         Parameters
         ----------
@@ -257,8 +253,8 @@ class Conversation(Record):
         Returns
         -------
         str or None
-            The turn's own error; else the conversation's, at the turns without an answer or, if all have
-            one, at the last turn.
+            The turn's own error. Otherwise the conversation's error, on turns without an answer or, if every turn
+            has one, on the last turn.
         """
         turn = self.conversation[position]
         if turn.error is not None:

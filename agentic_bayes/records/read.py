@@ -1,4 +1,4 @@
-"""Conversations from files: everything is checked before the first one is given out."""
+"""Read conversations from files: check everything first, then yield them one at a time."""
 
 from __future__ import annotations
 
@@ -12,83 +12,82 @@ from pydantic import ValidationError
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError
 from agentic_bayes.records.base import problems_of
-from agentic_bayes.records.detect import FORMATS, Format, format_of, native_only, reader_of
+from agentic_bayes.records.detect import FORMATS, RecordFormat, format_of, native_only, reader_of
 from agentic_bayes.records.formats.native import parse
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, joined
 
-__all__ = ["Doubts", "Format", "Record", "check_reading", "format_in", "read_conversations", "records_of"]
+__all__ = ["read_conversations"]
 
-Record = Conversation | tuple[Problem, ...]
+ConversationOrProblems = Conversation | tuple[Problem, ...]
 
 
 class Doubts:
-    """What does not stop a file from being read, but should be known: counted, and said once per file and kind."""
+    """Warnings about files that can be read: counted, and given once per file and kind."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], list[str]] = {}
 
     def add(self, source: str, parsed: Parsed) -> None:
-        """Take in what is doubtful about a record."""
+        """Add the warnings of one record."""
         for _, message in parsed.doubts:
             self._found.setdefault((source, message), []).append(parsed.where)
 
     @property
     def messages(self) -> list[str]:
-        """One per file and kind."""
+        """One message per file and kind."""
         found = []
         for (source, message), places in self._found.items():
             where = places[0] + (f" and {len(places) - 1:,} more" if len(places) > 1 else "")
-            found.append(f"{', '.join(part for part in (source, where) if part)}: {message}")
+            found.append(f"{joined(source, where)}: {message}")
         return found
 
     def warn(self) -> None:
-        """Say them."""
+        """Issue the warnings."""
         for message in self.messages:
             warnings.warn(DoubtfulRecords(message), stacklevel=4)
 
 
 def read_conversations(
-    paths: PathLike | Iterable[PathLike], *, format: Format = "auto", agent: str | None = None
+    paths: PathLike | Iterable[PathLike], *, format: RecordFormat = "auto", agent: str | None = None
 ) -> Iterator[Conversation]:
-    """Read conversations, one at a time, after checking all of them.
+    """Read conversations one at a time, after checking all of them.
 
     Parameters
     ----------
     paths : path, or iterable of paths
         A file, a glob pattern, a folder (all .json, .jsonl, .json.gz, .jsonl.gz and .eval files in it and in its
-        subfolders, but hidden ones), or several of these. A path that comes up twice is read once.
+        subfolders, except hidden ones), or several of these. Each file is read once, however often it is listed.
     format : {"auto", "native", "openai", "langchain", "tau-bench", "tau2", "inspect", "otel"}
-        Format of the files; "auto" tells it from the content of each. JSON arrays, objects and JSON Lines, plain or
-        gzipped, are always told apart by content. ``docs/formats.md`` says what is read from where.
+        Format of the files; "auto" detects it from the content of each. JSON arrays, objects and JSON Lines, plain
+        or gzipped, are always detected from the content. ``docs/formats.md`` says which fields are read.
     agent : str, optional
-        The agent of records that name none; without it, the file's name up to its ending.
+        The agent of records that name none; default: the file's name without its ending.
 
     Returns
     -------
     iterator of Conversation
-        In the order of the paths (sorted within a glob and a folder) and of each file, exactly as written:
+        In the order of the paths (sorted within a glob and a folder) and within each file, exactly as written:
         a missing ``task_id`` or ``trial`` stays None.
 
     Raises
     ------
     InvalidArgument
-        Where an argument is wrong.
+        If an argument is wrong.
     RecordsError
-        With the problems of all files. Files are checked, task identities included, by this call. A pipe can
-        be read only once: its records are checked when they are reached, and what they tell of tasks and
-        trials when it has ended.
+        With the problems of all files. This call checks the files, including task identities. A pipe can be read
+        only once: its records are checked as they are reached, and their tasks and trials once it ends.
 
     Warns
     -----
     DoubtfulRecords
-        Once per file and kind, where a file contradicts itself or holds something that is not read.
+        Once per file and kind, if a file contradicts itself or holds something that is not read.
 
     Notes
     -----
-    Files are read twice, piece by piece: memory is needed for the longest record and for the ids of all.
+    Files are read twice, in pieces: memory is needed for the longest record and for all ids.
     """
     check_reading(format, agent)
     problems, doubts = Problems(), Doubts()
@@ -107,14 +106,14 @@ def read_conversations(
 
 
 def check_reading(format: object, agent: object) -> None:
-    """Refuse arguments of reading that are outside what is allowed."""
+    """Check the arguments that all readers share."""
     check_choice("format", format, FORMATS)
     if agent is not None and (not isinstance(agent, str) or not agent.strip()):
         raise InvalidArgument(f"agent must be text that is not blank, or None, got {agent!r}")
 
 
 def _checked(sources: list[Source], index: TaskIndex | None) -> Iterator[Conversation]:
-    """The conversations of files that were checked, and of pipes, which are checked on the way."""
+    """Yield the conversations of checked files, and of pipes, which are checked as they are read."""
     doubts = Doubts()
     for source in sources:
         once = source.once
@@ -127,7 +126,9 @@ def _checked(sources: list[Source], index: TaskIndex | None) -> Iterator[Convers
     doubts.warn()
 
 
-def records_of(source: Source, index: TaskIndex | None, doubts: Doubts | None = None) -> Iterator[Record]:
+def records_of(
+    source: Source, index: TaskIndex | None, doubts: Doubts | None = None
+) -> Iterator[ConversationOrProblems]:
     """The records of one source."""
     try:
         stream = open(source.name, "rb")  # noqa: SIM115 - only the opening is tried; `with` follows
@@ -145,7 +146,7 @@ def records_of(source: Source, index: TaskIndex | None, doubts: Doubts | None = 
 
 
 def format_in(source: Source) -> str:
-    """The format of a file, told by its content unless it was asked for; of a pipe, as asked for."""
+    """The format of a file: as the caller chose, or detected from its content (but never for a pipe)."""
     if source.format != "auto" or source.once:
         return source.format
     with open(source.name, "rb") as stream:
@@ -153,7 +154,7 @@ def format_in(source: Source) -> str:
 
 
 def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
-    """The records as they stand in the file."""
+    """The records of a file before validation."""
     name = source.format
     if name == "auto" and stream.seekable():
         name = format_of(stream)
@@ -162,7 +163,7 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
         replay = _Replay(stream)
         beginning: BufferedReader = BufferedReader(replay)
         name = format_of(beginning)
-        beginning.detach()  # or it would close the pipe when it goes
+        beginning.detach()  # otherwise it would close the pipe when it is deleted
         replay.rewind()
         stream = BufferedReader(replay)
     if name == "native":
@@ -171,7 +172,7 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
 
 
 class _Replay(RawIOBase):
-    """A pipe of which the beginning can be read twice."""
+    """A pipe whose beginning can be read twice."""
 
     def __init__(self, stream: BufferedReader) -> None:
         self._stream = stream
@@ -179,7 +180,7 @@ class _Replay(RawIOBase):
         self._again: BytesIO | None = None
 
     def rewind(self) -> None:
-        """Give what was read once more, then go on."""
+        """Replay what was read so far, then continue."""
         if self._kept is not None:
             self._again, self._kept = self._kept, None
             self._again.seek(0)

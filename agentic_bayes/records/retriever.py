@@ -1,4 +1,4 @@
-"""Where conversations come from when they are made by code."""
+"""The interface for conversations that code produces instead of files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Retriever"]
 
 
 class Retriever(ABC):
-    """A source of conversations: subclass it and write `load_dataset`.
+    """A source of conversations: subclass it and implement `load_dataset`.
 
-    The shape is Gaussia's, so that retrievers written for it work here.
+    It has the shape of Gaussia's class, so retrievers written for Gaussia work here.
     """
 
     @abstractmethod
     def load_dataset(self) -> Iterable[Conversation]:
-        """The conversations, as a list or a generator."""
+        """Return the conversations as a list or a generator."""

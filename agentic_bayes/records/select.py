@@ -9,20 +9,18 @@ from agentic_bayes.errors import InvalidArgument, did_you_mean
 from agentic_bayes.records.identity import TaskIndex, task_label
 from agentic_bayes.records.model import Conversation
 
-__all__ = ["Found", "select"]
-
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A conversation and which attempt it was."""
+class SelectedConversation:
+    """A selected conversation, with its task and trial."""
 
-    agent: str  # its ids; the task as all conversations together tell it
+    agent: str  # its ids; `task` takes all conversations into account
     session: str
     task: str
     trial: int  # which attempt
     interactions: int  # how many turns it has
     error: str | None  # why it ended early
-    conversation: Conversation | None  # the conversation itself; None where many were found without being asked for
+    conversation: Conversation | None  # the conversation itself; None for the rest of an unfiltered listing
 
 
 def select(
@@ -31,8 +29,8 @@ def select(
     session: str | None = None,
     task: str | None = None,
     trial: int | None = None,
-) -> list[Found]:
-    """The conversations that fit."""
+) -> list[SelectedConversation]:
+    """Select the conversations that match every given id; without any, list all."""
     index = TaskIndex()
     kept: list[tuple[Conversation | None, str, str, int, str | None]] = []
     asked = session is not None or task is not None or trial is not None
@@ -46,7 +44,7 @@ def select(
         turns = len(conversation.conversation)
         kept.append((conversation if keep else None, conversation.assistant_id, conversation.session_id, turns, error))
     found = [
-        Found(agent, session_id, identity.task, identity.trial, turns, error, conversation)
+        SelectedConversation(agent, session_id, identity.task, identity.trial, turns, error, conversation)
         for (conversation, agent, session_id, turns, error), identity in zip(kept, index.resolve(), strict=True)
     ]
     fitting = [
@@ -64,5 +62,5 @@ def select(
             raise InvalidArgument(f"no conversation has {name} {value!r}: {did_you_mean(value, dict.fromkeys(known))}")
     trials = sorted({f.trial for f in found if task in (None, f.task) and session in (None, f.session)})
     raise InvalidArgument(
-        f"no such conversation has trial {trial}; there is {', '.join(map(str, trials[:12])) or 'none'}"
+        f"no such conversation has trial {trial}; its trials: {', '.join(map(str, trials[:12])) or 'none'}"
     )

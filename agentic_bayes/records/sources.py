@@ -1,4 +1,4 @@
-"""The files that paths stand for: each once, in a stated order."""
+"""Paths to files: expand folders and glob patterns, each file once and in a defined order."""
 
 from __future__ import annotations
 
@@ -16,24 +16,22 @@ from agentic_bayes.records.detect import format_of
 from agentic_bayes.records.formats.evals import tau2
 from agentic_bayes.records.wire.layout import Origin
 
-__all__ = ["LOOKED_FOR", "SUFFIXES", "PathLike", "Problems", "Source", "find_sources"]
-
 PathLike = str | os.PathLike[str]
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
-"""Endings of the names of conversation files."""
+"""File name endings of conversation files."""
 
 LOOKED_FOR = (*SUFFIXES, ".eval")
-"""Endings of the names of files that are read of a folder; Inspect's logs end in ``.eval``."""
+"""File name endings that are read from a folder; Inspect logs end in ``.eval``."""
 
 _KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file, or one pipe, which can be read once only."""
+    """One file, or one pipe, which can be read only once."""
 
-    origin: Origin  # its name, and what stands for what it does not say
-    format: str  # as asked for; ``auto`` where its content tells
+    origin: Origin  # its name, and defaults for what the file does not say
+    format: str  # the format that the caller chose; ``auto`` detects it from the content
     once: bool  # whether it is a pipe
 
     @property
@@ -43,7 +41,7 @@ class Source:
 
 
 class Problems:
-    """Problems as they are found, each once: the first ones are kept, all are counted."""
+    """Collects problems, each once: the first thousand are kept, all are counted."""
 
     def __init__(self) -> None:
         self._kept: list[Problem] = []
@@ -51,9 +49,9 @@ class Problems:
         self._total = 0
 
     def add(self, problems: Iterable[Problem]) -> None:
-        """Take in problems."""
+        """Add problems that are not known yet."""
         for problem in problems:
-            # what is wrong with a file that others need is found with each of them
+            # a problem in a file that several files need is found once with each of them
             if problem in self._known:
                 continue
             self._total += 1
@@ -66,16 +64,16 @@ class Problems:
 
     @property
     def kept(self) -> tuple[Problem, ...]:
-        """The first thousand."""
+        """The first thousand problems."""
         return tuple(self._kept)
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of all problems."""
         return self._total
 
     def error(self) -> RecordsError:
-        """All of them as one error."""
+        """All problems as one error."""
         return RecordsError(self._kept, self._total)
 
 
@@ -83,8 +81,8 @@ def find_sources(paths: Any, agent: str | None, format: str, problems: Problems)
     """The files that the paths stand for, each once."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if isinstance(given, (bytes, dict)) or not isinstance(given, Iterable):
-        raise InvalidArgument(f"paths must be a path or several, got {short(paths)}")
-    # a file may have several names: links, and paths of other forms
+        raise InvalidArgument(f"paths must be a path or an iterable of paths, got {short(paths)}")
+    # a file may have several names: links, or a path written in another way
     names: dict[str, str] = {}
     listed: set[str] = set()
     empty = True
@@ -101,18 +99,18 @@ def find_sources(paths: Any, agent: str | None, format: str, problems: Problems)
         raise InvalidArgument("paths must name at least one file, got none")
     formats = _without_parts(list(names.values()), format)
     sources = []
-    for name, told in formats.items():
+    for name, detected in formats.items():
         regular = _is_regular(name)
-        # only one that was named may be a pipe: of those that were found, nobody knows whether anything ever comes
+        # a pipe must be named itself: one found in a folder may never deliver anything
         if regular or name not in listed:
-            sources.append(Source(Origin(name, _stem(name), agent), told, not regular))
+            sources.append(Source(Origin(name, _stem(name), agent), detected, not regular))
         else:
             problems.add([Problem(name, "", "", "must be a regular file, got a pipe or device")])
     return sources
 
 
 def _without_parts(names: list[str], format: str) -> dict[str, str]:
-    """The files and their formats, without simulations of tau2 whose file of results is read, too, and brings them."""
+    """The files and their formats, without tau2 simulations that are read through their results file."""
     formats = dict.fromkeys(names, format)
     by_folder: dict[str, list[str]] = {}
     for name in names:
@@ -122,18 +120,18 @@ def _without_parts(names: list[str], format: str) -> dict[str, str]:
         inside = by_folder.get(os.path.join(folder, tau2.FOLDER), []) if file in tau2.INDEXES else []
         if not inside:
             continue
-        told = _told(name) if format == "auto" else format
-        if told == "native" != format:  # of a broken file, those beside it tell what it should be
-            told = next(filter(None, map(_told, inside)), told)
-        if told == tau2.NAME:
-            formats[name] = told
+        detected = _detected(name) if format == "auto" else format
+        if detected == "native" != format:  # if the file is broken, its simulations tell the format
+            detected = next(filter(None, map(_detected, inside)), detected)
+        if detected == tau2.NAME:
+            formats[name] = detected
             for other in inside:
                 formats.pop(other, None)
     return formats
 
 
-def _told(path: str) -> str:
-    """The format of a file by its content; empty where it cannot be read."""
+def _detected(path: str) -> str:
+    """Detect a file's format from its content; empty if it cannot be read."""
     if not os.path.isfile(path):
         return ""
     try:
@@ -147,13 +145,13 @@ def _expanded(name: str, problems: Problems) -> list[str]:
     """The files that one path stands for."""
     if os.path.isdir(name):
         files = _files_in(name)
-        wrong = f"is a folder without any file whose name ends in {', '.join(LOOKED_FOR)}"
+        wrong = f"holds no file that ends in {', '.join(LOOKED_FOR)}"
     elif os.path.exists(name):
         return [name]
     elif glob.has_magic(name):
         matches = sorted(glob.glob(name, recursive=True))
         files = [file for match in matches for file in (_files_in(match) if os.path.isdir(match) else [match])]
-        wrong = "matches no file"
+        wrong = "no file matches this pattern"
     else:
         files, wrong = [], _does_not_exist(Path(name))
     if not files:
@@ -165,7 +163,7 @@ def _files_in(folder: str) -> list[str]:
     found = []
     for path in Path(folder).rglob("*"):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        # a link that leads nowhere is kept: opening it will say so
+        # keep a broken link: opening it will report it
         if path.name.lower().endswith(LOOKED_FOR) and not hidden and not path.is_dir():
             found.append(str(path))
     return sorted(found)
@@ -173,20 +171,20 @@ def _files_in(folder: str) -> list[str]:
 
 def _does_not_exist(path: Path) -> str:
     if not path.parent.is_dir():
-        return f"does not exist, nor does the folder {str(path.parent)!r}"
+        return f"no such file; the folder {str(path.parent)!r} does not exist either"
     try:
         names = sorted(os.listdir(path.parent))
     except OSError:
-        return "does not exist"
+        return "no such file"
     names = [name for name in names if name.lower().endswith(LOOKED_FOR) and name[0] != "."]
-    return f"does not exist: {did_you_mean(path.name, names)}" if names else "does not exist"
+    return f"no such file; {did_you_mean(path.name, names)}" if names else "no such file"
 
 
 def _is_regular(name: str) -> bool:
     try:
         return stat.S_ISREG(os.stat(name).st_mode)
     except OSError:
-        return True  # opening it will say what is wrong
+        return True  # opening it will report what is wrong
 
 
 def _stem(name: str) -> str:

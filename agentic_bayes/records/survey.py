@@ -1,4 +1,4 @@
-"""What is in files of conversations, and everything that is wrong with them, without stopping at it."""
+"""Summarise conversation files and collect every problem, without stopping at the first."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agentic_bayes.errors import InvalidArgument, Problem
-from agentic_bayes.records.detect import Format
+from agentic_bayes.records.detect import RecordFormat
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import Doubts, check_reading, format_in, records_of
 from agentic_bayes.records.sources import PathLike, Problems, find_sources
-
-__all__ = ["FileReport", "Survey", "survey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class FileReport:
     conversations: int = 0  # that could be read
     interactions: int = 0
     agents: tuple[str, ...] = ()  # in them
-    errors: int = 0  # conversations in which the agent, or what it ran on, broke down
+    errors: int = 0  # conversations in which the agent or its infrastructure crashed
     recorded: int = 0  # conversations with a recorded score
     expectations: int = 0  # interactions with expected tool calls
     bad_records: int = 0  # records that could not be read
@@ -38,21 +36,21 @@ class Survey:
 
     files: tuple[FileReport, ...]  # one per file
     agents: dict[str, int] = field(default_factory=dict)  # agent → conversations
-    tasks: int = 0  # how many different tasks were attempted; 0 where that cannot be told
-    problems: tuple[Problem, ...] = ()  # what is wrong; the first thousand
+    tasks: int = 0  # how many different tasks were attempted; 0 if there are problems
+    problems: tuple[Problem, ...] = ()  # the first thousand problems
     n_problems: int = 0  # how many problems there are
-    # kind of problem → how often it occurs, the most frequent first
+    # kind of problem → how often it occurs, most frequent first
     kinds: dict[str, int] = field(default_factory=dict)
-    doubts: tuple[str, ...] = ()  # what does not stop a file from being read, but should be known
+    doubts: tuple[str, ...] = ()  # warnings about files that could be read
 
     @property
     def conversations(self) -> int:
-        """In all files."""
+        """The total over all files."""
         return sum(file.conversations for file in self.files)
 
     @property
     def interactions(self) -> int:
-        """In all files."""
+        """The total over all files."""
         return sum(file.interactions for file in self.files)
 
     @property
@@ -61,8 +59,8 @@ class Survey:
         return sum(file.errors for file in self.files)
 
 
-def survey(paths: PathLike | Iterable[PathLike], *, format: Format = "auto", agent: str | None = None) -> Survey:
-    """Look through files of conversations."""
+def survey(paths: PathLike | Iterable[PathLike], *, format: RecordFormat = "auto", agent: str | None = None) -> Survey:
+    """Read conversation files and summarise them, with every problem found."""
     check_reading(format, agent)
     problems, doubts, index = Problems(), Doubts(), TaskIndex()
     kinds: Counter[str] = Counter()
@@ -79,7 +77,7 @@ def survey(paths: PathLike | Iterable[PathLike], *, format: Format = "auto", age
     for source in sources:
         if source.once:
             raise InvalidArgument(
-                f"{source.name}: is no regular file, and can be read once only: save it to a file first"
+                f"{source.name}: is not a regular file and can be read only once: save it to a file first"
             )
         counts: Counter[str] = Counter()
         named: dict[str, None] = {}
@@ -120,8 +118,8 @@ def _count(conversation: Conversation, counts: Counter[str]) -> None:
 
 
 def _kind(problem: Problem) -> str:
-    """The problem without its place and without what came: what many problems have in common."""
+    """The problem without its place and its value, so that equal problems can be counted."""
     place = re.sub(r"\[\d+\]", "[…]", problem.field)
-    rule = re.split(r", got |: did you mean|, is missing here| near | \(line ", problem.message, maxsplit=1)[0]
+    rule = re.split(r", got |: did you mean|; it is missing here| near | \(line ", problem.message, maxsplit=1)[0]
     rule = re.sub(r"'[^']*'", "'…'", rule)
     return f"{place}: {rule}" if place else rule

@@ -1,4 +1,4 @@
-"""Conversations to files, whole or not at all."""
+"""Write conversations to files, completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import SUFFIXES, PathLike
 
-__all__ = ["replacing", "write_conversations"]
+__all__ = ["write_conversations"]
 
 
 def write_conversations(conversations: Iterable[Conversation], path: PathLike) -> int:
-    """Write conversations so that `read_conversations` gives back the same.
+    """Write conversations so that `read_conversations` gives them back unchanged.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ def write_conversations(conversations: Iterable[Conversation], path: PathLike) -
     Raises
     ------
     InvalidArgument
-        Where the path has another ending or lies in no folder, or something else than a conversation came.
+        If the path has another ending or its folder does not exist, or if an item is not a `Conversation`.
     RecordsError
-        Where a conversation holds a Python value that JSON cannot hold.
+        If a conversation holds a Python value that JSON cannot represent.
 
     Notes
     -----
-    The text goes to a file beside `path`, which takes its place at the end: `path` never holds half of it.
+    The text goes to a temporary file that replaces `path` at the end, so `path` is never half written.
     The same conversations give the same bytes, gzipped or not.
     """
     if not isinstance(path, (str, os.PathLike)):
@@ -58,7 +58,7 @@ def write_conversations(conversations: Iterable[Conversation], path: PathLike) -
         wrong = "is a folder" if os.path.isdir(name) else f"the folder {folder!r} does not exist"
         raise InvalidArgument(f"path must be a file in a folder that exists, got {name!r} ({wrong})")
     if isinstance(conversations, (Conversation, str, dict)) or not isinstance(conversations, Iterable):
-        raise InvalidArgument(f"conversations must be an iterable of them, got {short(conversations)}")
+        raise InvalidArgument(f"conversations must be an iterable of Conversation objects, got {short(conversations)}")
     array = name.lower().endswith((".json", ".json.gz"))
     opening, between, closing = ("[\n", ",\n", "\n]\n") if array else ("", "\n", "\n")
     written = 0
@@ -76,7 +76,7 @@ def _text(conversation: object, source: str, number: int) -> str:
     if not isinstance(conversation, Conversation):
         raise InvalidArgument(f"conversations[{number}] must be a Conversation, got {short(conversation)}")
     try:
-        # only what was set, so that "not recorded" and a recorded null stay apart
+        # write only fields that were set, to keep "not recorded" apart from a recorded null
         data = conversation.model_dump(mode="json", exclude_unset=True)
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
     # pydantic's serialisation error is a ValueError, and so is json's
@@ -87,7 +87,7 @@ def _text(conversation: object, source: str, number: int) -> str:
 
 @contextmanager
 def replacing(name: str) -> Iterator[BufferedWriter | gzip.GzipFile]:
-    """A new file that takes the place of another once all of it is on disk; after an error nothing has changed."""
+    """Write a new file that replaces another once it is complete on disk; an error leaves the old one unchanged."""
     target = os.path.realpath(name)
     check_replaceable(Path(target))
     beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{secrets.token_hex(4)}.tmp")

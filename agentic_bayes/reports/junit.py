@@ -6,25 +6,22 @@ import re
 from xml.etree import ElementTree
 
 from agentic_bayes.decisions.gate import Gate
-from agentic_bayes.formatting import metric_name
-
-__all__ = ["clean_text", "junit_xml"]
 
 # what XML 1.0 cannot hold, not even escaped
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(gate: Gate, *, excused: bool = False) -> str:
-    """One test case per requirement; its text is the gate's sentence."""
+    """One test case per row of the gate's table, that is per requirement; its text is the gate's sentence."""
     cases = []
-    for one in gate.requirements:
-        place = f"{gate.agent}.{metric_name(gate.metric, gate.k)}"
-        case = ElementTree.Element("testcase", {"classname": clean_text(place), "name": clean_text(one.text)})
-        if one.verdict == "fail" or (one.verdict == "inconclusive" and not excused):
-            ElementTree.SubElement(case, "failure", {"type": one.verdict, "message": clean_text(str(gate))})
-        elif one.verdict == "inconclusive":
-            ElementTree.SubElement(case, "skipped", {"message": clean_text(str(gate))})
-        ElementTree.SubElement(case, "system-out").text = clean_text(str(gate))
+    classname, sentence = (clean_text(text) for text in (f"{gate.agent}.{gate.metric}", str(gate)))
+    for requirement, _, verdict in gate.table().rows:
+        case = ElementTree.Element("testcase", {"classname": classname, "name": clean_text(requirement)})
+        if verdict == "fail" or (verdict == "inconclusive" and not excused):
+            ElementTree.SubElement(case, "failure", {"type": verdict, "message": sentence})
+        elif verdict == "inconclusive":
+            ElementTree.SubElement(case, "skipped", {"message": sentence})
+        ElementTree.SubElement(case, "system-out").text = sentence
         cases.append(case)
     counts = {
         "tests": len(cases),

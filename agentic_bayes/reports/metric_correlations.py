@@ -1,4 +1,4 @@
-"""Do metrics say the same? Correlations of their indicators, with intervals that know of tasks."""
+"""Correlations between metrics: how often their indicators agree, with intervals that resample whole tasks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentic_bayes.checks import check_k, check_probability, check_type
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.numerics import Floats
 from agentic_bayes.outcomes.count import IndicatorRule, check_indicator, metric_threshold
 from agentic_bayes.records.base import short
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["metric_correlations"]
-
-Floats = NDArray[np.float64]
 
 _CHUNK = 2_000_000  # numbers at a time
 
@@ -35,15 +33,15 @@ def metric_correlations(
     resamples: int = 2000,
     random_seed: int = 0,
 ) -> pd.DataFrame:
-    """Correlations of indicators over interactions, pair by pair.
+    """Correlations of indicators over interactions, for every pair.
 
     Parameters
     ----------
     evidence : Evidence
         Scored interactions.
     indicators : sequence of str, optional
-        "answer", "tools", a dimension of the tool rubric, or metrics, each cut at its own threshold. Left out: the
-        answer, and all metrics.
+        "answer", "tools", a dimension of the tool rubric, or metrics, each cut at its own threshold. Default: the
+        answer and all metrics.
     threshold, tool_threshold : float
         As for `count_outcomes`.
     ci_prob : float
@@ -54,9 +52,9 @@ def metric_correlations(
     Returns
     -------
     pandas.DataFrame
-        ``first, second, both, only_first, only_second, neither, phi, lower, upper, interactions, tasks``; `phi` is
-        NaN where one of the two never varies; the interval also with fewer than two tasks. Resamples in which one
-        never varies are left out.
+        ``first, second, both, only_first, only_second, neither, phi, lower, upper, interactions, tasks``. `phi` is
+        NaN where one of the two never varies; the interval is NaN with fewer than two tasks, too. It leaves out
+        resamples in which one never varies.
 
     Raises
     ------
@@ -65,8 +63,8 @@ def metric_correlations(
 
     Notes
     -----
-    phi = (n₁₁ n₀₀ - n₁₀ n₀₁) / √(n₁· n₀· n·₁ n·₀), over the interactions that have a verdict of both: Pearson's
-    correlation of the two indicators. Whole tasks are resampled, since their attempts are alike.
+    phi = (n₁₁ n₀₀ - n₁₀ n₀₁) / √(n₁· n₀· n·₁ n·₀), over the interactions that have both verdicts: Pearson's correlation
+    of the two indicators. The bootstrap resamples whole tasks, since attempts at one task resemble each other.
 
     References
     ----------

@@ -1,12 +1,13 @@
-"""Results made again from their folder: identical, or what differs and by how much."""
+"""Make results again from their folder: identical, or which numbers differ and by how much."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,11 +15,12 @@ import numpy as np
 
 from agentic_bayes.errors import AgenticBayesError, InvalidArgument
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
-from agentic_bayes.estimation.estimate import Estimate, estimate_as, installed_versions
-from agentic_bayes.estimation.io.groups import hyper_draws
+from agentic_bayes.estimation.estimate import Estimate, estimate_as
+from agentic_bayes.estimation.io.groups import hyper_dataset
+from agentic_bayes.estimation.io.netcdf import installed_versions
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import format_number, metric_name, plural
+from agentic_bayes.formatting import Table, Tabular, format_number, json_ready, one_line, plural
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.records.base import short
 from agentic_bayes.reports.results_folder import (
@@ -38,21 +40,22 @@ from agentic_bayes.reports.results_folder import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
-__all__ = ["Difference", "Reproduction", "ReproductionVerdict", "reproduce"]
+__all__ = ["Reproduction", "reproduce"]
 
 ReproductionVerdict = Literal["identical", "agrees", "differs", "not made again"]
 ROUNDING = 1e-9  # what is computed without draws agrees to this, whoever computes it
 MC_ERRORS = 5.0  # standard errors of two sets of draws; of 1,000 numbers one in 2,000 runs is further off
 SHOWN = 5
-KEY = ("agent", "task", "estimand", "metric", "k", "estimator")
+KEY = ("agent", "task", "estimand", "metric", "estimator")
 NUMBERS = ("mean", "sd", "median", "lower", "upper")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A number that came out otherwise."""
+class ChangedNumber:
+    """A number that came out differently."""
 
     what: str  # file, row and column, in words
     stored: float  # the number in the folder, and that of the new run
@@ -71,28 +74,32 @@ class Difference:
         return self.size <= self.allowed
 
     def __str__(self) -> str:
+        what, stored, again, apart = self.cells()
+        return f"{what}: {stored} stored, {again} made again{apart and f', {apart} apart'}"
+
+    def cells(self) -> list[str]:
+        """What the number is, both values with enough digits to tell them apart, and how far apart they are."""
         digits = min(max(3, 1 - math.floor(math.log10(self.size))), 17) if 0 < self.size < 1 else 3
-        stored, again = (format_number(value, digits) for value in (self.stored, self.again))
-        apart = "" if math.isinf(self.size) else f", {self.size:.2g} apart"
-        return f"{self.what}: {stored} stored, {again} made again{apart}"
+        values = [format_number(value, digits) for value in (self.stored, self.again)]
+        return [self.what, *values, "" if math.isinf(self.size) else f"{self.size:.2g}"]
 
 
-@dataclass(frozen=True)
-class Reproduction:
-    """What making results again came to.
+@dataclass(frozen=True, repr=False)
+class Reproduction(Tabular):
+    """Whether results came out the same when they were made again.
 
     Attributes
     ----------
     folder : Path
         The results.
     problems : tuple of str
-        Files that are not what they were, and what does not fit together.
+        Files that changed or are missing, and contradictions between files.
     environment : tuple of str
-        Versions and platform that are not those of the results.
+        Versions and platform that differ from those of the results.
     compared : int
-        Numbers that were compared, draws included.
-    differences : tuple of Difference
-        Numbers that came out otherwise, those first that nothing explains, then the largest.
+        How many numbers were compared, draws included.
+    differences : tuple of ChangedNumber
+        Numbers that came out differently: unexplained ones first, then the largest differences.
     why_not : str
         Why nothing was made again, or empty.
     """
@@ -101,14 +108,14 @@ class Reproduction:
     problems: tuple[str, ...]
     environment: tuple[str, ...]
     compared: int
-    differences: tuple[Difference, ...]
+    differences: tuple[ChangedNumber, ...]
     why_not: str = ""
 
     @property
     def verdict(self) -> ReproductionVerdict:
-        """``identical``: every file is as it was, and every number came out the same to the last bit. ``agrees``: no
-        number differs by more than rounding or Monte-Carlo error. ``differs``: one does, or a file is not what it
-        was. ``not made again``: the folder does not hold enough.
+        """``identical``: no file changed, and every number came out the same to the last bit. ``agrees``: no number
+        differs by more than rounding or Monte-Carlo error. ``differs``: one does, or a file changed. ``not made
+        again``: the folder does not hold enough.
         """
         if self.why_not:
             return "not made again"
@@ -130,13 +137,50 @@ class Reproduction:
         lines += [f"  made with {one}" for one in self.environment]
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return one_line(f"Reproduction: {self.verdict}: {self._sentence()}")
+
+    def table(self) -> Table:
+        """The numbers that differ; problems and versions as notes."""
+        return Table(
+            title=self.verdict,
+            text=f": {self._sentence()}",
+            header=["number", "stored", "made again", "apart"],
+            rows=[one.cells() for one in self.differences],
+            notes=[*self.problems, *(f"made with {one}" for one in self.environment)],
+            noun="number",
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The numbers that differ.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns what, stored, again, allowed, explained.
+        """
+        import pandas as pd
+
+        rows = [{**asdict(one), "explained": one.explained} for one in self.differences]
+        return pd.DataFrame(rows, columns=["what", "stored", "again", "allowed", "explained"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict and all that it rests on, as plain JSON values.
+
+        Returns
+        -------
+        dict
+        """
+        fields = asdict(self) | {"folder": str(self.folder)}
+        return dict(json_ready({"verdict": self.verdict, "sentence": self._sentence(), **fields}))
+
     def _sentence(self) -> str:
         if self.why_not:
             return self.why_not
         total = plural(self.compared, "number")
         if not self.differences:
             same = f"{total} made again are the same to the last bit"
-            return f"{same}, but the folder is not what it was" if self.problems else same
+            return f"{same}, but the folder was changed" if self.problems else same
         worst = max(one.size for one in self.differences)
         unexplained = sum(not one.explained for one in self.differences)
         if unexplained:
@@ -146,12 +190,12 @@ class Reproduction:
 
 
 def reproduce(folder: str | Path) -> Reproduction:
-    """Make results again from the data, settings and seed in their folder, and compare; nothing is written.
+    """Make results again from the data, settings and seed in their folder, and compare; writes nothing.
 
     Parameters
     ----------
     folder : path
-        What `write_results` or ``agentic-bayes estimate -o`` wrote; it may have been moved.
+        A folder that `write_results` or ``agentic-bayes estimate -o`` wrote; you may have moved it.
 
     Returns
     -------
@@ -161,40 +205,36 @@ def reproduce(folder: str | Path) -> Reproduction:
     Raises
     ------
     InvalidArgument
-        If there is no such folder, it is not one of results, or its manifest is broken.
+        If there is no such folder, it does not hold results, its manifest is broken, or another version made it.
 
     Notes
     -----
-    Judgements are data: they are counted again and not asked for again. Hashes tell what was changed by accident; who
-    rewrites the manifest as well can only be found out by the numbers.
+    Judgements are data: they are counted again, and no judge is called. Hashes reveal accidental changes; if somebody
+    rewrote the manifest as well, only the numbers can reveal it.
     """
-    place = folder_path(folder)
-    manifest = Manifest.read(place)
-    settings = manifest.parsed_settings()
-    problems = _changed_files(place, manifest)
+    path = folder_path(folder)
+    manifest = Manifest.read(path)
+    settings = None if manifest.cannot_rerun else manifest.parsed_settings()
+    problems = _changed_files(path, manifest)
     environment = tuple(_environment(manifest))
-    outcomes = _outcomes(place, manifest, problems)
-    why_not = manifest.cannot_rerun
-    if settings.prior is None and not why_not:
-        why_not = "the prior was a function, which no file keeps"
-    if outcomes is None and not why_not:
-        why_not = "there are no counts to make the estimate from"
-    if why_not or outcomes is None:
-        return Reproduction(place, tuple(problems), environment, 0, (), why_not)
+    outcomes = _outcomes(path, manifest, problems)
+    if settings is None or outcomes is None:
+        why_not = manifest.cannot_rerun or "there are no counts to make the estimate from"
+        return Reproduction(path, tuple(problems), environment, 0, (), why_not)
     again = estimate_as(outcomes, settings)
     compared, differences = 0, []
-    for count, found in (_compare_tables(place, again, problems), _compare_draws(place, again, problems)):
+    for count, changed in (_compare_tables(path, again, problems), _compare_draws(path, again, problems)):
         compared += count
-        differences += found
+        differences += changed
     differences.sort(key=lambda one: (one.explained, -one.size))
-    return Reproduction(place, tuple(problems), environment, compared, tuple(differences))
+    return Reproduction(path, tuple(problems), environment, compared, tuple(differences))
 
 
 def _changed_files(folder: Path, manifest: Manifest) -> list[str]:
-    """Files that are not there any more, or hold something else."""
+    """Files that are missing or changed."""
     problems = []
     for name in (OUTCOMES, ESTIMATE, SUMMARY, BASELINE):
-        if name not in manifest.files:
+        if name not in manifest.files and not (name == ESTIMATE and manifest.cannot_rerun):
             problems.append(f"{MANIFEST} does not name {name}")
     for name, record in manifest.files.items():
         try:
@@ -225,61 +265,56 @@ def _readable(folder: Path, name: str, manifest: Manifest) -> bool:
 
 def _outcomes(folder: Path, manifest: Manifest, problems: list[str]) -> xr.Dataset | None:
     """The counts to start from, which those of the evidence and of the saved estimate must equal."""
-    found: dict[str, xr.Dataset] = {}
+    sources: dict[str, xr.Dataset] = {}
     try:
         if _readable(folder, OUTCOMES, manifest):
-            found[OUTCOMES] = read_outcomes_file(folder / OUTCOMES, manifest.attrs)
+            sources[OUTCOMES] = read_outcomes_file(folder / OUTCOMES, manifest.attrs)
     except AgenticBayesError as error:
         problems.append(str(error))
     try:
         if manifest.counting is not None and _readable(folder, EVIDENCE, manifest):
-            found[EVIDENCE] = count_outcomes(Evidence.read(folder / EVIDENCE), **manifest.counting)
+            sources[EVIDENCE] = count_outcomes(Evidence.read(folder / EVIDENCE), **manifest.counting)
     except (AgenticBayesError, TypeError) as error:
         problems.append(f"{EVIDENCE} cannot be counted: {error}")
     try:
         if _readable(folder, ESTIMATE, manifest):
-            found[ESTIMATE] = Estimate.load(folder / ESTIMATE).outcomes
-            problems += _other_attrs(manifest.attrs, found[ESTIMATE].attrs)
+            sources[ESTIMATE] = Estimate.load(folder / ESTIMATE).outcomes
+            problems += _other_attrs(manifest.attrs, sources[ESTIMATE].attrs)
     except AgenticBayesError as error:
         problems.append(str(error))
-    if not found:
+    if not sources:
         return None
-    first, *others = found
+    first, *others = sources
     problems += [
-        f"{name} counts otherwise than {first}, from which the estimate was made again"
+        f"{name} has other counts than {first}, from which the estimate was made again"
         for name in others
-        if not same_counts(found[first], found[name])
+        if not same_counts(sources[first], sources[name])
     ]
-    return found[first]
+    return sources[first]
 
 
-def _other_attrs(said: Mapping[str, Any], saved: Mapping[str, Any]) -> Iterator[str]:
-    """What the manifest says was counted, where the saved estimate says otherwise."""
-    for name in sorted(said.keys() | saved.keys()):
-        one, other = (_texts(attrs[name]) if name in attrs else None for attrs in (said, saved))
+def _other_attrs(stated: Mapping[str, Any], saved: Mapping[str, Any]) -> Iterator[str]:
+    """Where the manifest and the saved estimate disagree on what was counted."""
+    for name in sorted(stated.keys() | saved.keys()):
+        one, other = (_texts(attrs[name]) if name in attrs else None for attrs in (stated, saved))
         if one != other:
-            stated, true = ("nothing" if found is None else short(", ".join(found)) for found in (one, other))
-            yield f"{MANIFEST} says of {name} {stated}, {ESTIMATE} says {true}"
+            first, second = ("nothing" if texts is None else short(", ".join(texts)) for texts in (one, other))
+            yield f"{MANIFEST} says {name} is {first}, {ESTIMATE} says {second}"
 
 
 def _texts(value: Any) -> list[str]:
     """An attribute as JSON and netCDF agree on it: netCDF has arrays for lists, and for a list of one a number."""
-    found = np.ravel(np.asarray(value, dtype=object)).tolist()
-    return [str(one.item() if isinstance(one, np.generic) else one) for one in found]
+    values = np.ravel(np.asarray(value, dtype=object)).tolist()
+    return [str(one.item() if isinstance(one, np.generic) else one) for one in values]
 
 
-# Comparing
-
-Cells = dict[tuple[str, ...], dict[str, str]]
-
-
-def _compare_tables(folder: Path, again: Estimate, problems: list[str]) -> tuple[int, list[Difference]]:
+def _compare_tables(folder: Path, again: Estimate, problems: list[str]) -> tuple[int, list[ChangedNumber]]:
     """Every number of the two tables; equal text is equal bits, since floats are written in full."""
     compared, differences = 0, []
     for name, text in tables_of(again).items():
         path = folder / name
         if not path.is_file() or path.is_symlink():
-            continue  # said already
+            continue  # reported already
         try:
             mine = _cells(text)
             with path.open(encoding="utf-8", errors="surrogatepass", newline="") as stream:
@@ -289,7 +324,7 @@ def _compare_tables(folder: Path, again: Estimate, problems: list[str]) -> tuple
             continue
         lost, new = len(mine.keys() - stored.keys()), len(stored.keys() - mine.keys())
         if lost or new:
-            problems.append(f"{name} lacks {plural(lost, 'row')} and has {new:,} that it should not have")
+            problems.append(f"{name} lacks {plural(lost, 'row')} and has {new:,} too many")
         for key in mine.keys() & stored.keys():
             for column in NUMBERS:
                 compared += 1
@@ -297,20 +332,19 @@ def _compare_tables(folder: Path, again: Estimate, problems: list[str]) -> tuple
                 if before != now:
                     what = f"{name}, {_words(key)}, {column}"
                     allowed = _allowed(again, mine[key], column) if name == SUMMARY else ROUNDING
-                    differences.append(Difference(what, _number(before), _number(now), allowed))
+                    differences.append(ChangedNumber(what, _number(before), _number(now), allowed))
     return compared, differences
 
 
-def _cells(text: str) -> Cells:
+def _cells(text: str) -> dict[tuple[str, ...], dict[str, str]]:
     rows = csv.DictReader(io.StringIO(text, newline=""), restval="")
     return {tuple(row.get(name) or "" for name in KEY): row for row in rows}
 
 
 def _words(key: tuple[str, ...]) -> str:
-    agent, task, estimand, metric, k, estimator = key
-    shown = metric_name(metric, k) if metric in ("pass_at_k", "pass_pow_k") else metric  # type: ignore[arg-type]
+    agent, task, estimand, metric, estimator = key
     who = f"{agent}, task {task}" if task else f"{agent} ({estimand})"
-    return f"{who}, {shown}" + ("" if estimator == "posterior" else f" {estimator}")
+    return f"{who}, {metric}" + ("" if estimator == "posterior" else f" {estimator}")
 
 
 def _number(text: str) -> float:
@@ -343,15 +377,15 @@ def _quantile_error(probability: float) -> float:
 def _effective_draws(est: Estimate) -> float:
     most = float(CHAINS * DRAWS)
     match est.diagnostics:
-        case Diagnostics() as found:
-            return max(1.0, min(found.ess_bulk, found.ess_tail, most))
-        case ImportanceDiagnostics() as found:
-            return max(1.0, min(found.ess, most))
+        case Diagnostics() as account:
+            return max(1.0, min(account.ess_bulk, account.ess_tail, most))
+        case ImportanceDiagnostics() as account:
+            return max(1.0, min(account.ess, most))
         case _:
             return most
 
 
-def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[int, list[Difference]]:
+def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[int, list[ChangedNumber]]:
     """The draws of the saved estimate: bit by bit, and where that fails by their means."""
     path = folder / ESTIMATE
     if not path.is_file() or path.is_symlink():
@@ -362,15 +396,15 @@ def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[
         record, groups = read_groups(path)
         settings = record["settings"]
     except (AgenticBayesError, LookupError, OSError, RuntimeError, TypeError, ValueError):
-        return 0, []  # said already
-    if settings != again.settings.record():
+        return 0, []  # reported already
+    if settings != json.loads(json.dumps(again.settings.record())):
         problems.append(f"{ESTIMATE} was made with other settings than {MANIFEST} says")
-    mine, stored = hyper_draws(again.posterior, again.counts, again.draws), groups.get("draws")
+    mine, stored = hyper_dataset(again.posterior), groups.get("draws")
     if mine is None or stored is None:
         if (mine is None) != (stored is None):
-            problems.append(f"{ESTIMATE} {'lacks' if stored is None else 'holds'} draws, made again it does not")
+            problems.append(f"{ESTIMATE} {'lacks' if stored is None else 'holds'} draws; made again, it does not")
         return 0, []
-    compared, differences = 0, list[Difference]()
+    compared, differences = 0, list[ChangedNumber]()
     for name in map(str, mine.data_vars):
         here = mine[name].transpose("chain", "draw", ...).values
         compared += here.size
@@ -382,16 +416,16 @@ def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[
     return compared, differences
 
 
-def _draw_differences(name: str, stored: Any, mine: Any, again: Estimate) -> Iterator[Difference]:
+def _draw_differences(name: str, stored: Any, mine: Any, again: Estimate) -> Iterator[ChangedNumber]:
     """One difference per agent: the largest of single draws where these are the same draws, else of the means."""
     apart = np.abs(mine - stored)
     if np.nanmax(apart) <= ROUNDING:
         where = np.unravel_index(np.nanargmax(apart), apart.shape)
-        yield Difference(f"{ESTIMATE}, draws of {name}", float(stored[where]), float(mine[where]), ROUNDING)
+        yield ChangedNumber(f"{ESTIMATE}, draws of {name}", float(stored[where]), float(mine[where]), ROUNDING)
         return
     before, now = (values.reshape(CHAINS * DRAWS, -1).T for values in (stored, mine))
     for i in range(len(now)):
         who = f" of {again.agents[i]}" if mine.ndim == 3 else ""
         allowed = MC_ERRORS * float(np.std(now[i])) * math.sqrt(2 / _effective_draws(again))
         what = f"{ESTIMATE}, mean of the draws of {name}{who}"
-        yield Difference(what, float(np.mean(before[i])), float(np.mean(now[i])), max(ROUNDING, allowed))
+        yield ChangedNumber(what, float(np.mean(before[i])), float(np.mean(now[i])), max(ROUNDING, allowed))

@@ -1,10 +1,10 @@
-"""A folder of results: the data, the fit, its numbers, and a manifest that says how to make them again.
+"""A folder of results: the data, the fit, its numbers, and a manifest that tells how to make them again.
 
 ::
 
-    manifest.json    command, settings, versions, platform; name, size and SHA-256 of every other file
+    manifest.json    command, method and settings, versions, platform; name, size and SHA-256 of every other file
     outcomes.csv     the counts that were estimated from
-    evidence.jsonl   the scores that were counted, where there are some
+    evidence.jsonl   the scores that were counted, if there are any
     estimate.nc      the estimate with its draws, for `Estimate.load`
     summary.csv      its numbers, and the baseline's
     baseline.csv
@@ -32,37 +32,24 @@ import numpy as np
 from agentic_bayes.checks import check_replaceable, check_type
 from agentic_bayes.errors import InvalidArgument, NotReproducible, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.io.netcdf import made_by
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import COUNTS, check_outcomes, dataset_from_counts
 from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.records.write import replacing
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "BASELINE",
-    "ESTIMATE",
-    "EVIDENCE",
-    "MANIFEST",
-    "OUTCOMES",
-    "SUMMARY",
-    "FileRecord",
-    "Manifest",
-    "folder_path",
-    "read_outcomes_file",
-    "same_counts",
-    "tables_of",
-    "this_platform",
-    "write_results",
-]
+__all__ = ["write_results"]
 
 MANIFEST, OUTCOMES, EVIDENCE = "manifest.json", "outcomes.csv", "evidence.jsonl"
 ESTIMATE, SUMMARY, BASELINE = "estimate.nc", "summary.csv", "baseline.csv"
-FORMAT = "agentic-bayes-results/1"
+FORMAT = "agentic-bayes-results/2"
+OLD_FORMAT = "agentic-bayes-results/1"  # of version 0.1
 LARGEST_MANIFEST = 1 << 26  # bytes; human labels of 10^5 tasks take a tenth of it
 MOST_FILES = 1000
 HALF = re.compile("[\ud800-\udfff]")  # of a character; JSON may hold it, UTF-8 and so neither tables nor file systems
@@ -78,22 +65,22 @@ def write_results(
     command: Sequence[str] = (),
     also: Iterable[str] = (),
 ) -> Path:
-    """Write an estimate with all that is needed to make it again; see `reproduce`.
+    """Write an estimate with everything needed to make it again; see `reproduce`.
 
     Parameters
     ----------
     est : Estimate
-        What was estimated.
+        The estimate.
     folder : path
-        Where to; made if need be. Files of these names are replaced, others stay.
+        Created if it does not exist. Files with these names are replaced; other files stay.
     evidence : Evidence, optional
-        What the outcomes were counted from.
+        The scores that the outcomes were counted from.
     counting : mapping, optional
-        How: arguments of `count_outcomes`, where they were not the default ones.
+        Arguments of `count_outcomes` that were not the defaults.
     command : sequence of str
-        The command line that made it, for people.
+        The command line that made it, for readers.
     also : iterable of str
-        Names of files that are in the folder already, such as pictures, whose content is to be kept track of.
+        Names of other files in the folder, for example pictures; the manifest records their hashes, too.
 
     Returns
     -------
@@ -103,17 +90,20 @@ def write_results(
     Raises
     ------
     InvalidArgument
-        If the evidence, so counted, gives other counts than the estimate has, or a label is too long for a table.
+        If the evidence, counted this way, gives other counts than the estimate has, or a label is too long for a table.
 
     Warns
     -----
     NotReproducible
-        If the estimate cannot be made again from files, because its prior is a function.
+        If a prior is a function: no file can keep it, so ``estimate.nc`` is not written and the estimate cannot be made
+        again.
     """
     check_type("est", est, Estimate, "estimate() makes one")
     counted = None if evidence is None else _resolved(counting or {})
     if evidence is not None and not same_counts(count_outcomes(evidence, **(counted or {})), est.outcomes):
-        raise InvalidArgument("evidence gives other counts than the estimate has: say in `counting` how it was counted")
+        raise InvalidArgument(
+            "evidence gives other counts than the estimate has: pass the arguments of count_outcomes in `counting`"
+        )
     why_not = _cannot_rerun(est)
     target = folder_path(folder)
     for kind, labels in (("agent", est.agents), ("task", est.counts.tasks)):
@@ -125,8 +115,10 @@ def write_results(
     for name, text in texts.items():
         with replacing(str(target / name)) as file:
             file.write(text.encode("utf-8", "surrogatepass"))
-    est.save(target / ESTIMATE)
-    names = [*texts, ESTIMATE, *also]
+    names = [*texts, *also]
+    if not why_not:
+        est.save(target / ESTIMATE)
+        names.append(ESTIMATE)
     if evidence is not None:
         evidence.write(target / EVIDENCE)
         names.append(EVIDENCE)
@@ -155,10 +147,9 @@ def folder_path(folder: str | os.PathLike[str]) -> Path:
 
 
 def _cannot_rerun(est: Estimate) -> str:
-    """Why files do not hold all that made an estimate, or empty."""
-    prior = est.settings.prior
-    if prior is None or prior.is_function:
-        return "the estimate cannot be made again from these files: its prior is a function, which no file keeps"
+    """Why an estimate cannot be made again from files, or empty."""
+    if est.method.has_function_prior:
+        return "the estimate cannot be made again from these files: no file can keep a prior that is a function"
     return ""
 
 
@@ -171,7 +162,10 @@ def _resolved(counting: Mapping[str, Any]) -> dict[str, Any]:
 
 def tables_of(est: Estimate) -> dict[str, str]:
     """The numbers of an estimate as the texts of their files: equal numbers give equal texts."""
-    tables = {SUMMARY: est.summary(), BASELINE: est.baseline(tasks=True)}
+    tables = {
+        SUMMARY: est.summary(columns="all", tasks=True),
+        BASELINE: est.baseline(columns="all", tasks=True),
+    }
     return {name: table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
 
 
@@ -252,10 +246,10 @@ class FileRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a folder of results says of itself."""
+    """The account that a folder of results gives of itself."""
 
     command: tuple[str, ...]  # the command line that made it, or empty
-    settings: dict[str, Any]  # how it was estimated, the seed included: `Settings.record`
+    settings: dict[str, Any]  # method with its options, seed and so on: `Settings.record`
     note: str  # why this method or engine was taken, where that was left to the program
     versions: dict[str, str]  # of Python and of the packages that numbers depend on
     platform: str  # system and processor family
@@ -290,7 +284,7 @@ class Manifest:
             size = FileRecord.of(path).size
             if size > LARGEST_MANIFEST:
                 raise InvalidArgument(f"{path} must have at most {LARGEST_MANIFEST:,} bytes, has {size:,}")
-            record = json.loads(path.read_bytes(), parse_constant=_refuse, object_pairs_hook=unique_keys)
+            record = strict_json(path.read_text(encoding="utf-8-sig"))
             return cls._of(record)
         except (FileNotFoundError, NotADirectoryError):
             if not folder.exists():
@@ -299,8 +293,8 @@ class Manifest:
             raise InvalidArgument(f"{folder} is not a folder of results: {why}") from None
         except InvalidArgument:
             raise
-        except (LookupError, TypeError, ValueError, RecursionError) as error:
-            raise InvalidArgument(f"{path}: not a manifest of results ({error or 'nested too deeply'})") from None
+        except (LookupError, TypeError, ValueError) as error:
+            raise InvalidArgument(f"{path}: not a manifest of results ({error})") from None
 
     @classmethod
     def _of(cls, record: Any) -> Self:
@@ -315,9 +309,12 @@ class Manifest:
             "cannot_rerun": str,
             "files": dict,
         }
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            found = record.get("format") if isinstance(record, dict) else type(record).__name__
-            raise InvalidArgument(f"{MANIFEST}: format must be {FORMAT!r}, got {found!r}")
+        if not isinstance(record, dict):
+            raise InvalidArgument(f"{MANIFEST} must hold an object, got {type(record).__name__}")
+        if record.get("format") == OLD_FORMAT:
+            raise InvalidArgument(f"{MANIFEST}: {made_by(record.get('versions'))}; estimate its outcomes again")
+        if record.get("format") != FORMAT:
+            raise InvalidArgument(f"{MANIFEST}: format must be {FORMAT!r}, got {record.get('format')!r}")
         for name, kind in kinds.items():
             if not isinstance(record[name], kind):  # type: ignore[arg-type]
                 raise InvalidArgument(f"{MANIFEST}: {name} must not be {type(record[name]).__name__}")
@@ -336,7 +333,3 @@ class Manifest:
 
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")

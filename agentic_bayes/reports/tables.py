@@ -1,81 +1,67 @@
-"""Tables for people: what was judged, and pass@k and pass^k beside the frequentist baseline."""
+"""Tables of evidence, and of pass@k and pass^k next to the frequentist baseline.
+
+Other results are one table each, their own `table()`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.decisions.compare import Comparison
-from agentic_bayes.decisions.plan import Plan
+from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.methods.values import Frequentist
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics
 from agentic_bayes.formatting import (
-    METRICS,
-    format_interval,
+    Table,
+    format_estimate,
     format_number,
     format_share,
     indicator_words,
-    metric_name,
+    metrics_at,
     plural,
 )
 from agentic_bayes.outcomes.count import metric_threshold
 
-__all__ = [
-    "Table",
-    "comparison_lines",
-    "estimate_tables",
-    "evidence_table",
-    "metrics_tables",
-    "plan_table",
-    "rank_table",
-    "superiority_table",
-    "tool_problems_tables",
-]
+if TYPE_CHECKING:
+    import pandas as pd
 
+RowKey = tuple[str, str, str, str]  # agent, estimand, metric, estimator
 MOST_REASONS = 5
 ESTIMANDS = {"population": "on a new task of this kind", "tasks": "on these tasks"}
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table and what a reader must know about it."""
-
-    title: str  # what it shows
-    header: tuple[str, ...]  # column names
-    rows: tuple[tuple[str, ...], ...]  # cells
-    notes: tuple[str, ...] = ()  # lines below it
-    whole: bool = False  # whether the first column is kept on one line, however long: names to be copied
-
-
 def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:
-    """Per agent: conversations, interactions, what was scored, and how tools were used."""
+    """Per agent: conversations, turns, how many were scored, and how tools were used.
+
+    A notebook shows less of tools and reasons, and how many agents crashed: it has `Evidence.summary()`.
+    """
     summary = evidence.summary(threshold=threshold)
     rows = [
-        (
+        [
             row["agent"],
             *(str(row[name]) for name in ("conversations", "interactions", "scored", "unscored")),
             format_number(row["mean_answer_score"], 2),
             f"{row['tools_right']} of {row['tools_scored']}",
-        )
+        ]
         for row in summary.to_dict("records")
     ]
     notes = [f"{evidence.scored} scored, {evidence.unscored} unscored"]
     notes += _reasons(row.unscored_reason for row in evidence)
     wrong_tools = int(summary["right_answer_wrong_tools"].sum())
-    # a crash is named above already
+    # the reasons above include crashes already
     no_verdict = [row.tool_reason for row in evidence if row.tools_unscored and not row.crashed]
     if wrong_tools:
         notes.append(f"{plural(wrong_tools, 'right answer')} (≥ {threshold:g}) through wrong tools")
     if no_verdict:
         notes.append(f"{plural(len(no_verdict), 'tool verdict')} could not be given")
         notes += _reasons(no_verdict)
-    header = ("agent", "conversations", "turns", "scored", "unscored", "score", "tools right")
-    return Table("What was judged", header, tuple(rows), tuple(notes))
+    header = ["agent", "conversations", "turns", "scored", "unscored", "score", "tools right"]
+    return Table(title="Judged conversations", header=header, rows=rows, notes=notes, noun="agent")
 
 
 def metrics_tables(evidence: Evidence) -> list[Table]:
@@ -90,118 +76,133 @@ def metrics_tables(evidence: Evidence) -> list[Table]:
             passed = sum(score >= cuts[name] for score in scores)
             mean = format_number(sum(scores) / len(scores), 2) if scores else "–"
             unscored = f"{len(grades) - len(scores):,}"
-            rows.append((agent, name, f"{len(scores):,}", unscored, mean, f"{passed:,} of {len(scores):,}"))
+            rows.append([agent, name, f"{len(scores):,}", unscored, mean, f"{passed:,} of {len(scores):,}"])
     if not rows:
         return []
-    notes = ("passed: at the metric's own threshold, .5 unless set", *_metric_reasons(evidence))
-    return [Table("Metrics", ("agent", "metric", "scored", "unscored", "score", "passed"), tuple(rows), notes)]
-
-
-def _metric_reasons(evidence: Evidence) -> list[str]:
-    """Why metrics could not be given."""
-    pairs = [(name, grade) for row in evidence for name, grade in row.metrics.items()]
-    reasons = [f"{name}: {grade.reason}" for name, grade in pairs if isinstance(grade, Unscored)]
-    return _reasons(reasons)
+    pairs = [pair for row in evidence for pair in row.metrics.items()]
+    reasons = _reasons(f"{name}: {grade.reason}" for name, grade in pairs if isinstance(grade, Unscored))
+    notes = ["passed: at the metric's own threshold, .5 unless set", *reasons]
+    header = ["agent", "metric", "scored", "unscored", "score", "passed"]
+    return [Table(title="Metrics", header=header, rows=rows, notes=notes)]
 
 
 def tool_problems_tables(evidence: Evidence) -> list[Table]:
-    """What goes wrong most often with which tool and argument; no table where nothing does."""
+    """The commonest faults by tool and argument; no table where there are none.
+
+    One cell holds share and interval, and one agent is not named in every row: terminals are narrow.
+    """
     if not any(row.tool_overall is not None and row.tool_details for row in evidence):
         return []
-    found = tool_diagnostics(evidence)
-    worst = found.worst()
+    diagnostics = tool_diagnostics(evidence)
+    worst = diagnostics.worst()
     if worst.empty:
         return []
     one_agent = len({row.agent for row in evidence}) == 1
-    rows = tuple(
-        (
-            *(() if one_agent else (row["agent"],)),
+    rows = [
+        [
+            *([] if one_agent else [row["agent"]]),
             row["tool"],
             row["what"],
             f"{row['failed']:,} of {row['of']:,}",
-            f"{format_number(row['share'], 2)} {format_interval(row['lower'], row['upper'], 2)}",
-        )
+            format_estimate(row["share"], row["lower"], row["upper"], 2),
+        ]
         for row in worst.to_dict("records")
-    )
+    ]
     notes = ["95 % Wilson intervals at the effective number of calls (tasks as clusters)"]
-    extra = found.tools[found.tools["problem"] == "not expected"]["failed"].sum()
-    if 2 * extra > found.tools["failed"].sum():
-        notes.append("most of it are calls beyond the expected ones: a rubric of mode superset does not count them")
-    header = (*(() if one_agent else ("agent",)), "tool", "what", "calls", "share")
-    return [Table("What goes wrong with tools", header, rows, tuple(notes))]
+    tools = diagnostics.tools
+    if 2 * tools[tools["problem"] == "not expected"]["failed"].sum() > tools["failed"].sum():
+        notes.append("most faults are calls that were not expected: a rubric with mode superset does not count them")
+    header = [*([] if one_agent else ["agent"]), "tool", "what", "calls", "share"]
+    return [Table(title="Faults with tools", header=header, rows=rows, notes=notes)]
 
 
 def _reasons(reasons: Iterable[str | None]) -> list[str]:
-    """The commonest reasons, with how often each was given."""
+    """The commonest reasons, with how often each occurs."""
     counts = Counter(reason for reason in reasons if reason is not None)
     return [f"  {count} × {reason}" for reason, count in counts.most_common(MOST_REASONS)]
 
 
+def rows_by_key(*frames: pd.DataFrame) -> dict[RowKey, dict[str, Any]]:
+    """Rows of summaries by agent, estimand, metric and estimator."""
+    return {
+        (row["agent"], row["estimand"], row["metric"], row["estimator"]): {str(name): row[name] for name in row}
+        for frame in frames
+        for row in frame.to_dict("records")
+    }
+
+
 def estimate_tables(est: Estimate) -> list[Table]:
-    """Per agent and estimand: pass@k and pass^k with intervals, beside the unbiased and the plug-in estimate."""
-    own, plain = est.summary(tasks=False), est.baseline()
-    as_judged = est.uncorrected.summary(tasks=False) if est.settings.judge is not None else None
-    tables = []
-    for agent in est.agents:
-        for estimand in [e for e in ESTIMANDS if e in est.posterior.estimands]:
-            mine = own[(own["agent"] == agent) & (own["estimand"] == estimand)]
-            other = plain[(plain["agent"] == agent) & (plain["estimand"] == estimand)]
-            judged = None
-            if as_judged is not None:
-                judged = as_judged[(as_judged["agent"] == agent) & (as_judged["estimand"] == estimand)]
-            tables.append(_estimate_table(est, agent, estimand, mine, other, judged))
-    return tables
+    """Per agent and estimand: pass@k and pass^k with intervals, next to the unbiased and the plug-in estimate.
+
+    A notebook shows `Estimate.table()`, one table without the baseline, since `Estimate.baseline()` is at hand there.
+    """
+    rows = rows_by_key(est.to_pandas(), est.baseline(columns="all"))
+    as_judged = {} if est.settings.judge is None else rows_by_key(est.uncorrected.to_pandas())
+    return [
+        _estimate_table(est, agent, estimand, rows, as_judged)
+        for agent in est.agents
+        for estimand in ESTIMANDS
+        if estimand in est.posterior.estimands
+    ]
 
 
-def _estimate_table(est: Estimate, agent: str, estimand: str, own: Any, plain: Any, judged: Any) -> Table:
-    """`judged` has the posterior that takes the judge's verdicts as they are; it then replaces the plug-in column."""
-    frequentist = est.settings.method == "frequentist"
-    beside = [plain[plain["estimator"] == name] for name in ("unbiased", "plugin")]
-    header = ["metric"] + ([] if frequentist else [est.settings.method]) + ["unbiased", "plug-in"]
-    if judged is not None:
-        beside, header = [judged, beside[0]], ["metric", "corrected", "as judged", "unbiased"]
-    rows = []
-    for metric in METRICS:
-        for k in est.settings.k:
-            cells = [metric_name(metric, k)]
-            if not frequentist:
-                cells.append(_cell(own, metric, k))
-            cells += [_cell(frame, metric, k) for frame in beside]
-            rows.append(tuple(cells))
-    index = est.agent_index(agent)
+def _estimate_table(
+    est: Estimate,
+    agent: str,
+    estimand: str,
+    rows: Mapping[RowKey, dict[str, Any]],
+    as_judged: Mapping[RowKey, dict[str, Any]],
+) -> Table:
+    """`as_judged` has the posterior that takes the judge's verdicts as they are; it replaces the plug-in column."""
+    metrics, index, attrs = metrics_at(est.settings.k), est.agent_index(agent), est.outcomes.attrs
+
+    def of(estimator: str, source: Mapping[RowKey, dict[str, Any]] = rows) -> list[dict[str, Any]]:
+        return [source[agent, estimand, metric, estimator] for metric in metrics]
+
+    unbiased, plugin = of("unbiased"), of("plugin")
+    method = est.method
+    if isinstance(method, Frequentist):
+        own, columns = of(method.estimator), {"unbiased": unbiased, "plug-in": plugin}
+    elif as_judged:
+        own = of("posterior")
+        columns = {"corrected": own, "as judged": of("posterior", as_judged), "unbiased": unbiased}
+    else:
+        own = of("posterior")
+        columns = {method.name: own, "unbiased": unbiased, "plug-in": plugin}
     trials, unscored = int(est.counts.trials[index].sum()), int(est.counts.unscored[index].sum())
-    errored, left_out = int(est.outcomes["errored"][index].sum()), int(est.outcomes.attrs.get("left_out", 0))
+    errored, left_out = int(est.outcomes["errored"][index].sum()), int(attrs.get("left_out", 0))
     crashes = f" ({plural(errored, 'agent error')})" if errored else ""
-    attrs = est.outcomes.attrs
     notes = [
         f"{plural(int(est.counts.attempted[index].sum()), 'task')}, {plural(trials, 'scored trial')}, "
         f"{unscored} unscored{crashes}; unit {attrs['unit']}, indicator {indicator_words(attrs)}; "
-        f"{_interval_words(est)}"
+        f"{_intervals_of(est)}"
     ]
-    if judged is not None:
-        notes.append(f"corrected and as judged are {est.settings.method}, unbiased is as judged; {est.judge_note}")
+    if as_judged:
+        notes.append(f"corrected and as judged are {method.name}, unbiased is as judged; {est.judge_note}")
     notes += _crash_notes(est, index)
     if left_out:
         notes.append(f"{plural(left_out, 'conversation')} of all agents without any tool verdict left out")
-    notes += _footnotes([own, plain], est.settings.k)
-    for row in own.to_dict("records"):
-        if "distribution-free" in row["note"]:
-            notes.append(f"{metric_name(row['metric'], row['k'])}: {row['note']}")
-    general = [*own["note"][~own["note"].str.contains("distribution-free")], *plain["note"]]
-    notes += dict.fromkeys(filter(None, general))
-    return Table(f"{agent}, {ESTIMANDS[estimand]} ({estimand})", tuple(header), tuple(rows), tuple(notes))
+    notes += _footnotes([*own, *unbiased, *plugin], est.settings.k)
+    notes += [f"{row['metric']}: {row['note']}" for row in own if "distribution-free" in row["note"]]
+    general = [row["note"] for row in (*own, *unbiased, *plugin) if "distribution-free" not in row["note"]]
+    return Table(
+        title=f"{agent}, {ESTIMANDS[estimand]} ({estimand})",
+        header=["metric", *columns],
+        rows=[[metric, *(_cell(column[i]) for column in columns.values())] for i, metric in enumerate(metrics)],
+        notes=[*notes, *dict.fromkeys(filter(None, general))],
+    )
 
 
-def _interval_words(est: Estimate) -> str:
+def _intervals_of(est: Estimate) -> str:
     prob = f"{est.settings.ci_prob * 100:.4g} %"
-    if est.settings.method == "frequentist":
+    if isinstance(est.method, Frequentist):
         return f"{prob} confidence intervals"
     kind = "equal-tailed" if est.settings.ci_kind == "eti" else "highest-density"
     return f"posterior mean with {prob} credible interval ({kind}), the others with {prob} confidence intervals"
 
 
 def _crash_notes(est: Estimate, index: int) -> list[str]:
-    """What was made of crashed agents, where that was asked for."""
+    """How crashed agents were counted, if not as unscored."""
     outcomes = est.outcomes
     if outcomes.attrs.get("errors") == "fail":
         return ["a crashed agent counts as a failure"]
@@ -213,102 +214,29 @@ def _crash_notes(est: Estimate, index: int) -> list[str]:
     return [f"share of right trials if all {plural(errored, 'agent error')} had failed or passed: {low} or {high}"]
 
 
-def _cell(frame: Any, metric: str, k: int) -> str:
-    row = frame[(frame["metric"] == metric) & (frame["k"] == k)].iloc[0]
-    mark = "*" if row["flags"] else ""
-    interval = format_interval(row["lower"], row["upper"])
-    mean = format_number(row["mean"])
-    return f"{mean}{mark}" if mean == interval else f"{mean}{mark} {interval}"  # one dash where there is neither
+def _cell(row: Mapping[str, Any]) -> str:
+    """A number with its interval, starred where it is flagged."""
+    mean, *interval = format_estimate(row["mean"], row["lower"], row["upper"]).split(" ", 1)
+    return " ".join([f"{mean}*" if row["flags"] else mean, *interval])
 
 
-def _footnotes(frames: Sequence[Any], ks: Sequence[int]) -> list[str]:
+def _footnotes(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> list[str]:
     """One line per flag, naming the k it concerns."""
     notes = []
     for flag, meaning in FLAGS.items():
-        hit = [k for k in ks if any(flag in flags for frame in frames for flags in frame[frame["k"] == k]["flags"])]
+        hit = sorted({row["k"] for row in rows if flag in row["flags"]})
         if hit:
             where = "" if len(hit) == len(ks) else f" (k = {', '.join(map(str, hit))})"
             notes.append(f"* {flag}{where}: {meaning}")
     return notes
 
 
-def comparison_lines(found: Comparison) -> list[str]:
-    """What stands below a comparison's sentence: ratios, losses, the tasks that drive it, the frequentist test."""
-    other = found.baseline if isinstance(found.baseline, str) else format_number(found.baseline)
-    lines = [
-        f"ratio {found.ratio}, odds ratio {found.odds_ratio} (posterior medians)",
-        f"expected loss of choosing {found.agent} {format_number(found.expected_loss)}, "
-        f"of choosing {other} {format_number(found.expected_loss_baseline)}",
-    ]
-    if found.drivers():
-        lines.append(f"{found.drivers()} (posterior probabilities)")
-    return [*lines, f"beside it, {found.frequentist}"]
-
-
-def rank_table(ranks: Any) -> Table:
-    """The result of `rank`, best agent first."""
-    first = ranks.iloc[0]
-    name = metric_name(first["metric"], first["k"])
+def superiority_table(ranking: Ranking) -> Table:
+    """The probability that the agent of the row beats the one of the column, best agent first."""
+    matrix = ranking.superiority()
     rows = [
-        (
-            f"{row['agent']}{'*' if row['flags'] else ''}",
-            format_share(row["prob_best"]),
-            format_number(row["expected_rank"], 2),
-            f"{row['lower_rank']} to {row['upper_rank']}",
-            f"{format_number(row['mean'])} {format_interval(row['lower'], row['upper'])}",
-            str(row["n_tasks"]),
-        )
-        for row in ranks.to_dict("records")
-    ]
-    prob = f"{first['ci_prob'] * 100:.4g} %"
-    notes = [
-        f"{first['method']}, {prob} intervals ({first['ci_kind']}; of ranks equal-tailed); "
-        f"unit {first['unit']}, indicator {first['indicator']}"
-    ]
-    notes += [f"* {flag}: {meaning}" for flag, meaning in FLAGS.items() if ranks["flags"].str.contains(flag).any()]
-    notes += [first["note"]] if first["note"] else []
-    header = ("agent", "P(best)", "mean rank", "rank", name, "tasks")
-    return Table(
-        f"Ranked by {name}, {ESTIMANDS[first['estimand']]} ({first['estimand']})", header, tuple(rows), tuple(notes)
-    )
-
-
-def superiority_table(matrix: Any) -> Table:
-    """The result of `superiority`: the probability that the agent of the row beats the one of the column."""
-    rows = [
-        (f"{i}. {agent}", *(format_share(value, 2) for value in values))
+        [f"{i}. {agent}", *(format_share(value, 2) for value in values)]
         for i, (agent, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True), start=1)
     ]
-    header = ("P(row higher)", *(f"{i}." for i in range(1, len(rows) + 1)))
-    return Table("Probability of superiority", header, tuple(rows))
-
-
-def plan_table(plan: Plan) -> Table:
-    """The designs of a plan, one per number of trials: the cheapest that does it, else the dearest that was tried."""
-    goals = {"conclusive": "P(conclusive)", "detected": "P(told apart)"}
-    extra = [name for name in goals if name == plan.goal]
-    rows = [
-        (
-            f"{one.tasks:,}{' ◄' if one == plan.best else ''}",
-            str(one.trials),
-            f"{one.cost:,.6g}",
-            format_number(one.width),
-            *(format_number(getattr(one, name), 2) for name in extra),
-            format_number(one.rate_sd),
-        )
-        for one in plan.frontier
-    ]
-    name = metric_name(plan.metric, plan.k)
-    header = (
-        "new tasks",
-        "trials each",
-        "cost",
-        f"width of {name}",
-        *(goals[name] for name in extra),
-        "sd of the rate",
-    )
-    notes = (
-        f"mean width of the {plan.ci_prob * 100:.4g} % interval ({plan.ci_kind}); "
-        "sd of the rate = √(μ(1-μ)(ρ+(1-ρ)/n)/T), from the new tasks alone; ◄ recommended",
-    )
-    return Table(f"Designs for {name} on a new task of this kind", header, tuple(rows), notes)
+    header = ["P(row higher)", *(f"{i}." for i in range(1, len(rows) + 1))]
+    return Table(title=f"Probability of a higher {ranking.metric}", header=header, rows=rows, noun="agent")

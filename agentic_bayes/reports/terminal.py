@@ -6,13 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentic_bayes.formatting import is_number, plain_text
-from agentic_bayes.reports.tables import Table
+from agentic_bayes.formatting import Table, is_number, plain_text
 
 if TYPE_CHECKING:
     from rich.console import Console as Screen
-
-__all__ = ["print_table"]
 
 WIDEST_NAME = 24  # of a first column that is kept on one line
 NARROW_NAME = 12  # of any other column of names
@@ -22,9 +19,9 @@ FRAME = 2  # columns of the screen between two of the table
 def print_table(console: Screen, table: Table) -> None:
     """Print a table and its notes.
 
-    A table that needs more than the screen gets narrower where that costs least: headers and names take more lines, and
-    the interval goes below its value. One that still needs more is wider than the screen: numbers that are cut would be
-    other numbers.
+    A table that is too wide for the screen is narrowed where that costs least: headers and names take more lines, and
+    intervals go below their values. If that is not enough the table stays wider than the screen, since a number that
+    is cut reads as another number. All rows are printed, whereas a notebook shows the first 20.
     """
     from rich import box
     from rich.console import Console
@@ -37,8 +34,8 @@ def print_table(console: Screen, table: Table) -> None:
     columns = [[row[i] for row in rows] for i in range(len(header))]
     numeric = [i > 0 and all(map(is_number, cells)) for i, cells in enumerate(columns)]
     widths = _widths(header, columns, numeric, console.width - FRAME * len(header), whole=table.whole)
-    title = Text(plain_text(table.title), "bold")
-    rich = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    console.print(Text(plain_text(table.title), "bold"), Text(plain_text(table.text)), sep="")
+    rich = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name, width, number in zip(header, widths, numeric, strict=True):
         rich.add_column(name, width=width, justify="right" if number else "left", overflow="fold")
     for row in rows:
@@ -46,7 +43,7 @@ def print_table(console: Screen, table: Table) -> None:
         rich.add_row(*map(Text, cells))
     needed = sum(widths) + FRAME * len(header)
     (console if needed <= console.width else Console(highlight=False, width=needed, file=console.file)).print(rich)
-    for note in table.notes:
+    for note in filter(None, table.notes):
         console.print(Padding(Text(plain_text(note)), (0, 0, 0, 2)))
     console.print()
 

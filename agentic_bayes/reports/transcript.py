@@ -1,4 +1,4 @@
-"""One conversation as text to read: what was said, what was called, what was expected, and how it was scored."""
+"""One conversation as readable text: messages, tool calls, expectations and scores."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from agentic_bayes.evidence.tools.rubric import ToolRubric, ToolVerdict
 from agentic_bayes.formatting import format_number, plain_text, plural
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 
-__all__ = ["transcript"]
-
 _LONGEST = 2000
 
 
@@ -23,7 +21,7 @@ def transcript(
     *,
     tool_rubric: ToolRubric = ToolRubric(),  # noqa: B008 - frozen
 ) -> str:
-    """A conversation, for people."""
+    """A conversation as readable text."""
     return "\n".join(_lines(conversation, {row.interaction: row for row in rows}, tool_rubric))
 
 
@@ -101,11 +99,12 @@ def _scores(turn: Interaction, row: EvidenceRow | None, rubric: ToolRubric) -> I
 
 
 def _call(call: ToolCall) -> str:
-    arguments = ", ".join(f"{_shown(name)}={_shown(_json(value), 200)}" for name, value in call.parameters.items())
+    arguments = ", ".join(f"{_shown(name)}={_shown(json_text(value), 200)}" for name, value in call.parameters.items())
     return f"{_shown(call.tool_name)}({arguments})"
 
 
-def _json(value: Any) -> str:
+def json_text(value: Any) -> str:
+    """A value as JSON, or as Python writes it where JSON cannot hold it."""
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
@@ -113,6 +112,6 @@ def _json(value: Any) -> str:
 
 
 def _shown(value: object, longest: int = _LONGEST) -> str:
-    text = value if isinstance(value, str) else _json(value)
+    text = value if isinstance(value, str) else json_text(value)
     cut = text if len(text) <= longest else f"{text[:longest]}… ({len(text) - longest:,} more characters)"
     return plain_text(cut)

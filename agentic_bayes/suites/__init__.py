@@ -1,1 +1,1 @@
-"""Suites: one YAML file says which agent, which tasks, how many trials and which graders; one command runs it."""
+"""Suites: a YAML file names an agent, tasks and graders, and one command runs every task several times."""

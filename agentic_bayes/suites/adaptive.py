@@ -1,13 +1,13 @@
-"""Adaptive trials: a budget is spent where it narrows the interval that is asked for.
+"""Choose adaptive trials: spend the budget where it narrows the target interval most.
 
-The interval is that of f(p) averaged over these tasks, f(p) = p^k or 1 - (1-p)^k. Its variance is about the sum of the
-tasks' own, over the square of their number. What is known of a task is taken as Beta(a, b) with the mean and the
-standard deviation of its pass^1 in the hierarchical posterior; j more trials of it leave, on average, the variance
+The target is the mean over these tasks of f(p) = p^k or 1 - (1-p)^k. Its variance is about the sum of the tasks'
+variances over the square of their number. A task's p is taken as Beta(a, b) with the mean and the standard deviation of
+its pass^1 in the hierarchical posterior; after j more trials the expected variance is
 
     V_j = E p^2k - Σ_c BetaBinomial(c; j, a, b) (E[p^k | a + c, b + j - c])²
 
-and the next trial goes where V_j - V_{j+1} is largest. All in closed form. Which trial comes next depends on what the
-trials before it gave and on nothing else, so that the posterior needs no correction for it.
+and the next trial goes where V_j - V_{j+1} is largest. All of this is in closed form. The choice depends only on the
+results of earlier trials, so the posterior needs no correction for it.
 """
 
 from __future__ import annotations
@@ -18,47 +18,45 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.formatting import Metric, metric_name, parse_metric
+from agentic_bayes.formatting import Metric
 
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
 
-__all__ = ["allocate", "end_of", "first_plan", "remaining_variances", "round_size"]
-
-FIRST = 2  # trials of every task before anything is known
-SHARE = 0.25  # of the trials so far that the next round holds
-MOST = 10  # more trials of one task in one round
+FIRST = 2  # trials of every task in the first round
+SHARE = 0.25  # size of the next round, as a share of the trials so far
+MOST = 10  # most trials of one task in one round
 
 
 def first_plan(tasks: int, budget: int) -> int:
-    """Trials of every task in the first round."""
+    """The number of trials of every task in the first round."""
     return min(FIRST, budget // tasks)
 
 
 def round_size(spent: int, budget: int, concurrency: int) -> int:
-    """Trials of the next round: a share of those so far, at least as many as run at a time, within the budget."""
+    """The size of the next round: a share of the trials so far, at least `concurrency`, within the budget."""
     return min(max(concurrency, round(SHARE * spent), 1), budget - spent)
 
 
 def end_of(est: Estimate, target: str, width: float) -> str | None:
-    """Why no more trials are needed."""
-    metric, k = _asked(target)
-    (row,) = _rows(est, metric, k, "tasks")
+    """Why no more trials are needed; None if they are."""
+    metric = Metric(target)
+    (row,) = _rows(est, metric, "tasks")
     if row["upper"] - row["lower"] > width:
         return None
-    return f"the interval of {metric_name(metric, k)} is {row['upper'] - row['lower']:.3f} wide, at most {width:g}"
+    return f"the {metric} interval is {row['upper'] - row['lower']:.3f} wide (target: at most {width:g})"
 
 
 def allocate(est: Estimate, target: str, open_tasks: Mapping[str, int], size: int) -> dict[str, int]:
-    """How many more trials each task gets in a round."""
-    metric, k = _asked(target)
-    known = {row["task"]: (row["mean"], row["sd"]) for row in _rows(est, "pass_pow_k", 1, "task")}
-    (new,) = _rows(est, "pass_pow_k", 1, "population")  # for a task without a verdict: the mean, and nothing sure of it
+    """Distribute the trials of a round over the tasks."""
+    rate = Metric("pass^1")
+    known = {row["task"]: (row["mean"], row["sd"]) for row in _rows(est, rate, "task")}
+    (new,) = _rows(est, rate, "population")  # a task without a verdict gets the mean, with a wide spread
     names = list(open_tasks)
     mean, sd = np.array([known.get(name, (new["mean"], 0.5)) for name in names]).reshape(-1, 2).T
     mean = np.clip(mean, 1e-6, 1 - 1e-6)
     total = np.maximum(mean * (1 - mean) / np.maximum(sd, 1e-9) ** 2 - 1, 0.05)
-    left = remaining_variances(mean * total, (1 - mean) * total, metric, k, MOST)
+    left = remaining_variances(mean * total, (1 - mean) * total, Metric(target), MOST)
     gains = left[:, :-1] - left[:, 1:]
     more = dict.fromkeys(names, 0)
     queue = [(-float(gains[i, 0]), i) for i in range(len(names))]
@@ -73,11 +71,12 @@ def allocate(est: Estimate, target: str, open_tasks: Mapping[str, int], size: in
     return {name: count for name, count in more.items() if count}
 
 
-def remaining_variances(a: Any, b: Any, metric: Metric, k: int, most: int) -> Any:
-    """Expected posterior variance of f(p) after j more trials, for j = 0, …, most."""
+def remaining_variances(a: Any, b: Any, metric: Metric, most: int) -> Any:
+    """The expected posterior variance of f(p) after j more trials, for j = 0, …, most."""
     from scipy.special import betaln, gammaln
 
-    if metric == "pass_at_k":  # the variance of (1-p)^k
+    k = metric.k
+    if metric.family == "pass_at_k":  # the variance of (1-p)^k
         a, b = b, a
     a, b = (np.asarray(part, dtype=float)[:, None] for part in (a, b))
     square = np.exp(betaln(a + 2 * k, b) - betaln(a, b))[:, 0]
@@ -91,13 +90,7 @@ def remaining_variances(a: Any, b: Any, metric: Metric, k: int, most: int) -> An
     return left
 
 
-def _asked(target: str) -> tuple[Metric, int]:
-    metric, k = parse_metric(target)
-    return metric, k or 1
-
-
-def _rows(est: Estimate, metric: Metric, k: int, estimand: str) -> list[dict[str, Any]]:
-    frame = est.summary(tasks=estimand == "task")
-    wanted = (frame["estimand"] == estimand) & (frame["metric"] == metric) & (frame["k"] == k)
-    rows: list[Any] = frame[wanted & (frame["estimator"] == "posterior")].to_dict("records")
+def _rows(est: Estimate, metric: Metric, estimand: str) -> list[dict[str, Any]]:
+    frame = est.summary(columns="all", tasks=estimand == "task")
+    rows: list[Any] = frame[(frame["estimand"] == estimand) & (frame["metric"] == str(metric))].to_dict("records")
     return rows

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import json
-import math
 import re
 from typing import Any
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.records.base import MAX_DEPTH, short
+from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.strict_json import json_at, too_deep
 
-__all__ = ["JsonNotFound", "compiled_path", "found_json", "strict_json", "values_at"]
+__all__ = ["JsonNotFound", "compiled_path", "found_json", "values_at"]
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
 _MOST_STARTS = 10_000  # brackets at which JSON is looked for in one text
@@ -52,21 +51,6 @@ def values_at(path: str, document: Any) -> list[Any]:
     return list(compiled_path(path).findall(document))
 
 
-def strict_json(text: str) -> Any:
-    """The JSON value that a text is."""
-
-    def constant(name: str) -> None:
-        raise ValueError(f"{name} is not JSON")
-
-    def number(digits: str) -> float:
-        found = float(digits)
-        if not math.isfinite(found):
-            raise ValueError(f"{short(digits)} is too large")
-        return found
-
-    return json.loads(text, parse_constant=constant, parse_float=number)
-
-
 def found_json(text: str, kind: type | None = None) -> Any:
     """The JSON in a text: all of it, else the first complete value in a code fence, else in the prose."""
     kinds = [kind] if kind in _KINDS else list(_KINDS)
@@ -98,10 +82,10 @@ def _in_prose(text: str, opening: str, wanted: str) -> Any:
     while starts < _MOST_STARTS and (mark := start.search(text, position)):
         starts += 1
         try:
-            value, position, fault = _decode(text, mark.start())
-        except json.JSONDecodeError as error:
-            # on from where reading ended: what stands within a value that was cut off is not an answer of its own
-            position = max(mark.end(), error.pos)
+            value, position, fault = _decoded(text, mark.start())
+        except ValueError as error:
+            # skip what was parsed before the error: a piece of a value that was cut off is not an answer
+            position = max(mark.end(), getattr(error, "pos", len(text)))
             continue
         if not fault:
             return value
@@ -110,54 +94,13 @@ def _in_prose(text: str, opening: str, wanted: str) -> Any:
 
 
 def _read(text: str) -> Any:
-    value, end, fault = _decode(text, 0)
+    value, end, fault = _decoded(text, 0)
     if end != len(text) or fault:
         raise ValueError(fault or "more than one JSON value")
     return value
 
 
-def _decode(text: str, start: int) -> tuple[Any, int, str]:
-    """A JSON value, where it ends, and why it must not be used all the same."""
-    faults: list[str] = []
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(items)
-        if len(found) < len(items):
-            keys = [key for key, _ in items]
-            faults.append(f"one gives the key {short(next(key for key in keys if keys.count(key) > 1))} twice")
-        return found
-
-    def constant(name: str) -> None:
-        faults.append(f"one holds {name}, which is not JSON")
-
-    def number(digits: str) -> float:
-        value = float(digits)
-        if not math.isfinite(value):
-            faults.append(f"one holds {short(digits)}, which is too large")
-        return value
-
-    # strict=False: models write line breaks into strings
-    decoder = json.JSONDecoder(object_pairs_hook=pairs, parse_constant=constant, parse_float=number, strict=False)
-    try:
-        value, end = decoder.raw_decode(text, start)
-    except json.JSONDecodeError:
-        raise
-    except (RecursionError, ValueError) as error:  # a number may have more digits than Python reads
-        raise json.JSONDecodeError(str(error), text, len(text)) from None
-    if _too_deep(value):
-        faults.append("one is nested too deeply")
-    return value, end, faults[0] if faults else ""
-
-
-def _too_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for item in level
-            if isinstance(item, (dict, list))
-            for inner in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not level:
-            return False
-    return True
+def _decoded(text: str, start: int) -> tuple[Any, int, str]:
+    """The JSON value that begins at `start`, where it ends, and why it must not be used."""
+    value, end, fault = json_at(text, start)
+    return value, end, fault or ("nested too deeply" if too_deep(value) else "")

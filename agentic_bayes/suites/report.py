@@ -1,4 +1,4 @@
-"""The HTML report of a run of a suite: its trials as attempts that can be opened."""
+"""Write the HTML report of a run, with every trial to look into."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric
 from agentic_bayes.reports.html.page import write_page
 from agentic_bayes.reports.html.question import ask
-from agentic_bayes.reports.html.trials import Part, Trial, json_text
+from agentic_bayes.reports.html.trials import ReportTrial, TranscriptPart
+from agentic_bayes.reports.transcript import json_text
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.trial import TrialResult
-
-__all__ = ["write_run_report"]
 
 VERDICTS = {"pass": "pass", "fail": "fail", "error": "errored"}
 
@@ -28,28 +26,27 @@ def write_run_report(
     est: Estimate | None = None,
     k: Sequence[int] = (1, 3, 5),
     baseline: float | None = None,
-    metric: Metric = "pass_pow_k",
-    verdict_k: int = 1,
+    metric: str = "pass^1",
     estimand: Estimand | None = None,
     at_least: float | None = None,
-    probability: float = 0.95,
+    confidence: float = 0.95,
 ) -> Path:
     """Write everything about a run into one HTML file."""
     if not results.decided:
-        raise InvalidArgument(f"run {results.folder.name} has no trial with a verdict: there is nothing to report")
+        raise InvalidArgument(f"run {results.folder.name} has no trial with a verdict, so there is nothing to report")
     fitted = results.estimate(k) if est is None else est
     return write_page(
         fitted,
         path,
-        asked=ask(fitted, None, baseline, metric, verdict_k, estimand, at_least, probability),
-        trials=[_trial(results.facts, one) for one in results.trials],
+        asked=ask(fitted, None, baseline, metric, estimand, at_least, confidence),
+        trials=[_trial(results.facts, trial) for trial in results.trials],
         facts=dict(_facts(results)),
         source=str(results.folder),
     )
 
 
 def _facts(results: RunResults) -> Iterator[tuple[str, str]]:
-    """What is known of the run beside its counts."""
+    """Facts about the run besides its counts."""
     summary = results.measures()
     yield "suite", str(results.facts["suite"])
     yield "run", results.folder.name
@@ -65,38 +62,37 @@ def _facts(results: RunResults) -> Iterator[tuple[str, str]]:
     yield "cost", "not known" if summary["cost"] is None else f"{summary['cost']:,.6g}"
 
 
-def _trial(facts: Mapping[str, Any], one: TrialResult) -> Trial:
-    asked: list[str] = facts["messages"].get(one.task, [])
-    turns = max(len(asked), len(one.answers), 1)
+def _trial(facts: Mapping[str, Any], trial: TrialResult) -> ReportTrial:
+    messages: list[str] = facts["messages"].get(trial.task, [])
+    turns = max(len(messages), len(trial.answers), 1)
     scores = [
         (name, grade.get("score"), str(grade.get("reason") or grade.get("unscored") or ""))
-        for name, grade in one.grades.items()
+        for name, grade in trial.grades.items()
     ]
-    failed = [f"{name}: {grade.get('reason')}" for name, grade in one.grades.items() if grade.get("pass") is False]
-    return Trial(
+    return ReportTrial(
         agent=str(facts["agent"]),
-        task=one.task,
-        number=one.trial,
-        session=f"{one.task} #{one.trial}",
-        questions={i: one.task if turns == 1 else f"{one.task}/{i + 1}" for i in range(turns)},
-        said=[list(_parts(one, asked, i, last=i == turns - 1)) for i in range(turns)],
+        task=trial.task,
+        number=trial.trial,
+        session=f"{trial.task} #{trial.trial}",
+        questions={i: trial.task if turns == 1 else f"{trial.task}/{i + 1}" for i in range(turns)},
+        said=[list(_transcript(trial, messages, i, last=i == turns - 1)) for i in range(turns)],
         scores={turns - 1: scores},
-        verdict=VERDICTS[one.status],
-        reasons=failed if one.status == "fail" else [one.error] if one.status == "error" else [],
+        verdict=VERDICTS[trial.status],
+        reasons=trial.failures if trial.status == "fail" else [trial.error] if trial.status == "error" else [],
     )
 
 
-def _parts(one: TrialResult, asked: Sequence[str], i: int, *, last: bool) -> Iterator[Part]:
-    if i < len(asked):
-        yield "user", asked[i]
-    if i < len(one.answers):
-        yield "agent", one.answers[i]
-    for call in (one.tool_calls[i] if i < len(one.tool_calls) else None) or ():
-        known = call if isinstance(call, Mapping) else {}
-        arguments = known.get("parameters") or {}
-        given = ", ".join(f"{name}={json_text(value)}" for name, value in dict(arguments).items())
-        yield "call", f"{known['tool_name']}({given})" if "tool_name" in known else json_text(call)
-        if "result" in known:
-            yield "result", json_text(known["result"])
-    if last and one.error:
-        yield "error", one.error
+def _transcript(trial: TrialResult, messages: Sequence[str], i: int, *, last: bool) -> Iterator[TranscriptPart]:
+    if i < len(messages):
+        yield "user", messages[i]
+    if i < len(trial.answers):
+        yield "agent", trial.answers[i]
+    for call in (trial.tool_calls[i] if i < len(trial.tool_calls) else None) or ():
+        fields = call if isinstance(call, Mapping) else {}
+        parameters = dict(fields.get("parameters") or {})
+        arguments = ", ".join(f"{name}={json_text(value)}" for name, value in parameters.items())
+        yield "call", f"{fields['tool_name']}({arguments})" if "tool_name" in fields else json_text(call)
+        if "result" in fields:
+            yield "result", json_text(fields["result"])
+    if last and trial.error:
+        yield "error", trial.error

@@ -1,4 +1,4 @@
-"""What a run came to: counts, intervals, latency, cost; as tables and files."""
+"""The results of a run: counts, estimates, latency and cost, as tables and files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.formatting import format_number, html_block, nan_to_none, one_line, plural
+from agentic_bayes.formatting import Table, Tabular, format_number, json_ready, one_line, plural
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
@@ -22,29 +22,28 @@ from agentic_bayes.suites.run_store import RunStore
 from agentic_bayes.suites.trial import TrialResult
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
-
-__all__ = ["RunResults", "gate_of", "junit_of_run", "unlike_tasks"]
 
 _PERCENTILES = (50, 90, 99)
 
 
-@dataclass(frozen=True)
-class RunResults:
+@dataclass(frozen=True, repr=False)
+class RunResults(Tabular):
     """The trials of a run, and what follows from them."""
 
-    folder: Path  # the run's folder
-    facts: Mapping[str, Any]  # what the run is
-    trials: tuple[TrialResult, ...]  # everything that ended, by task in the suite's order, then by number
+    folder: Path
+    facts: Mapping[str, Any]  # suite, agent, digests, planned trials
+    trials: tuple[TrialResult, ...]  # all finished trials, by task in the suite's order, then by number
 
     @classmethod
     def of(cls, folder: Path) -> RunResults:
-        """What is in a run's folder."""
+        """Read a run's folder."""
         with RunStore(folder) as store:
             facts = store.facts
             if "planned" not in facts:
-                raise InvalidArgument(f"run {folder.name} never began: it was stopped before its first trial")
-            order = {task: place for place, task in enumerate(facts["planned"])}  # the suite's, not that of arrival
+                raise InvalidArgument(f"run {folder.name} has no trials: it was stopped before the first")
+            order = {task: position for position, task in enumerate(facts["planned"])}
             trials = sorted(store.results(), key=lambda trial: (order.get(trial.task, len(order)), trial.trial))
             return cls(folder, facts, tuple(trials))
 
@@ -55,21 +54,35 @@ class RunResults:
             f"{c['passed']:,} passed, {c['failed']:,} failed, {c['errored']:,} errored, {c['pending']:,} pending"
         )
 
-    def _repr_html_(self) -> str:
-        tasks = self.tasks()
+    def table(self) -> Table:
+        """One row per task."""
+        counted = ("trials", "passed", "failed", "errored")
         rows = [
             [
-                *(one["task"], *(f"{one[name]:,}" for name in ("trials", "passed", "failed", "errored"))),
-                *(format_number(one["pass_rate"]), format_number(one["score"])),
+                *(task["task"], *(f"{task[name]:,}" for name in counted)),
+                *(format_number(task["pass_rate"]), format_number(task["score"])),
             ]
-            for one in tasks
+            for task in self.tasks()
         ]
-        header = ["task", "trials", "passed", "failed", "errored", "pass rate", "score"]
-        notes = ["unit conversation, indicator all graders; pass rate of the trials with a verdict; estimate() goes on"]
-        return html_block(repr(self), header, rows, notes=notes, noun="task")
+        header = ["task", *counted, "pass rate", "score"]
+        notes = [
+            "unit conversation, indicator all graders; pass rate of the trials with a verdict; "
+            "estimate() gives pass@k and pass^k"
+        ]
+        return Table(title=repr(self), header=header, rows=rows, notes=notes, noun="task")
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per task, with its counts and measures."""
+        import pandas as pd
+
+        return pd.DataFrame(self.tasks())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts and measures of the run and of every task, in JSON values."""
+        return self._summary(None)
 
     def only(self, tasks: Iterable[str]) -> RunResults:
-        """Of some tasks."""
+        """The same run with some of its tasks."""
         wanted = set(tasks)
         planned = {task: count for task, count in self.facts["planned"].items() if task in wanted}
         trials = tuple(trial for trial in self.trials if trial.task in wanted)
@@ -77,7 +90,7 @@ class RunResults:
 
     @property
     def pending(self) -> int:
-        """Trials that were planned and have no verdict."""
+        """The number of planned trials without a verdict."""
         done = {(trial.task, trial.trial) for trial in self.trials if trial.status != "error"}
         return sum((task, n) not in done for task, count in self.facts["planned"].items() for n in range(count))
 
@@ -88,27 +101,27 @@ class RunResults:
 
     @cached_property
     def outcomes(self) -> xr.Dataset:
-        """Counts per task: passed and failed trials; errored ones are counted apart and are neither."""
+        """Counts per task; errored trials are neither passed nor failed and are counted separately."""
         if not self.trials:
-            raise OutcomesError(f"run {self.folder.name} holds no trial: nothing to count")
+            raise OutcomesError(f"run {self.folder.name} has no trials, so there is nothing to count")
         cells: dict[tuple[str, str], list[int]] = {}
         for trial in self.trials:
             cell = cells.setdefault((self.facts["agent"], trial.task), [0, 0, 0, 0])
-            failed_or_passed = trial.status != "error"
+            decided = trial.status != "error"
             cell[0] += trial.status == "pass"
-            cell[1] += failed_or_passed
-            cell[2] += not failed_or_passed
-            cell[3] += not failed_or_passed
+            cell[1] += decided
+            cell[2] += not decided
+            cell[3] += not decided
         counts = {key: (c[0], c[1], c[2], c[3]) for key, c in cells.items()}
         attrs = {"unit": "conversation", "indicator": "all graders", "source": "suite", "errors": "unscored"}
         return dataset_from_counts(counts, attrs)
 
     def estimate(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> Estimate:
-        """The hierarchical estimate of the run."""
+        """Estimate the run; further arguments are those of `agentic_bayes.estimate`."""
         return estimate(self.outcomes, k=tuple(k), **settings)
 
     def counts(self) -> dict[str, Any]:
-        """One line on the run."""
+        """The run's id, suite, agent and counts."""
         facts = {"run_id": self.folder.name, "suite": self.facts["suite"], "agent": self.facts["agent"]}
         return {**facts, **_counts(self.trials), "pending": self.pending}
 
@@ -124,13 +137,12 @@ class RunResults:
         return [{"task": task, **_counts(own), **_measures(own)} for task, own in by_task.items()]
 
     def summary(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> dict[str, Any]:
-        """Everything in one object, for ``summary.json``."""
+        """The content of ``summary.json``: counts, measures, tasks and estimates."""
         return self._summary(self.estimate(k, **settings) if self.decided else None)
 
     def _summary(self, est: Estimate | None) -> dict[str, Any]:
-        """The summary with an estimate of the run; without one where no trial has a verdict."""
         counts = _counts(self.trials)
-        found: dict[str, Any] = {
+        summary: dict[str, Any] = {
             "total_tasks": len(self.facts["planned"]),
             "total_trials": counts["trials"],
             "passed_trials": counts["passed"],
@@ -147,15 +159,15 @@ class RunResults:
             "tasks": self.tasks(),
         }
         if est is not None:
-            found["estimates"] = est.summary(tasks=False).to_dict("records")
-            found["baseline"] = est.baseline().to_dict("records")
-        told: dict[str, Any] = nan_to_none(found)
-        return told
+            summary["estimates"] = est.summary(columns="all").to_dict("records")
+            summary["baseline"] = est.baseline(columns="all").to_dict("records")
+        ready: dict[str, Any] = json_ready(summary)
+        return ready
 
     def write(self, k: Sequence[int] = (1, 3, 5)) -> Estimate | None:
-        """``summary.json``, ``trials.jsonl`` and ``junit.xml`` in the run's folder.
+        """Write ``summary.json``, ``trials.jsonl`` and ``junit.xml`` to the run's folder.
 
-        Where a trial has a verdict, also the estimate as `write_results` writes it, so that it can be made again.
+        If any trial has a verdict, also write the estimate with `write_results`, so that it can be reproduced.
         """
         est = self.estimate(k) if self.decided else None
         lines = (json.dumps(asdict(trial), allow_nan=False) for trial in self.trials)
@@ -173,7 +185,7 @@ class RunResults:
 
 
 def junit_of_run(results: RunResults) -> str:
-    """The run as JUnit XML: a test case per trial; errored ones are errors, not failures."""
+    """The run as JUnit XML: one test case per trial; errored trials are errors, not failures."""
     from xml.etree import ElementTree
 
     counts = _counts(results.trials)
@@ -190,8 +202,7 @@ def junit_of_run(results: RunResults) -> str:
             suite, "testcase", classname=clean_text(results.facts["agent"]), name=name, time=f"{trial.latency:.3f}"
         )
         if trial.status == "fail":
-            reasons = [f"{grader}: {g['reason']}" for grader, g in trial.grades.items() if g.get("pass") is False]
-            ElementTree.SubElement(case, "failure", message=clean_text("; ".join(reasons)))
+            ElementTree.SubElement(case, "failure", message=clean_text("; ".join(trial.failures)))
         elif trial.status == "error":
             ElementTree.SubElement(case, "error", message=clean_text(trial.error))
     ElementTree.indent(suite)
@@ -207,40 +218,21 @@ def _counts(trials: Sequence[TrialResult]) -> dict[str, Any]:
 def _measures(trials: Sequence[TrialResult]) -> dict[str, Any]:
     scores = [trial.score for trial in trials if trial.score is not None]
     latencies = sorted(trial.latency for trial in trials if trial.status != "error")
-    found: dict[str, Any] = {"score": statistics.fmean(scores) if scores else None}
+    measures: dict[str, Any] = {"score": statistics.fmean(scores) if scores else None}
     for percentile in _PERCENTILES:
-        # the smallest latency that so many percent of the trials do not exceed
-        place = math.ceil(percentile / 100 * len(latencies)) - 1
-        found[f"latency_p{percentile}"] = latencies[max(place, 0)] if latencies else None
+        # the smallest latency that is not exceeded by this percentage of the trials
+        rank = math.ceil(percentile / 100 * len(latencies)) - 1
+        measures[f"latency_p{percentile}"] = latencies[max(rank, 0)] if latencies else None
     for name in ("input_tokens", "output_tokens", "cost"):
         known = [value for trial in trials if (value := getattr(trial, name)) is not None]
-        found[name] = sum(known) if known else None
-    return found
+        measures[name] = sum(known) if known else None
+    return measures
 
 
 def unlike_tasks(one: Path, other: Path) -> list[str]:
-    """Tasks of two runs that have one id and are not the same task."""
+    """Ids that two runs share for tasks that differ."""
     facts = []
     for folder in (one, other):
         with RunStore(folder) as store:
             facts.append(store.facts.get("contents", {}))
     return sorted(task for task, content in facts[0].items() if facts[1].get(task, content) != content)
-
-
-def gate_of(text: str) -> tuple[str, int, float, float]:
-    """A gate in one word, such as ``pass^3>=0.7@0.95``: metric, k, bar and required probability."""
-    from agentic_bayes.checks import check_ks, check_probability
-    from agentic_bayes.formatting import parse_metric
-
-    metric, sign, rest = text.partition(">=")
-    bar, at, probability = rest.partition("@")
-    try:
-        numbers = float(bar), float(probability) if at else 0.95
-    except ValueError:
-        numbers = (math.nan, math.nan)
-    if not sign or any(math.isnan(number) for number in numbers):
-        raise InvalidArgument(f'a gate must be like "pass^3>=0.7@0.95", got {text!r}')
-    if not 0 < numbers[1] < 1:
-        raise InvalidArgument(f"the gate's probability must lie between 0 and 1, both excluded, got {numbers[1]:g}")
-    name, k = parse_metric(metric.strip())
-    return name, check_ks(k or 1)[0], check_probability(numbers[0], "the gate's bar"), numbers[1]

@@ -1,4 +1,4 @@
-"""The trials of a run, on disk from the moment they end."""
+"""Save every trial of a run to disk as soon as it ends, in SQLite."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from typing import Any, Self
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.suites.trial import TrialResult
 
-__all__ = ["FILE", "RunStore"]
-
 FILE = "trials.sqlite"
-"""Name of the file in a run's folder."""
+"""Name of the file of trials in a run's folder."""
 
 LOCK = "lock.sqlite"
 _APPLICATION_ID = 0x41427275  # tells our files from other SQLite files
@@ -32,11 +30,11 @@ _BUSY_SECONDS = 60.0
 
 
 class RunStore:
-    """The trials of one run, and what the run is.
+    """The trials of one run, and facts about the run.
 
     Notes
     -----
-    In WAL mode with ``synchronous=NORMAL``: a killed process loses nothing that was added.
+    SQLite in WAL mode with ``synchronous=NORMAL``, so that a killed process loses nothing that was added.
     """
 
     def __init__(self, folder: Path, *, create: bool = False) -> None:
@@ -44,7 +42,7 @@ class RunStore:
         self._lock: sqlite3.Connection | None = None
         if not self.path.is_file():
             if not create:
-                raise InvalidArgument(f"{folder} is not a run's folder: it holds no {FILE}")
+                raise InvalidArgument(f"{folder} is not a run's folder: it contains no {FILE}")
             _make(self.path)
         try:
             self._db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -64,20 +62,20 @@ class RunStore:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the run is: suite, agent, digests, when it began."""
+        """Facts about the run: suite, agent, digests, start time."""
         return {name: json.loads(value) for name, value in self._read("SELECT name, value FROM facts")}
 
     def note(self, facts: Mapping[str, Any]) -> None:
-        """Keep facts about the run."""
+        """Save facts about the run."""
         rows = [(name, json.dumps(value)) for name, value in facts.items()]
-        values = ", ".join(["(?, ?)"] * len(rows))  # one statement: all of them are on disk, or none
+        values = ", ".join(["(?, ?)"] * len(rows))  # one statement, so that all facts are saved or none
         self._write(f"INSERT OR REPLACE INTO facts VALUES {values}", [part for row in rows for part in row])
 
     def add(self, result: TrialResult) -> None:
-        """Put a trial on disk, in the place of an earlier error."""
+        """Save a trial; it replaces an earlier error."""
         record = json.dumps({**asdict(result), "ended": time.time()})
         row = (result.task, result.trial, result.status, record)
-        # a verdict stands: of two processes that ran the same trial, the first one's counts
+        # a verdict is never replaced: if two processes ran the same trial, the first verdict counts
         self._write(
             "INSERT INTO trials VALUES (?, ?, ?, ?) ON CONFLICT (task, trial) DO UPDATE "
             "SET status = excluded.status, record = excluded.record WHERE trials.status = 'error'",
@@ -89,7 +87,7 @@ class RunStore:
         return {(task, trial) for task, trial in self._read("SELECT task, trial FROM trials WHERE status <> 'error'")}
 
     def results(self) -> Iterator[TrialResult]:
-        """All trials that ended, as they arrived."""
+        """All finished trials, in the order in which they ended."""
         for (text,) in self._read("SELECT record FROM trials ORDER BY rowid"):
             record = json.loads(text)
             del record["ended"]
@@ -98,7 +96,7 @@ class RunStore:
             )
 
     def lock(self) -> None:
-        """Keep other processes from running these trials as well, until this one closes the file or dies."""
+        """Keep other processes from running the same trials, until this one closes the file or dies."""
         lock = sqlite3.connect(self.path.with_name(LOCK), timeout=0, isolation_level=None, check_same_thread=False)
         try:
             lock.execute("BEGIN EXCLUSIVE")
@@ -118,11 +116,11 @@ class RunStore:
     def _write(self, statement: str, values: Sequence[Any]) -> None:
         try:
             self._db.execute(statement, values)
-        except sqlite3.Error as error:  # a full disk, most of all
+        except sqlite3.Error as error:  # most likely a full disk
             raise OSError(errno.EIO, f"{self.path} cannot be written: {error}") from error
 
     def close(self) -> None:
-        """Close the file. It is safe not to."""
+        """Close the file; nothing is lost without it."""
         self._db.close()
         if self._lock is not None:
             self._lock.close()
@@ -135,7 +133,7 @@ class RunStore:
 
 
 def _make(path: Path) -> None:
-    """Make the file under another name first: whenever the process dies, it is not there, or whole."""
+    """Create the file under another name first, so that it is complete or absent even if the process dies."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         draft.unlink(missing_ok=True)
@@ -148,4 +146,4 @@ def _make(path: Path) -> None:
             database.close()
         draft.replace(path)
     except (OSError, sqlite3.Error) as error:
-        raise InvalidArgument(f"{path} cannot be made: {error}") from error
+        raise InvalidArgument(f"{path} cannot be created: {error}") from error

@@ -1,4 +1,4 @@
-"""What a suite runs and what comes of it: the input of a task, an agent's reply, a grader's grade, a trial."""
+"""The types of a suite: tasks, attempts, agents with their replies, graders and results of trials."""
 
 from __future__ import annotations
 
@@ -8,42 +8,38 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentic_bayes.evidence.score import Grade
 
-__all__ = ["Agent", "Attempt", "Reply", "Status", "Task", "TrialGrader", "TrialResult"]
-
 Status = Literal["pass", "fail", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SuiteTask:
     """A task of a suite."""
 
     id: str  # unique within the suite
-    messages: tuple[str, ...]  # what the user says, one after the other; one for a single prompt
-    system: str = ""  # what the agent is told
-    params: Mapping[str, Any] = field(default_factory=dict)  # for the agent
-    # what graders compare with: ``text``, ``json``, ``fields``, ``tools``, as given
-    expected: Mapping[str, Any] = field(default_factory=dict)
+    messages: tuple[str, ...]  # the user's messages in order; one for a single prompt
+    system: str = ""  # the agent's instructions
+    params: Mapping[str, Any] = field(default_factory=dict)  # passed to the agent
+    expected: Mapping[str, Any] = field(default_factory=dict)  # for graders: ``text``, ``json``, ``fields``, ``tools``
     name: str = ""  # for people
-    tags: tuple[str, ...] = ()  # for choosing tasks
+    tags: tuple[str, ...] = ()  # to select tasks
     metadata: Mapping[str, Any] = field(default_factory=dict)  # anything else
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """One trial of a task, as it is given to an agent."""
+class TrialAttempt:
+    """One trial of a task, as an agent receives it."""
 
-    task: Task  # what to do
-    trial: int  # which attempt, from 0
-    seed: int  # A number that belongs to this trial alone, the same in every run of the same suite
+    task: SuiteTask
+    trial: int  # number of the trial, from 0
+    seed: int  # different for every trial, and the same in every run of the suite
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What an agent gave."""
+class AgentReply:
+    """An agent's reply to all messages of a task."""
 
-    answers: tuple[str, ...]  # one per message of the task
-    # per message, the calls that were made: ``tool_name, parameters`` and, where known, ``result``; None where nothing
-    # is known of calls
+    answers: tuple[str, ...]  # one per message
+    # per message, its tool calls with ``tool_name, parameters`` and, if known, ``result``; None if calls are unknown
     tool_calls: tuple[Sequence[Mapping[str, Any]] | None, ...] = ()
     input_tokens: int | None = None  # as the agent reported them
     output_tokens: int | None = None
@@ -56,45 +52,50 @@ class Reply:
 
 @runtime_checkable
 class Agent(Protocol):
-    """Something that does tasks."""
+    """Protocol of agents."""
 
     @property
     def identity(self) -> str:
-        """Kind, model and whatever else changes what it does; no secrets."""
+        """Kind, model and everything else that changes its behaviour; no secrets."""
         ...
 
-    async def attempt(self, attempt: Attempt) -> Reply:
-        """Do one trial; raises whatever went wrong."""
+    async def attempt(self, attempt: TrialAttempt) -> AgentReply:
+        """Attempt a task; an exception makes the trial an error."""
         ...
 
 
 @runtime_checkable
 class TrialGrader(Protocol):
-    """Something that grades trials."""
+    """Protocol of graders."""
 
-    name: str  # its type in the suite, made unique by a number where it occurs more than once
-    weight: float  # how much its score counts
+    name: str  # its type in the suite, with a number if the type occurs more than once
+    weight: float  # of its score in the trial's mean score
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """A `Score` whose details hold ``pass`` (bool), or `Unscored`; may raise, which is unscored too."""
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Grade a reply: a `Score` whose details hold ``pass`` (bool), or `Unscored`; an exception is unscored, too."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What came of one trial."""
+    """The result of one trial."""
 
-    task: str  # id of the task
-    trial: int  # which attempt
-    status: Status  # whether all graders passed; error where the agent or a grader broke down
+    task: str  # the task's id
+    trial: int  # number of the trial, from 0
+    status: Status  # pass if all graders passed, error if the agent or a grader raised an error
     score: float | None = None  # weighted mean of the graders' scores; None for an error
-    answers: tuple[str, ...] = ()  # what the agent said
-    tool_calls: tuple[Any, ...] = ()  # what it called
+    answers: tuple[str, ...] = ()
+    tool_calls: tuple[Any, ...] = ()
     # grader → ``{"score", "pass", "reason"}`` or ``{"unscored"}``
     grades: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     error: str = ""  # why there is no verdict
     latency: float = 0.0  # seconds that the agent took
     attempts: int = 1  # how often the agent was asked
-    input_tokens: int | None = None  # as reported
+    input_tokens: int | None = None  # as the agent reported them
     output_tokens: int | None = None
-    cost: float | None = None  # of the tokens, where their price is known
+    cost: float | None = None  # of the tokens; None if unknown
+
+    @property
+    def failures(self) -> list[str]:
+        """The graders that failed the trial, with their reasons."""
+        return [f"{name}: {grade.get('reason')}" for name, grade in self.grades.items() if grade.get("pass") is False]

@@ -1,4 +1,4 @@
-"""YAML with line numbers and without surprises: ``no`` is text, ``012`` and ``1:30`` are text, a key is given once."""
+"""Read YAML strictly, with line numbers: ``no``, ``012`` and ``1:30`` are text, and no key may repeat."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.errors import Problem
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import field_path, short
 
-__all__ = ["Document", "FromVariables", "read_yaml"]
-
-Place = tuple[str | int, ...]
+YamlPath = tuple[str | int, ...]
 
 _LARGEST = 10_000_000  # bytes of a file
 _MOST_VALUES = 200_000  # aliases multiply: a small file can stand for billions
@@ -29,42 +27,46 @@ _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
 class FromVariables(str):
-    """A text into which values of variables were put; its place decides whether it is a text or what `plain` is."""
+    """Text into which variables were substituted; where it stands decides whether it counts as text or as `plain`."""
 
     __slots__ = ()
 
     @property
     def plain(self) -> Any:
-        """What would stand there, had the text been written as it is."""
+        """The value of the text if it had been written without variables."""
         return _plain(self)
 
 
 @dataclass
-class Document:
-    """What is in a YAML file."""
+class YamlDocument:
+    """The content of a YAML file, with its lines and problems."""
 
     source: str  # the file
-    value: Any = None  # its content as plain values
-    lines: dict[Place, int] = field(default_factory=dict)  # path of a value → the line where it stands, from 1
+    value: Any = None  # its content in plain Python values
+    lines: dict[YamlPath, int] = field(default_factory=dict)  # path of a value → its line, from 1
     problems: list[Problem] = field(default_factory=list)  # what is wrong with it
 
-    def line(self, path: Place) -> str:
-        """Where a path stands, or the nearest place above it; empty where nothing is known."""
+    def line(self, path: YamlPath) -> str:
+        """The line of a path or of the nearest path above it, for example "line 3"; empty if unknown."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.lines:
                 return f"line {self.lines[path[:length]]}"
         return ""
 
+    def problem_at(self, path: YamlPath, message: str) -> Problem:
+        """A problem with the value at a path."""
+        return Problem(self.source, self.line(path), field_path(path), message)
+
     def problem(self, line: int | None, message: str) -> None:
-        """Note something that is wrong."""
+        """Add a problem."""
         self.problems.append(Problem(self.source, "" if line is None else f"line {line}", "", message))
 
 
-def read_yaml(path: Path, *, environment: Mapping[str, str] | None = None) -> Document:
-    """Read a file; whatever is wrong is in the document's problems."""
+def read_yaml(path: Path, *, environment: Mapping[str, str] | None = None) -> YamlDocument:
+    """Read a file; its problems are in the document."""
     import yaml
 
-    document = Document(str(path))
+    document = YamlDocument(str(path))
     try:
         if path.stat().st_size > _LARGEST:
             document.problem(None, f"must be at most {_LARGEST:,} bytes")
@@ -86,13 +88,13 @@ def read_yaml(path: Path, *, environment: Mapping[str, str] | None = None) -> Do
     except (RecursionError, ValueError) as error:
         document.problem(None, f"is not YAML: {type(error).__name__}: {error}")
         return document
-    reader = _Reader(document, os.environ if environment is None else environment)
+    reader = _NodeReader(document, os.environ if environment is None else environment)
     document.value = None if root is None else reader.value(root, ())
     return document
 
 
 def _plain(text: str) -> Any:
-    """The value of a text that is not quoted: nothing, a truth value, a number, or the text."""
+    """The value of unquoted text: None, a boolean, a number, or the text itself."""
     match text:
         case "" | "null" | "~":
             return None
@@ -111,7 +113,7 @@ def _plain(text: str) -> Any:
 
 @functools.cache
 def _loader() -> Any:
-    """PyYAML's safe loader, but that nodes have only the tags that were written."""
+    """PyYAML's safe loader, changed so that nodes have only the tags that were written."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -120,24 +122,24 @@ def _loader() -> Any:
 
         def compose_scalar_node(self, anchor: Any) -> Any:
             event = self.peek_event()  # type: ignore[no-untyped-call]
-            if event.tag == "!":  # short for text, which PyYAML takes for no tag
+            if event.tag == "!":  # short for text; PyYAML ignores it
                 event.tag = _TEXT
             return super().compose_scalar_node(anchor)
 
     return Loader
 
 
-class _Reader:
-    """Makes plain values of the nodes of a YAML file."""
+class _NodeReader:
+    """Turns the nodes of a YAML file into plain values."""
 
-    def __init__(self, document: Document, environment: Mapping[str, str]) -> None:
+    def __init__(self, document: YamlDocument, environment: Mapping[str, str]) -> None:
         self._document, self._environment = document, environment
         self._values = 0
         self._full = False
-        self._open: set[int] = set()  # the nodes around the one that is read
+        self._open: set[int] = set()  # the nodes that contain the current one
         self._endless: set[int] = set()
 
-    def value(self, node: Any, path: Place) -> Any:
+    def value(self, node: Any, path: YamlPath) -> Any:
         line = node.start_mark.line + 1
         self._document.lines.setdefault(path, line)
         self._values += 1
@@ -163,13 +165,13 @@ class _Reader:
             self._open.discard(id(node))
 
     def _tagged(self, node: Any, line: int) -> None:
-        """Refuse every tag but that of text on a scalar."""
+        """Refuse every tag except that of text on a scalar."""
         if node.tag and not (node.id == "scalar" and node.tag == _TEXT):
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-            self._document.problem(line, f"the tag {short(tag)} is not supported: only !!str is, before text")
+            self._document.problem(line, f"the tag {short(tag)} is not supported; only !!str before text is")
 
-    def _mapping(self, node: Any, path: Place) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _mapping(self, node: Any, path: YamlPath) -> dict[str, Any]:
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if key_node.id != "scalar":
@@ -180,34 +182,34 @@ class _Reader:
             if key == "<<" and key_node.style is None and not key_node.tag:
                 self._document.problem(line, "merge keys (<<) are not supported")
                 continue
-            if key in found:
+            if key in mapping:
                 self._document.problem(line, f"the key {short(key)} is given twice")
                 continue
-            found[key] = self.value(value_node, (*path, key))
+            mapping[key] = self.value(value_node, (*path, key))
             self._document.lines[(*path, key)] = line
-        return found
+        return mapping
 
     def _scalar(self, node: Any, line: int) -> Any:
         text: str = node.value
         self._tagged(node, line)
-        # neither quoted, nor a block, nor said to be text
+        # neither quoted, nor a block, nor tagged as text
         if node.style is None and not node.tag and not isinstance(value := _plain(text), str):
             return value
-        filled = _VARIABLE.sub(lambda found: self._variable(found, line), text)
+        filled = _VARIABLE.sub(lambda match: self._variable(match, line), text)
         return text if filled == text else FromVariables(filled)
 
-    def _variable(self, found: re.Match[str], line: int) -> str:
-        if found[0] == "$$":
+    def _variable(self, match: re.Match[str], line: int) -> str:
+        if match[0] == "$$":
             return "$"
-        if not found[2]:
-            self._document.problem(line, f"{short(found[0])} has no closing }}; a $ alone is written $$")
+        if not match[2]:
+            self._document.problem(line, f"{short(match[0])} has no closing }}; a $ alone is written $$")
             return ""
-        if "${" in found[1].replace("$$", ""):
-            self._document.problem(line, f"{short(found[0])} must hold no ${{ of another variable")
+        if "${" in match[1].replace("$$", ""):
+            self._document.problem(line, f"{short(match[0])} must not contain the ${{ of another variable")
             return ""
-        named = _NAME.fullmatch(found[1])
+        named = _NAME.fullmatch(match[1])
         if named is None:
-            self._document.problem(line, f"{found[0]} must be ${{NAME}} or ${{NAME:-default}}; a $ alone is written $$")
+            self._document.problem(line, f"{match[0]} must be ${{NAME}} or ${{NAME:-default}}; a $ alone is written $$")
             return ""
         value = self._environment.get(named[1])
         if not value and named[2] is not None:

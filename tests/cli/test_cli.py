@@ -460,7 +460,7 @@ def test_show_lists_conversations_and_shows_one(run, results, tmp_path):
     assert "answer: 0.000 (recorded" in " ".join(scored.out.split())
     assert_refused(run("show", results, "--task", "1"), "no conversation has task '1'")
     assert_refused(
-        run("show", results, "--task", "0", "--trial", "7"), "no such conversation has trial 7; there is 0, 1"
+        run("show", results, "--task", "0", "--trial", "7"), "no such conversation has trial 7; its trials: 0, 1"
     )
 
 

@@ -198,7 +198,7 @@ def test_dates_without_a_year_or_a_day_are_no_dates():
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        ({"regex": "a", "one_of": [1]}, "must give one way of comparing, got regex, one_of"),
+        ({"regex": "a", "one_of": [1]}, "must compare in one way only, got regex, one_of"),
         ({"integers": True}, "must come with absolute or relative"),
         ({"absolute": -1}, "must be a number ≥ 0"),
         ({"one_of": []}, "must be a list of at least one value"),

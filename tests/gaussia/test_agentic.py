@@ -23,10 +23,18 @@ from agentic_bayes.errors import (
     RecordsError,
     UnknownName,
 )
-from agentic_bayes.evidence.tools.rubric import ToolCorrectnessScore
-from agentic_bayes.gaussia.agentic import Agentic, AgenticMetric, AgenticResult, BayesianMode, FrequentistMode
-from agentic_bayes.records.model import Batch, Dataset
-from agentic_bayes.records.retriever import Retriever
+from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.gaussia import (
+    Agentic,
+    AgenticMetric,
+    AgenticResult,
+    Batch,
+    BayesianMode,
+    Dataset,
+    FrequentistMode,
+    Retriever,
+    ToolCorrectnessScore,
+)
 
 CALL = {"tool_name": "calculator", "parameters": {"a": 5, "b": 3}, "result": 8, "step": 1}
 CALLED = {"tools_used": [CALL], "final_answer_uses_tools": True}
@@ -35,8 +43,8 @@ OTHER = {"tools_used": [CALL | {"tool_name": "search"}], "final_answer_uses_tool
 
 # the retriever of the documentation page, with the imports changed to this package
 PAGE_RETRIEVER = """
-from agentic_bayes import Retriever
-from agentic_bayes import Dataset, Batch
+from agentic_bayes.gaussia import Retriever
+from agentic_bayes.gaussia import Dataset, Batch
 
 class AgenticRetriever(Retriever):
     def load_dataset(self) -> list[Dataset]:
@@ -82,7 +90,7 @@ class AgenticRetriever(Retriever):
 """
 
 PAGE_RUN = """
-from agentic_bayes import Agentic
+from agentic_bayes.gaussia import Agentic
 
 metrics = Agentic.run(
     AgenticRetriever,
@@ -188,10 +196,11 @@ def test_the_papers_three_conversations_as_trials_of_one_agent():
     result = run(*convs, model=model, k=5)
     outcomes = result.outcomes()
     assert (int(outcomes["successes"].sum()), int(outcomes["trials"].sum())) == (2, 3)
-    table = result.estimate(method="frequentist", estimator="plugin").summary(tasks=False)
-    means = table[table["estimand"] == "tasks"].set_index(["metric", "k"])["mean"]
-    assert means["pass_at_k"].round(3).tolist() == [0.667, 0.889, 0.963, 0.988, 0.996]
-    assert means["pass_pow_k"].round(3).tolist() == [0.667, 0.444, 0.296, 0.198, 0.132]
+    table = result.estimate(method=Frequentist(estimator="plugin")).summary(tasks=False)
+    means = table[table["estimand"] == "tasks"].set_index("metric")["mean"].round(3)
+    ks = range(1, 6)
+    assert [means[f"pass@{k}"] for k in ks] == [0.667, 0.889, 0.963, 0.988, 0.996]
+    assert [means[f"pass^{k}"] for k in ks] == [0.667, 0.444, 0.296, 0.198, 0.132]
 
 
 def test_seven_of_ten_turns():
@@ -260,10 +269,10 @@ async def no_wait(seconds):
 def test_nothing_scored_is_nan_or_the_prior():
     """Without a scored turn the plug-in is undefined and the posterior is the prior, and a warning says so."""
     convs = [conversation(turn(ground_truth_assistant=None))]
-    with pytest.warns(NothingScored, match=r"1 of 1 conversation without a scored turn.*no reference answer"):
+    with pytest.warns(NothingScored, match=r"no turn was scored in 1 of 1 conversation.*no reference answer"):
         (plain,) = run(*convs)
     assert np.isnan([plain.pass_at_k, plain.pass_pow_k, *plain.correctness_scores]).all()
-    with pytest.warns(NothingScored, match="undefined there, or the prior's"):
+    with pytest.warns(NothingScored, match=r"undefined there, or the prior's"):
         (bayes,) = run(*convs, k=1, statistical_mode=BayesianMode(beta_prior_a=3, beta_prior_b=1))
     assert bayes.pass_at_k == bayes.pass_pow_k == 0.75
     assert not plain.is_fully_correct
@@ -453,7 +462,7 @@ class NeedsPath(Retriever):
     [
         (None, InvalidArgument, r"retriever must be a Retriever class or instance"),
         ([conversation()], InvalidArgument, r"retriever must be a Retriever class or instance"),
-        (NeedsPath, InvalidArgument, r"cannot be made without arguments .*give an instance"),
+        (NeedsPath, InvalidArgument, r"cannot be created without arguments .*pass an instance"),
         (NeedsPath("x"), EvidenceError, r"there are no conversations to assess"),
         (source({"session_id": "s1"}), EvidenceError, r"conversations\[0\] must be a Conversation"),
         (source(conversation(), conversation()), RecordsError, r"s1"),
@@ -477,8 +486,40 @@ def test_load_dataset_must_give_an_iterable(loaded):
         def load_dataset(self):
             return loaded
 
-    with pytest.raises(InvalidArgument, match=r"load_dataset\(\) must give an iterable of Dataset"):
+    with pytest.raises(InvalidArgument, match=r"load_dataset\(\) must return an iterable of Dataset"):
         Agentic.run(Odd, model=in_turn(verdict(1)), k=3)
+
+
+def test_the_result_can_be_exported():
+    """As JSON without NaN, as a table, and as Markdown with one row per conversation; a metric alone, too."""
+    convs, model = scored([0.95, 0.1], [0.95])
+    result = run(*convs, model=model, k=2)
+    exported = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert (exported["k"], exported["indicator"], exported["statistical_mode"]) == (2, "answer", "FrequentistMode")
+    assert [metric["correct_interactions"] for metric in exported["metrics"]] == [1, 1]
+    assert result.to_pandas().equals(result.summary())
+    rows = [line for line in result.to_markdown().splitlines() if line.startswith("| ")]
+    assert len(rows) == 1 + 1 + len(result)
+    assert "\n" not in repr(result)
+    assert result[0].to_dict() == exported["metrics"][0]
+    assert "| pass_pow_k | 0.25 |" in result[0].to_markdown()
+
+
+def test_the_namespace_is_complete_and_loads_nothing_until_used():
+    """`ab.gaussia` has Gaussia's names and no others; importing it loads no heavy package."""
+    heavy = {"numpy", "scipy", "pandas", "xarray", "pymc", "arviz", "matplotlib", "pydantic", "langchain_core"}
+    code = (
+        "import sys, agentic_bayes.gaussia as g\n"
+        f"print(sorted({heavy!r} & set(sys.modules)), dir(g))\n"
+        "print([getattr(g, name).__name__ for name in g.__all__])\n"
+        "g.Agentick"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    loaded, names = done.stdout.splitlines()
+    assert loaded.startswith("[] ['Agentic', 'AgenticMetric', 'AgenticResult', 'Batch', 'BayesianMode', 'Dataset', ")
+    classes = "Agentic AgenticMetric AgenticResult Interaction BayesianMode Conversation FrequentistMode Retriever"
+    assert names == str([*classes.split(), "ToolCorrectnessScore"])
+    assert "module 'agentic_bayes.gaussia' has no attribute 'Agentick'" in done.stderr
 
 
 def test_the_result_is_a_sequence():
@@ -529,9 +570,9 @@ def test_the_walk_of_the_notebook_runs_on_the_public_file(shared_data):
     together = result.outcomes(agents="together")
     assert together["trials"].values.tolist() == [[3]]
     assert (result.outcomes(agents="together", unit="question")["trials"] == 3).all()
-    estimate = result.estimate(agents="together", method="frequentist", estimator="plugin")
-    table = estimate.summary(tasks=False)
-    curve = table[(table["estimand"] == "tasks") & (table["metric"] == "pass_pow_k")]
+    estimate = result.estimate(agents="together", method=Frequentist(estimator="plugin"))
+    table = estimate.summary(columns="all")
+    curve = table[(table["estimand"] == "tasks") & table["metric"].str.startswith("pass^")]
     assert curve["k"].tolist() == list(range(1, 11))
     assert (np.diff(curve["mean"]) <= 0).all()
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentic_bayes as ab
-from agentic_bayes.pytest_plugin.trials import Design, PlannedTrial, Trial, trial_id, trial_of
+from agentic_bayes.pytest_plugin.trials import PlannedTrial, PytestTrial, TrialDesign, trial_id, trial_of
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,11 +63,10 @@ def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
 
 @pytest.fixture
 def run(installed: pytest.Pytester) -> Callable[..., SimpleNamespace]:
-    """Runs pytest on a file, in this process or apart, as with workers: exit code, output, the section on agents."""
+    """Runs pytest on a file, in this process or apart (xdist's workers are processes of their own): code and output."""
 
     def run_file(text: str, *arguments: str, name: str = "test_agent", apart: bool = False) -> SimpleNamespace:
         installed.makepyfile(**{name: HEAD + text})
-        apart = apart or bool({"-n1", "-n2"} & {*arguments})
         runner = installed.runpytest_subprocess if apart else installed.runpytest_inprocess
         result = runner(*arguments)
         output = result.stdout.str()
@@ -115,19 +114,16 @@ def test_plain():
     pass
 """
 SENTENCES = [
-    "test_agent.py::test_good: 19 of 20 trials passed, 1 failed; pass: the probability that agent's pass^1 (tasks) is "
-    "at least 0.5 is >0.999 (required: 0.95); pass^1 0.909, 95 % equal-tailed interval 0.762 to 0.988; conjugate, "
-    "1 task; unit conversation, indicator answer",
+    "test_agent.py::test_good: 19 of 20 trials passed, 1 failed; pass: P(pass^1 ≥ 0.5) = ",
     "    failed, trial 7: AssertionError: the agent said no",
-    "test_agent.py::test_bad: 3 of 10 trials passed, 7 failed; fail: the probability",
+    "test_agent.py::test_bad: 3 of 10 trials passed, 7 failed; fail: P(pass^1 ≥ 0.9) = ",
     "    failed, 4 trials (3, 5, 7, 9): AssertionError: refused 1",
     "    failed, 3 trials (4, 6, 8): AssertionError: refused 0",
-    "test_agent.py::test_errors: 5 of 8 trials passed, 1 failed, 1 errored, 1 unscored; pass: the probability",
+    "test_agent.py::test_errors: 5 of 8 trials passed, 1 failed, 1 errored, 1 unscored; pass: P(pass^1 ≥ 0.4) = ",
     "    errored, trial 2: ConnectionError: no route",
     "    unscored, trial 3: no key",
     "    failed, trial 4: Failed: wrong tool",
-    "test_agent.py::test_unclear: 3 of 3 trials passed; inconclusive: the probability that agent's pass^1 (tasks) is "
-    "at least 0.5 is 0.938 (required: 0.95)",
+    "test_agent.py::test_unclear: 3 of 3 trials passed; inconclusive: P(pass^1 ≥ 0.5) = ",
 ]
 
 
@@ -155,17 +151,17 @@ def test_the_interval_is_that_of_one_task(run):
     (line,) = (line for line in done.section.splitlines() if "test_errors" in line)
     posterior = stats.beta(1 + 5, 1 + 1)
     lower, upper = posterior.ppf([0.025, 0.975])
-    assert f"is at least 0.4 is {posterior.sf(0.4):.3f}" in line
-    assert f"pass^1 {posterior.mean():.3f}, 95 % equal-tailed interval {lower:.3f} to {upper:.3f}" in line
+    assert f"P(pass^1 ≥ 0.4) = {posterior.sf(0.4) * 100:.0f} %" in line
+    assert f"pass^1 {posterior.mean():.3f}, 95 % interval {lower:.3f} to {upper:.3f}" in line
 
 
 def test_the_traceback_of_the_first_failed_trial_is_shown(run):
     """A failed verdict shows its sentence, the reasons, and one trial's traceback and output."""
     text = NEVER.replace("assert", "print('what the agent printed')\n    assert")
     done = run(text)
-    assert "FAILED test_agent.py::test_never - 0 of 5 trials passed, 5 failed; fail: the probability" in done.output
+    assert "FAILED test_agent.py::test_never - 0 of 5 trials passed, 5 failed; fail: P(pass^1 ≥ 0.5) = " in done.output
     failures = done.output.partition("= FAILURES =")[2].partition("= agentic =")[0]
-    assert "the first of them, test_agent.py::test_never[trial0/5]:" in failures
+    assert "the first failed trial, test_agent.py::test_never[trial0/5]:" in failures
     assert "E       AssertionError: the agent said no" in failures
     assert failures.count("what the agent printed") == 2  # in the code, and captured
 
@@ -223,7 +219,7 @@ def test_nothing_scored_is_no_pass(run):
     left = "@pytest.mark.skip(reason='later')\n@agentic(trials=3, at_least=0.1)\ndef test_left_out():\n    pass\n"
     done = run(down + left, "--agentic-inconclusive", "pass")
     assert counts(done) == {"failed": 1, "skipped": 1}
-    assert "test_down: 0 of 3 trials passed, 3 errored; nothing was scored, so nothing can be said" in done.section
+    assert "test_down: 0 of 3 trials passed, 3 errored; no trial was scored, so there is no verdict" in done.section
     assert "    unscored, 3 trials (0, 1, 2): " in done.section
     assert done.code == pytest.ExitCode.TESTS_FAILED
 
@@ -231,7 +227,7 @@ def test_nothing_scored_is_no_pass(run):
 def test_a_coroutine_that_nobody_runs_errored(run):
     """An `async def` without a plugin for it says nothing about the agent: pytest's complaint is no verdict."""
     done = run("@agentic(trials=5, at_least=0.5)\nasync def test_it():\n    pass\n", "-p", "no:anyio")
-    assert "test_it: 0 of 5 trials passed, 5 errored; nothing was scored, so nothing can be said" in done.section
+    assert "test_it: 0 of 5 trials passed, 5 errored; no trial was scored, so there is no verdict" in done.section
     assert "errored, 5 trials (0, 1, 2, 3, 4): Failed: async def functions are not natively supported" in done.section
     assert (done.code, counts(done)) == (pytest.ExitCode.TESTS_FAILED, {"failed": 1})
 
@@ -300,7 +296,7 @@ def test_versions(who):
 class TestShop:
     seen = []
 
-    @agentic(trials=9, k=2)
+    @agentic(trials=9, metric="pass^2")
     def test_empty_folder(self, tmp_path, trial):
         assert not list(tmp_path.iterdir())
         (tmp_path / "order.txt").touch()
@@ -336,25 +332,25 @@ def test_functions_methods_parameters_and_coroutines_can_be_repeated(run):
     for line in (
         "test_agent.py::test_versions[v1]: 0 of 9 trials passed, 9 failed; fail: ",
         "test_agent.py::test_versions[v2]: 9 of 9 trials passed; pass: ",
-        "test_agent.py::TestShop::test_empty_folder: 9 of 9 trials passed; pass: the probability that agent's pass^2 ",
+        "test_agent.py::TestShop::test_empty_folder: 9 of 9 trials passed; pass: P(pass^2 ≥ 0.5) = ",
         "test_agent.py::test_async: 8 of 9 trials passed, 1 failed; pass: ",
     ):
         assert line in done.section
 
 
 BAD = {
-    "": "trials and at_least must be given, such as trials=20, at_least=0.7",
+    "": "trials and at_least must be given, for example trials=20, at_least=0.7",
     "trials=5": "at_least must be given",
-    "5, at_least=0.5": "arguments must be given by name (trials, at_least, k, probability, metric), got 5",
+    "5, at_least=0.5": "arguments must be given by name (trials, at_least, metric, confidence), got 5",
     "trials=0, at_least=0.5": "trials must be an integer ≥ 1, got 0",
     "trials=10**7, at_least=0.5": "trials must be at most 10,000, got 10,000,000",
     "trials=2.5, at_least=0.5": "trials must be an integer ≥ 1, got 2.5",
     "trials=True, at_least=0.5": "trials must be an integer ≥ 1, got True",
     "trials=5, at_least=1": "at_least must be a number strictly between 0 and 1, got 1",
     "trials=5, at_least='0.5'": "at_least must be a number strictly between 0 and 1, got '0.5'",
-    "trials=5, at_least=0.5, k=0": "k must be an integer ≥ 1, got 0",
-    "trials=5, at_least=0.5, probability=0.5": "probability must be in (0.5, 1)",
-    "trials=5, at_least=0.5, metric='pass^k'": "unknown metric 'pass^k'",
+    "trials=5, at_least=0.5, metric='pass^0'": 'metric must be "pass@k" or "pass^k" with a number',
+    "trials=5, at_least=0.5, confidence=0.5": "confidence must be in (0.5, 1)",
+    "trials=5, at_least=0.5, metric='pass^k'": 'metric must be "pass@k" or "pass^k" with a number',
     "trials=5, at_leats=0.5": "unknown argument 'at_leats': did you mean 'at_least'?",
 }
 
@@ -376,8 +372,8 @@ def test_numbers_of_numpy_are_numbers(run):
 
 def test_more_attempts_than_trials_are_flagged(run):
     """A k beyond the trials is allowed, and said."""
-    done = run("@agentic(trials=2, k=5, at_least=0.5)\ndef test_it():\n    pass\n")
-    assert "[extrapolated] (a pass takes 21 trials or more, even if all of them pass)" in done.section
+    done = run("@agentic(trials=2, metric='pass^5', at_least=0.5)\ndef test_it():\n    pass\n")
+    assert "[extrapolated] (to pass, it needs at least 21 trials, all of them passing)" in done.section
 
 
 UNIT = """
@@ -394,8 +390,8 @@ def test_methods_of_unittest_are_refused(run):
     """They take no parameters, so they cannot be repeated; that is said instead of running them once."""
     done = run(UNIT)
     assert (
-        "of test_agent.py::TestOld::test_it: must be on a test function or on a method of a plain class, put there "
-        "where it is defined, got TestCaseFunction (methods of unittest.TestCase cannot be repeated)" in done.output
+        "of test_agent.py::TestOld::test_it: must mark a test function or a method of a plain class, where it is "
+        "defined; got TestCaseFunction (methods of unittest.TestCase cannot be repeated)" in done.output
     )
     assert (done.code, counts(done)) == (pytest.ExitCode.INTERRUPTED, {"errors": 1})
 
@@ -406,7 +402,7 @@ def test_a_marker_that_comes_too_late_is_refused(run, installed):
     hook = f"import pytest\ndef pytest_collection_modifyitems(items):\n    for item in items:\n        {add}\n"
     installed.makeconftest(hook)
     done = run(PLAIN)
-    assert "must be on a test function or on a method of a plain class, put there where it is defined" in done.errors
+    assert "must mark a test function or a method of a plain class, where it is defined" in done.errors
     assert done.code == pytest.ExitCode.USAGE_ERROR
 
 
@@ -432,7 +428,7 @@ def test_a_trial_has_the_same_seed_in_every_run(run):
     assert found[0] == found[1]
     assert len(set(found[0])) == 8
     assert len({line.split()[2] for line in found[0]}) == 8
-    assert Trial(0, 1) == Trial(index=0, seed=1)
+    assert PytestTrial(0, 1) == PytestTrial(index=0, seed=1)
 
 
 # Options of pytest
@@ -521,7 +517,7 @@ def test_fixtures_that_break_on_their_own_are_still_told(run):
     """With `--setup-only` a trial whose fixture raised has errored."""
     fixture = "@pytest.fixture\ndef room():\n    raise OSError('gone')\n"
     done = run(f"{fixture}@agentic(trials=5, at_least=0.5)\ndef test_it(room):\n    pass\n", "--setup-only")
-    assert "test_it: 0 of 5 trials passed, 5 errored; nothing was scored" in done.section
+    assert "test_it: 0 of 5 trials passed, 5 errored; no trial was scored" in done.section
     assert counts(done) == {"failed": 1}
 
 
@@ -559,7 +555,7 @@ def test_the_plugin_can_be_switched_off(run):
     assert "'agentic' not found in `markers` configuration option" in done.output
 
 
-@pytest.mark.parametrize("arguments", [("-v",), ("-q",), ("-rA",), ("--durations", "0")], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("-v",), ("-q",), ("-rA",), ("--durations", "0", "--durations-min", "60")], ids=" ".join)
 def test_the_plugin_is_silent_where_nobody_uses_it(run, arguments):
     """Without a marked test not a line of the output differs from that without the plugin."""
 
@@ -687,7 +683,7 @@ def test_a_report_that_cannot_be_written_is_refused_first(run, path):
 )
 def test_a_trials_id_leads_to_its_test(name, params, index, group):
     """The id that pytest gives an item, with the trial as its last parameter, names the test without it."""
-    last = trial_id(PlannedTrial(index, Design(trials=10_000, at_least=0.5)))
+    last = trial_id(PlannedTrial(index, TrialDesign(trials=10_000, at_least=0.5)))
     test = name if params is None else f"{name}[{params}]"
     item = f"{name}[{last}]" if params is None else f"{name}[{params}-{last}]"
     found = trial_of(item + group)

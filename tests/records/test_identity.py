@@ -84,8 +84,8 @@ def test_given_trials_are_kept():
 def test_given_and_missing_trials_may_not_mix_within_a_task_of_an_agent():
     """Numbering the missing ones could hit a given number; both places are named."""
     assert problems(attempt("a", trial=1), attempt("b"), attempt("c", agent="v2"), attempt("d", "z")) == [
-        "f.jsonl, line 2, trial: must be given for all trials of task 'q' of agent 'v1' or for none, "
-        "is missing here and given at f.jsonl, line 1"
+        "f.jsonl, line 2, trial: must be given for all trials of task 'q' of agent 'v1' or for none; "
+        "it is missing here and given at f.jsonl, line 1"
     ]
 
 
@@ -178,8 +178,8 @@ def test_a_failed_turn_does_not_make_a_conversation_incomplete():
 def test_a_name_made_from_qa_ids_may_not_be_the_task_id_of_other_questions():
     """Two tasks never become one by having the same name."""
     (problem,) = problems(attempt("s1", "ab", task_id="x"), attempt("s2", "x"), attempt("s3", "x"))
-    assert "line 2, task_id: give `task_id`: named after its qa_ids, this task is 'x'" in problem
-    assert problem.endswith("at f.jsonl, line 1")
+    assert "line 2, task_id: give `task_id`: without one, this task is named 'x' after its qa_ids" in problem
+    assert problem.endswith("but f.jsonl, line 1 has that task_id and other qa_ids")
     assert resolve(attempt("s1", "x", task_id="x"), attempt("s2", "x")) == [("x", 0), ("x", 1)]
 
 

@@ -5,7 +5,7 @@ import json
 import warnings
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.load import dumpd
 from langchain_core.messages import (
@@ -184,6 +184,8 @@ chats = st.lists(
 
 
 @given(chats, st.sampled_from([*DUMPS, "objects"]))
+@example([("", [], " ")], "messages_to_dict")
+@example([(" ", [({"name": "f", "args": {}}, None)], " ")], "objects")
 @fuzz
 def test_any_chat_keeps_its_calls_on_every_way(load, chat, form):
     """Whatever is asked, called and answered is in the record, and in the objects made of it."""
@@ -225,6 +227,17 @@ def test_any_chat_keeps_its_calls_on_every_way(load, chat, form):
         }
         (found,) = load(forms[form](messages), format="langchain")
     assert content(dumped(record)) == content(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "answer"),
+    [(["", " "], " "), ([" ", ""], " "), ([" ", "a", "\n"], "a"), (["a", " ", "b"], "a\n\nb"), (["", ""], "")],
+)
+def test_blank_answers_give_way_to_text_and_are_kept_where_there_is_none(answers, answer):
+    """White space is an answer only if the agent said nothing else."""
+    chat = [HumanMessage("q"), *map(AIMessage, answers)]
+    (turn,) = conversation_from_langchain(chat, **ARGUMENTS).conversation
+    assert (turn.assistant, turn.error) == (answer, None)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +284,7 @@ def test_results_go_to_their_calls_and_others_are_said(load):
     assert [call.result for call in record.conversation[0].agentic.tools_used] == ["f", "g"]
     assert record.conversation[0].assistant == "Bye."
     lost = ToolMessage("x", tool_call_id="other", name="f")
-    with pytest.warns(DoubtfulRecords, match="results of tools belong to no call that is there"):
+    with pytest.warns(DoubtfulRecords, match="some tool results belong to no recorded call"):
         (one,) = load([message.model_dump() for message in [*messages, lost, SHORT[1]]])
     assert one["conversation"][0]["metadata"]["results_without_call"] == 1
 
@@ -286,7 +299,7 @@ def test_arguments_with_a_repeated_key_are_kept_as_text():
 def test_tools_of_the_provider_are_said_not_to_be_read(load):
     """Nothing is dropped in silence."""
     blocks = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "text", "text": "A"}]
-    with pytest.warns(DoubtfulRecords, match="tools that the provider runs itself were used"):
+    with pytest.warns(DoubtfulRecords, match="calls of tools that the provider runs itself were ignored"):
         (one,) = load([message.model_dump() for message in (SHORT[0], AIMessage(blocks))])
     assert one["conversation"][0]["assistant"] == "A"
 
@@ -319,7 +332,7 @@ HUMAN = {"type": "human", "content": "?"}
             "input_tokens: must be a whole",
         ),
         ([{"type": "human", "content": "\ud800"}], r"\[0\]: must be Unicode text without lone surrogates"),
-        ([{"type": "ai", "content": "x"}], "line 1: must hold at least one message of the user"),
+        ([{"type": "ai", "content": "x"}], "line 1: must hold at least one user message"),
         ({"messages": [HUMAN, 5]}, r"messages\[1\]: must be an object, got 5"),
         (as_lines([HUMAN, {"type": "ai", "content": 5}]), "line 2, content: must be text, got 5"),
     ],
@@ -334,7 +347,7 @@ def test_what_is_wrong_with_objects_is_said_too():
     """No file, no line: the place in the list."""
     with pytest.raises(RecordsError, match=r"messages, \[1\]: must be an object, got 'x'"):
         conversation_from_langchain([SHORT[0], "x"], **ARGUMENTS)
-    with pytest.raises(RecordsError, match="must hold at least one message of the user"):
+    with pytest.raises(RecordsError, match="must hold at least one user message"):
         conversation_from_langchain([], **ARGUMENTS)
 
 

@@ -67,7 +67,7 @@ def test_one_validation_reports_unknown_keys_and_all_other_problems():
         "conversation[0].qa_id": "must not be blank, got ' '",
         "conversation[0].qury": "unknown key 'qury': did you mean 'query'?",
         "conversation[0].query": "must be text, got null",
-        "conversation[0].assistant": "must be text, got null (null is allowed only where `error` says why "
+        "conversation[0].assistant": "must be text, got null (null is allowed only if `error` says why "
         "there is no answer)",
         "conversation[0].agentic.tools_used[0].tool_name": "is missing and must be given",
         "conversation[0].agentic.tools_used[0].tool_nam": "unknown key 'tool_nam': did you mean 'tool_name'?",
@@ -76,7 +76,7 @@ def test_one_validation_reports_unknown_keys_and_all_other_problems():
         "conversation[0].agentic.final_answer_uses_tools": "must be true or false, got 'yes'",
         "conversation[0].ground_truth_agentic": "must be an object, got []",
         "conversation[0].weight": "must be a number, got '1'",
-        "conversation[1].assistant": "must be text, got null (null is allowed only where `error` says why "
+        "conversation[1].assistant": "must be text, got null (null is allowed only if `error` says why "
         "there is no answer)",
     }
 
@@ -121,12 +121,12 @@ def test_the_names_of_openai_are_read_and_json_text_is_parsed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ('{"a": 1', "must be an object or the JSON text of one"),
+        ('{"a": 1', "must be an object, or an object as JSON text"),
         ("[1]", "must be an object"),
         (5, "must be an object .argument name → value., got 5"),
-        ('{"a": 1, "a": 2}', "a key is given twice"),
+        ('{"a": 1, "a": 2}', "key 'a' occurs twice"),
         ('{"a": NaN}', "must be a finite number"),
-        ('{"a":' * 5000, "must not be nested deeper than 100 levels|JSON text of one"),
+        ('{"a":' * 5000, "must not be nested deeper than 100 levels|nested too deeply"),
         ({"a": [0, math.inf]}, "parameters.a.1\n  must be a finite number"),
         ({"a": "\ud800"}, "without lone surrogates"),
         ({"\ud800": 1}, "without lone surrogates"),

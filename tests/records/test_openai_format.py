@@ -289,13 +289,13 @@ def test_tools_of_the_service_are_calls_with_their_arguments_and_results(load):
 
 def test_items_of_an_unknown_type_are_said_to_be_left_out(load):
     """Nothing is dropped in silence."""
-    with pytest.warns(DoubtfulRecords, match="items of type 'telepathy' are not known, and were left out"):
+    with pytest.warns(DoubtfulRecords, match="items of the unknown type 'telepathy' were left out"):
         (one,) = load([SHORT[0], {"type": "telepathy"}, SHORT[1]])
     assert one["conversation"][0]["assistant"] == "!"
-    with pytest.warns(DoubtfulRecords, match="output is not read where there are messages"):
+    with pytest.warns(DoubtfulRecords, match="output was ignored because the record has messages"):
         load({"messages": SHORT, "output": "x"})
     call = {"type": "function_call", "name": "f", "arguments": '{"x": NaN}'}
-    with pytest.warns(DoubtfulRecords, match="not finite"):
+    with pytest.warns(DoubtfulRecords, match="some call arguments are NaN or Infinity"):
         (one,) = load([SHORT[0], call])
     assert one["conversation"][0]["agentic"]["tools_used"][0]["parameters"] == {"x": None}
 
@@ -303,9 +303,9 @@ def test_items_of_an_unknown_type_are_said_to_be_left_out(load):
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ({"messages": []}, "line 1: must hold at least one message of the user"),
-        ([SHORT[1]], "line 1: must hold at least one message of the user"),
-        ([SHORT, [], SHORT], "index 1: must hold at least one message of the user"),
+        ({"messages": []}, "line 1: must hold at least one user message"),
+        ([SHORT[1]], "line 1: must hold at least one user message"),
+        ([SHORT, [], SHORT], "index 1: must hold at least one user message"),
         ({"messages": "x"}, "messages: must be a list of messages, got 'x'"),
         ({"messages": [5]}, r"messages\[0\]: must be an object, got 5"),
         ({"object": "response", "input": 5, "output": []}, "input: must be a list of messages or text, got 5"),
@@ -317,13 +317,13 @@ def test_items_of_an_unknown_type_are_said_to_be_left_out(load):
         ([*SHORT, 5], "index 2: must be an object or a list, got 5"),
         ([*SHORT, SHORT], r"\[2\]: must be an object, got \["),
         ([{"messages": SHORT}, {"foo": 1}], "index 1, messages: must be given, got nothing"),
-        (as_lines([*SHORT, {"messages": SHORT}]), "line 3: must be a message, as what is before it is"),
-        (as_lines([{"messages": SHORT}, *SHORT]), "line 3: must be a conversation, as what is before it is"),
+        (as_lines([*SHORT, {"messages": SHORT}]), "line 3: must be a message like the lines before it"),
+        (as_lines([{"messages": SHORT}, *SHORT]), "line 3: must be a conversation like the lines before it"),
         (as_lines([*SHORT, {"role": "user", "content": 5}]), "line 3, content: must be text, got 5"),
-        (as_lines(SHORT) + "{", "line 3: is not complete"),
+        (as_lines(SHORT) + "{", "line 3: is incomplete"),
         ('[{"role":"user","content":"\\ud800"}]', r"\[0\]: must be Unicode text without lone surrogates"),
-        ('[{"role":"user","content":"a","role":"user"}]', r"index 0, role: must be given once"),
-        ('{"messages":[{"role":"user","content":"a","content":"b"}]}', r"messages\[0\].content: must be given once"),
+        ('[{"role":"user","content":"a","role":"user"}]', r"index 0, role: must occur once"),
+        ('{"messages":[{"role":"user","content":"a","content":"b"}]}', r"messages\[0\].content: must occur once"),
         ({"messages": SHORT, "score": 7}, r"score: must be a number in \[0, 1\], got 7"),
         ({"messages": SHORT, "metadata": {"trial": "x"}}, "metadata.trial: must be a whole number"),
         ({"messages": [*SHORT, {"role": "assistant", "tool_calls": [{"id": "a"}]}]}, r"tool_calls\[0\].function: must"),
@@ -411,7 +411,7 @@ def test_a_result_is_put_with_its_call(load, calls, results, expected):
 def test_results_of_no_call_are_counted_and_said(load, results, kept, orphans):
     """They are not given to a call that merely waits."""
     asked = {"role": "assistant", "tool_calls": [call_of("f", "x")]}
-    with pytest.warns(DoubtfulRecords, match="results of tools belong to no call that is there"):
+    with pytest.warns(DoubtfulRecords, match="some tool results belong to no recorded call"):
         (one,) = load([SHORT[0], asked, *(result_of(*result) for result in results), SHORT[1]])
     assert calls_in(one) == [("f", kept)]
     assert one["conversation"][0]["metadata"]["results_without_call"] == orphans
@@ -496,7 +496,7 @@ def test_a_log_whose_first_role_is_unknown_is_told_about_roles(load, role):
 )
 def test_messages_of_langchain_among_those_of_openai_are_errors(load, message):
     """They say something that would be lost."""
-    with pytest.raises(RecordsError, match=r"\[1\]: must be a message or item of OpenAI, .* got one of LangChain"):
+    with pytest.raises(RecordsError, match=r"\[1\]: must be an OpenAI message or item .* got a LangChain message"):
         load([SHORT[0], message, SHORT[1]])
 
 
@@ -516,7 +516,7 @@ def test_a_reply_beside_its_request_is_the_last_message(load):
     assert calls_in(one) == [("f", "none")]
     assert one["conversation"][0]["error"] == "the log ends before the agent answered"
     other = {**REPLY, "index": 1, "message": {"role": "assistant", "content": "other"}}
-    with pytest.warns(DoubtfulRecords, match="a reply holds several choices: the first one is the answer"):
+    with pytest.warns(DoubtfulRecords, match="a reply has several choices: the first was read as the answer"):
         assert load({**about, "messages": SHORT[:1], "choices": [REPLY, other]}) == expected
     with pytest.raises(RecordsError, match=r"choices\[0\]\.message: must be given, got nothing"):
         load({"messages": SHORT, "choices": [{"finish_reason": "stop", "text": "x"}]})
@@ -532,9 +532,13 @@ OUTPUT = [{"type": "message", "role": "assistant", "content": [{"type": "output_
     ("record", "field", "reason"),
     [
         ({"id": "c", "object": "chat.completion", "choices": [REPLY]}, "choices", "a reply without its request"),
-        ({"choices": [REPLY]}, "choices", "a reply without its request: `messages`"),
+        ({"choices": [REPLY]}, "choices", "a reply without its request: add the request's `messages`"),
         ({"object": "chat.completion", "choices": []}, "choices", "a reply without its request"),
-        ({"object": "response", "id": "r", "output": OUTPUT}, "output", "a reply without its request: `input`"),
+        (
+            {"object": "response", "id": "r", "output": OUTPUT},
+            "output",
+            "a reply without its request: add the request's `input`",
+        ),
         ({"object": "response", "id": "r", "output": []}, "output", "a reply without its request"),
         ({"output": OUTPUT, "instructions": "x"}, "output", "a reply without its request"),
         (BATCH, "response.body", "a reply without its request.*Batch API"),

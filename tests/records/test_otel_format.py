@@ -426,12 +426,12 @@ def test_evaluations_are_recorded_scores(read, value, score):
 def test_spans_of_other_things_are_counted(read):
     """They are left out, and this is said; so are batches that hold no spans."""
     others = [span(f"o{n}", "a", 1, {"http.request.method": "GET"}) for n in range(3)]
-    with pytest.warns(DoubtfulRecords, match="3 of 7 spans hold no GenAI data"):
+    with pytest.warns(DoubtfulRecords, match=r"spans ignored because they have no GenAI data .*: 3 of 7"):
         assert read(exported([*others, *current(as_text=True)])) == read(exported(current(as_text=True)))
-    with pytest.warns(DoubtfulRecords, match="1 batches of logs or metrics were left out"):
+    with pytest.warns(DoubtfulRecords, match="batches of logs or metrics ignored .*: 1"):
         assert len(read({"resourceLogs": []}, exported(current(as_text=True)))) == 1
     lonely = span("e", "", 1, {"gen_ai.operation.name": "embeddings"}, trace="t")
-    with pytest.warns(DoubtfulRecords, match="1 traces have no call of a model, agent or tool"):
+    with pytest.warns(DoubtfulRecords, match="traces ignored because they call no model, agent or tool: 1"):
         assert len(read(exported([lonely, *current(as_text=True)]))) == 1
 
 
@@ -440,15 +440,15 @@ def test_a_trace_of_several_agent_runs_is_one_turn_and_this_is_said(read):
     spans = [turn_of(TRACE, n, q, a) | {"spanId": f"s{n}"} for n, q, a in ((1, "one", "1"), (2, "two", "2"))]
     for one in spans:
         one["attributes"][0] = pairs({"gen_ai.operation.name": "invoke_agent"})[0]
-    with pytest.warns(DoubtfulRecords, match="1 traces hold several agent runs"):
+    with pytest.warns(DoubtfulRecords, match="traces with several agent runs, .*: 1"):
         (found,) = read(exported(spans))
     assert [(t.query, t.assistant) for t in found.conversation] == [("one", "2")]
 
 
 def test_a_file_without_a_turn_is_refused(problems):
     """Whether it has other spans, none, or no list of them."""
-    assert "holds no turn" in problems(exported([span("o", "", 1, {})]))[0][2]
-    assert "holds no turn" in problems({"resourceSpans": []})[0][2]
+    assert "holds no conversation: none of its" in problems(exported([span("o", "", 1, {})]))[0][2]
+    assert "holds no conversation: none of its" in problems({"resourceSpans": []})[0][2]
     assert problems(exported(current(as_text=True)), {"other": 1}) == [("line 2", "", "must have 'resourceSpans'")]
     assert problems({"resourceSpans": 5})[0][2] == "must be a list, got 5"
 
@@ -554,7 +554,7 @@ def test_results_of_no_call_are_counted_and_said(read):
     for one in (spans[0], spans[3]):
         one["attributes"] = [p for p in one["attributes"] if p["key"] != "gen_ai.input.messages"]
         one["attributes"] += pairs({"gen_ai.input.messages": json.dumps([ASKED[2], CALLED, RETURNED, back])})
-    with pytest.warns(DoubtfulRecords, match="1 results of tools belong to no call that is there"):
+    with pytest.warns(DoubtfulRecords, match="tool results left out because they belong to no recorded call: 1"):
         (turn,) = read(exported(spans))[0].conversation
     assert turn.metadata["results_without_call"] == 1
     tool = span("t", "a", 3, TOOL | {"gen_ai.tool.call.id": "zz"})

@@ -134,10 +134,10 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
             "[null, 1.5, [], {}]",
             "index 0: must be an object, got null(.|\n)*index 2: must be an object, got \\[\\]",
         ),
-        (json.dumps(record())[:-9], "line 1: is not complete: the file ends within it"),
+        (json.dumps(record())[:-9], "line 1: is incomplete: the file ends in the middle of it"),
         (
             json.dumps([record(), record("s2")])[:-9],
-            "index 1: is not complete: the file ends within it; what follows",
+            "index 1: is incomplete: the file ends in the middle of it; the rest was not checked",
         ),
         (json.dumps([record()])[:-1], "index 0: must be followed by ',' or '\\]', got the end of the file"),
         (json.dumps([record()]) + json.dumps([record()]), "nothing may follow the array, got '\\["),
@@ -148,9 +148,9 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
         ),
         (
             json.dumps(record()) + json.dumps(record("s2")),
-            "line 1: must hold one record only, got '\\{.*after it",
+            "line 1: must hold only one record, got '\\{.*after it",
         ),
-        (json.dumps(record()) + ",\n", "line 1: must hold one record only, got ',' after it"),
+        (json.dumps(record()) + ",\n", "line 1: must hold only one record, got ',' after it"),
         (json.dumps(record(), indent=1) + "\n}", "line 1[0-9]: is not valid JSON: Expecting value near"),
         (
             json.dumps(record("caf\xe9"), ensure_ascii=False).encode("latin-1"),
@@ -175,7 +175,7 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
         ),
         (
             lines(record(trial=1)).replace('"trial": 1', '"trial": ' + "9" * 5000),
-            "too many digits to be read",
+            "holds a number with too many digits",
         ),
         (lines(record(metadata={"a": [float("nan")]})), r"line 1, metadata.a\[0\]: must be a finite number"),
         (lines(record(metadata={"a": float("inf")})), "line 1, metadata.a: must be a finite number"),
@@ -189,7 +189,7 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
         ),
         (lines(record(language="\ud800")), "line 1, language: must be Unicode text without lone surrogates"),
         (lines(record(conversation=[])), "line 1, conversation: must hold at least one interaction"),
-        (lines({"agent": "v1", "task": "t", "answer_score": 0.5}), "line 1: is in no format that is known: .*'agent'"),
+        (lines({"agent": "v1", "task": "t", "answer_score": 0.5}), "line 1: unknown format: .*'agent'"),
         (lines({**record(), "agent": "v1"}), "line 1, agent: unknown key 'agent'"),
     ],
 )
@@ -206,7 +206,7 @@ def test_a_key_given_twice_is_refused_with_its_place(read):
     with pytest.raises(RecordsError, match="2 problems") as caught:
         read(text)
     assert [p.field for p in caught.value.problems] == ["session_id", "metadata.a[0].b"]
-    assert {p.message for p in caught.value.problems} == {"must be given once, got the same key twice in one object"}
+    assert {p.message for p in caught.value.problems} == {"must occur once, but the object gives this key twice"}
 
 
 def test_after_a_broken_line_the_next_lines_are_still_checked(read):
@@ -289,13 +289,13 @@ def test_absolute_paths_and_path_objects_are_paths(tree):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("none", "none: is a folder without any file whose name ends in .json, .jsonl, .json.gz, .jsonl.gz, .eval"),
-        ("runs/bb.json", "runs/bb.json: does not exist: did you mean 'b.json'?"),
-        ("runs/zzzzzzzzzz", "runs/zzzzzzzzzz: does not exist: valid: 'a.jsonl', 'b.json'"),
-        ("none/x.json", "none/x.json: does not exist"),
-        ("nowhere/x.json", "nowhere/x.json: does not exist, nor does the folder 'nowhere'"),
-        ("runs/*.csv", "runs/*.csv: matches no file"),
-        ("none*", "none*: matches no file"),
+        ("none", "none: holds no file that ends in .json, .jsonl, .json.gz, .jsonl.gz, .eval"),
+        ("runs/bb.json", "runs/bb.json: no such file; did you mean 'b.json'?"),
+        ("runs/zzzzzzzzzz", "runs/zzzzzzzzzz: no such file; valid: 'a.jsonl', 'b.json'"),
+        ("none/x.json", "none/x.json: no such file"),
+        ("nowhere/x.json", "nowhere/x.json: no such file; the folder 'nowhere' does not exist either"),
+        ("runs/*.csv", "runs/*.csv: no file matches this pattern"),
+        ("none*", "none*: no file matches this pattern"),
     ],
 )
 def test_a_path_that_leads_nowhere_is_reported_with_the_nearest_file(tree, path, message):
@@ -339,17 +339,15 @@ def test_a_file_in_no_known_format_is_told_so_once(read, content, keys):
     with pytest.raises(RecordsError, match="1 problem") as caught:
         read(json.dumps(many))
     message = caught.value.problems[0].message
-    assert message.startswith(
-        f"is in no format that is known: got an object with the keys {keys}; if it is one of native"
-    )
-    assert message.endswith("openai, langchain, say so (format=, on the command line --format)")
+    assert message.startswith(f"unknown format: an object with the keys {keys}; if it is one of native")
+    assert message.endswith("openai, langchain, choose it with format= (--format on the command line)")
     with pytest.raises(RecordsError, match="session_id: is missing"):
         list(read_conversations(caught.value.problems[0].source, format="native"))
 
 
 def test_data_that_were_packed_twice_are_told_so(read):
     """They are not called broken text."""
-    with pytest.raises(RecordsError, match="it is gzip data within gzip data, to be unpacked once before"):
+    with pytest.raises(RecordsError, match="the file was gzipped twice; unpack it once first"):
         read(gzip.compress(gzip.compress(lines(*TWO).encode())))
 
 
@@ -457,7 +455,7 @@ def test_a_file_that_changes_after_the_check_is_refused_where_it_is_bad(read, tm
     found = read_conversations("f.jsonl")
     (tmp_path / "f.jsonl").write_text(lines(record("s1")) + "{")
     assert next(found).session_id == "s1"
-    with pytest.raises(RecordsError, match=re.escape("f.jsonl, line 2: is not complete")):
+    with pytest.raises(RecordsError, match=re.escape("f.jsonl, line 2: is incomplete")):
         next(found)
 
 

@@ -23,14 +23,15 @@ from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Hierarchical
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.store import ModelCall, Store
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
-from agentic_bayes.formatting import format_interval, format_number, format_share, metric_name
+from agentic_bayes.formatting import format_interval, format_number, format_percent
 from agentic_bayes.outcomes.count import count_outcomes
-from agentic_bayes.reports.html.page import tasks as html_tasks
+from agentic_bayes.reports.html import tasks as html_tasks
 from agentic_bayes.reports.html.page import write_report
 from agentic_bayes.reports.html.text import cut, json_block, shown
 
@@ -160,7 +161,7 @@ class TestVerdict:
             ({"v1": WEAKER, "v2": STRONGER}, "v2 is better than v1"),
             ({"v1": STRONGER, "v2": WEAKER}, "v2 is worse than v1"),
             ({"v1": UNEQUAL[:4], "v2": UNEQUAL[:4]}, "Undecided between v1 and v2"),
-            ({"v1": [(500, 500)] * 60, "v2": [(500, 500)] * 60}, "v2 and v1 are equivalent within ±0.020"),
+            ({"v1": [(500, 500)] * 60, "v2": [(500, 500)] * 60}, "v2 and v1 are equivalent within ±2 points"),
         ],
         ids=["better", "worse", "undecided", "equivalent"],
     )
@@ -178,8 +179,8 @@ class TestVerdict:
     def test_one_agent_is_an_estimate_in_a_sentence(self, tmp_path):
         """Where nothing is compared, the heading is the number with its interval."""
         est = estimate(counts({"solo": UNEQUAL}), k=(1, 3))
-        row = est.summary(tasks=False).iloc[0]
-        head = f"solo: pass^1 is {format_number(row['mean'])}, 95 % equal-tailed interval"
+        row = est.summary(columns="all").iloc[0]
+        head = f"solo: pass^1 is {format_number(row['mean'])}, 95 % interval"
         assert written(est, tmp_path).verdict().startswith(head)
 
     @pytest.mark.parametrize(
@@ -194,23 +195,23 @@ class TestVerdict:
 
     def test_a_gate_is_on_what_the_page_asks(self, quick, tmp_path):
         """Agent, metric, k and estimand of the gate are the verdict's own, whoever they are."""
-        found = gate(quick, "v1", at_least=0.5, k=3, estimand="tasks", probability=0.8)
-        page = written(quick, tmp_path, baseline="v2", at_least=0.5, k=3, estimand="tasks", probability=0.8)
+        found = gate(quick, "v1", at_least=0.5, metric="pass^3", estimand="tasks", confidence=0.8)
+        page = written(quick, tmp_path, baseline="v2", at_least=0.5, metric="pass^3", estimand="tasks", confidence=0.8)
         assert "v1" in page.verdict()
         assert found.requirements[0].text in page.words
 
     def test_agent_baseline_and_metric_are_as_asked(self, quick, tmp_path):
         """The reverse question has the reverse answer; a value may be the baseline."""
         assert written(quick, tmp_path, agent="v1").verdict() == "v1 is worse than v2"
-        assert written(quick, tmp_path, agent="v2", baseline=0.1).verdict() == "v2 is better than the value 0.100"
-        page = written(quick, tmp_path, metric="pass_at_k", k=2, estimand="tasks")
-        assert str(compare(quick, "v2", baseline="v1", metric="pass_at_k", k=2, estimand="tasks")) in page.words
+        assert written(quick, tmp_path, agent="v2", baseline=0.1).verdict() == "v2 is better than 0.100"
+        page = written(quick, tmp_path, metric="pass@2", estimand="tasks")
+        assert str(compare(quick, "v2", baseline="v1", metric="pass@2", estimand="tasks")) in page.words
 
     def test_of_several_agents_the_best_is_compared_with_the_next(self, tmp_path):
         """With three agents the ranks are shown, and the first of them is compared with the second."""
         est = estimate(counts({"a": STRONGER, "b": WEAKER, "c": UNEQUAL}), k=1)
         page = written(est, tmp_path)
-        assert page.table("Ranked by pass^1")[1][0].startswith("a")
+        assert page.table("Ranking: ")[1][0].startswith("a")
         assert page.verdict() in ("a is better than c", "Undecided between a and c")
 
     def test_without_a_posterior_nothing_is_compared(self, tmp_path):
@@ -225,9 +226,9 @@ class TestVerdict:
 
     def test_the_verdicts_at_other_k_are_told(self, est, page):
         """Whoever reads the first lines alone learns where the verdict is another one at more attempts."""
-        other = [compare(est, "v2", baseline="v1", k=k) for k in (3, 5)]
-        told = ", ".join(f"pass^{one.k} {one.verdict} ({format_share(one.prob_better)})" for one in other)
-        assert f"Judged by other numbers of attempts: {told}." in page.words
+        other = [compare(est, "v2", baseline="v1", metric=metric) for metric in ("pass^3", "pass^5")]
+        told = ", ".join(f"{one.metric} {one.verdict} ({format_percent(one.prob_better)})" for one in other)
+        assert f"At other numbers of attempts: {told}." in page.words
 
     def test_five_questions_are_answered(self, page):
         """Which, how sure, on what data, what failed most, what next; the last with a command."""
@@ -251,7 +252,7 @@ class TestNumbers:
         """Every mean and interval of the tables, for every method and estimand that it defines."""
         est = estimate(counts(TWO), method=method, k=(1, 3))
         page = written(est, tmp_path)
-        frame = est.summary(tasks=False)
+        frame = est.summary(columns="all")
         captions = [caption for caption in page.tables if f"(estimand {estimand})" in caption]
         assert len(captions) == (estimand in set(frame["estimand"]))
         for caption in captions:
@@ -261,17 +262,14 @@ class TestNumbers:
             if method == "frequentist":
                 found = [r for r in found if r["estimator"] == "unbiased"]
             assert shown == {
-                (metric_name(r["metric"], r["k"]), r["agent"]): [
-                    format_number(r["mean"]),
-                    format_interval(r["lower"], r["upper"]),
-                ]
+                (r["metric"], r["agent"]): [format_number(r["mean"]), format_interval(r["lower"], r["upper"])]
                 for r in found
             }
 
     def test_the_baselines_stand_beside(self, est, page):
         """Unbiased and plug-in, with their intervals."""
-        frame = est.baseline()
-        frame = frame[(frame["estimand"] == "population") & (frame["k"] == 3) & (frame["metric"] == "pass_pow_k")]
+        frame = est.baseline(columns="all")
+        frame = frame[(frame["estimand"] == "population") & (frame["metric"] == "pass^3")]
         rows = {row[1]: row[5:7] for row in page.table("On a new task") if row[0] == "pass^3"}
         for r in frame.to_dict("records"):
             text = f"{format_number(r['mean'])} {format_interval(r['lower'], r['upper'])}"
@@ -280,14 +278,13 @@ class TestNumbers:
     def test_every_k_of_the_slider_is_the_estimates(self, est, page):
         """The embedded numbers at every k are those of `with_k`."""
         embedded = page.data(0)
-        frame = est.with_k([k for k, _ in embedded]).summary(tasks=False)
+        frame = est.with_k([k for k, _ in embedded]).summary(columns="all")
         frame = frame[frame["estimand"] == "population"]
         assert [k for k, _ in embedded] == [1, 2, 3, 4, 5]
         for k, rows in embedded:
             own = frame[frame["k"] == k].to_dict("records")
             assert [row[:3] for row in rows] == [
-                [metric_name(r["metric"], k), format_number(r["mean"]), format_interval(r["lower"], r["upper"])]
-                for r in own
+                [r["metric"], format_number(r["mean"]), format_interval(r["lower"], r["upper"])] for r in own
             ]
             assert [row[4] for row in rows] == [r["flags"] for r in own]
 
@@ -300,13 +297,13 @@ class TestNumbers:
             assert kind in caption
         assert f"bands: {kind}s; dashed" in page.words
         assert f"the success probability of this task (pass^1, hierarchical) with its {kind}." in page.words
-        assert f"Difference: v2 minus v1, posterior mean with {kind}; crossed, estimand population" in page.words
+        assert "Difference: v2 minus v1, posterior mean; crossed; pairing tasks; unit conversation" in page.words
         assert not re.search(r"<(?!\d|\.)|Undefined|None", page.words)
 
     def test_a_missing_unbiased_estimate_has_its_reason(self, est, page):
         """Where no task was tried so often, the dash beside the posterior is explained in the same row."""
-        plain = est.baseline()
-        plain = plain[(plain["k"] == 5) & (plain["metric"] == "pass_pow_k") & (plain["estimator"] == "unbiased")]
+        plain = est.baseline(columns="all")
+        plain = plain[(plain["metric"] == "pass^5") & (plain["estimator"] == "unbiased")]
         notes = plain[plain["estimand"] == "population"].set_index("agent")["note"]
         rows = [row for row in page.table("On a new task") if row[0] == "pass^5"]
         assert [row[5] for row in rows] == ["–", "–"]
@@ -317,9 +314,9 @@ class TestNumbers:
         evidence = judged(conversations(4))
         est = estimate(count_outcomes(evidence), k=1)
         part = Evidence(tuple(row for row in evidence.rows if row.trial == 0))
-        assert "The evidence is of" not in written(est, tmp_path, evidence=evidence).words
+        assert "The evidence holds" not in written(est, tmp_path, evidence=evidence).words
         page = written(est, tmp_path, evidence=part)
-        assert "The evidence is of 8 conversations, the counts are of 24" in page.words
+        assert "The evidence holds 8 conversations, the counts 24: " in page.words
 
     def test_denominators(self, page):
         """Per agent: tasks, scored, passed, failed, unscored, agent errors, trials per task."""
@@ -336,8 +333,8 @@ class TestNumbers:
             assert column["passed"] == est.counts.successes[index].tolist()
             assert column["scored"] == est.counts.trials[index].tolist()
             assert column["unscored"] == est.counts.unscored[index].tolist()
-        frame = est.summary()
-        frame = frame[(frame["estimand"] == "task") & (frame["metric"] == "pass_pow_k") & (frame["k"] == 1)]
+        frame = est.summary(columns="all", tasks=True)
+        frame = frame[(frame["estimand"] == "task") & (frame["metric"] == "pass^1")]
         for r in frame[frame["agent"] == "v2"].to_dict("records"):
             text = tasks["agents"][1]["text"][tasks["names"].index(r["task"])]
             assert text == f"{format_number(r['mean'])} {format_interval(r['lower'], r['upper'])}"
@@ -389,7 +386,7 @@ class TestEvidence:
         """Who judged is named with its version; tool use is counted."""
         rows = judged_page.table("Who judged")
         assert ["judge", "reference-judge/1"] in rows
-        assert any(row[0] == "tokens and cost" and "not known" in row[1] for row in rows)
+        assert any(row[0] == "tokens and cost" and "unknown" in row[1] for row in rows)
         assert judged_page.table("What was judged")[1][0] == "v1"
 
     def test_attempts_have_their_verdicts(self, judged_page):
@@ -498,7 +495,7 @@ class TestFile:
     def test_settings_versions_seed_and_commands(self, est, page):
         """What gives the numbers again: settings, versions, and commands with the names quoted."""
         rows = dict(row[:2] for row in page.table("Settings and versions")[1:])
-        assert (rows["method"], rows["random_seed"], rows["k"]) == ("hierarchical", "0", "1, 3, 5")
+        assert (rows["method"], rows["random_seed"], rows["k"]) == ("Hierarchical()", "0", "1, 3, 5")
         assert rows["version of numpy"] == np.__version__
         assert "agentic-bayes estimate FILE --method hierarchical --ci-prob 0.95 --ci-kind eti" in page.words
         assert "agentic-bayes compare results/estimate.nc --agent v2 --baseline v1 --metric pass^1" in page.words
@@ -508,7 +505,7 @@ class TestFile:
         [
             ({"agent": "v3"}, "v3"),
             ({"agent": "v1", "baseline": "v1"}, "must differ"),
-            ({"k": 0}, "k must be an integer ≥ 1"),
+            ({"metric": "pass^0"}, "metric must be"),
             ({"metric": "pass"}, "metric"),
             ({"estimand": "task"}, "estimand"),
             ({"evidence": "evidence.jsonl"}, "evidence"),
@@ -535,10 +532,10 @@ class TestFile:
     def test_commands_say_what_the_terminal_cannot(self, tmp_path):
         """Numbers in commands are whole; settings without an option are named instead of left out."""
         cells = counts({"v1": WEAKER, "v2": STRONGER})
-        page = written(estimate(cells, k=1, pool_agents=False), tmp_path, at_least=0.1234567)
+        page = written(estimate(cells, Hierarchical(pool_agents=False), k=1), tmp_path, at_least=0.1234567)
         assert "--at-least 0.1234567 " in page.words
-        assert "to be given in Python: pool_agents." in page.words
-        assert "to be given in Python" not in written(estimate(cells, k=1), tmp_path).words
+        assert "give them in Python: method=Hierarchical(pool_agents=False)." in page.words
+        assert "give them in Python" not in written(estimate(cells, k=1), tmp_path).words
 
     def test_evidence_of_other_agents_is_refused(self, est, tmp_path):
         """Evidence must be of an agent of the estimate."""
@@ -628,7 +625,7 @@ class TestCommands:
         (tmp_path / "t.csv").write_text("task,successes,trials\na,3,4\nb,4,4\nc,1,4\n", encoding="utf-8")
         assert run("report", "t.csv", "-o", "r.html", "--baseline", "0.01")[0] == 0
         page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
-        assert page.verdict() == "agent is better than the value 0.010"
+        assert page.verdict() == "agent is better than 0.010"
 
     def test_of_a_run_of_a_suite(self, run, tmp_path):
         """`output.format: html` writes the page into the run; the command gives the same attempts and messages."""

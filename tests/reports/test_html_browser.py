@@ -10,7 +10,7 @@ import pytest
 from hostile_records import conversations, hostile, judged
 
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.formatting import format_interval, format_number, metric_name
+from agentic_bayes.formatting import format_interval, format_number
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html.page import write_report
 
@@ -203,8 +203,8 @@ class TestTasks:
 
     def test_counts_and_estimates_are_the_summarys(self, opened, est):
         """A row shows c of n and the task's pass^1 with its interval as the summary has them."""
-        frame = est.summary()
-        frame = frame[(frame["task"] == "task 3") & (frame["metric"] == "pass_pow_k") & (frame["k"] == 1)]
+        frame = est.summary(columns="all", tasks=True)
+        frame = frame[(frame["task"] == "task 3") & (frame["metric"] == "pass^1")]
         row = css(opened, "#task-table tbody tr")[2]
         shown = [cell.text.split("\n") for cell in row.find_elements("css selector", "td")[:2]]
         place = est.counts.tasks.index("task 3")
@@ -227,10 +227,10 @@ class TestSlider:
         slider.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
         assert (css(opened, "#k-value")[0].text, slider.get_attribute("aria-valuetext")) == ("3", "3")
         assert line.get_attribute("x1") != before
-        frame = est.summary(tasks=False)
+        frame = est.summary(columns="all")
         frame = frame[(frame["estimand"] == "population") & (frame["k"] == 3)]
         wanted = [
-            [metric_name(r["metric"], 3), format_number(r["mean"]), format_interval(r["lower"], r["upper"])]
+            [r["metric"], format_number(r["mean"]), format_interval(r["lower"], r["upper"])]
             for r in frame.to_dict("records")
         ]
         rows = css(opened, "#k-table tbody tr")

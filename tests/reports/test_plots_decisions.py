@@ -10,6 +10,7 @@ from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.values import Conjugate
 from agentic_bayes.reports.plots.comparison import plot_comparison
 from agentic_bayes.reports.plots.planning import plot_plan
 
@@ -49,7 +50,7 @@ class TestComparison:
     def test_the_tails_are_the_probabilities(self, case):
         """The area above 0 is the probability of being better, that below 0 the rest, to within smoothing."""
         asked = dict(CASES[case])
-        found = compare(fit_two("quadrature"), asked.pop("agent"), **asked, k=3)
+        found = compare(fit_two("quadrature"), asked.pop("agent"), **asked, metric="pass^3")
         ax = plot_comparison(found)
         better, worse = (area(part) for part in ax.collections[:2])
         assert better == pytest.approx(found.prob_better, abs=0.02)
@@ -59,7 +60,7 @@ class TestComparison:
 
     def test_numbers_are_the_comparisons(self):
         """Mean, interval, region and verdict are those of the comparison."""
-        found = compare(fit_two("quadrature"), "v2", baseline="v1", k=3, rope=0.05)
+        found = compare(fit_two("quadrature"), "v2", baseline="v1", metric="pass^3", rope=0.05)
         ax = plot_comparison(found)
         bar, mark = ax.lines[-2], ax.lines[-1]
         assert list(bar.get_xdata()) == [found.lower, found.upper]
@@ -67,14 +68,14 @@ class TestComparison:
         assert ax.get_title() == f"pass^3, v2 − v1: {found.verdict}"
         assert below_title(ax).startswith("crossed, pairing tasks, 95 % equal-tailed interval;")
         said = legend_texts(ax)
-        assert said[2].startswith("within ±0.05: ")
+        assert said[2].startswith("P(within ±5 points): ")
         assert said[3] == f"difference {found.mean:.3f}, {found.lower:.3f} to {found.upper:.3f}"
         (region,) = ax.patches
         assert (region.get_x(), region.get_width()) == pytest.approx((-0.05, 0.1))
 
     def test_zero_is_always_in_sight(self):
         """Where an agent is far better the picture still reaches to no difference."""
-        est = estimate(counts({"a": [(0, 8)] * 30, "b": [(8, 8)] * 30}), method="conjugate", pool_tasks=True)
+        est = estimate(counts({"a": [(0, 8)] * 30, "b": [(8, 8)] * 30}), method=Conjugate(pool_tasks=True))
         ax = plot_comparison(compare(est, "b", baseline="a", pairing="none"))
         low, high = ax.get_xlim()
         assert low < 0 < high

@@ -26,10 +26,10 @@ mpl.use("Agg")
 
 # every picture of an estimate, by name
 PICTURES = {
-    "posterior": lambda est, ax: plot_posterior(est, k=3, ref_val=0.5, rope=(0.2, 0.3), ax=ax),
+    "posterior": lambda est, ax: plot_posterior(est, metric="pass^3", ref_val=0.5, rope=(0.2, 0.3), ax=ax),
     "curves": lambda est, ax: plot_pass_curves(est, agent=est.agents[0], ax=ax),
-    "prior": lambda est, ax: plot_prior(est, agent=est.agents[0], k=3, ax=ax),
-    "forest of agents": lambda est, ax: plot_forest(est, k=3, ref_val=0.5, ax=ax),
+    "prior": lambda est, ax: plot_prior(est, agent=est.agents[0], metric="pass^3", ax=ax),
+    "forest of agents": lambda est, ax: plot_forest(est, metric="pass^3", ref_val=0.5, ax=ax),
     "forest of tasks": lambda est, ax: plot_forest(est, of="tasks", agent=est.agents[0], ax=ax),
     "shrinkage": lambda est, ax: plot_shrinkage(est, agent=est.agents[0], ax=ax),
     "heat map": lambda est, ax: plot_heatmap(est, ax=ax),

@@ -50,8 +50,8 @@ class TestForest:
     def test_agents_are_the_summarys_rows(self):
         """Every agent has the mean and the interval of its row in the summary, the most reliable first."""
         est = fit_two("quadrature")
-        ax = plot_forest(est, k=3)
-        found = rows(est.summary(tasks=False), estimand="population", metric="pass_pow_k", k=3).set_index("agent")
+        ax = plot_forest(est, metric="pass^3")
+        found = rows(est.summary(columns="all"), estimand="population", metric="pass^3").set_index("agent")
         assert [name for name, _ in marks(ax)] == ["v2", "v1"]
         assert dict(marks(ax)) == pytest.approx(dict(found["mean"]))
         bars = [list(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) == 2]
@@ -64,14 +64,16 @@ class TestForest:
         """Every attempted task of the agent has a line, with successes of scored trials beside it."""
         est = fit_two("quadrature")
         ax = plot_forest(est, of="tasks", agent="v1")
-        found = rows(est.summary(), agent="v1", estimand="task", metric="pass_pow_k", k=1).set_index("task")
+        found = rows(est.summary(columns="all", tasks=True), agent="v1", estimand="task", metric="pass^1").set_index(
+            "task"
+        )
         assert dict(marks(ax)) == pytest.approx(dict(found["mean"]))
         values = [mean for _, mean in marks(ax)]
         assert values == sorted(values, reverse=True)
         assert any(text.endswith("3/4") for text in words(ax))
         assert any(text.endswith("2 unscored") for text in words(ax))
         assert "no data: the model's prediction" in legend_texts(ax)
-        (mean,) = rows(est.summary(tasks=False), agent="v1", estimand="tasks", metric="pass_pow_k", k=1)["mean"]
+        (mean,) = rows(est.summary(columns="all"), agent="v1", estimand="tasks", metric="pass^1")["mean"]
         assert f"mean over the observed tasks {mean:.2f}" in legend_texts(ax)
         assert_readable(ax)
 
@@ -79,7 +81,9 @@ class TestForest:
         """Of 300 tasks the twenty most and least reliable are drawn, and the gap says that 260 are left out."""
         est = estimate(many(300), k=1)
         ax = plot_forest(est, of="tasks")
-        values = sorted(rows(est.summary(), estimand="task", metric="pass_pow_k", k=1)["mean"], reverse=True)
+        values = sorted(
+            rows(est.summary(columns="all", tasks=True), estimand="task", metric="pass^1")["mean"], reverse=True
+        )
         assert [mean for _, mean in marks(ax)] == pytest.approx(values[:20] + values[-20:])
         assert "… 260 tasks in between left out …" in words(ax)
         assert_readable(ax)
@@ -92,7 +96,7 @@ class TestForest:
 
     def test_hollow_marks_are_extrapolated(self):
         """Tasks with fewer trials than k have hollow marks and dotted intervals, and the legend says why."""
-        ax = plot_forest(fit("quadrature", UNEQUAL), of="tasks", k=5)
+        ax = plot_forest(fit("quadrature", UNEQUAL), of="tasks", metric="pass^5")
         faces = [line.get_markerfacecolor() for line in ax.lines if line.get_marker() == "o"]
         assert faces.count("white") == sum(n < 5 for _, n in UNEQUAL)
         assert "extrapolated: k exceeds the trials" in legend_texts(ax)
@@ -100,7 +104,7 @@ class TestForest:
     def test_what_is_undefined_is_no_zero(self):
         """An unbiased estimate for more attempts than trials has a line without a mark, with its reason."""
         est = estimate(counts({"a": [(3, 4), (1, 1), (0, 0, 2)]}), method="frequentist", k=3)
-        ax = plot_forest(est, of="tasks", k=3)
+        ax = plot_forest(est, of="tasks", metric="pass^3")
         assert [name for name, _ in marks(ax)] == ["task 1"]
         assert "undefined: 1 trial, fewer than 3" in words(ax)
         assert "undefined: nothing was scored" in words(ax)
@@ -120,12 +124,12 @@ class TestForest:
         ("change", "message"),
         [
             ({"of": "turns"}, "unknown of 'turns'"),
-            ({"of": "tasks"}, "say which agent"),
-            ({"agent": "v1"}, "agent says whose tasks are drawn: leave it out with of='agents', got 'v1'"),
+            ({"of": "tasks"}, "several agents; choose one"),
+            ({"agent": "v1"}, "agent needs of='tasks', got agent='v1' with of='agents'"),
             ({"of": "tasks", "agent": "v3"}, "unknown agent 'v3'"),
-            ({"metric": "pass^3"}, r"unknown metric 'pass\^3'"),
+            ({"metric": "pass"}, "metric must be .* got 'pass'"),
             ({"estimand": "task"}, "unknown estimand 'task'"),
-            ({"k": 0}, "k must be an integer ≥ 1, got 0"),
+            ({"metric": "pass^0"}, r"metric must be .* got 'pass\^0'"),
             ({"most": 1}, "most must be an integer from 2 to 200, got 1"),
             ({"most": True}, "most must be an integer from 2 to 200, got True"),
             ({"ref_val": 2}, r"ref_val must be a number in \[0, 1\], got 2"),
@@ -152,7 +156,7 @@ class TestShrinkage:
         """Every mark is the raw rate of a task and its posterior mean; equal tasks share one and are counted."""
         est = fit("quadrature", UNEQUAL)
         ax = plot_shrinkage(est)
-        found = rows(est.summary(), estimand="task", metric="pass_pow_k", k=1)
+        found = rows(est.summary(columns="all", tasks=True), estimand="task", metric="pass^1")
         wanted = {(round(c / n, 6), round(mean, 6)) for (c, n), mean in zip(UNEQUAL, found["mean"], strict=True)}
         assert {(round(x, 6), round(y, 6)) for x, y in points(ax).tolist()} == wanted
         areas = np.concatenate([part.get_sizes() for part in ax.collections if isinstance(part, PathCollection)])
@@ -167,7 +171,7 @@ class TestShrinkage:
 
     def test_few_trials_are_left_out_of_pass_pow_k(self):
         """With k = 5 only tasks with five trials have a raw rate; how many have none is said."""
-        ax = plot_shrinkage(fit("quadrature", UNEQUAL), k=5)
+        ax = plot_shrinkage(fit("quadrature", UNEQUAL), metric="pass^5")
         assert len(points(ax)) == len({cell for cell in UNEQUAL if cell[1] >= 5})
         assert below_title(ax).startswith("4 tasks, 8 with fewer than 5 scored trials left out")
 
@@ -187,7 +191,7 @@ class TestShrinkage:
         ("cells", "how", "error", "message"),
         [
             (UNEQUAL, {"method": "frequentist"}, {}, "the frequentist method has no posterior"),
-            ([(1, 2), (2, 2)], {}, {"k": 3}, "no task of 'a' has 3 scored trials: there is no raw rate"),
+            ([(1, 2), (2, 2)], {}, {"metric": "pass^3"}, "no task of 'a' has 3 scored trials: there is no raw rate"),
             ([(0, 0, 3), NEVER], {}, {}, "no task of 'a' has 1 scored trial: there is no raw rate"),
         ],
     )
@@ -204,9 +208,9 @@ class TestHeatmap:
     def test_cells_are_the_summarys_numbers_hardest_first(self):
         """Colours are posterior means of tasks; rows go from the smallest mean over agents to the largest."""
         est = fit_two("quadrature")
-        ax = plot_heatmap(est, k=3)
+        ax = plot_heatmap(est, metric="pass^3")
         values = np.ma.filled(ax.images[0].get_array().astype(float), np.nan)
-        frame = rows(est.summary(), estimand="task", metric="pass_pow_k", k=3)
+        frame = rows(est.summary(columns="all", tasks=True), estimand="task", metric="pass^3")
         table = frame[frame["n_tasks"] > 0].pivot_table(index="task", columns="agent", values="mean")
         for row, label in zip(values, ax.get_yticklabels(), strict=True):
             for agent, value in zip(est.agents, row, strict=True):
@@ -222,7 +226,7 @@ class TestHeatmap:
     def test_missing_cells_are_no_zeros(self):
         """Never attempted, nothing scored and undefined are patterns of their own, each in the legend."""
         est = estimate(counts({"a": [(3, 4), NEVER, (0, 0, 2)], "b": [(1, 1), (2, 4), (4, 4)]}), method="frequentist")
-        ax = plot_heatmap(est, k=3)
+        ax = plot_heatmap(est, metric="pass^3")
         assert legend_texts(ax) == ["never attempted", "nothing scored", "undefined: trials < k"]
         assert [len(part.get_paths()) for part in ax.collections] == [1, 1, 1]
         assert int(np.isnan(np.ma.filled(ax.images[0].get_array(), np.nan)).sum()) == 3

@@ -1,22 +1,22 @@
 """Tables for people: every number with its denominator, and what makes it doubtful below it."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from fits import ENGINES, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit_two
 
-from agentic_bayes.decisions.compare import compare
-from agentic_bayes.decisions.plan import plan
-from agentic_bayes.decisions.rank import rank, superiority
+from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.rank import rank
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
+from agentic_bayes.formatting import Table
 from agentic_bayes.outcomes.dataset import combine_outcomes
+from agentic_bayes.reports.junit import junit_xml
 from agentic_bayes.reports.tables import (
-    comparison_lines,
     estimate_tables,
     evidence_table,
-    plan_table,
-    rank_table,
     superiority_table,
 )
 
@@ -39,7 +39,7 @@ class TestEstimateTables:
             for where in ("on a new task of this kind (population)", "on these tasks (tasks)")
         ]
         for table in tables:
-            assert table.header == ("metric", "hierarchical", "unbiased", "plug-in")
+            assert table.header == ["metric", "hierarchical", "unbiased", "plug-in"]
             assert [row[0] for row in table.rows] == [
                 *(f"pass@{k}" for k in (1, 2, 3, 5)),
                 *(f"pass^{k}" for k in (1, 2, 3, 5)),
@@ -57,7 +57,7 @@ class TestEstimateTables:
         rates = {"sensitivity": 0.9, "specificity": 0.8}
         est = estimate(counts({"a": UNEQUAL}), k=1, judge_labels=rates)
         table = estimate_tables(est)[0]
-        assert table.header == ("metric", "corrected", "as judged", "unbiased")
+        assert table.header == ["metric", "corrected", "as judged", "unbiased"]
         plain = estimate_tables(est.uncorrected)[0]
         assert cell(table, "pass^1", "as judged") == cell(plain, "pass^1", "hierarchical")
         assert cell(table, "pass^1", "corrected") != cell(table, "pass^1", "as judged")
@@ -129,7 +129,7 @@ class TestEstimateTables:
     def test_the_plug_in_column_extrapolates_too(self):
         """A frequentist table stars and explains the plug-in value beyond the trials that were made."""
         table = estimate_tables(estimate(counts({"a": [(3, 4), (1, 4)]}), method="frequentist", k=(4, 5)))[0]
-        assert table.header == ("metric", "unbiased", "plug-in")
+        assert table.header == ["metric", "unbiased", "plug-in"]
         assert "*" in cell(table, "pass^5", "plug-in")
         assert "*" not in cell(table, "pass^4", "plug-in")
         assert any(note.startswith("* extrapolated (k = 5)") for note in table.notes)
@@ -158,8 +158,8 @@ class TestEvidenceTable:
         rows = [scored("a", 0, i, answer_score=value) for i, value in enumerate((1.0, 0.5, 0.9))]
         rows.append(scored("a", 1, 0, unscored_reason="the judge gave no verdict: 429"))
         table = evidence_table(Evidence(tuple(rows)))
-        assert table.rows == (("a", "2", "4", "3", "1", "0.80", "0 of 0"),)
-        assert table.notes == ("3 scored, 1 unscored", "  1 × the judge gave no verdict: 429")
+        assert table.rows == [["a", "2", "4", "3", "1", "0.80", "0 of 0"]]
+        assert table.notes == ["3 scored, 1 unscored", "  1 × the judge gave no verdict: 429"]
 
     def test_a_right_answer_through_wrong_tools_is_flagged(self):
         """It is counted below the table, by the threshold that is given, and so is a tool verdict that is missing."""
@@ -169,46 +169,57 @@ class TestEvidenceTable:
         rows.append(scored("a", 3, 0, unscored_reason="agent error: x", tool_reason="agent error: x"))
         table = evidence_table(Evidence(tuple(rows)))
         assert table.rows[0][-1] == "0 of 2"
-        assert table.notes == (
+        assert table.notes == [
             "3 scored, 1 unscored",
             "  1 × agent error: x",
             "2 right answers (≥ 0.7) through wrong tools",
             "1 tool verdict could not be given",
             "  1 × tool calls were not recorded",
-        )
+        ]
         assert not any("wrong tools" in note for note in evidence_table(Evidence(tuple(rows)), threshold=0.9).notes)
 
 
 class TestDecisions:
-    """What stands below a comparison, and the tables of ranks and plans."""
-
-    def test_below_a_comparison(self):
-        """Ratio, odds ratio, losses, tasks and the frequentist test, each with its name."""
-        found = compare(fit_two(ENGINES[0]), "v2", baseline="v1", pairing="none")
-        ratio, losses, drivers, test = comparison_lines(found)
-        assert ratio.startswith(f"ratio {found.ratio.median:.3g} [")
-        assert losses.startswith("expected loss of choosing v2 ")
-        assert drivers.startswith("v2 won ")
-        assert test == f"beside it, {found.frequentist}"
-        assert "of choosing 0.500 " in comparison_lines(compare(fit_two(ENGINES[0]), "v2", baseline=0.5))[1]
-
-    def test_ranks(self):
-        """Best first, flags explained below, the metric with its interval."""
-        table = rank_table(rank(fit_two(ENGINES[0]), k=7))
-        assert table.title == "Ranked by pass^7, on a new task of this kind (population)"
-        assert [row[0] for row in table.rows] == ["v2*", "v1*"]
-        assert any(note.startswith("* extrapolated: ") for note in table.notes)
-        assert "unit conversation, indicator correct" in table.notes[0]
+    """Results of decisions are one table each; what else is made of them."""
 
     def test_superiority(self):
         """Rows are numbered as columns are."""
-        table = superiority_table(superiority(fit_two(ENGINES[0])))
-        assert table.header == ("P(row higher)", "1.", "2.")
-        assert table.rows[0][:2] == ("1. v2", "–")
+        table = superiority_table(rank(fit_two(ENGINES[0])))
+        assert table.title == "Probability of a higher pass^1"
+        assert table.header == ["P(row higher)", "1.", "2."]
+        assert table.rows[0][:2] == ["1. v2", "–"]
 
-    def test_a_plan(self):
-        """One row per number of trials, the recommended one marked; a goal has its column."""
-        table = plan_table(plan(mu=0.65, rho=0.45, at_least=0.4, trials=[1, 2], simulations=20))
-        assert table.header[3:5] == ("width of pass^1", "P(conclusive)")
-        assert sorted(row[1] for row in table.rows) == ["1", "2"]
-        assert sum("◄" in row[0] for row in table.rows) == 1
+    @pytest.mark.parametrize(("bar", "verdict"), [(0.05, "pass"), (0.99, "fail"), (0.75, "inconclusive")])
+    def test_junit_has_the_rows_of_the_gates_table(self, bar, verdict):
+        """One test case per requirement, which fails unless the gate passes or is excused."""
+        found = gate(fit_two(ENGINES[0]), "v2", at_least=bar, baseline="v1", margin=0.9)
+        assert found.verdict == verdict
+        root = ElementTree.fromstring(junit_xml(found))
+        cases = root.findall(".//testcase")
+        assert [case.get("name") for case in cases] == [row[0] for row in found.table().rows]
+        assert {case.get("classname") for case in cases} == {"v2.pass^1"}
+        assert root.get("failures") == str(int(verdict != "pass"))
+        excused = ElementTree.fromstring(junit_xml(found, excused=True))
+        assert (excused.get("failures"), excused.get("skipped")) == (
+            str(int(verdict == "fail")),
+            str(int(verdict == "inconclusive")),
+        )
+
+
+def test_a_table_in_latex():
+    """Numbers to the right, signs that LaTeX reads as commands written out, notes below."""
+    table = Table(title="50 % & more", header=["a_b", "n"], rows=[["x^2", "1"], ["≥ 3", "–"]], notes=["", "#1"])
+    assert table.to_latex().split("\n") == [
+        r"\begin{table}",
+        r"\caption{50 \% \& more}",
+        r"\begin{tabular}{lr}",
+        r"\hline",
+        r"a\_b & n \\",
+        r"\hline",
+        r"x\textasciicircum{}2 & 1 \\",
+        r"$\geq$ 3 & -- \\",
+        r"\hline",
+        r"\end{tabular}",
+        r"\par\footnotesize \#1",
+        r"\end{table}",
+    ]

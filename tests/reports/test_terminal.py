@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from agentic_bayes.formatting import is_number
-from agentic_bayes.reports.tables import Table
+from agentic_bayes.formatting import Table, is_number
 from agentic_bayes.reports.terminal import print_table
 
 INTERVALS = Table(
-    "T",
-    ("metric", "hierarchical", "sd of the rate", "tasks right"),
-    (("pass@1", "0.546 [0.414, 0.668]", "0.101", "165 of 225"), ("pass^3", "0.817* [0.670, >0.999]", "–", "3 of 4")),
+    title="T",
+    header=("metric", "hierarchical", "sd of the rate", "tasks right"),
+    rows=(
+        ("pass@1", "0.546 [0.414, 0.668]", "0.101", "165 of 225"),
+        ("pass^3", "0.817* [0.670, >0.999]", "–", "3 of 4"),
+    ),
 )
 
 
@@ -52,13 +54,15 @@ def test_an_interval_goes_below_its_value():
 def test_a_name_to_be_copied_is_kept_whole():
     """Where the first column is a name to be copied, a narrow screen gets a wide table."""
     name = "20261128-091800-arithmetic-c1322"
-    lines = printed(Table("Runs", ("run", "agent"), ((name, "an agent of a long name"),), whole=True), 40)
+    lines = printed(
+        Table(title="Runs", header=("run", "agent"), rows=((name, "an agent of a long name"),), whole=True), 40
+    )
     assert any(name in line for line in lines)
 
 
 def test_nothing_in_a_table_steers_a_terminal():
     """Control characters are written out, and colours stay in terminals."""
-    table = Table("\x1b[31mT", ("a",), (("\x1b[2J",),), ("\x1b]0;title\x07",))
+    table = Table(title="\x1b[31mT", header=("a",), rows=(("\x1b[2J",),), notes=("\x1b]0;title\x07",))
     assert all(line.isprintable() for line in printed(table, 80))
     assert "\x1b[1m" in "".join(printed(table, 80, force_terminal=True, color_system="standard"))
 
@@ -74,7 +78,8 @@ numbers = st.builds(
 )
 def test_no_number_is_ever_cut(rows, width):
     """Whatever the width, every number stands whole on its line."""
-    table = Table("T", ("name", "value with its interval", "n"), tuple((n, v, f"{i:,}") for n, v, i in rows))
+    cells = [(n, v, f"{i:,}") for n, v, i in rows]
+    table = Table(title="T", header=("name", "value with its interval", "n"), rows=cells)
     text = "\n".join(printed(table, width))
     for _, value, count in table.rows:
         number, interval = value.split(" ", 1)

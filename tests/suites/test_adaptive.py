@@ -9,11 +9,12 @@ from scipy.stats import beta as beta_law
 
 import agentic_bayes as ab
 from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.formatting import Metric
 from agentic_bayes.suites.adaptive import allocate, end_of, remaining_variances, round_size
 from agentic_bayes.suites.config import load_suite
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.runner import plan_run, run_suite
-from agentic_bayes.suites.trial import Reply
+from agentic_bayes.suites.trial import AgentReply
 
 SUITE = """
 name: adaptive
@@ -54,7 +55,7 @@ class Agent:
         if attempt.task.id == "broken":
             raise RuntimeError("no network")
         p = {"sure": 1.0, "never": 0.0}.get(attempt.task.id, 0.6)
-        return Reply(("right" if np.random.default_rng(attempt.seed).random() < p else "wrong",))
+        return AgentReply(("right" if np.random.default_rng(attempt.seed).random() < p else "wrong",))
 
 
 class Stopped(Exception):
@@ -82,7 +83,7 @@ def trials_of(results):
 def test_expected_variances_agree_with_simulation_and_fall():
     """V_j by drawing outcomes and measuring what is left; pass@k is the mirror image of pass^k."""
     a, b, k, most = np.array([2.0, 0.7]), np.array([1.5, 4.0]), 3, 6
-    left = remaining_variances(a, b, "pass_pow_k", k, most)
+    left = remaining_variances(a, b, Metric(f"pass^{k}"), most)
     assert (np.diff(left, axis=1) < 0).all()
     rng = np.random.default_rng(1)
     for task, j in ((0, 0), (0, 6), (1, 3)):
@@ -90,7 +91,7 @@ def test_expected_variances_agree_with_simulation_and_fall():
         kept = [beta_law(a[task] + i, b[task] + j - i) for i in range(j + 1)]
         variance = [law.moment(2 * k) - law.moment(k) ** 2 for law in kept]
         assert left[task, j] == pytest.approx(np.mean(np.array(variance)[c]), rel=0.03)
-    mirrored = remaining_variances(b, a, "pass_at_k", k, most)
+    mirrored = remaining_variances(b, a, Metric(f"pass@{k}"), most)
     np.testing.assert_allclose(left, mirrored, rtol=1e-12)
 
 
@@ -102,7 +103,7 @@ def test_a_round_goes_to_the_tasks_that_are_least_sure():
     assert more == {"b": 4, "d": 4}
     assert sum(allocate(est, "pass^3", dict.fromkeys("ab", 10), 7).values()) == 7
     assert allocate(est, "pass^3", {}, 7) == {}
-    assert end_of(est, "pass^1", 1.0).startswith("the interval of pass^1 is ")
+    assert end_of(est, "pass^1", 1.0).startswith("the pass^1 interval is ")
     assert end_of(est, "pass^1", 0.01) is None
     assert [round_size(40, 100, 4), round_size(8, 100, 4), round_size(98, 100, 4)] == [10, 4, 2]
 
@@ -130,10 +131,10 @@ def test_it_stops_when_the_interval_is_narrow_enough(make):
     results, finished = run(make(budget="400"), Agent())
     assert finished
     assert sum(trials_of(results).values()) < 400
-    rows = results.estimate((1, 3)).summary(tasks=False)
-    (row,) = rows[(rows.estimand == "tasks") & (rows.metric == "pass_pow_k") & (rows.k == 3)].itertuples()
+    rows = results.estimate((1, 3)).summary()
+    (row,) = rows[(rows.estimand == "tasks") & (rows.metric == "pass^3")].itertuples()
     assert row.upper - row.lower <= 0.15
-    assert results.summary((3,))["ended"].startswith("the interval of pass^3 is ")
+    assert results.summary((3,))["ended"].startswith("the pass^3 interval is ")
     again = plan_run(make(budget="400"), make(budget="400").tasks)
     assert not again.continued
 

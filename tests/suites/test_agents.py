@@ -20,9 +20,9 @@ import anyio
 import pytest
 
 from agentic_bayes.errors import AgentError, InvalidArgument, MissingPackage, SuiteError
-from agentic_bayes.suites.agents.make import make_agent
-from agentic_bayes.suites.config import AgentConfig
-from agentic_bayes.suites.trial import Agent, Attempt, Reply, Task
+from agentic_bayes.suites.agents.registry import make_agent
+from agentic_bayes.suites.declaration import AgentConfig
+from agentic_bayes.suites.trial import Agent, AgentReply, SuiteTask, TrialAttempt
 from tests.openai_server import ChatServer
 from tests.openai_server import Reply as Completion
 
@@ -32,15 +32,15 @@ def declared(kind: str, **config: Any) -> AgentConfig:
     return AgentConfig.model_validate({"type": kind, "config": config})
 
 
-def one(*messages: str, trial: int = 0, **fields: Any) -> Attempt:
+def one(*messages: str, trial: int = 0, **fields: Any) -> TrialAttempt:
     """A trial of a task."""
-    return Attempt(Task("capital", messages or ("Hello?",), **fields), trial, 17)
+    return TrialAttempt(SuiteTask("capital", messages or ("Hello?",), **fields), trial, 17)
 
 
-def ask(agent: Agent, attempt: Attempt | None = None, *, within: float = 20) -> Reply:
+def ask(agent: Agent, attempt: TrialAttempt | None = None, *, within: float = 20) -> AgentReply:
     """What the agent replies; its connections are closed."""
 
-    async def run() -> Reply:
+    async def run() -> AgentReply:
         try:
             with anyio.fail_after(within):
                 return await agent.attempt(attempt or one())
@@ -80,15 +80,15 @@ def python(write: Callable[..., Path], source: str, name: str = "answer") -> Age
     ("kind", "config", "problems"),
     [
         ("python", {}, ["agent.config.function: is missing and must be given"]),
-        ("python", {"function": "agent.py"}, ['function: must be "module:name", such as agent:answer']),
+        ("python", {"function": "agent.py"}, ['function: must be "module:name", for example agent:answer']),
         ("python", {"function": 3, "funktion": 1}, ["function: must be text, got 3", "did you mean 'function'?"]),
         ("openai", {"modle": "m"}, ["model: is missing", "unknown key 'modle': did you mean 'model'?"]),
         ("openai", {"model": " "}, ["model: must not be blank"]),
         ("openai", {"model": "m", "temperature": "hot"}, ["temperature: must be a number, got 'hot'"]),
         ("openai", {"model": "m", "max_tokens": 0}, ["max_tokens: "]),
         ("openai", {"model": "m", "options": {"api_key": "k"}}, ["options.api_key: must not be written here"]),
-        ("openai", {"model": "m", "options": {"temperature": 1}}, ["must stand beside options"]),
-        ("openai", {"model": "m", "options": {"max_retries": 1}}, ["must stand in the suite's execution"]),
+        ("openai", {"model": "m", "options": {"temperature": 1}}, ["must be given outside options"]),
+        ("openai", {"model": "m", "options": {"max_retries": 1}}, ["must be given in the suite's execution section"]),
         ("openai", {"model": "m", "tool_choice": "auto"}, ["tool_choice: needs tools"]),
         ("langchain", {"object": "a:b", "input": "dict"}, ["input: "]),
         ("http", {"url": "localhost:80"}, ["url: must begin with http:// or https://"]),
@@ -211,9 +211,9 @@ def test_messages_in_the_form_of_openai_give_answer_calls_and_results(write):
     reply = ask(python(write, source))
     assert reply.text == "three"
     assert reply.tool_calls == ([{"tool_name": "add", "parameters": {"a": 1}, "result": "3"}],)
-    assert ask(python(write, source, "whole")) == Reply(("z",), ([],))
+    assert ask(python(write, source, "whole")) == AgentReply(("z",), ([],))
     assert ask(python(write, source, "only_calls")).text == ""
-    with pytest.raises(AgentError, match="messages hold no answer"):
+    with pytest.raises(AgentError, match="messages contain no answer"):
         ask(python(write, source, "nothing"))
     with pytest.raises(AgentError, match=r"cannot be read: messages\[1\]\.content: must be given"):
         ask(python(write, source, "broken"))
@@ -222,7 +222,7 @@ def test_messages_in_the_form_of_openai_give_answer_calls_and_results(write):
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        ("None", r"must give text or an object with answer, .* got null \(NoneType\)"),
+        ("None", r"must return text or an object with answer, .* got null \(NoneType\)"),
         ("42", r"got 42 \(int\)"),
         ("iter('ab')", r"\(str_ascii_iterator|\(str_iterator"),
         ("{'anwser': 'x'}", "unknown key 'anwser': did you mean 'answer'"),
@@ -266,7 +266,7 @@ def test_a_function_that_raises_breaks_down_as_it_does(write):
         ask(python(write, source))
     with pytest.raises(AgentError, match=r"ended the program: sys\.exit\(3\)"):
         ask(python(write, source, "leaves"))
-    with pytest.raises(AgentError, match="nobody had cancelled it"):
+    with pytest.raises(AgentError, match="although nothing cancelled it"):
         ask(python(write, source, "cancels"))
     with pytest.raises(RuntimeError, match="StopIteration"):
         ask(python(write, source, "stops"))
@@ -338,16 +338,16 @@ def test_a_function_that_hangs_does_not_keep_the_program_from_ending(write):
         program="""
             import anyio
             from pathlib import Path
-            from agentic_bayes.suites.agents.make import make_agent
-            from agentic_bayes.suites.config import AgentConfig
-            from agentic_bayes.suites.trial import Attempt, Task
+            from agentic_bayes.suites.agents.registry import make_agent
+            from agentic_bayes.suites.declaration import AgentConfig
+            from agentic_bayes.suites.trial import SuiteTask, TrialAttempt
 
             config = AgentConfig(type="python", config={"function": "stuck:answer"})
             agent = make_agent(config, folder=Path(__file__).parent)
 
             async def run():
                 with anyio.move_on_after(0.1):
-                    await agent.attempt(Attempt(Task("t", ("a",)), 0, 0))
+                    await agent.attempt(TrialAttempt(SuiteTask("t", ("a",)), 0, 0))
 
             anyio.run(run)
         """,
@@ -441,12 +441,12 @@ def test_a_module_may_stand_elsewhere(write, tmp_path, monkeypatch):
         ("my_agent:NUMBER", "must be a function, got 5"),
         ("my_agent:needs", r"must be callable as function\(prompt, …\).*missing a required argument: 'city'"),
         ("my_agent:no_place", "too many positional arguments"),
-        ("my_agent:messages_first", "its first parameter is given the prompt, and is named messages"),
+        ("my_agent:messages_first", "its first parameter gets the prompt, but is named messages"),
         ("broken:answer", r"importing broken failed: ZeroDivisionError: .*division.* \(broken\.py, line 2\)"),
         ("torn:answer", r"importing torn failed: SyntaxError: .*\(torn\.py, line 1\)"),
         ("leaving:answer", "importing leaving failed: SystemExit"),
         ("odd:answer", r"importing odd failed: BaseException: 'boo' \(odd\.py, line 1\)"),
-        ("json:answer", "has the name of a module that is in use already: rename it"),
+        ("json:answer", "has the name of a module that is already in use: rename it"),
     ],
 )
 def test_a_function_that_cannot_be_had_is_a_problem_of_the_suite(write, function, message):
@@ -672,7 +672,7 @@ def test_placeholders_are_replaced_by_values_or_within_text(server):
         },
     )
     reply = ask(agent, one("a&b ü {{seed}}", trial=1, params={"deep": {"x": [True]}}))
-    assert reply == Reply(("ok",), (None,))
+    assert reply == AgentReply(("ok",), (None,))
     (request,) = server.seen
     assert request["path"] == "/ask/capital?q=a%26b%20%C3%BC%20%7B%7Bseed%7D%7D"
     assert request["headers"]["X-Trial"] == "no 1"
@@ -706,11 +706,11 @@ def test_answer_calls_and_tokens_are_found_by_their_paths(server):
         "usage": {"input_tokens": "$.usage.prompt_tokens", "output_tokens": "$.usage.completion_tokens"},
     }
     calls = [{"tool_name": "add", "parameters": {"a": 2}}]
-    assert ask(http(server, **paths)) == Reply(("4",), (calls,), 3, 4)
+    assert ask(http(server, **paths)) == AgentReply(("4",), (calls,), 3, 4)
     message["content"] = None
-    assert ask(http(server, **paths)) == Reply(("",), (calls,), 3, 4)
+    assert ask(http(server, **paths)) == AgentReply(("",), (calls,), 3, 4)
     server.body = {"choices": [{"message": {"content": "4"}}]}
-    assert ask(http(server, **paths)) == Reply(("4",), ([],))
+    assert ask(http(server, **paths)) == AgentReply(("4",), ([],))
 
 
 @pytest.mark.parametrize(
@@ -759,7 +759,7 @@ def test_a_reply_that_cannot_be_used_is_an_error_with_its_beginning(server, stat
 
 def test_a_param_that_a_task_lacks_is_named(server):
     """Nothing is sent then."""
-    with pytest.raises(AgentError, match=r"\{\{params\.city\}\} stands in the request, and task 'capital' has no such"):
+    with pytest.raises(AgentError, match=r"\{\{params\.city\}\}, but task 'capital' has no such"):
         ask(http(server, body="{{params.city}}"))
     assert server.seen == []
 
@@ -796,7 +796,7 @@ def test_a_model_is_asked_through_its_package():
             "openai", model="m", base_url=provider.url, temperature=0.5, max_tokens=9, options={"seed": 1}
         )
         reply = ask(make_agent(config, folder=Path.cwd(), environment={}), one("a", "b", system="be brief"))
-    assert reply == Reply(("answer 0", "answer 1"), ([], []), 1000, 40)
+    assert reply == AgentReply(("answer 0", "answer 1"), ([], []), 1000, 40)
     last = provider.requests[1].body
     assert [(message["role"], message["content"]) for message in last["messages"]] == [
         ("system", "be brief"),
@@ -948,7 +948,7 @@ def chain(write: Callable[..., Path], name: str, **config: Any) -> Agent:
 def test_a_chat_model_is_given_the_dialogue(write, name):
     """The object itself, or the one that a function makes."""
     reply = ask(chain(write, name), one("a", "b", system="s"))
-    assert reply == Reply(("s:s h:a", "s:s h:a a:s:s h:a h:b"), ([], []), 6, 8)
+    assert reply == AgentReply(("s:s h:a", "s:s h:a a:s:s h:a h:b"), ([], []), 6, 8)
 
 
 def test_a_graph_is_given_its_state_and_keeps_its_own_messages(write):
@@ -985,8 +985,8 @@ def test_a_call_that_a_model_wrote_badly_is_a_call(write):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("two_inputs", "wants .*city.*: it must take messages"),
-        ("number", r"must be a Runnable or a chat model of LangChain, but my_chain:number is 5 \(int\)"),
+        ("two_inputs", "expects .*city.*: it must accept messages"),
+        ("number", r"must be a LangChain Runnable or chat model, but my_chain:number is 5 \(int\)"),
         ("fails_to_make", "calling it raised OSError: 'no licence'"),
         ("makes_later", r"but my_chain:makes_later returned .* \(coroutine\)"),
         ("said", "calling it raised TypeError"),
@@ -1000,7 +1000,7 @@ def test_an_object_that_is_no_runnable_is_a_problem_of_the_suite(write, name, me
 
 def test_a_chain_that_gives_something_else_is_an_error(write):
     """It names what came."""
-    with pytest.raises(AgentError, match=r"must give a message, text or an object with messages, got 5 \(int\)"):
+    with pytest.raises(AgentError, match=r"must return a message, text or an object with messages, got 5 \(int\)"):
         ask(chain(write, "odd"))
 
 

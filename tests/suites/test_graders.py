@@ -15,12 +15,12 @@ from scripted import ScriptedChatModel, in_turn, verdict
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.suites.config import GRADER_TYPES, MORE_GRADERS, GraderConfig
-from agentic_bayes.suites.graders.make import SuiteGrader, grader_names, make_graders
+from agentic_bayes.suites.declaration import GraderConfig
+from agentic_bayes.suites.graders.registry import SuiteGrader, grader_names, make_graders
+from agentic_bayes.suites.graders.rules import GradingRule
+from agentic_bayes.suites.graders.trial_records import as_conversation, as_interaction
 from agentic_bayes.suites.json_paths import JsonNotFound, compiled_path, found_json, values_at
-from agentic_bayes.suites.rules import Rule
-from agentic_bayes.suites.trial import Attempt, Reply, Task, TrialGrader
-from agentic_bayes.suites.trial_records import as_conversation, as_interaction
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt, TrialGrader
 
 HERE = Path(__file__).parent
 SEARCH = {"tool_name": "search", "parameters": {"q": "x"}}
@@ -29,7 +29,7 @@ BARE = {"backoff": 0, "attempts": 1, "use_structured_output": False}
 
 
 def task(*messages, **fields):
-    return Task(id=fields.pop("id", "t1"), messages=messages or ("What is the capital of France?",), **fields)
+    return SuiteTask(id=fields.pop("id", "t1"), messages=messages or ("What is the capital of France?",), **fields)
 
 
 def declared(*types, pass_threshold=0.5, folder=HERE):
@@ -57,8 +57,8 @@ def check(kind, expected, **config):
 def grade(grader, answer, expected=None, *, calls=(), messages=(), **fields):
     """A grade of one answer, or of several."""
     answers = (answer,) if isinstance(answer, str) else tuple(answer)
-    attempt = Attempt(task(*messages, expected=expected or {}, **fields), 2, 5)
-    return asyncio.run(grader.grade(attempt, Reply(answers, tuple(calls))))
+    attempt = TrialAttempt(task(*messages, expected=expected or {}, **fields), 2, 5)
+    return asyncio.run(grader.grade(attempt, AgentReply(answers, tuple(calls))))
 
 
 def scored(kind, answer, expected=None, **config):
@@ -77,11 +77,12 @@ def passes(kind, answer, expected=None, **config):
 
 def test_all_graders_are_known_by_name():
     """The eight, our own two and every trace metric; each is a grader of trials by a rule."""
-    assert {*GRADER_TYPES, *MORE_GRADERS, *metric_names()} == set(grader_names())
+    names = {"exact_match", "contains", "regex", "json_match", "command", "llm", "pairwise", "constraint"}
+    assert {*names, "reference", "tool_rubric", *metric_names()} == set(grader_names())
     grader = make("contains", keywords=["Paris"])
     assert isinstance(grader, TrialGrader)
     assert isinstance(grader, SuiteGrader)
-    assert isinstance(grader.rule, Rule)
+    assert isinstance(grader.rule, GradingRule)
 
 
 def test_names_are_unique_and_weights_stay():
@@ -188,7 +189,7 @@ NEEDS = [
     ("regex", {"pattern": 5}, {}, "expected.pattern must be text"),
     ("regex", {"pattern": "P.r"}, {}, None),
     ("json_match", {"text": "{}"}, {}, "expected.json must be given"),
-    ("json_match", {"json": {"a": 1}}, {"paths": ["$.b"]}, "nothing stands at $.b"),
+    ("json_match", {"json": {"a": 1}}, {"paths": ["$.b"]}, "there is nothing at $.b"),
     ("json_match", {"json": {"a": 1}}, {"paths": ["$.a"]}, None),
     ("json_match", {"json": None}, {}, None),
     ("llm", {}, {"model": "openai:m"}, "rubric must be given"),
@@ -523,7 +524,7 @@ def test_a_verdict_that_cannot_be_read_is_no_score(command, text, said):
 
 def test_a_command_that_breaks_down_says_nothing_of_the_agent(command):
     """Other exit codes, a signal, a missing program and a crashed script are unscored, with what they said last."""
-    assert command("echo oops >&2; exit 2") == Unscored("the command ended with exit code 2: 'oops'")
+    assert command("echo oops >&2; exit 2") == Unscored("the command ended with exit code 2: oops")
     assert command("kill -9 $$").reason == "the command was ended by SIGKILL"
     assert "exit code 127" in command("no-such-program-here").reason
     assert "No module named 'nowhere'" in command(python("import nowhere")).reason
@@ -592,7 +593,7 @@ def test_a_stopped_run_leaves_no_command_behind(tmp_path):
     (grader,), _ = declared(("command", {"command": "echo $$ > pid; sleep 60"}), folder=tmp_path)
 
     async def stopped():
-        running = asyncio.ensure_future(grader.grade(Attempt(task(), 0, 0), Reply(("x",))))
+        running = asyncio.ensure_future(grader.grade(TrialAttempt(task(), 0, 0), AgentReply(("x",))))
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
             await asyncio.sleep(0.01)
         running.cancel()
@@ -608,7 +609,7 @@ def test_commands_run_side_by_side(command, tmp_path):
     (grader,), _ = declared(("command", {"command": "sleep 0.5"}), folder=tmp_path)
 
     async def many():
-        return await asyncio.gather(*[grader.grade(Attempt(task(), n, n), Reply(("x",))) for n in range(10)])
+        return await asyncio.gather(*[grader.grade(TrialAttempt(task(), n, n), AgentReply(("x",))) for n in range(10)])
 
     start = time.perf_counter()
     assert all(found.details["pass"] for found in asyncio.run(many()))
@@ -822,20 +823,20 @@ def test_a_trace_metric_of_several_messages_is_their_mean():
 
 def test_a_trial_is_a_conversation():
     """One interaction per message; expectations at the last one; calls where they are known."""
-    attempt = Attempt(task("Hello", system="Be kind", expected={"text": "Hi", "tools": [SEARCH]}), 3, 0)
-    told = as_conversation(attempt, Reply(("Hi!",), ([SEARCH],)), agent="v2")
+    attempt = TrialAttempt(task("Hello", system="Be kind", expected={"text": "Hi", "tools": [SEARCH]}), 3, 0)
+    told = as_conversation(attempt, AgentReply(("Hi!",), ([SEARCH],)), agent="v2")
     assert (told.assistant_id, told.task_id, told.trial, told.context) == ("v2", "t1", 3, "Be kind")
     (turn,) = told.conversation
     assert (turn.query, turn.assistant, turn.ground_truth_assistant, turn.qa_id) == ("Hello", "Hi!", "Hi", "t1")
     assert turn.agentic.tools_used[0].tool_name == "search"
     assert turn.ground_truth_agentic.expected_tools[0].parameters == {"q": "x"}
-    assert as_conversation(attempt, Reply(("Hi!",))).conversation[0].agentic is None
+    assert as_conversation(attempt, AgentReply(("Hi!",))).conversation[0].agentic is None
 
 
 def test_a_trial_of_several_messages_keeps_them_apart_and_together():
     """The conversation has a turn per message, the interaction all calls in the order in which they were made."""
-    attempt = Attempt(task("a", "b", expected={"text": "y", "tools": [SEARCH, BOOK]}), 0, 0)
-    reply = Reply(("x", "y"), ([{**SEARCH, "step": 5}], [{**BOOK, "step": 1}]))
+    attempt = TrialAttempt(task("a", "b", expected={"text": "y", "tools": [SEARCH, BOOK]}), 0, 0)
+    reply = AgentReply(("x", "y"), ([{**SEARCH, "step": 5}], [{**BOOK, "step": 1}]))
     turns = as_conversation(attempt, reply).conversation
     assert [turn.qa_id for turn in turns] == ["t1/1", "t1/2"]
     assert [turn.ground_truth_assistant for turn in turns] == [None, "y"]
@@ -845,7 +846,7 @@ def test_a_trial_of_several_messages_keeps_them_apart_and_together():
     assert whole.agentic.tools_used[1].has_result
     assert not whole.agentic.tools_used[0].has_result
     with pytest.raises(InvalidArgument, match="one answer per message: 2, got 1"):
-        as_conversation(attempt, Reply(("x",)))
+        as_conversation(attempt, AgentReply(("x",)))
 
 
 def test_structured_output_is_read_by_the_graders_of_models():

@@ -9,7 +9,7 @@ import pytest
 
 from agentic_bayes.errors import HookFailed
 from agentic_bayes.suites import hooks as module
-from agentic_bayes.suites.config import Hooks
+from agentic_bayes.suites.declaration import Hooks
 from agentic_bayes.suites.hooks import run_hook
 
 

@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-import os
 import random
+import runpy
 import shutil
-import subprocess
 import sys
 import time
 
@@ -15,12 +14,13 @@ from scripted import ScriptedChatModel
 import agentic_bayes as ab
 from agentic_bayes.errors import InvalidArgument, SuiteError
 from agentic_bayes.evidence.score import Unscored
-from agentic_bayes.suites.config import GraderConfig, load_suite
-from agentic_bayes.suites.graders.make import make_graders
+from agentic_bayes.suites.config import load_suite
+from agentic_bayes.suites.declaration import GraderConfig
+from agentic_bayes.suites.graders.registry import make_graders
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.run_store import RunStore
 from agentic_bayes.suites.runner import plan_run, run_suite
-from agentic_bayes.suites.trial import Attempt, Reply, Task
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 SUITE = """
 name: faults
@@ -59,7 +59,7 @@ class Told:
         said = self.say(attempt)
         if isinstance(said, Exception):
             raise said
-        return Reply((said,))
+        return AgentReply((said,))
 
 
 def run(suite, agent=None, **options):
@@ -68,11 +68,20 @@ def run(suite, agent=None, **options):
     return RunResults.of(planned.folder)
 
 
-def command_line(folder, *arguments):
-    """The real command in a process of its own."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), *sys.path]))}
-    command = [sys.executable, "-m", "agentic_bayes", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+@pytest.fixture
+def exit_code(tmp_path, monkeypatch):
+    """Runs a command in the suite's folder, in this process; its exit code."""
+
+    def run_command(*arguments):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["agentic-bayes", *arguments])
+        try:
+            runpy.run_module("agentic_bayes", run_name="__main__")
+        except SystemExit as end:
+            return end.code or 0
+        return 0
+
+    return run_command
 
 
 def test_trials_are_independent_samples_and_not_one_that_is_repeated(load):
@@ -100,7 +109,7 @@ def test_trials_of_another_model_are_not_mixed_in(load):
     """An unfinished run of one agent does not go on with another one; the message says what to do."""
     run(load(), Told(lambda attempt: ConnectionError("reset") if attempt.trial else "Paris"))
     other = load(SUITE.replace("name: v1", "name: v2"))
-    with pytest.raises(InvalidArgument, match=r"is unfinished, and the agent changed since: .* --new starts a new run"):
+    with pytest.raises(InvalidArgument, match=r"is unfinished, but the agent changed since then.* with --new"):
         plan_run(other, other.tasks)
 
 
@@ -154,7 +163,9 @@ def test_a_judge_that_likes_the_first_answer_decides_nothing():
     problems = []
     (grader,) = make_graders([config], pass_threshold=0.5, folder=".", problems=problems)
     assert not problems
-    grade = asyncio.run(grader.grade(Attempt(Task("t", ("q",), expected={"text": "theirs"}), 0, 1), Reply(("mine",))))
+    grade = asyncio.run(
+        grader.grade(TrialAttempt(SuiteTask("t", ("q",), expected={"text": "theirs"}), 0, 1), AgentReply(("mine",)))
+    )
     assert not isinstance(grade, Unscored)
     assert (grade.value, len(first.calls)) == (0.5, 2)
     assert "the orders disagree" in grade.reason
@@ -229,14 +240,12 @@ def test_infrastructure_errors_are_not_failures_of_the_agent(load):
     assert gate.verdict == "inconclusive"
 
 
-def test_a_failed_gate_and_a_crash_have_exit_codes_of_their_own(load, tmp_path):
+def test_a_failed_gate_and_a_crash_have_exit_codes_of_their_own(load, exit_code, capsys):
     """10 is a gate that failed, 11 one that decided nothing, 2 wrong input, 0 success."""
     load(agent="def answer(prompt):\n    return 'Lyon'\n")
-    failed = command_line(tmp_path, "run", "--new", "--gate", "pass^1>=0.9@0.9")
-    assert failed.returncode == 10, failed.stderr
+    assert exit_code("run", "--new", "--gate", "pass^1>=0.9@0.9") == 10, capsys.readouterr().err
     load(agent="def answer(prompt):\n    raise OSError('down')\n")
-    assert command_line(tmp_path, "run", "--new", "--fail-under", "0.5").returncode == 11
-    wrong = command_line(tmp_path, "run", "--new", "--gate", "pass^1>0.9")
-    assert wrong.returncode == 2, wrong.stderr
+    assert exit_code("run", "--new", "--fail-under", "0.5") == 11
     load()
-    assert command_line(tmp_path, "run", "--new", "--fail-under", "0.5").returncode == 0
+    assert exit_code("run", "--new", "--gate", "pass^1>0.9") == 2, capsys.readouterr().err
+    assert exit_code("run", "--new", "--fail-under", "0.5") == 0

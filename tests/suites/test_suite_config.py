@@ -107,7 +107,7 @@ def test_a_variable_is_what_its_place_asks_for(load):
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ("${AA:-${BB}} ${CC", ["'${AA:-${BB}' must hold no ${ of another", "'${CC' has no closing }"]),
+        ("${AA:-${BB}} ${CC", ["'${AA:-${BB}' must not contain the ${ of another", "'${CC' has no closing }"]),
         ("x ${CC", ["'${CC' has no closing }"]),
         ("${AA:-costs $$5} $${CC", []),
         ("${AA:-$${}", []),
@@ -143,7 +143,7 @@ def test_a_tag_says_that_a_value_is_text_and_nothing_else(tmp_path):
     assert (document.value, document.problems) == ({"a": "5", "b": "true", "c": "1e3", "6": ""}, [])
     document = plain("a: !!int '5'\nb: !mine {x: 1}\nc: !!set [1]\n!!int 6: 1\n", tmp_path)
     assert [problem.where for problem in document.problems] == ["line 1", "line 2", "line 3", "line 4"]
-    assert "the tag '!!int' is not supported: only !!str is" in document.problems[0].message
+    assert "the tag '!!int' is not supported; only !!str before text is" in document.problems[0].message
 
 
 def test_all_problems_come_at_once_with_their_lines(load):
@@ -168,9 +168,9 @@ tasks:
     for part in (
         "line 3, agent.type: must be 'openai', 'anthropic'",
         "line 4, execution.concurency: unknown key: did you mean 'concurrency'?",
-        "line 4, execution.timeout: must be seconds, or text such as 90s or 1m30s, got 'soon'",
+        "line 4, execution.timeout: must be seconds, or text like 90s or 1m30s, got 'soon'",
         "line 5, defaults.trials_per_task: must be a whole number ≥ 1, or auto, got 0",
-        "line 9, tasks[0].tags: must be a list, such as [paris], got 'paris'",
+        "line 9, tasks[0].tags: must be a list, for example [paris], got 'paris'",
         "line 11: the key 'id' is given twice",
     ):
         assert part in text
@@ -188,6 +188,10 @@ tasks:
         (GOOD.replace("type: contains,", "type: contains, weight: 0,"), "must have at least one weight > 0"),
         (GOOD.replace("trials_per_task: 3", "trials_per_task: auto"), "defaults.budget: must be given"),
         (GOOD.replace("tasks:", "task_files: [none/*.yaml]\ntasks:"), "'none/.*' matches no file"),
+        (
+            GOOD.replace("trials_per_task: 3", "trials_per_task: 3\n  target: {metric: pass^x}"),
+            r'defaults.target.metric: must be "pass@k" or "pass\^k" with a number, e.g. "pass\^3", got \'pass\^x\'$',
+        ),
         (GOOD.split("tasks:")[0], "tasks: must hold at least one task"),
         ("a: [1", "line 1: is not YAML|line 2: is not YAML"),
         ("5", "must be an object, got 5"),

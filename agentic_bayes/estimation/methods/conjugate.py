@@ -65,7 +65,8 @@ class ConjugatePosterior(Posterior):
         a, b = (parameter[agent][slice(None) if tasks is None else tasks] for parameter in self._parameters)
         size = CHAINS * DRAWS
         if self.method.pool_tasks:
-            return np.broadcast_to(rng.beta(a[0], b[0], size=(size, 1)), (size, a.size))
+            pooled: Array = rng.beta(a[0], b[0], size=(size, 1))
+            return np.broadcast_to(pooled, (size, a.size))
         drawn: Array = rng.beta(a, b, size=(size, a.size))
         return drawn
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentic_bayes.errors import ReplyError
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.strict_json import json_at
 
 REASONING = "reasoning"
 SCORE = "correctness_score"
@@ -79,10 +78,6 @@ def message_text(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-# strict=False: models write line breaks into strings
-_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, strict=False)
-
-
 def objects_in(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
     """Complete outermost JSON objects."""
     found: list[tuple[str, Any]] = []
@@ -91,11 +86,14 @@ def objects_in(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
         position = mark.end()
         if mark[0] == "{":
             try:
-                value, position = _DECODER.raw_decode(text, mark.start())
-            except (ValueError, RecursionError):
+                value, after, fault = json_at(text, mark.start(), finite=False)
+            except ValueError as error:
+                fault = str(error)
+            if fault:
                 broken += 1
             else:
-                found.append((text[mark.start() : position], value))
+                position = after
+                found.append((text[mark.start() : after], value))
         elif not is_reply:
             continue
         elif mark[1]:

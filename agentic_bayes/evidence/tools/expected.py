@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,11 @@ from pydantic import ValidationError
 
 from agentic_bayes.checks import check_flag, no_such_file
 from agentic_bayes.errors import DoubtfulRecords, EvidenceError, did_you_mean
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.table import is_blank, read_columns, refuse, require_columns, whole_number
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.identity import task_label
 from agentic_bayes.records.model import Conversation, ExpectedTools
+from agentic_bayes.records.wire.strict_json import strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,8 +146,8 @@ def _rows(expected: Any) -> tuple[str, list[_Row]]:
         if not path.is_file():
             raise EvidenceError(no_such_file(path))
         try:
-            value = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique_keys)
-        except (ValueError, RecursionError) as error:
+            value = strict_json(path.read_text(encoding="utf-8-sig"), finite=False)
+        except ValueError as error:
             raise EvidenceError(f"{path}: is not JSON ({error})") from None
         if isinstance(value, list):
             return str(path), [_Row(f"index {i}", row) for i, row in enumerate(value)]
@@ -256,8 +255,8 @@ def _parsed(name: str, value: Any, where: str, problems: list[str]) -> Any:
         return {"true": True, "1": True, "false": False, "0": False}.get(value.strip().lower(), value)
     if name in _IN_JSON and isinstance(value, str) and value.strip():
         try:
-            return json.loads(value, object_pairs_hook=unique_keys)
-        except (ValueError, RecursionError) as error:
+            return strict_json(value, finite=False)
+        except ValueError as error:
             problems.append(f"{where}: {name} must be JSON, got {short(value)} ({error})")
             return [] if name == "expected_tools" else {}
     return value

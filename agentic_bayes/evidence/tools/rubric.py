@@ -15,7 +15,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from agentic_bayes.checks import check_choice, check_flag, check_number, check_probability, no_such_file
 from agentic_bayes.errors import InvalidArgument, UnknownName, did_you_mean
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.llm.prompt import text_digest
 from agentic_bayes.evidence.score import Unscored
 from agentic_bayes.evidence.tools.arguments import ArgumentRule
@@ -26,6 +25,7 @@ from agentic_bayes.evidence.tools.utilization import answer_uses_results
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.matchers import Matcher
 from agentic_bayes.records.model import Interaction, ToolCall
+from agentic_bayes.records.wire.strict_json import strict_json
 
 __all__ = ["ToolCorrectnessScore", "ToolRubric"]
 
@@ -214,8 +214,8 @@ class ToolRubric:
         if not source.is_file():
             raise InvalidArgument(no_such_file(source))
         try:
-            declared = json.loads(source.read_text(encoding="utf-8"), object_pairs_hook=unique_keys)
-        except (ValueError, RecursionError) as error:
+            declared = strict_json(source.read_text(encoding="utf-8"), finite=False)
+        except ValueError as error:
             raise InvalidArgument(f"{source}: must be JSON ({error})") from None
         if not isinstance(declared, dict):
             raise InvalidArgument(f"{source}: must be an object of the rubric's settings, got {short(declared)}")

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
-from agentic_bayes.records.base import MAX_DEPTH, field_path, short, too_deep
+from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.matchers import compiled_pattern
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH, too_deep
 
 _SHOWN = 120
 

@@ -1,7 +1,7 @@
-"""The native format: conversations as a JSON array, as one JSON object, or as JSON Lines; plain or gzipped.
+"""The native format: conversations as a JSON array, one JSON object or JSON Lines, plain or gzipped.
 
-The layout is seen from the first character, not from the file's name: ``[`` begins an array; ``{`` begins records
-of which each ends at the end of a line, so that one object over many lines is a case of it.
+The first character decides, not the file's name: ``[`` begins an array; ``{`` begins records that each end at a line
+end, so one object spread over many lines also counts.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from io import BufferedReader
 from itertools import count
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.json_text import Broken, JsonText, Parsed, broken, one_record
-
-__all__ = ["parse"]
+from agentic_bayes.records.wire.json_text import BrokenJson, JsonText, Parsed, broken, one_record
 
 
 def parse(stream: BufferedReader) -> Iterator[Parsed]:
@@ -28,7 +26,7 @@ def parse(stream: BufferedReader) -> Iterator[Parsed]:
         yield broken(f"line {text.line}", f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}")
     elif not text.fault:
         yield broken("", "holds no conversation")
-    # text that cannot be read matters even where no record was lost by it
+    # report unreadable text even if no record was lost
     if text.fault:
         yield broken(*text.fault)
 
@@ -42,8 +40,8 @@ def _array(text: JsonText) -> Iterator[Parsed]:
             text.peek()
             try:
                 yield one_record(text, f"index {index}")
-            except Broken as error:
-                yield broken(f"index {index}", f"{error}; what follows was not checked")
+            except BrokenJson as error:
+                yield broken(f"index {index}", f"{error}; the rest was not checked")
                 return
             if text.peek() != ",":
                 break
@@ -63,7 +61,7 @@ def _lines(text: JsonText) -> Iterator[Parsed]:
         where = f"line {text.line}"
         try:
             yield one_record(text, where)
-        except Broken as error:
+        except BrokenJson as error:
             yield broken(where, str(error))
             text.skip_line()
             while not error.one_line and not text.begins_line_with("{"):
@@ -71,5 +69,5 @@ def _lines(text: JsonText) -> Iterator[Parsed]:
             continue
         if text.peek_in_line() not in ("", "\n"):
             got = short(text.ahead(60))
-            yield broken(f"line {text.line}", f"must hold one record only, got {got} after it")
+            yield broken(f"line {text.line}", f"must hold only one record, got {got} after it")
             text.skip_line()

@@ -1,1 +1,1 @@
-"""What readers share: JSON piece by piece, typed fields of foreign objects, message logs as turns."""
+"""What readers share: JSON in pieces, typed fields of foreign objects, and message logs turned into turns."""

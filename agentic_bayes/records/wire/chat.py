@@ -1,4 +1,4 @@
-"""Chat messages, whatever wrote them, as turns: the part that the readers of message logs share."""
+"""Chat messages and how they become turns: shared by all readers of message logs."""
 
 from __future__ import annotations
 
@@ -7,34 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = [
-    "NO_ANSWER",
-    "ORPHANS",
-    "Call",
-    "Message",
-    "Role",
-    "dialogue",
-    "doubts_of",
-    "one_turn",
-    "opening",
-    "system_text",
-    "turns",
-]
+from agentic_bayes.records.wire.fields import Fields
 
 Role = Literal["system", "user", "assistant", "tool"]
 
 NO_ANSWER = "the log ends before the agent answered"
 ORPHANS = "results_without_call"
-"""In the metadata of a turn: how many results are of no call that is there."""
+"""Key in a turn's metadata: how many results belong to no recorded call."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ChatCall:
     """A tool call in a message."""
 
     name: str  # name of the tool
     arguments: dict[str, Any]  # argument name → value
-    id: str | None = None  # what its result refers to
+    id: str | None = None  # the id that its result refers to
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +30,53 @@ class Message:
     """One message."""
 
     role: Role  # who speaks; "tool" is the result of a call
-    text: str = ""  # what is said; of a tool, its result where that is text
-    calls: Sequence[Call] = ()  # calls that an assistant makes in it
+    text: str = ""  # the text; of a tool, its result if that is text
+    calls: Sequence[ChatCall] = ()  # calls that the assistant makes in it
     answers: str | None = None  # of a tool: the id of the call whose result this is
     tool: str | None = None  # of a tool: its name, for results without an id
-    result: Any = None  # of a tool: the result where it is not text
-    error: str | None = None  # why the agent could not go on
-    tokens: tuple[int, int] = (0, 0)  # tokens taken and given, where the log has them
+    result: Any = None  # of a tool: the result if it is not text
+    error: str | None = None  # why the agent stopped
+    tokens: tuple[int, int] = (0, 0)  # input and output tokens, if the log has them
+
+
+def function_calls(message: Fields) -> list[ChatCall]:
+    """The calls of a message: those in ``tool_calls`` or, in old logs, the one in ``function_call``."""
+    calls = [chat_call(call) for call in message.mappings("tool_calls")]
+    if "function_call" in message and not calls:
+        function = message.mapping("function_call")
+        calls = [ChatCall(function.name("name", required=True) or "?", function.arguments("arguments"))]
+    return calls
+
+
+def chat_call(call: Fields) -> ChatCall:
+    """A call as chat completions write it: an object ``function``, or ``custom`` with one text as its input."""
+    if "custom" in call:
+        custom = call.mapping("custom")
+        name, arguments = custom.name("name", required=True), {"input": custom.text("input") or ""}
+    else:
+        function = call.mapping("function", required=True)
+        name, arguments = function.name("name", required=True), function.arguments("arguments")
+    return ChatCall(name or "?", arguments, call.name("id"))
 
 
 @dataclass(slots=True)
-class _Turn:
-    """What was said and done since the user spoke."""
+class _ChatTurn:
+    """One turn in the making: the user's messages, and everything up to the next one."""
 
-    said: list[str] = field(default_factory=list)
-    answered: list[Message] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
+    replies: list[Message] = field(default_factory=list)
 
 
 def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[str, Any]]:
-    """The interactions of a chat, cut where the user speaks."""
-    collected: list[_Turn] = []
+    """Cut a chat into interactions: each begins when the user speaks."""
+    collected: list[_ChatTurn] = []
     for message in messages:
         if message.role == "user":
-            if not collected or collected[-1].answered:
-                collected.append(_Turn())
-            collected[-1].said.append(message.text)
+            if not collected or collected[-1].replies:
+                collected.append(_ChatTurn())
+            collected[-1].queries.append(message.text)
         elif message.role != "system" and collected:
-            collected[-1].answered.append(message)
+            collected[-1].replies.append(message)
     return [
         _interaction(turn, f"{qa_prefix} {number}", last=number == len(collected))
         for number, turn in enumerate(collected, start=1)
@@ -76,35 +84,41 @@ def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[
 
 
 def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
-    """A whole chat as one interaction: what the user said, and what the agent said and did."""
-    said = [message.text for message in messages if message.role == "user" and message.text.strip()]
-    answers = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+    """Turn a whole chat into one interaction."""
+    spoken = dialogue(messages)
     calls, orphans = _calls(messages)
-    metadata: dict[str, Any] = {"dialogue": dialogue(messages)} if len(said) > 1 else {}
+    several = sum(line["role"] == "user" for line in spoken) > 1
+    metadata: dict[str, Any] = {"dialogue": spoken} if several else {}
     if orphans:
         metadata[ORPHANS] = orphans
     return {
         "qa_id": qa_id,
-        "query": "\n\n".join(said),
-        "assistant": "\n\n".join(answers),
+        "query": _joined(message.text for message in messages if message.role == "user"),
+        "assistant": _joined(message.text for message in messages if message.role == "assistant"),
         "agentic": {"tools_used": calls},
         **({"metadata": metadata} if metadata else {}),
     }
 
 
 def dialogue(messages: Iterable[Message]) -> list[dict[str, str]]:
-    """Who said what, in order, without the calls."""
+    """The spoken messages of a chat in order, without calls and results."""
     spoken = (message for message in messages if message.role in ("user", "assistant") and message.text.strip())
     return [{"role": message.role, "text": message.text} for message in spoken]
 
 
+def _joined(texts: Iterable[str]) -> str:
+    """Join texts as paragraphs, without blank ones; if all are blank, keep their white space."""
+    every = list(texts)
+    return "\n\n".join(filter(str.strip, every)) or "".join(every)
+
+
 def system_text(messages: Iterable[Message]) -> str:
-    """What the agent was told."""
+    """The system messages of a chat."""
     return "\n\n".join(message.text for message in messages if message.role == "system" and message.text.strip())
 
 
 def opening(messages: Iterable[Message]) -> str:
-    """What the agent said before the user spoke."""
+    """What the agent said before the user's first message."""
     said = []
     for message in messages:
         if message.role == "user":
@@ -114,17 +128,17 @@ def opening(messages: Iterable[Message]) -> str:
     return "\n\n".join(said)
 
 
-def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
-    messages = turn.answered
+def _interaction(turn: _ChatTurn, qa_id: str, *, last: bool) -> dict[str, Any]:
+    messages = turn.replies
     worked = [n for n, message in enumerate(messages) if message.calls or message.role == "tool"]
     begin = worked[-1] + 1 if worked else 0
     after = messages[begin:]
     if worked and not after:
-        # nothing was said afterwards: the answer is what came with the last calls, if anything
+        # no text came after the calls: the answer is the text of the message with the last calls, if any
         holder = max((n for n in worked if messages[n].role == "assistant"), default=None)
         if holder is not None and (messages[holder].text.strip() or not last):
             begin, after = holder, [messages[holder]]
-    answer = "\n\n".join(message.text for message in after if message.text.strip())
+    answer = _joined(message.text for message in after)
     before = [m.text for m in messages[:begin] if m.role == "assistant" and m.text.strip()]
     error = next((message.error for message in reversed(messages) if message.error), None)
     if error is None and last and not any(message.role == "assistant" for message in after):
@@ -138,8 +152,8 @@ def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
         metadata[ORPHANS] = orphans
     return {
         "qa_id": qa_id,
-        "query": "\n\n".join(turn.said),
-        "assistant": None if error and not answer else answer,
+        "query": "\n\n".join(turn.queries),
+        "assistant": None if error and not answer.strip() else answer,
         "agentic": {"tools_used": calls},
         **({"error": error} if error else {}),
         **({"metadata": metadata} if metadata else {}),
@@ -147,15 +161,15 @@ def _interaction(turn: _Turn, qa_id: str, *, last: bool) -> dict[str, Any]:
 
 
 def doubts_of(conversation: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """What should be known of the turns of a conversation."""
+    """Warnings about the turns of a conversation."""
     without_call = any(turn.get("metadata", {}).get(ORPHANS) for turn in conversation)
-    text = f"results of tools belong to no call that is there: they are left out and counted, as {ORPHANS} in metadata"
+    text = f"some tool results belong to no recorded call; they were left out and counted in metadata.{ORPHANS}"
     return (("", text),) if without_call else ()
 
 
 def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
-    """The calls in order, each with its result, and how many results are of no call."""
-    waiting = _Waiting()
+    """The calls in order, each with its result, and how many results belong to no call."""
+    waiting = _PendingCalls()
     orphans = 0
     for message in messages:
         waiting.add(message.calls)
@@ -169,16 +183,16 @@ def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
     return waiting.made, orphans
 
 
-class _Waiting:
-    """Calls, and which of them wait for a result."""
+class _PendingCalls:
+    """The calls made so far, and which of them still wait for a result."""
 
     def __init__(self) -> None:
         self.made: list[dict[str, Any]] = []
-        # a call is in several queues, and leaves each when it comes to its front with a result
+        # a call is in several queues, and leaves each once it reaches the front with a result
         self._queues: defaultdict[tuple[str | None, ...], deque[dict[str, Any]]] = defaultdict(deque)
         self._of_message: deque[dict[str, Any]] = deque()
 
-    def add(self, calls: Sequence[Call]) -> None:
+    def add(self, calls: Sequence[ChatCall]) -> None:
         """Take in the calls of a message."""
         if calls:
             self._of_message = deque()
@@ -190,10 +204,10 @@ class _Waiting:
             self._of_message.append(entry)
 
     def call_of(self, message: Message) -> dict[str, Any] | None:
-        """The call whose result this is.
+        """The call that a result belongs to.
 
-        Ids may repeat within a log: of calls with the same id the name of the tool decides, then their order. A result
-        without an id is that of the first call of its tool or, if it names none, of the message before it.
+        Ids may repeat within a log: among calls with the same id the tool's name decides, then their order. A result
+        without an id belongs to the first call of its tool or, if it names no tool, of the message before it.
         """
         if message.answers is not None:
             named = self._first(("id", message.answers, message.tool)) if message.tool is not None else None
@@ -207,7 +221,7 @@ class _Waiting:
 
 
 def _front(queue: deque[dict[str, Any]]) -> dict[str, Any] | None:
-    """The first that has no result yet."""
+    """The first call without a result."""
     while queue and "result" in queue[0]:
         queue.popleft()
     return queue[0] if queue else None

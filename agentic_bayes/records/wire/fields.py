@@ -1,39 +1,35 @@
-"""Typed access to objects in somebody else's format: what is not as it must be is noted, in that format's terms."""
+"""Typed access to the fields of foreign objects; a value of the wrong type is noted with its path."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agentic_bayes.records.base import MAX_DEPTH, field_path, short
-
-__all__ = ["UNREADABLE", "Faults", "Fields", "fitting", "once"]
-
-_MISSING = object()
+from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH, strict_json
 
 
 class Faults:
-    """What is wrong with one record, as (field path, message), in the order in which it was found."""
+    """The problems of one record, as (field path, message), in the order they were found."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], None] = {}
+        self._noted: dict[tuple[str, str], None] = {}
         self.not_finite = 0
 
     def add(self, path: tuple[str | int, ...], message: str) -> None:
-        """Note one thing, once."""
-        self._found.setdefault((field_path(path), message))
+        """Note a problem once."""
+        self._noted.setdefault((field_path(path), message))
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self._noted)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._found)
+        return iter(self._noted)
 
-    def found(self) -> tuple[tuple[str, str], ...]:
-        """Everything noted so far."""
-        return tuple(self._found)
+    def as_tuple(self) -> tuple[tuple[str, str], ...]:
+        """All problems noted so far."""
+        return tuple(self._noted)
 
 
 class Fields:
@@ -41,8 +37,8 @@ class Fields:
 
     Notes
     -----
-    Every method gives None (or an empty list or object) for a field that is absent or null, and for one of a wrong
-    type, which is noted. With ``required=True``, absent and null are faults, too.
+    Every method returns None (or an empty list or object) for a field that is absent or null. It does so too for a
+    field of the wrong type, and notes it. With ``required=True``, absent and null are also faults.
     """
 
     def __init__(self, value: Any, path: tuple[str | int, ...], faults: Faults) -> None:
@@ -57,77 +53,42 @@ class Fields:
         return self.value.get(key) is not None
 
     def raw(self, key: str) -> Any:
-        """The value as it came; None where it is absent."""
+        """The value as it is; None if it is absent."""
         return self.value.get(key)
 
     def text(self, key: str, *, required: bool = False) -> str | None:
         """A text."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return None
-        if isinstance(value, str):
-            return value
-        self._wrong(key, "text", value)
-        return None
+        value: str | None = self._checked(key, required, "text", lambda value: isinstance(value, str))
+        return value
 
     def name(self, key: str, *, required: bool = False) -> str | None:
         """An id or name: text that is not blank, or a whole number, which becomes its digits."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return None
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if isinstance(value, str) and value.strip():
-            return value
-        self._wrong(key, "text that is not blank, or a whole number", value)
-        return None
+        value = self._checked(key, required, "text that is not blank, or a whole number", _is_name)
+        return None if value is None else str(value)
 
     def whole(self, key: str, *, required: bool = False) -> int | None:
         """A whole number ≥ 0."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return None
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
-        self._wrong(key, "a whole number ≥ 0", value)
-        return None
+        value = self._checked(key, required, "a whole number ≥ 0", _is_count)
+        return None if value is None else int(value)
 
     def number(self, key: str, *, required: bool = False) -> float | None:
         """A finite number."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return None
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and _is_finite(value):
-            return value
-        self._wrong(key, "a finite number", value)
-        return None
+        value: float | None = self._checked(key, required, "a finite number", _is_finite)
+        return value
 
     def share(self, key: str, *, required: bool = False) -> float | None:
         """A number in [0, 1]; a boolean is 0 or 1."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return None
-        if isinstance(value, (int, float)) and 0 <= value <= 1:
-            return float(value)
-        self._wrong(key, "a number in [0, 1]", value)
-        return None
+        value = self._checked(key, required, "a number in [0, 1]", _is_share)
+        return None if value is None else float(value)
 
     def mapping(self, key: str, *, required: bool = False) -> Fields:
-        """An object; an empty one where there is none."""
-        value = self._given(key, required)
-        return Fields({} if value is _MISSING else value, (*self.path, key), self.faults)
+        """An object; empty if absent."""
+        value = self._checked(key, required, "an object", lambda value: True)
+        return Fields({} if value is None else value, (*self.path, key), self.faults)
 
     def sequence(self, key: str, *, required: bool = False) -> list[Any]:
-        """A list; an empty one where there is none."""
-        value = self._given(key, required)
-        if value is _MISSING:
-            return []
-        if isinstance(value, list):
-            return value
-        self._wrong(key, "a list", value)
-        return []
+        """A list; empty if absent."""
+        return self._checked(key, required, "a list", lambda value: isinstance(value, list)) or []
 
     def mappings(self, key: str, *, required: bool = False) -> list[Fields]:
         """A list of objects."""
@@ -145,36 +106,36 @@ class Fields:
         return found
 
     def arguments(self, *keys: str) -> dict[str, Any]:
-        """Arguments of a tool call, under the first of these keys that is there: an object, or the JSON text of one.
+        """The arguments of a tool call, under the first key that is present: an object, or an object as JSON text.
 
-        ``None``, ``""``, ``"null"`` and ``"{}"`` are all "no arguments". Text that is no JSON object, or gives a key
-        twice, is what the agent wrote, wrong as it is: it is kept, under the key ``"(not JSON)"``.
+        ``None``, ``""``, ``"null"`` and ``"{}"`` all mean "no arguments". Text that is not a JSON object, or repeats a
+        key, is still what the agent wrote: it is kept under the key ``"(not JSON)"``.
         """
-        key = next((key for key in keys if key in self), None)
-        value = None if key is None else self.value[key]
-        if isinstance(value, str):
-            if not value.strip():
-                return {}
+        key = next((key for key in keys if key in self), keys[0])
+        raw = value = self.value.get(key)
+        if isinstance(raw, str):
             try:
-                value = json.loads(value, object_pairs_hook=once)
-            except (ValueError, RecursionError):
-                return {UNREADABLE: self.value[key or ""]}
-            if value is not None and not isinstance(value, dict):
-                return {UNREADABLE: self.value[key or ""]}
-        if value is None:
-            return {}
+                value = strict_json(raw, finite=False) if raw.strip() else {}
+            except ValueError:
+                value = raw
+            if not isinstance(value, dict | None):
+                return {UNREADABLE: raw}
         if isinstance(value, dict):
             return value
-        self._wrong(key or "", "an object, or the JSON text of one", value)
+        if value is not None:
+            self._wrong(key, "an object, or an object as JSON text", value)
         return {}
 
-    def _given(self, key: str, required: bool) -> Any:
+    def _checked(self, key: str, required: bool, allowed: str, fits: Callable[[Any], bool]) -> Any:
+        """The value if it fits; None, and perhaps a fault, if it is absent, null or does not fit."""
         value = self.value.get(key)
         if value is None:
             if required and self._is_object:
-                what = "null" if key in self.value else "nothing"
-                self.faults.add((*self.path, key), f"must be given, got {what}")
-            return _MISSING
+                got = "null" if key in self.value else "nothing"
+                self.faults.add((*self.path, key), f"must be given, got {got}")
+        elif not fits(value):
+            self._wrong(key, allowed, value)
+            return None
         return value
 
     def _wrong(self, key: str, allowed: str, value: Any) -> None:
@@ -182,32 +143,40 @@ class Fields:
 
 
 UNREADABLE = "(not JSON)"
-"""Stands for the name of an argument where the arguments of a call were text that is no JSON object."""
+"""The argument name under which text is kept that is not a JSON object of arguments."""
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON text; of two values for one key, nobody can tell which was meant."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is given twice")
-    return found
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_finite(value: float) -> bool:
+def _is_name(value: Any) -> bool:
+    return bool(value.strip()) if isinstance(value, str) else isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and (isinstance(value, int) or value.is_integer())
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (int, float)) and 0 <= value <= 1
+
+
+def _is_finite(value: Any) -> bool:
     try:
-        return math.isfinite(value)
+        return _is_number(value) and math.isfinite(value)
     except OverflowError:  # a whole number beyond the largest float
         return False
 
 
-# a value gets a place within a record, which is nested, too
+# leave room for the record around the value
 _DEEPEST = MAX_DEPTH - 20
 
 
 def fitting(
     value: Any, path: tuple[str | int, ...], faults: Faults, *, text: Callable[[str], str] | None = None
 ) -> Any:
-    """A value of a file as a record can hold it."""
+    """Make a value of a file fit for a record: NaN becomes null; broken text and endless nesting are faults."""
     if isinstance(value, str):
         value = text(value) if text else value
         if not value.isascii():

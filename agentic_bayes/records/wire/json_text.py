@@ -1,7 +1,7 @@
-"""JSON text taken in piece by piece, so that no file is ever held whole; plain or gzipped.
+"""Read JSON text piece by piece, plain or gzipped, so that no file is ever held in memory whole.
 
-`Parsed` is one record, or why it could not be read. `parts` gives the members of objects one by one and, of those that
-hold a list of records, its items one by one, for formats that keep everything in one large object.
+`Parsed` is one record, or why it could not be read. `parts` yields the members of an object one by one and, for members
+that hold a list of records, the items one by one: some formats keep everything in one large object.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ import gzip
 import json
 import re
 import zlib
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import count
 from typing import Any
 
-from agentic_bayes.records.base import MAX_DEPTH, field_path, short
-
-__all__ = ["NO_VALUE", "Broken", "JsonText", "Parsed", "Part", "broken", "one_record", "parts"]
+from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH, repeated_keys
 
 NO_VALUE = object()
 """Stands for a record that could not be read."""
@@ -29,7 +27,7 @@ _CHUNK = 1 << 16
 _GZIP = b"\x1f\x8b"
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACE_IN_LINE = re.compile(r"[ \t\r]*")
-# a parse error this near to the end of the text may be a token that goes on in the next piece
+# a parse error this close to the end may be a token that continues in the next piece
 _LONGEST_TOKEN = 16
 
 
@@ -38,16 +36,16 @@ class Parsed:
     """One record, or why it could not be read."""
 
     where: str  # ``"line 3"`` or ``"index 2"``
-    # the record as an object in the native format, not yet validated; `NO_VALUE` where there is none
+    # the record as an object in the native format, not yet validated; `NO_VALUE` if there is none
     value: Any = NO_VALUE
-    faults: tuple[tuple[str, str], ...] = ()  # field path and message of everything that is wrong
-    # the same for what does not stop the record from being read, but should be known: a warning
+    faults: tuple[tuple[str, str], ...] = ()  # (field path, message) of every problem
+    # the same for warnings, which do not stop the record from being read
     doubts: tuple[tuple[str, str], ...] = ()
-    file: str = ""  # the file in which the faults are, where it is another one than the file that is read
+    file: str = ""  # the file that has the faults, if it is not the file being read
 
 
-class Broken(Exception):
-    """A value that cannot be parsed; `one_line` if it certainly ends with the line on which it began."""
+class BrokenJson(Exception):
+    """A value that cannot be parsed; `one_line` if it certainly ends on the line where it began."""
 
     def __init__(self, message: str, *, one_line: bool = False) -> None:
         super().__init__(message)
@@ -55,15 +53,15 @@ class Broken(Exception):
 
 
 class _Repeating(dict[str, Any]):
-    """A JSON object in which a key is given twice."""
+    """A JSON object that repeats a key."""
 
     repeated: tuple[str, ...] = ()
 
 
 class JsonText:
-    """The text of a byte stream, read on only as far as needed.
+    """The text of a byte stream, read only as far as needed.
 
-    A fault of the stream (wrong encoding, damaged gzip) ends the text; `fault` keeps place and message.
+    A fault of the stream (wrong encoding, damaged gzip) ends the text; `fault` keeps its place and message.
     """
 
     def __init__(self, stream: BufferedReader) -> None:
@@ -84,7 +82,7 @@ class JsonText:
         """Read the next piece; False at the end."""
         if self._ended:
             return False
-        # as much again as is waiting: a long record is then scanned a few times, not once per piece
+        # double what is waiting: a long record is then scanned a few times, not once per piece
         size = max(_CHUNK, len(self._text) - self._at)
         piece = ""
         try:
@@ -113,13 +111,13 @@ class JsonText:
         return True
 
     def _read(self, size: int) -> bytes:
-        """Some of the next bytes, at most so many; empty at the end."""
+        """Up to `size` of the next bytes; empty at the end."""
         if self._failure:
             raise self._failure
         pieces, missing = [self._stream.read1(size)], size
         if not self._bytes and pieces[0].startswith(_GZIP):
-            raise OSError("it is gzip data within gzip data, to be unpacked once before")
-        # what is unpacked comes in small pieces, and a long record would be scanned again for each of them
+            raise OSError("the file was gzipped twice; unpack it once first")
+        # gzip unpacks in small pieces, and a long record would be scanned again for each
         while pieces[-1] and (missing := missing - len(pieces[-1])) > 0 and size > _CHUNK:
             try:
                 pieces.append(self._stream.read1(missing))
@@ -137,7 +135,7 @@ class JsonText:
         return self._next(_SPACE)
 
     def peek_in_line(self) -> str:
-        """The same, with the end of the line as a character."""
+        """The same, but the end of the line counts as a character."""
         return self._next(_SPACE_IN_LINE)
 
     def _next(self, skipped: re.Pattern[str]) -> str:
@@ -150,15 +148,15 @@ class JsonText:
                 return ""
 
     def ahead(self, length: int) -> str:
-        """Up to so many of the next characters, within the line."""
+        """Up to `length` of the next characters, within the line."""
         return self._text[self._at : self._at + length].split("\n", 1)[0].rstrip("\r")
 
     def step(self) -> None:
-        """Pass over one character."""
+        """Skip one character."""
         self._move(self._at + 1)
 
     def skip_line(self) -> None:
-        """Pass over the rest of the line."""
+        """Skip the rest of the line."""
         while (end := self._text.find("\n", self._at)) < 0:
             self._at = len(self._text)
             if not self._more():
@@ -166,7 +164,7 @@ class JsonText:
         self._move(end + 1)
 
     def begins_line_with(self, character: str) -> bool:
-        """Whether this character, or the end, comes next."""
+        """Whether this character or the end of the text comes next."""
         return (self._at >= len(self._text) and not self._more()) or self._text.startswith(character, self._at)
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -175,11 +173,11 @@ class JsonText:
             return found
         self._repeats = True
         marked = _Repeating(found)
-        marked.repeated = tuple(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        marked.repeated = repeated_keys(pairs)
         return marked
 
     def value(self) -> tuple[Any, bool]:
-        """The next JSON value, and whether a key is given twice somewhere in it."""
+        """The next JSON value, and whether any object in it repeats a key."""
         while True:
             self._repeats = False
             try:
@@ -190,26 +188,26 @@ class JsonText:
                     continue
                 raise self._broken(error, cut=cut) from None
             except RecursionError:
-                raise Broken(f"must not be nested deeper than {MAX_DEPTH} levels") from None
-            except ValueError:  # int() refuses endless digits
-                raise Broken("holds a number with too many digits to be read") from None
-            # a number at the end of the text may go on
+                raise BrokenJson(f"must not be nested deeper than {MAX_DEPTH} levels") from None
+            except ValueError:  # int() refuses more than 4,300 digits
+                raise BrokenJson("holds a number with too many digits") from None
+            # a number at the end of the text may continue
             if isinstance(value, (int, float)) and end == len(self._text) and self._more():
                 continue
             self._move(end)
             return value, self._repeats
 
-    def _broken(self, error: json.JSONDecodeError, *, cut: bool) -> Broken:
+    def _broken(self, error: json.JSONDecodeError, *, cut: bool) -> BrokenJson:
         if cut and self.fault:
             place, message = self.fault
             self.fault = None
-            return Broken(f"{message} at {place}" if place else message)
+            return BrokenJson(f"{message} at {place}" if place else message)
         lines = self._text.count("\n", self._at, error.pos)
         if self._ended and (error.pos >= len(self._text.rstrip()) or error.msg.startswith("Unterminated")):
-            return Broken("is not complete: the file ends within it", one_line=not lines)
+            return BrokenJson("is incomplete: the file ends in the middle of it", one_line=not lines)
         near = " ".join(self._text[max(self._at, error.pos - 20) : error.pos + 20].split())
         wrong = f"{error.msg.removesuffix(' at')} near {short(near)} (line {self.line + lines})"
-        return Broken(f"is not valid JSON: {wrong}", one_line=not lines)
+        return BrokenJson(f"is not valid JSON: {wrong}", one_line=not lines)
 
 
 def broken(where: str, message: str) -> Parsed:
@@ -218,7 +216,7 @@ def broken(where: str, message: str) -> Parsed:
 
 
 def one_record(text: JsonText, where: str) -> Parsed:
-    """The next value, with the keys that it gives twice."""
+    """The next value, with a fault for every repeated key."""
     value, repeats = text.value()
     faults = tuple(_repeated_keys(value, ())) if repeats else ()
     return Parsed(where, value, faults)
@@ -227,21 +225,21 @@ def one_record(text: JsonText, where: str) -> Parsed:
 def _repeated_keys(value: Any, location: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(value, _Repeating):
         for name in value.repeated:
-            yield field_path((*location, name)), "must be given once, got the same key twice in one object"
+            yield field_path((*location, name)), "must occur once, but the object gives this key twice"
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield from _repeated_keys(item, (*location, key))
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JsonPart:
     """A piece of a file: a value of an object or of a list, or an end."""
 
     document: int  # number of the object or list at the top of the file, from 0; JSON Lines holds many
     where: str  # ``"line 3"``, of the beginning of the document; empty for the first of a file
-    # where in the document the value is, such as ``("simulations", 4)``; empty at the end of the document
+    # path of the value in the document, like ``("simulations", 4)``; empty at the end of the document
     path: tuple[str | int, ...]
-    # The value; `NO_VALUE` where it could not be read. At an end, an empty list or object: what has ended.
+    # the value; `NO_VALUE` if it could not be read; at the end of a document, an empty list or object of its kind
     value: Any = NO_VALUE
     # path within the value, and message, of everything that is wrong with the JSON
     faults: tuple[tuple[str, str], ...] = ()
@@ -249,10 +247,22 @@ class Part:
     @property
     def place(self) -> str:
         """Where in the file it is, as text."""
-        return ", ".join(part for part in (self.where, field_path(self.path)) if part)
+        return joined(self.where, field_path(self.path))
+
+    @property
+    def inner_faults(self) -> tuple[tuple[str, str], ...]:
+        """Its faults, with their paths counted from the top of the document."""
+        outer = field_path(self.path)
+        inner = ((path if not path or path.startswith("[") else f".{path}", text) for path, text in self.faults)
+        return tuple((outer + path, text) for path, text in inner)
 
 
-def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[Part]:
+def joined(*places: str) -> str:
+    """Places from outer to inner, with commas between those that are not empty."""
+    return ", ".join(filter(None, places))
+
+
+def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[JsonPart]:
     """The pieces of a JSON or JSON Lines file."""
     text = JsonText(stream)
     for document in count():
@@ -266,31 +276,31 @@ def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[Part]:
             elif first == "{":
                 yield from _members(text, document, where, streamed)
             elif first:
-                raise Broken(f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}", one_line=True)
+                raise BrokenJson(f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}", one_line=True)
             elif not text.fault:
-                raise Broken("is empty")
+                raise BrokenJson("is empty")
             else:
                 break
-        except Broken as error:
-            message = str(error) if first != "[" else f"{error}; what follows was not checked"
-            yield Part(document, where or f"line {text.line}", (), faults=(("", message),))
+        except BrokenJson as error:
+            message = str(error) if first != "[" else f"{error}; the rest was not checked"
+            yield JsonPart(document, where or f"line {text.line}", (), faults=(("", message),))
             if first == "[":
                 return
             text.skip_line()
             while not error.one_line and not text.begins_line_with("{"):
                 text.skip_line()
             continue
-        yield Part(document, where, (), [] if first == "[" else {})
+        yield JsonPart(document, where, (), [] if first == "[" else {})
         if text.peek_in_line() not in ("", "\n"):
             message = f"must end with the line, got {short(text.ahead(60))} after it"
-            yield Part(document, f"line {text.line}", (), faults=(("", message),))
+            yield JsonPart(document, f"line {text.line}", (), faults=(("", message),))
             text.skip_line()
-    # text that cannot be read matters even where no record was lost by it
+    # report unreadable text even if no record was lost
     if text.fault:
-        yield Part(document, text.fault[0], (), faults=(("", text.fault[1]),))
+        yield JsonPart(document, text.fault[0], (), faults=(("", text.fault[1]),))
 
 
-def _items(text: JsonText, document: int, where: str, path: tuple[str | int, ...]) -> Iterator[Part]:
+def _items(text: JsonText, document: int, where: str, path: tuple[str | int, ...]) -> Iterator[JsonPart]:
     """The items of the list that begins here."""
     text.step()
     if text.peek() == "]":
@@ -299,16 +309,16 @@ def _items(text: JsonText, document: int, where: str, path: tuple[str | int, ...
     for index in count():
         text.peek()
         parsed = one_record(text, "")
-        yield Part(document, where, (*path, index), parsed.value, parsed.faults)
+        yield JsonPart(document, where, (*path, index), parsed.value, parsed.faults)
         ending = text.peek()
         if ending not in (",", "]"):
-            raise Broken(_unfinished(text, f"{field_path((*path, index))} must be followed by ',' or ']'"))
+            raise BrokenJson(_unfinished(text, f"{field_path((*path, index))} must be followed by ',' or ']'"))
         text.step()
         if ending == "]":
             return
 
 
-def _members(text: JsonText, document: int, where: str, streamed: Collection[str]) -> Iterator[Part]:
+def _members(text: JsonText, document: int, where: str, streamed: Collection[str]) -> Iterator[JsonPart]:
     """The members of the object that begins here."""
     text.step()
     seen: set[str] = set()
@@ -317,28 +327,28 @@ def _members(text: JsonText, document: int, where: str, streamed: Collection[str
         return
     while True:
         if text.peek() != '"':
-            raise Broken(_unfinished(text, "must hold a key in double quotes"))
+            raise BrokenJson(_unfinished(text, "must hold a key in double quotes"))
         key, _ = text.value()
         if text.peek() != ":":
-            raise Broken(_unfinished(text, f"{short(key)} must be followed by ':'"))
+            raise BrokenJson(_unfinished(text, f"{short(key)} must be followed by ':'"))
         text.step()
         if key in seen:
-            fault = ("", "must be given once, got the same key twice in one object")
-            yield Part(document, where, (key,), faults=(fault,))
+            fault = ("", "must occur once, but the object gives this key twice")
+            yield JsonPart(document, where, (key,), faults=(fault,))
         seen.add(key)
         if text.peek() == "[" and key in streamed:
-            yield Part(document, where, (key,), [])
+            yield JsonPart(document, where, (key,), [])
             yield from _items(text, document, where, (key,))
         else:
             parsed = one_record(text, "")
-            yield Part(document, where, (key,), parsed.value, parsed.faults)
+            yield JsonPart(document, where, (key,), parsed.value, parsed.faults)
         ending = text.peek()
         if ending not in (",", "}"):
-            raise Broken(_unfinished(text, f"{short(key)} must be followed by ',' or '}}'"))
+            raise BrokenJson(_unfinished(text, f"{short(key)} must be followed by ',' or '}}'"))
         text.step()
         if ending == "}":
             return
 
 
 def _unfinished(text: JsonText, rule: str) -> str:
-    return f"{rule}, got {short(text.ahead(60))}" if text.peek() else "is not complete: the file ends within it"
+    return f"{rule}, got {short(text.ahead(60))}" if text.peek() else "is incomplete: the file ends in the middle of it"

@@ -1,4 +1,4 @@
-"""What a file looks like from outside, and how its records are found in it."""
+"""The outer layout of a file: where it comes from, what it looks like, and how its records are found."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_bayes.records.base import field_path
 from agentic_bayes.records.wire.chat import doubts_of
 from agentic_bayes.records.wire.fields import Faults
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part
-
-__all__ = ["STREAMED", "Origin", "Shape", "documents", "records"]
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 
 STREAMED = frozenset({"messages", "simulations", "tasks", "samples", "resourceSpans", "items", "output", "input"})
-"""Members at the top of a file whose items are read one by one."""
+"""Top-level members whose items are read one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a file is from, for what it does not say itself."""
+    """Where a file comes from: defaults for what it does not say itself."""
 
     name: str  # the file
     stem: str  # its name without the ending
@@ -33,23 +30,23 @@ class Origin:
 
 @dataclass(slots=True)
 class Shape:
-    """What is known of a file after reading a little of it."""
+    """What is known of a file after reading its beginning."""
 
     is_list: bool = False  # whether the file is a list, not an object
     keys: set[str] = field(default_factory=set)  # members of the (first) object at the top; empty for a list
-    values: dict[str, Any] = field(default_factory=dict)  # their values where these are no lists of records
-    first: dict[str, Any] = field(default_factory=dict)  # the first item of those that are
+    values: dict[str, Any] = field(default_factory=dict)  # their values, except lists of records
+    first: dict[str, Any] = field(default_factory=dict)  # the first item of each list of records
     item: Any = None  # the first item of a list at the top
-    complete: bool = False  # whether all of the first object was seen
+    complete: bool = False  # whether the whole first object was read
 
     @property
     def record_keys(self) -> set[str]:
-        """Keys of a record: of the first item of a list, or of the first object."""
+        """Keys of a record: the first item of a list, or the first object."""
         if self.is_list:
             return set(self.item) if isinstance(self.item, dict) else set()
         return self.keys
 
-    def take(self, part: Part) -> None:
+    def take(self, part: JsonPart) -> None:
         """Learn from the next part of the file."""
         match part.path:
             case ():
@@ -65,19 +62,7 @@ class Shape:
                 self.first[key] = part.value
 
 
-def documents(parts: Iterator[Part]) -> Iterator[list[Part]]:
-    """The parts of a file, one list per object or list at its top; for JSON Lines with small records."""
-    waiting: list[Part] = []
-    for part in parts:
-        if waiting and part.document != waiting[0].document:
-            yield waiting
-            waiting = []
-        waiting.append(part)
-    if waiting:
-        yield waiting
-
-
-def records(parts: Iterator[Part], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
+def records(parts: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
     """The records of a file that is a list of them, one object, or JSON Lines."""
     empty = True
     members: dict[str, Any] = {}
@@ -93,26 +78,23 @@ def records(parts: Iterator[Part], convert: Callable[[Any, Faults], Mapping[str,
         match part.path:
             case ():
                 empty = empty and not (members or problems or part.faults)
-                if part.faults:  # the document broke off: half of a record is none
+                if part.faults:  # the document broke off: half a record is not a record
                     yield Parsed(part.where, faults=(*problems, *part.faults))
                 elif members or problems:
                     yield one(part.where or "line 1", members, tuple(problems))
                 members, problems = {}, []
             case (int(index),):
                 empty = False
-                where = ", ".join(text for text in (part.where, f"index {index}") if text)
+                where = joined(part.where, f"index {index}")
                 if part.faults:
                     yield Parsed(where, faults=part.faults)
                 else:
                     yield one(where, part.value, ())
             case (str(key), *rest):
-                inside = tuple(
-                    (".".join(t for t in (field_path(part.path), path) if t), text) for path, text in part.faults
-                )
-                problems += inside
+                problems += part.inner_faults
                 if rest:
                     members[key].append(part.value)
-                elif not inside:
+                elif not part.faults:
                     members[key] = part.value
     if empty:
         yield Parsed("", faults=(("", "holds no record"),))

@@ -1,8 +1,8 @@
-"""Logs of chat messages: which conversations a file holds, and what is known of each, whatever a message looks like.
+"""Logs of chat messages: split a file into conversations, whatever its messages look like.
 
-A file is one list of messages, messages one per line, or conversations: lists of messages or objects that hold some,
-in a list or one per line. What a message looks like is a `Dialect`; it is turned into a `Message` as it comes in, so
-that of a large file only what is said and done is kept.
+A file is one list of messages, messages one per line, or conversations (lists of messages, or objects that hold one) in
+a list or one per line. A `Dialect` says what a message looks like; each one becomes a `Message` as it is read, so only
+the text and the calls of a large file are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.wire.chat import (
-    Call,
+    ChatCall,
     Message,
     Role,
     doubts_of,
@@ -23,53 +23,37 @@ from agentic_bayes.records.wire.chat import (
     turns,
 )
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 from agentic_bayes.records.wire.layout import Origin, Shape
 
-__all__ = [
-    "FOREIGN",
-    "LANGCHAIN_KINDS",
-    "Dialect",
-    "Log",
-    "Path",
-    "content_text",
-    "conversations",
-    "langchain_kind",
-    "looks_like",
-    "of_langchain",
-    "one_conversation",
-]
+FieldPath = tuple[str | int, ...]
 
-Path = tuple[str | int, ...]
-
-NO_USER = "must hold at least one message of the user"
-NOT_FINITE = "arguments of calls hold numbers that are not finite (NaN, Infinity), read as null"
+NO_USER = "must hold at least one user message"
+NOT_FINITE = "some call arguments are NaN or Infinity; they were read as null"
 LONGEST_ERROR = 500
 
-LANGCHAIN_KINDS = ("human", "ai", "system", "tool", "function", "chat")
-
-# what objects of other formats hold beside messages
+# members that show that an object is not a log of messages, even if it holds some
 FOREIGN = frozenset({"conversation", "simulations", "traj", "reward_info", "termination_reason", "epoch"})
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 THOUGHTS = frozenset({"reasoning", "reasoning_content", "reasoning_text", "thinking", "redacted_thinking"})
-# two names for one kind of thing get the same mark
+# two names for the same kind of part get the same mark
 MARKS = {"image_url": "image", "input_image": "image", "input_file": "file", "input_audio": "audio"}
 
 
 @dataclass(slots=True)
-class Log:
-    """Messages as they come in."""
+class MessageLog:
+    """The messages of a conversation, collected as they are read."""
 
     messages: list[Message] = field(default_factory=list)  # in order
-    faults: Faults = field(default_factory=Faults)  # what is wrong with them
-    # (path, message) of what should be known, in order
+    faults: Faults = field(default_factory=Faults)  # their problems
+    # (path, message) of warnings, in order
     doubts: dict[tuple[str, str], None] = field(default_factory=dict)
-    model: str | None = None  # the model that wrote them, where they say so
-    waiting: bool = False  # whether the last message makes calls whose results are still to come
+    model: str | None = None  # the model that wrote them, if they say so
+    waiting: bool = False  # whether the last message makes calls that have no result yet
 
-    def add(self, message: Message, path: Path) -> None:
-        """Take in one message."""
+    def add(self, message: Message, path: FieldPath) -> None:
+        """Add one message."""
         fitting(message.text, path, self.faults)
         if message.result is not None:
             message = changed(message, result=fitting(message.result, path, self.faults))
@@ -77,31 +61,31 @@ class Log:
         self.messages.append(message)
         self.waiting = bool(message.calls)
 
-    def add_call(self, call: Call, path: Path) -> None:
-        """Take in one call: of the message before, where that is the agent's, too."""
+    def add_call(self, call: ChatCall, path: FieldPath) -> None:
+        """Add one call, to the previous message if that is also the agent's."""
         if self.messages and self.messages[-1].role == "assistant":
             last = self.messages[-1]
             self.waiting = self.waiting or not last.calls
-            # a list that `add` made can grow: there may be thousands of calls in a row
+            # append to the list that `add` made: there may be thousands of calls in a row
             calls = last.calls if isinstance(last.calls, list) else list(last.calls)
             calls.append(self._fitting(call, path))
             self.messages[-1] = changed(last, calls=calls)
         else:
             self.add(Message("assistant", calls=[call]), path)
 
-    def add_text(self, text: str, path: Path) -> None:
-        """Take in what the agent says: in one breath with the calls before it, where these say nothing and wait."""
+    def add_text(self, text: str, path: FieldPath) -> None:
+        """Add text of the agent: to the calls before it if they have no text and no results yet."""
         if self.waiting and not self.messages[-1].text:
             fitting(text, path, self.faults)
             self.messages[-1] = changed(self.messages[-1], text=text)
         else:
             self.add(Message("assistant", text), path)
 
-    def doubt(self, path: Path, message: str) -> None:
-        """Note something that should be known."""
+    def doubt(self, path: FieldPath, message: str) -> None:
+        """Note a warning once."""
         self.doubts.setdefault((field_path(path), message))
 
-    def _fitting(self, call: Call, path: Path) -> Call:
+    def _fitting(self, call: ChatCall, path: FieldPath) -> ChatCall:
         fitting(call.name, path, self.faults)
         arguments = fitting(call.arguments, path, self.faults)
         if arguments != call.arguments and not self.faults:
@@ -114,40 +98,23 @@ class Dialect:
     """How messages of one format are read."""
 
     name: str  # the format
-    take: Callable[[Any, Path, Log], None]  # adds a raw message, which is at this path, to a `Log`
+    take: Callable[[Any, FieldPath, MessageLog], None]  # adds the raw message at this path to a `MessageLog`
     is_message: Callable[[Mapping[str, Any]], bool]  # whether an object is a message, not a conversation
-    # Members of a conversation that hold messages, in order, and whose words plain text in place of a list is; None
-    # where only a list is allowed. Where the first, ``messages``, is there, those in `instead` are not read.
+    # members of a conversation that hold messages, in order, with the role of plain text in place of a list (None if
+    # only a list is allowed); if ``messages`` is present, those in `instead` are ignored
     sections: Mapping[str, Role | None]
-    instead: frozenset[str] = frozenset()  # members that take the place of ``messages``
-    # why the agent could not finish, of a conversation with a member of `instead`; None where it could
+    instead: frozenset[str] = frozenset()  # members that replace ``messages``
+    # why the agent did not finish, for a conversation with a member of `instead`; None if it did
     failure: Callable[[Fields], str | None] = lambda about: None
-    # adds to the log of ``messages`` what answers them, where other members of the conversation hold it
-    reply: Callable[[Fields, Log], None] = lambda about, log: None
-    # where and why this is no conversation but only a request or only a reply, by its other members and the names of
-    # its sections; None where it may be one
-    half: Callable[[Mapping[str, Any], Set[str]], tuple[Path, str] | None] = lambda about, found: None
-
-
-def langchain_kind(name: str) -> str:
-    """A type of messages of LangChain as it is called there: ``AIMessageChunk`` and ``ai`` are the same."""
-    return name.removesuffix("Chunk").removesuffix("Message").lower()
-
-
-def of_langchain(value: Any) -> bool:
-    """Whether this is a message of LangChain without doubt."""
-    if not isinstance(value, dict):
-        return False
-    if "lc" in value:
-        return isinstance(value.get("id"), list) and "message" in str(value["id"][-1:]).lower()
-    kind = value.get("type")
-    return (
-        isinstance(kind, str) and langchain_kind(kind) in LANGCHAIN_KINDS and bool(value.keys() & {"data", "content"})
-    )
+    # adds the answer to ``messages`` if another member of the conversation holds it
+    reply: Callable[[Fields, MessageLog], None] = lambda about, log: None
+    # where and why this is only a request or only a reply, judging by its other members and the names of its
+    # sections; None if it may be a conversation
+    half: Callable[[Mapping[str, Any], Set[str]], tuple[FieldPath, str] | None] = lambda about, found: None
 
 
 def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterable[str]) -> bool:
-    """Whether a file of this shape is a log of such messages."""
+    """Whether a file of this shape holds messages that `is_message` recognises."""
     if shape.record_keys & FOREIGN:
         return False
     if not shape.is_list:
@@ -158,7 +125,7 @@ def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterabl
 
 
 def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), required: bool = False) -> str:
-    """What is said in a content: text, null, or a list of parts."""
+    """The text of a message's content, which may be text, null or a list of parts."""
     if not isinstance(message.raw(key), list):
         return message.text(key, required=required) or ""
     pieces: list[str] = []
@@ -174,7 +141,7 @@ def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), requ
             is_text = kind in TEXT_PARTS or kind == "refusal"
             said = fields.text("refusal" if kind == "refusal" else "text", required=True) if is_text else None
             text = said or "" if is_text else f"[{MARKS.get(kind, kind)}]"
-        # texts in a row are one text in pieces
+        # consecutive text parts are one text
         if is_text and goes_on:
             pieces[-1] += text
         else:
@@ -183,11 +150,11 @@ def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), requ
     return "\n".join(pieces)
 
 
-def conversations(pieces: Iterator[Part], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
+def conversations(pieces: Iterator[JsonPart], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
     waiting: Parsed | None = None
     alone = True
-    for parsed in _File(dialect).read(pieces):
+    for parsed in _MessageFile(dialect).read(pieces):
         if waiting is not None:
             alone = False
             yield _named(waiting, origin, f"{origin.stem}, {waiting.where}")
@@ -197,8 +164,8 @@ def conversations(pieces: Iterator[Part], dialect: Dialect, origin: Origin) -> I
 
 
 def one_conversation(messages: Iterable[Any], dialect: Dialect) -> Parsed:
-    """A conversation that is not from a file."""
-    record = _Record(dialect)
+    """Build one conversation from messages that are not in a file."""
+    record = _ConversationInProgress(dialect)
     record.found.add("messages")
     for index, message in enumerate(messages):
         record.message(index, message)
@@ -214,47 +181,47 @@ def _named(parsed: Parsed, origin: Origin, name: str) -> Parsed:
     return changed(parsed, value={**parsed.value, "session_id": session, "assistant_id": agent, "task_id": task})
 
 
-class _Record:
-    """One conversation while it comes in."""
+class _ConversationInProgress:
+    """One conversation while it is being read."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.about: dict[str, Any] = {}
-        self.logs = {name: Log() for name in dialect.sections}
+        self.logs = {name: MessageLog() for name in dialect.sections}
         self.found: set[str] = set()
 
     @property
     def is_message(self) -> bool:
-        """Whether these are the members of a message."""
+        """Whether the members read so far are those of a message."""
         return not self.found and self.dialect.is_message(self.about)
 
     def message(self, index: int, value: Any) -> None:
-        """An item of a list that is the conversation."""
+        """Take an item of a list that is the conversation."""
         self.found.add("messages")
         self._take(value, (index,), self.logs["messages"])
 
     def item(self, key: str, index: int, value: Any) -> None:
-        """An item of a list that is a member."""
+        """Take an item of a list that is a member."""
         if key in self.logs and (key == "messages" or not self.is_message):
             self._take(value, (key, index), self.logs[key])
         else:
             self.about.setdefault(key, []).append(value)
 
-    def _take(self, value: Any, path: Path, log: Log) -> None:
+    def _take(self, value: Any, path: FieldPath, log: MessageLog) -> None:
         if isinstance(value, dict):
             self.dialect.take(value, path, log)
         else:
             log.faults.add(path, f"must be an object, got {short(value)}")
 
     def begin_list(self, key: str) -> None:
-        """The beginning of a list that is a member, and whose items follow."""
+        """Begin a list that is a member and whose items follow."""
         if key in self.logs and (key == "messages" or not self.is_message):
             self.found.add(key)
         else:
             self.about[key] = []
 
     def member(self, key: str, value: Any) -> None:
-        """A whole member."""
+        """Take a whole member."""
         if isinstance(value, list):
             self.begin_list(key)
             for index, item in enumerate(value):
@@ -263,7 +230,7 @@ class _Record:
         self.about[key] = value
 
     def _take_plain(self) -> None:
-        """Members that are text in place of a list of messages."""
+        """Take members that are text in place of a list of messages."""
         for key, role in self.dialect.sections.items():
             value, log = self.about.pop(key, None), self.logs[key]
             if value is None:
@@ -275,7 +242,7 @@ class _Record:
                 log.faults.add((key,), f"must be a list of messages{' or text' if role else ''}, got {short(value)}")
 
     def finish(self, where: str) -> Parsed:
-        """The conversation in the native format; only what neither it nor the file names is missing."""
+        """The conversation in the native format, still without the defaults that come from the file's name."""
         faults = Faults()
         about = Fields(self.about, (), faults)
         got = "null" if "messages" in self.about else "nothing"
@@ -287,7 +254,7 @@ class _Record:
         messages = [message for log in logs for message in log.messages]
         doubts = [doubt for log in logs for doubt in log.doubts]
         doubts += [
-            (name, f"{name} is not read where there are messages")
+            (name, f"{name} was ignored because the record has messages")
             for name in self.logs
             if name in replaced & self.found
         ]
@@ -310,7 +277,7 @@ class _Record:
 def _record(
     messages: list[Message], about: Fields, name: str, failure: str | None, model: str | None
 ) -> dict[str, Any]:
-    """A conversation in the native format, from its messages and what is said about it."""
+    """Build a conversation in the native format from its messages and its other members."""
     places = (about, _parsed_texts(about.mapping("metadata")))
     error = _error(places) or failure
     conversation = turns(messages)
@@ -344,7 +311,7 @@ def _record(
 
 
 def _parsed_texts(metadata: Fields) -> Fields:
-    """Metadata whose numbers may be text: some services keep nothing but text."""
+    """Metadata with numbers parsed from text: some services store only text."""
     value = dict(metadata.value)
     for key in ("trial", "recorded_score", "score", "reward"):
         text = value.get(key)
@@ -357,14 +324,14 @@ def _parsed_texts(metadata: Fields) -> Fields:
 
 
 def _first(places: Iterable[Fields], keys: Iterable[str], read: Callable[[Fields, str], Any]) -> Any:
-    """The first of these that is given, be it in the record or in its metadata."""
+    """The first of these keys that is given, in the record or in its metadata."""
     found = ((place, key) for key in keys for place in places if key in place)
     place_and_key = next(found, None)
     return None if place_and_key is None else read(*place_and_key)
 
 
 def _error(places: Iterable[Fields]) -> str | None:
-    """What a record gives as its error: text, or an object with a code and a message."""
+    """The error of a record: text, or an object with a code and a message."""
     for place in places:
         error = place.raw("error")
         if not error:
@@ -381,27 +348,27 @@ def _described(error: Fields) -> str:
     return ": ".join(filter(None, texts)) or short(dict(error.value))
 
 
-class _File:
-    """The conversations of one file while it is read."""
+class _MessageFile:
+    """The conversations of one file while it is being read."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        # what each line of the file, and each item of the list in a line, is
+        # whether each line of the file, and each item of the list in a line, is a message or a conversation
         self.lines: Literal["message", "conversation"] | None = None
         self.items: Literal["message", "conversation"] | None = None
-        self.loose = _Record(dialect)
+        self.loose = _ConversationInProgress(dialect)
         self.spoiled = False
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is known of the next line."""
-        self.record = _Record(self.dialect)
+        """Start on the next line."""
+        self.record = _ConversationInProgress(self.dialect)
         self.items = None
         self.is_list = self.broken = False
         self.problems: list[tuple[str, str]] = []
 
-    def read(self, pieces: Iterator[Part]) -> Iterator[Parsed]:
-        """All conversations, and everything that is wrong outside of them."""
+    def read(self, pieces: Iterator[JsonPart]) -> Iterator[Parsed]:
+        """Yield all conversations, and every problem outside of them."""
         for part in pieces:
             match part.path:
                 case ():
@@ -410,8 +377,7 @@ class _File:
                 case (int(index),):
                     yield from self._item(index, part)
                 case (str(key), *rest):
-                    inside = [(_joined(part.path, path), message) for path, message in part.faults]
-                    self.problems += inside
+                    self.problems += part.inner_faults
                     if part.value is NO_VALUE:
                         continue
                     if rest and isinstance(rest[0], int):
@@ -421,11 +387,11 @@ class _File:
         if self.lines == "message" and not self.spoiled:
             yield self.loose.finish("line 1")
 
-    def _item(self, index: int, part: Part) -> Iterator[Parsed]:
-        """An item of a list: a message of one conversation, or a conversation."""
+    def _item(self, index: int, part: JsonPart) -> Iterator[Parsed]:
+        """Take an item of a list: a message of one conversation, or a whole conversation."""
         self.is_list = True
         value = part.value
-        where = ", ".join(text for text in (part.where, f"index {index}") if text)
+        where = joined(part.where, f"index {index}")
         if not isinstance(value, (dict, list)):
             self.broken = True
             yield Parsed(where, faults=(("", f"must be an object or a list, got {short(value)}"), *part.faults))
@@ -438,7 +404,7 @@ class _File:
         elif self.items == "message":
             self.record.message(index, value)
         else:
-            record = _Record(self.dialect)
+            record = _ConversationInProgress(self.dialect)
             for key, content in value.items() if isinstance(value, dict) else ():
                 record.member(key, content)
             for position, message in enumerate(value) if isinstance(value, list) else ():
@@ -451,8 +417,8 @@ class _File:
         holds = any(section in value for section in self.dialect.sections) or self.dialect.half(value, set())
         return not self.dialect.is_message(value) and bool(holds)
 
-    def _end(self, part: Part) -> Iterator[Parsed]:
-        """The end of an object or list at the top of the file, or of what could not be read."""
+    def _end(self, part: JsonPart) -> Iterator[Parsed]:
+        """Finish an object or list at the top of the file, or a part that could not be read."""
         where = part.where or "line 1"
         faults = (*self.problems, *part.faults)
         if part.faults or (faults and not self.is_list):
@@ -463,7 +429,7 @@ class _File:
         self.lines = self.lines or kind
         if kind != self.lines:
             self.spoiled = True
-            yield Parsed(where, faults=(("", f"must be a {self.lines}, as what is before it is, got a {kind}"),))
+            yield Parsed(where, faults=(("", f"must be a {self.lines} like the lines before it, got a {kind}"),))
         elif kind == "message":
             log = self.loose.logs["messages"]
             log.faults = Faults()
@@ -471,16 +437,12 @@ class _File:
             self.dialect.take(self.record.about, (), log)
             if log.faults:
                 self.spoiled = True
-                yield Parsed(where, faults=log.faults.found())
+                yield Parsed(where, faults=log.faults.as_tuple())
         elif self.items != "conversation":
             if not self.record.about and not self.record.found:
-                self.record.found.add("messages")  # [] and {} say no more than that nobody spoke
+                self.record.found.add("messages")  # [] and {} only mean that nobody spoke
             found = self.record.finish(where)
             if not self.broken:
                 yield found
             elif found.faults != (("", NO_USER),) and found.faults:
                 yield Parsed(where, faults=found.faults)
-
-
-def _joined(path: Path, inside: str) -> str:
-    return ".".join(text for text in (field_path(path), inside) if text)

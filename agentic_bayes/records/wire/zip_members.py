@@ -1,4 +1,4 @@
-"""Members of zip files, read piece by piece: stored, deflated or packed with Zstandard (method 93)."""
+"""Read members of zip files piece by piece: stored, deflated or compressed with Zstandard (method 93)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from io import BufferedReader, RawIOBase
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
-__all__ = ["ABSURD", "RATIO", "begins_zip", "directory", "named_otherwise", "opened", "seekable"]
-
 RATIO = 1000
 ABSURD = 1 << 26
-"""A member that says it is larger than `ABSURD` bytes and `RATIO` times what it takes in the file is refused."""
+"""A member that declares more than `ABSURD` bytes and more than `RATIO` times its packed size is refused."""
 
 _ZSTANDARD = 93
 _ENCRYPTED = 0x1
@@ -21,17 +19,17 @@ _UTF8 = 0x800
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _IN_MEMORY = 1 << 26
 _CHUNK = 1 << 16
-# what zipfile raises where a file is not what it should be
+# the errors that zipfile raises for a damaged file
 _BAD = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, struct.error, zlib.error, EOFError, OSError)
 
 
 def begins_zip(stream: BufferedReader) -> bool:
-    """Whether the bytes that come next are those of a zip file."""
+    """Whether the stream begins like a zip file."""
     return stream.peek(4)[:4] in (b"PK\x03\x04", b"PK\x05\x06")
 
 
 def seekable(stream: BufferedReader) -> IO[bytes]:
-    """The stream or, of a pipe, all of its bytes in a temporary file: a zip file has its directory at the end."""
+    """The stream, or a temporary copy if it is a pipe: a zip file has its directory at the end."""
     if stream.seekable():
         return stream
     spooled = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - the caller closes it
@@ -46,14 +44,14 @@ def directory(stream: IO[bytes]) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(stream)
     except _BAD as error:
-        raise OSError(f"is not a whole zip file ({error}): was it cut off?") from None
+        raise OSError(f"is not a complete zip file ({error}); was it cut off?") from None
 
 
 def opened(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> BufferedReader:
-    """The bytes of a member; reading them raises OSError where they are damaged."""
+    """The bytes of a member; reading damaged ones raises OSError."""
     if member.file_size > max(ABSURD, RATIO * member.compress_size):
         raise OSError(
-            f"must hold at most {RATIO:,} times the bytes that it takes, "
+            f"must unpack to at most {RATIO:,} times its packed size, "
             f"got {member.file_size:,} bytes packed into {member.compress_size:,}"
         )
     if member.flag_bits & _ENCRYPTED:
@@ -66,19 +64,19 @@ def opened(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> BufferedReader:
 
 
 def named_otherwise(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> str | None:
-    """The name that stands before the data of a member; None where it is that of the directory, or cannot be read."""
+    """The name in front of a member's data if it differs from the directory's; None otherwise, or if unreadable."""
     if packed.fp is None:
         return None
     try:
         name, _ = _local(packed.fp, member)
     except OSError:
-        return None  # reading the member will say what is wrong
+        return None  # reading the member will report what is wrong
     text = name.decode("utf-8" if member.flag_bits & _UTF8 else "cp437", "replace")
     return None if text == member.orig_filename else text
 
 
 def _local(raw: IO[bytes], member: zipfile.ZipInfo) -> tuple[bytes, int]:
-    """The name that stands before the data of a member, and where the data begin."""
+    """The name in front of a member's data, and where the data begins."""
     raw.seek(member.header_offset)
     header = raw.read(_LOCAL_HEADER.size)
     if len(header) < _LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
@@ -88,7 +86,7 @@ def _local(raw: IO[bytes], member: zipfile.ZipInfo) -> tuple[bytes, int]:
 
 
 def _zstandard(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
-    """The member unpacked; the directory of the zip file tells where its bytes are."""
+    """Unpack a member; the zip file's directory says where its bytes are."""
     import zstandard
 
     raw = packed.fp
@@ -101,7 +99,7 @@ def _zstandard(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
 
 
 class _Slice(RawIOBase):
-    """Some of the bytes of a file."""
+    """A range of a file's bytes as a stream."""
 
     def __init__(self, file: IO[bytes], begin: int, end: int) -> None:
         self._file, self._at, self._end = file, begin, end
@@ -118,7 +116,7 @@ class _Slice(RawIOBase):
 
 
 class _Checked(RawIOBase):
-    """What is unpacked, no more of it than the member says it holds, and of the right checksum."""
+    """The unpacked bytes, checked against the size and checksum that the member declares."""
 
     def __init__(self, source: IO[bytes], member: zipfile.ZipInfo) -> None:
         self._source, self._member = source, member
@@ -130,8 +128,8 @@ class _Checked(RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             data = self._source.read(len(buffer))
-        except Exception as error:  # every way of packing has errors of its own
-            raise OSError(f"the packed data are damaged ({error})") from None
+        except Exception as error:  # every compression method has its own errors
+            raise OSError(f"the packed data is damaged ({error})") from None
         self._taken += len(data)
         self._sum = zlib.crc32(data, self._sum)
         declared = self._member.file_size
@@ -139,6 +137,6 @@ class _Checked(RawIOBase):
             got = "more" if self._taken > declared else f"{self._taken:,}"
             raise OSError(f"must hold the {declared:,} bytes that it declares, got {got}")
         if not data and self._sum != self._member.CRC:
-            raise OSError("the packed data are damaged (the checksum differs)")
+            raise OSError("the packed data is damaged (the checksum differs)")
         buffer[: len(data)] = data
         return len(data)

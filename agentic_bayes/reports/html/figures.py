@@ -9,9 +9,7 @@ from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name
-
-__all__ = ["Bar", "Curve", "Panel", "attempts", "curve_numbers", "curve_panels", "difference_bars", "interval_bar"]
+from agentic_bayes.formatting import format_interval, format_number
 
 MOST_K = 10  # attempts up to which curves are drawn, unless more were asked for
 WIDE_RANGE = 20  # from here on the axis of k is logarithmic
@@ -19,11 +17,12 @@ LEFT, RIGHT, TOP, BOTTOM = 40.0, 12.0, 12.0, 34.0
 WIDTH, HEIGHT = 460.0, 280.0
 DIGIT = 8.0  # width of a digit of a label
 BAR = 100.0  # width of an interval in a table
+CURVES = ("pass@k", "pass^k")
 MARKS = ("circle", "square", "diamond", "triangle")
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class IntervalBar:
     """An interval and its middle, as positions between 0 and 100."""
 
     lower: float
@@ -44,7 +43,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class CurvePanel:
     """One metric over k."""
 
     metric: str
@@ -71,24 +70,24 @@ def attempts(est: Estimate, k: int) -> tuple[int, ...]:
     return tuple(sorted({*range(1, end + 1), *asked, *(k for k in between if end < k < max(asked))}))
 
 
-def interval_bar(mean: float, lower: float, upper: float) -> Bar | None:
+def interval_bar(mean: float, lower: float, upper: float) -> IntervalBar | None:
     """An interval of probabilities for a table; None where there is none."""
     if math.isnan(lower) or math.isnan(upper) or math.isnan(mean):
         return None
-    return Bar(*(round(BAR * min(max(value, 0.0), 1.0), 2) for value in (lower, mean, upper)))
+    return IntervalBar(*(round(BAR * min(max(value, 0.0), 1.0), 2) for value in (lower, mean, upper)))
 
 
-def difference_bars(found: Sequence[Comparison]) -> tuple[float, list[Bar]]:
+def difference_bars(comparisons: Sequence[Comparison]) -> tuple[float, list[IntervalBar]]:
     """Intervals of differences on one axis that has 0 in its middle."""
-    furthest = max(max(abs(one.lower), abs(one.upper), one.rope) for one in found)
+    furthest = max(abs(end) for one in comparisons for end in (one.lower, one.upper, *one.rope))
     edge = math.ceil(furthest * 10 + 1e-9) / 10
     return edge, [
-        Bar(*(round(BAR * (value + edge) / (2 * edge), 2) for value in (one.lower, one.mean, one.upper)))
-        for one in found
+        IntervalBar(*(round(BAR * (value + edge) / (2 * edge), 2) for value in (one.lower, one.mean, one.upper)))
+        for one in comparisons
     ]
 
 
-def curve_panels(est: Estimate, own: Any, plugin: Any) -> list[Panel]:
+def curve_panels(est: Estimate, own: Any, plugin: Any) -> list[CurvePanel]:
     """pass@k and pass^k over k, agent by agent."""
     ks = est.settings.k
     most = int(est.counts.trials.max(initial=0))
@@ -100,23 +99,23 @@ def curve_panels(est: Estimate, own: Any, plugin: Any) -> list[Panel]:
     ticks = _labelled([round(place(k), 1) for k in ks], ks)
     heights = tuple((round(_height(value), 1), f"{value:.1f}") for value in (0, 0.2, 0.4, 0.6, 0.8, 1))
     panels = []
-    for metric in METRICS:
+    for metric in CURVES:
         curves = tuple(
             _curve(i, [place(k) for k in ks], *(_values(frame, agent, metric) for frame in (own, plugin)))
             for i, agent in enumerate(est.agents)
         )
-        panels.append(Panel(metric_name(metric, "k"), curves, ticks, heights, beyond))
+        panels.append(CurvePanel(metric, curves, ticks, heights, beyond))
     return panels
 
 
 def curve_numbers(est: Estimate, own: Any, plugin: Any) -> list[dict[str, Any]]:
-    """What the slider says at every k, as text."""
+    """The texts of the slider at every k."""
     texts = {}
-    for metric in METRICS:
+    for metric in CURVES:
         for agent in est.agents:
             texts[agent, metric] = [
                 [
-                    metric_name(metric, row["k"]),
+                    row["metric"],
                     format_number(row["mean"]),
                     format_interval(row["lower"], row["upper"]),
                     format_number(other["mean"]),
@@ -125,16 +124,15 @@ def curve_numbers(est: Estimate, own: Any, plugin: Any) -> list[dict[str, Any]]:
                 for row, other in zip(_values(own, agent, metric), _values(plugin, agent, metric), strict=True)
             ]
     return [
-        {"k": k, "rows": [texts[agent, metric][i] for agent in est.agents for metric in METRICS]}
+        {"k": k, "rows": [texts[agent, metric][i] for agent in est.agents for metric in CURVES]}
         for i, k in enumerate(est.settings.k)
     ]
 
 
-def _values(frame: Any, agent: str, metric: Metric) -> list[dict[str, Any]]:
+def _values(frame: Any, agent: str, metric: str) -> list[dict[str, Any]]:
     """The rows of one curve, by k."""
-    rows = frame[(frame["agent"] == agent) & (frame["metric"] == metric)].sort_values("k")
-    found: list[dict[str, Any]] = rows[["k", "mean", "lower", "upper", "flags"]].to_dict("records")
-    return found
+    rows = frame[(frame["agent"] == agent) & frame["metric"].str.startswith(metric[:-1])].sort_values("k")
+    return list(rows[["metric", "mean", "lower", "upper", "flags"]].to_dict("records"))
 
 
 def _k_axis(ks: Sequence[int]) -> Any:
@@ -150,14 +148,14 @@ def _k_axis(ks: Sequence[int]) -> Any:
 def _labelled(places: Sequence[float], ks: Sequence[int]) -> tuple[tuple[float, str], ...]:
     """Positions and labels, the last one always, others where they do not run into each other."""
     room = [DIGIT * (len(str(k)) + 1) for k in ks]
-    found = [(places[-1], str(ks[-1]))]
+    labels = [(places[-1], str(ks[-1]))]
     free = places[-1] - room[-1]
     end = -math.inf
     for x, k, width in list(zip(places, ks, room, strict=True))[:-1]:
         fits = x - width / 2 >= end and x + width / 2 <= free
-        found.insert(-1, (x, str(k) if fits else ""))
+        labels.insert(-1, (x, str(k) if fits else ""))
         end = x + width / 2 if fits else end
-    return tuple(found)
+    return tuple(labels)
 
 
 def _height(value: float) -> float:

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: the verdict first, then everything that it rests on."""
+"""The report as one self-contained HTML file: the verdict first, then everything that it rests on."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.checks import check_type
+from agentic_bayes.decisions.compare import rope_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.methods.values import Frequentist
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
-from agentic_bayes.formatting import Metric, interval_kind, plain_text, plural
+from agentic_bayes.formatting import Table, interval_kind, plain_text, plural
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
-from agentic_bayes.reports.html.question import Question, ask
+from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.sections import (
     commands,
     comparison_table,
@@ -32,40 +34,37 @@ from agentic_bayes.reports.html.sections import (
     judge_tables,
     reasons_tables,
     settings_table,
-    untold,
+    without_option,
 )
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
 from agentic_bayes.reports.html.text import content_hash, cut, is_number_like, json_block, shown
-from agentic_bayes.reports.html.trials import PARTS, Trial, check_agents, find_trials
+from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
 from agentic_bayes.reports.html.verdict import answers, headline
 from agentic_bayes.reports.tables import (
     ESTIMANDS,
-    Table,
     evidence_table,
     metrics_tables,
-    rank_table,
     superiority_table,
     tool_problems_tables,
 )
 
-__all__ = ["write_page", "write_report"]
+__all__ = ["write_report"]
 
-Path_ = str | os.PathLike[str]
+StrPath = str | os.PathLike[str]
 
 
 def write_report(
     est: Estimate,
-    path: Path_,
+    path: StrPath,
     *,
     evidence: Evidence | None = None,
     conversations: Iterable[Conversation] | None = None,
     agent: str | None = None,
     baseline: str | float | None = None,
-    metric: Metric = "pass_pow_k",
-    k: int = 1,
+    metric: str = "pass^1",
     estimand: Estimand | None = None,
     at_least: float | None = None,
-    probability: float = 0.95,
+    confidence: float = 0.95,
     store: Store | None = None,
     source: str = "FILE",
 ) -> Path:
@@ -76,29 +75,27 @@ def write_report(
     est : Estimate
         The estimate.
     path : path
-        Where to; an existing file is replaced, all of it or nothing. Same arguments, same bytes.
+        File to write; an existing one is replaced as a whole. The same arguments give the same bytes.
     evidence : Evidence, optional
         The scores behind the counts: adds tools, reasons, judge, and the scores of every conversation.
     conversations : iterable of Conversation, optional
-        What was said and called, to be opened from the table of tasks.
+        Conversations that readers can open from the table of tasks.
     agent : str, optional
-        Whom the verdict is about. By default the later of two agents, the best-ranked of several.
+        Agent of the verdict. Default: the later of two agents, the best-ranked of several.
     baseline : str or float, optional
-        With whom, or with which value, it is compared. By default the other of two agents, the next in rank of several.
-    metric : {"pass_pow_k", "pass_at_k"}
-        Of the verdict.
-    k : int
-        Attempts, ≥ 1, of the verdict.
+        Agent or value to compare it with. Default: the other of two agents, the next in rank of several.
+    metric : str
+        Of the verdict: "pass@k" or "pass^k" with a number.
     estimand : {"population", "tasks"}, optional
         Of the verdict; ``population`` where the method defines it.
     at_least : float, optional
-        The bar of a gate on the verdict's agent, metric, k and estimand: then its verdict comes first.
-    probability : float
-        What the gate requires, in (0.5, 1).
+        The bar of a gate on the verdict's agent, metric and estimand: its verdict then comes first.
+    confidence : float
+        Probability that the gate requires, in (0.5, 1).
     store : Store, optional
-        Where judgements were kept: adds tokens and cost.
+        The judge's store: adds tokens and cost.
     source : str
-        How the file of the data is called in the commands that the report shows.
+        Name of the data file in the commands that the report shows.
 
     Returns
     -------
@@ -111,13 +108,13 @@ def write_report(
     EstimateError
         If a comparison is asked for that the estimate cannot give.
     RecordsError
-        If it cannot be told which task a conversation attempted.
+        If a conversation does not tell which task it attempted.
 
     Notes
     -----
-    The file makes no request and keeps nothing. What comes from conversations and names stays text: it is escaped,
-    a content security policy admits only the page's own script and style, and characters that cannot be seen are shown.
-    Beyond 10 MB of conversations those that passed are left out first, and the page says how many.
+    The file sends no requests and stores nothing. Names and conversations stay text: they are escaped, a content
+    security policy admits only the page's own script and style, and invisible characters are shown. Beyond 10 MB of
+    conversations the page leaves out those that passed first, and says how many.
     """
     check_type("est", est, Estimate, "estimate() makes one")
     target = _target(path)
@@ -127,11 +124,11 @@ def write_report(
         check_type("store", store, Store, "from agentic_bayes.Store")
     if not isinstance(source, str):
         raise InvalidArgument(f"source must be text, got {short(source)}")
-    check_agents(est, evidence)
+    check_evidence_agents(est, evidence)
     return write_page(
         est,
         target,
-        asked=ask(est, agent, baseline, metric, k, estimand, at_least, probability),
+        asked=ask(est, agent, baseline, metric, estimand, at_least, confidence),
         trials=find_trials(est, evidence, conversations),
         evidence=evidence,
         store=store,
@@ -140,7 +137,7 @@ def write_report(
     )
 
 
-def _target(path: Path_) -> Path:
+def _target(path: StrPath) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidArgument(f"path must be a file name, got {short(path)}")
     try:
@@ -158,14 +155,14 @@ def write_page(
     est: Estimate,
     path: Path,
     *,
-    asked: Question,
-    trials: Sequence[Trial],
+    asked: ReportQuestion,
+    trials: Sequence[ReportTrial],
     facts: Mapping[str, str],
     source: str,
     evidence: Evidence | None = None,
     store: Store | None = None,
 ) -> Path:
-    """Write the page of a question that is settled and of attempts that are found."""
+    """Write the page of a settled question and of known attempts."""
     text = _page(est, asked, trials, facts=facts, source=source, evidence=evidence, store=store)
     with replacing(str(path)) as file:
         file.write(text.encode())
@@ -174,8 +171,8 @@ def write_page(
 
 def _page(
     est: Estimate,
-    asked: Question,
-    trials: Sequence[Trial],
+    asked: ReportQuestion,
+    trials: Sequence[ReportTrial],
     *,
     facts: Mapping[str, str],
     source: str,
@@ -204,7 +201,7 @@ def _page(
             agents=est.agents,
             data=data_table(est, evidence),
             **_numbers(est, asked),
-            **_comparison(est, asked),
+            **_comparison(asked),
             failures=failures,
             **_attempts(est, asked, trials),
             evidence=[evidence_table(evidence), *metrics_tables(evidence)] if evidence is not None else [],
@@ -212,18 +209,20 @@ def _page(
             judges=judge_tables(est, evidence, store, facts),
             diagnostics=diagnostics_table(est),
             settings=est.settings,
-            interval=interval_kind(est.settings.method, est.settings.ci_prob, est.settings.ci_kind),
+            method=est.method.name,
+            frequentist=isinstance(est.method, Frequentist),
+            interval=interval_kind(est.method.name, est.settings.ci_prob, est.settings.ci_kind),
             setup=settings_table(est),
             commands=commands(est, asked, est.settings.k, source) if source else [],
-            untold=", ".join(untold(est)),
+            without_option=", ".join(without_option(est)),
         )
     )
 
 
-def _numbers(est: Estimate, asked: Question) -> dict[str, Any]:
+def _numbers(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
     """Tables, curves and the slider; all from one summary at every k of the curves."""
-    wide = est.with_k(attempts(est, asked.k))
-    own, plain = wide.summary(tasks=False), wide.baseline()
+    wide = est.with_k(attempts(est, asked.metric.k))
+    own, plain = wide.to_pandas(), wide.baseline(columns="all")
     curves = [frame[frame["estimand"] == asked.estimand] for frame in (own, plain[plain["estimator"] == "plugin"])]
     numbers = curve_numbers(wide, *curves)
     return {
@@ -231,25 +230,25 @@ def _numbers(est: Estimate, asked: Question) -> dict[str, Any]:
         "where": ESTIMANDS[asked.estimand],
         "panels": curve_panels(wide, *curves),
         "numbers": numbers,
-        "start": wide.settings.k.index(asked.k),
+        "start": wide.settings.k.index(asked.metric.k),
         "numbers_json": json_block([[one["k"], one["rows"]] for one in numbers]),
         "flags": flag_lines(est, own[own["k"].isin(est.settings.k)]),
     }
 
 
-def _comparison(est: Estimate, asked: Question) -> dict[str, Any]:
-    found = asked.comparisons
+def _comparison(asked: ReportQuestion) -> dict[str, Any]:
+    comparisons, ranking = asked.comparisons, asked.ranking
     return {
         "asked": asked,
-        "compared": found[0] if found else None,
-        "comparison": comparison_table(found) if found else None,
-        "differences": difference_bars(found) if found else None,
-        "drivers": driver_table(found[0]) if found else None,
-        "ranks": _rank_tables(est, asked),
+        "compared": comparisons[0] if comparisons else None,
+        "comparison": comparison_table(comparisons) if comparisons else None,
+        "differences": difference_bars(comparisons) if comparisons else None,
+        "drivers": driver_table(comparisons[0]) if comparisons else None,
+        "ranks": [] if ranking is None else [ranking.table(), superiority_table(ranking)],
     }
 
 
-def _attempts(est: Estimate, asked: Question, trials: Sequence[Trial]) -> dict[str, Any]:
+def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial]) -> dict[str, Any]:
     """The table of tasks, and what is opened from it."""
     from markupsafe import Markup
 
@@ -279,15 +278,6 @@ def _failed_most(failures: Sequence[Table], tools: Sequence[Table]) -> list[str]
     return lines
 
 
-def _rank_tables(est: Estimate, asked: Question) -> list[Table]:
-    from agentic_bayes.decisions.rank import superiority
-
-    if asked.ranks is None:
-        return []
-    matrix = superiority(est, metric=asked.metric, k=asked.k, estimand=asked.estimand)
-    return [rank_table(asked.ranks), superiority_table(matrix)]
-
-
 @cache
 def _template(name: str) -> str:
     return (files("agentic_bayes.reports.html") / "templates" / name).read_text(encoding="utf-8")
@@ -302,6 +292,6 @@ def _environment() -> Any:
     )
     environment.filters |= {"shown": shown, "plain": plain_text}
     environment.tests["number_like"] = is_number_like
-    environment.globals |= {"plural": plural}
+    environment.globals |= {"plural": plural, "rope_words": rope_words}
     environment.loader = jinja2.FunctionLoader(_template)
     return environment

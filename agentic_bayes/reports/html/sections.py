@@ -8,41 +8,31 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentic_bayes.decisions.compare import Comparison, TaskDifference
+from agentic_bayes.decisions.compare import Comparison, rope_words
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.methods.values import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store, Usage
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.formatting import (
-    METRICS,
+    Table,
+    format_estimate,
     format_interval,
     format_number,
     format_share,
     indicator_words,
     interval_kind,
-    metric_name,
+    interval_words,
+    metrics_at,
     plural,
 )
 from agentic_bayes.judges.several_judges import judge_agreement
 from agentic_bayes.reports.html.figures import interval_bar
-from agentic_bayes.reports.html.question import Question
-from agentic_bayes.reports.html.trials import Trial
+from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.html.trials import ReportTrial
 from agentic_bayes.reports.html.verdict import worst_tasks
-from agentic_bayes.reports.tables import ESTIMANDS, Table
-
-__all__ = [
-    "commands",
-    "comparison_table",
-    "data_table",
-    "diagnostics_table",
-    "driver_table",
-    "estimate_sections",
-    "flag_lines",
-    "judge_tables",
-    "reasons_tables",
-    "settings_table",
-]
+from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
 
 MOST_DRIVERS = 10
 MOST_REASONS = 8
@@ -51,14 +41,14 @@ MOST_REASONS = 8
 def data_table(est: Estimate, evidence: Evidence | None) -> Table:
     """The denominators, agent by agent; and a warning where the evidence is not what was counted."""
     counts, errored = est.counts, est.outcomes["errored"].values
-    rows = []
+    rows: list[list[str]] = []
     for index, agent in enumerate(est.agents):
         tried = counts.attempted[index]
         n = counts.trials[index][counts.scored[index]]
         passed, scored = int(counts.successes[index].sum()), int(counts.trials[index].sum())
         per_task = "–" if not n.size else str(n.min()) if n.min() == n.max() else f"{n.min()} to {n.max()}"
         numbers = (int(tried.sum()), scored, passed, scored - passed, int(counts.unscored[index].sum()))
-        rows.append((agent, *(f"{number:,}" for number in numbers), f"{int(errored[index].sum()):,}", per_task))
+        rows.append([agent, *(f"{number:,}" for number in numbers), f"{int(errored[index].sum()):,}", per_task])
     attrs = est.outcomes.attrs
     notes = [
         f"Unit {attrs['unit']}, indicator {indicator_words(attrs)}. Unscored trials count neither as passed nor failed."
@@ -74,85 +64,71 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
         counted = int(counts.trials.sum() + counts.unscored.sum()) + int(attrs.get("left_out", 0))
         if judged != counted:
             notes.append(
-                f"The evidence is of {plural(judged, 'conversation')}, the counts are of {counted:,}: "
-                "scores and reasons on this page are not those that were counted."
+                f"The evidence holds {plural(judged, 'conversation')}, the counts {counted:,}: "
+                "scores and reasons on this page are not the ones that were counted."
             )
-    header = ("agent", "tasks", "scored", "passed", "failed", "unscored", "agent errors", "trials per task")
-    return Table("Trials by agent", header, tuple(rows), tuple(notes))
+    header = ["agent", "tasks", "scored", "passed", "failed", "unscored", "agent errors", "trials per task"]
+    return Table(title="Trials by agent", header=header, rows=rows, notes=notes, noun="agent")
 
 
 def estimate_sections(est: Estimate, own: Any, plain: Any, ks: Sequence[int]) -> list[dict[str, Any]]:
-    """The estimates, one table per estimand, with intervals drawn and the frequentist ones beside them."""
-    rows = {
-        (r["agent"], r["estimand"], r["metric"], r["k"], r["estimator"]): r
-        for frame in (own, plain)
-        for r in frame.to_dict("records")
-    }
-    s = est.settings
-    main = s.estimator if s.method == "frequentist" else "posterior"
-    found = []
+    """The numbers of the terminal's tables, one table per estimand: agents next to each other, intervals drawn."""
+    rows, s, method = rows_by_key(own, plain), est.settings, est.method
+    main = method.estimator if isinstance(method, Frequentist) else "posterior"
+    kind = "estimate" if isinstance(method, Frequentist) else "posterior mean"
+    sections = []
     for estimand in (e for e in ESTIMANDS if e in est.posterior.estimands):
         cells = []
-        for metric in METRICS:
-            for k in ks:
-                for index, agent in enumerate(est.agents):
-                    one = rows[agent, estimand, metric, k, main]
-                    beside = [rows[agent, estimand, metric, k, name] for name in ("unbiased", "plugin")]
-                    cells.append(
-                        {
-                            "agent": index,
-                            "first": index == 0,
-                            "metric": metric_name(metric, k),
-                            "mean": format_number(one["mean"]),
-                            "interval": format_interval(one["lower"], one["upper"]),
-                            "bar": interval_bar(one["mean"], one["lower"], one["upper"]),
-                            "beside": [_with_interval(other) for other in beside],
-                            "doubt": "; ".join(filter(None, (one["flags"], one["note"], _undefined(beside[0])))),
-                        }
-                    )
+        for metric in metrics_at(ks):
+            for index, agent in enumerate(est.agents):
+                one = rows[agent, estimand, metric, main]
+                beside = [rows[agent, estimand, metric, name] for name in ("unbiased", "plugin")]
+                cells.append(
+                    {
+                        "agent": index,
+                        "first": index == 0,
+                        "metric": metric,
+                        "mean": format_number(one["mean"]),
+                        "interval": format_interval(one["lower"], one["upper"]),
+                        "bar": interval_bar(one["mean"], one["lower"], one["upper"]),
+                        "beside": [format_estimate(row["mean"], row["lower"], row["upper"]) for row in beside],
+                        "doubt": "; ".join(filter(None, (one["flags"], one["note"], _undefined(beside[0])))),
+                    }
+                )
+        where = ESTIMANDS[estimand]
         caption = (
-            f"{ESTIMANDS[estimand][0].upper()}{ESTIMANDS[estimand][1:]} (estimand {estimand}): "
-            f"{s.method}, {'estimate' if s.method == 'frequentist' else 'posterior mean'} with "
-            f"{interval_kind(s.method, s.ci_prob, s.ci_kind)}; unit {est.outcomes.attrs['unit']}, "
+            f"{where[0].upper()}{where[1:]} (estimand {estimand}): {method.name}, {kind} with "
+            f"{interval_kind(method.name, s.ci_prob, s.ci_kind)}; unit {est.outcomes.attrs['unit']}, "
             f"indicator {indicator_words(est.outcomes.attrs)}"
         )
-        found.append({"caption": caption, "rows": cells})
-    return found
+        sections.append({"caption": caption, "rows": cells})
+    return sections
 
 
 def _undefined(unbiased: Mapping[str, Any]) -> str:
-    """Why there is no unbiased estimate, where there is none."""
+    """Why there is no unbiased estimate, or empty."""
     return f"unbiased: {unbiased['note']}" if math.isnan(unbiased["mean"]) else ""
 
 
-def _with_interval(row: Mapping[str, Any]) -> str:
-    interval = format_interval(row["lower"], row["upper"])
-    mean = format_number(row["mean"])
-    return mean if interval == "–" else f"{mean} {interval}"
-
-
-def comparison_table(found: Sequence[Comparison]) -> Table:
-    """The differences at several k, beside the frequentist test."""
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """One row per metric, whereas `Comparison.table()` has all numbers of one; a page compares at several k."""
     rows = [
-        (
-            metric_name(one.metric, one.k),
+        [
+            one.metric,
             one.verdict,
             format_share(one.prob_better),
-            f"{format_number(one.mean)} {format_interval(one.lower, one.upper)}",
+            format_estimate(one.mean, one.lower, one.upper),
             format_share(one.prob_rope),
             str(one.frequentist),
-        )
-        for one in found
+        ]
+        for one in comparisons
     ]
-    first = found[0]
-    header = ("metric", "verdict", "P(higher)", "difference", f"P(within ±{first.rope:g})", "frequentist, beside it")
-    what = interval_kind(first.method, first.ci_prob, first.ci_kind)
-    notes = (
-        f"Difference: {first.agent} minus {first.baseline}, posterior mean with {what}; {first.method}, "
-        f"estimand {first.estimand}, pairing {first.pairing}, {plural(first.n_shared_tasks, 'shared task')}; "
-        f"unit {first.unit}, indicator {first.indicator}.",
-    )
-    return Table("The difference", header, tuple(rows), notes)
+    first = comparisons[0]
+    within = f"P(within {rope_words(first.rope)})"
+    header = ["metric", "verdict", "P(higher)", "difference", within, "frequentist test, for comparison"]
+    shared = f", {plural(first.n_shared_tasks, 'shared task')}" if isinstance(first.baseline, str) else ""
+    note = f"Difference: {first.agent} minus {first.baseline}, posterior mean; {first.basis}{shared}."
+    return Table(title="The difference", header=header, rows=rows, notes=[note])
 
 
 def driver_table(one: Comparison) -> Table | None:
@@ -161,44 +137,44 @@ def driver_table(one: Comparison) -> Table | None:
         return None
     half = MOST_DRIVERS // 2
     sure = bool(one.lost or one.won)
-    chosen = [*one.lost[:MOST_DRIVERS], *one.won[:MOST_DRIVERS]]
+    tasks = [*one.lost[:MOST_DRIVERS], *one.won[:MOST_DRIVERS]]
     if not sure:
-        chosen = list(dict.fromkeys([*one.tasks[:half], *one.tasks[-half:]]))
-    rows = tuple(_driver(task, "lost" if task in one.lost else "won" if task in one.won else "–") for task in chosen)
-    what = interval_kind(one.method, one.ci_prob, one.ci_kind)
-    notes = [f"Difference in {metric_name(one.metric, one.k)} of the task, posterior mean with {what}; {one.method}."]
-    if not sure:
-        notes.append("No task is won or lost with a probability of .9; these come nearest.")
-    for word, tasks in (("lost", one.lost), ("won", one.won)):
-        if len(tasks) > MOST_DRIVERS:
-            notes.append(f"{len(tasks):,} tasks {word}, the {MOST_DRIVERS} surest are shown.")
-    header = ("task", f"for {one.agent}", f"{one.agent} passed", f"{one.baseline} passed", "difference", "P(higher)")
-    title = f"Tasks on which the two differ most, in {metric_name(one.metric, one.k)}"
-    return Table(title, header, rows, tuple(notes))
-
-
-def _driver(task: TaskDifference, ending: str) -> tuple[str, ...]:
-    return (
-        task.task,
-        ending,
-        f"{task.successes} of {task.trials}",
-        f"{task.baseline_successes} of {task.baseline_trials}",
-        f"{format_number(task.mean)} {format_interval(task.lower, task.upper)}",
-        format_share(task.prob_better),
-    )
-
-
-def reasons_tables(est: Estimate, trials: Sequence[Trial]) -> list[Table]:
-    """What failed most: tasks, then the commonest reasons of failed and of unscored trials."""
+        tasks = list(dict.fromkeys([*one.tasks[:half], *one.tasks[-half:]]))
     rows = [
-        (agent, task, f"{passed} of {scored}")
+        [
+            task.task,
+            "lost" if task in one.lost else "won" if task in one.won else "–",
+            f"{task.successes} of {task.trials}",
+            f"{task.baseline_successes} of {task.baseline_trials}",
+            format_estimate(task.mean, task.lower, task.upper),
+            format_share(task.prob_better),
+        ]
+        for task in tasks
+    ]
+    what = interval_kind(one.method, one.ci_prob, one.ci_kind)
+    notes = [f"Difference in {one.metric} of the task, posterior mean with {what}; {one.method}."]
+    if not sure:
+        notes.append("No task is won or lost with a probability of .9; these come closest.")
+    for word, found in (("lost", one.lost), ("won", one.won)):
+        if len(found) > MOST_DRIVERS:
+            notes.append(f"{len(found):,} tasks {word}; the table has the {MOST_DRIVERS} surest.")
+    header = ["task", f"for {one.agent}", f"{one.agent} passed", f"{one.baseline} passed", "difference", "P(higher)"]
+    title = f"Tasks on which the two differ most, in {one.metric}"
+    return Table(title=title, header=header, rows=rows, notes=notes, noun="task")
+
+
+def reasons_tables(est: Estimate, trials: Sequence[ReportTrial]) -> list[Table]:
+    """The tasks that failed most, then the commonest reasons of failed and of unscored trials."""
+    rows = [
+        [agent, task, f"{passed} of {scored}"]
         for agent, tasks in worst_tasks(est).items()
         for task, passed, scored in tasks
     ]
-    found = []
+    tables = []
     if rows:
-        note = ("The lowest success probabilities; the table of tasks has all.",)
-        found.append(Table("Tasks that failed most", ("agent", "task", "passed"), tuple(rows), note))
+        notes = ["The lowest success probabilities; the table of tasks has all."]
+        header = ["agent", "task", "passed"]
+        tables.append(Table(title="Tasks that failed most", header=header, rows=rows, notes=notes))
     titles = {"fail": "Why trials failed", "errored": "Why agents crashed", "unscored": "Why trials are unscored"}
     for verdict, title in titles.items():
         counts: Counter[str] = Counter()
@@ -210,22 +186,22 @@ def reasons_tables(est: Estimate, trials: Sequence[Trial]) -> list[Table]:
                 agents[reason][one.agent] += 1
         if not counts:
             continue
-        lines = tuple(
-            (reason, f"{n:,}", ", ".join(f"{agent} {m:,}" for agent, m in sorted(agents[reason].items())))
+        lines = [
+            [reason, f"{n:,}", ", ".join(f"{agent} {m:,}" for agent, m in sorted(agents[reason].items()))]
             for reason, n in counts.most_common(MOST_REASONS)
-        )
+        ]
         more = len(counts) - len(lines)
-        notes = [f"Of {plural(len(chosen), 'trial')}; one may have several reasons."]
+        notes = [f"Of {plural(len(chosen), 'trial')}; a trial may have several reasons."]
         notes += [f"{plural(more, 'rarer reason')} left out."] if more else []
-        found.append(Table(title, ("reason", "trials", "agents"), lines, tuple(notes)))
-    return found
+        tables.append(Table(title=title, header=["reason", "trials", "agents"], rows=lines, notes=notes))
+    return tables
 
 
 def judge_tables(
     est: Estimate, evidence: Evidence | None, store: Store | None, facts: Mapping[str, str]
 ) -> list[Table]:
-    """Who judged, how far judges agree, how their errors were taken into account, and what it took."""
-    rows: list[tuple[str, str]] = []
+    """Who judged, how well judges agree, how their errors were corrected, and what it cost."""
+    rows: list[Sequence[str]] = []
     if evidence is not None:
         rows += [("judge", text) for text in sorted({row.judge for row in evidence.rows})]
         rows += [("tool rubric", text) for text in sorted({row.tool_rubric for row in evidence.rows})]
@@ -233,43 +209,44 @@ def judge_tables(
         rows += [(f"metric {name}", identity) for name, identity in further]
     elif judge := est.outcomes.attrs.get("judge"):
         rows.append(("judge", str(judge)))
-    rows.append(("judge's errors", est.judge_note or "not corrected: the verdicts are taken as they are"))
+    rows.append(("judge's errors", est.judge_note or "not corrected: verdicts count as they are"))
     rows += facts.items()
     if store is not None:
         rows += [(f"asked: {model}", _usage_words(usage)) for model, usage in store.models().items()]
     elif not any("cost" in name for name in facts):
-        rows.append(("tokens and cost", "not known here: they are kept in a store, which was not given"))
-    tables = [Table("Who judged, and what it took", ("what", "value"), tuple(rows))]
+        rows.append(("tokens and cost", "unknown: the judge's store was not given"))
+    tables = [Table(title="Who judged, and at what cost", header=["", "value"], rows=rows)]
     if est.settings.judge is not None:
         rates = est.judge_error().to_dict("records")
-        lines = tuple(
-            (one["rate"], format_number(one["mean"]), format_interval(one["lower"], one["upper"]), str(one["n_labels"]))
+        lines = [
+            [one["rate"], format_number(one["mean"]), format_interval(one["lower"], one["upper"]), str(one["n_labels"])]
             for one in rates
-        )
-        header = ("rate", "mean", f"{rates[0]['ci_prob'] * 100:.4g} % {rates[0]['ci_kind']}", "labels")
-        tables.append(Table("The judge's error rates", header, lines))
+        ]
+        header = ["rate", "mean", interval_words(rates[0]["ci_prob"], rates[0]["ci_kind"]), "labels"]
+        tables.append(Table(title="The judge's error rates", header=header, rows=lines))
     return tables + _agreement(evidence)
 
 
 def _agreement(evidence: Evidence | None) -> list[Table]:
-    """How far several judges agree; nothing where there is one."""
+    """How well several judges agree; nothing where there is one."""
     names = {name for row in evidence.rows for name in row.metrics} if evidence is not None else set()
     judges = sorted(names - set(metric_names()))
     if evidence is None or not judges or all(row.answer_score is None for row in evidence.rows):
         return []
-    found = judge_agreement(evidence)
-    rows = tuple(
-        (
+    agreement = judge_agreement(evidence)
+    rows = [
+        [
             one.measure,
             ", ".join(one.raters),
-            f"{format_number(one.value)} {format_interval(one.lower, one.upper)}",
+            format_estimate(one.value, one.lower, one.upper),
             f"{one.items:,}",
             one.note,
-        )
-        for one in found.measures
-    )
-    note = f"Of verdicts, a score of 0.7 or more being right; {found.ci_prob * 100:.4g} % bootstrap intervals."
-    return [Table("Agreement of the judges", ("measure", "judges", "value", "answers", "note"), rows, (note,))]
+        ]
+        for one in agreement.measures
+    ]
+    note = f"Verdicts: a score of 0.7 or more is right; {agreement.ci_prob * 100:.4g} % bootstrap intervals."
+    header = ["measure", "judges", "value", "answers", "note"]
+    return [Table(title="Agreement of the judges", header=header, rows=rows, notes=[note])]
 
 
 def _usage_words(usage: Usage) -> str:
@@ -281,26 +258,26 @@ def _usage_words(usage: Usage) -> str:
 
 
 def flag_lines(est: Estimate, own: Any) -> list[str]:
-    """Every flag of a number of this page: what it means, and where it applies."""
-    found = []
+    """Every flag of a number of this page: its meaning, and where it applies."""
+    lines = []
     for flag, meaning in FLAGS.items():
         hit = own[own["flags"].str.contains(flag)]
         if len(hit):
             agents = ", ".join(name for name in est.agents if name in set(hit["agent"]))
             ks = sorted(set(hit["k"].tolist()))
             estimands = ", ".join(dict.fromkeys(hit["estimand"]))
-            found.append(f"{flag}: {meaning} ({agents}; {estimands}; k = {', '.join(map(str, ks))}).")
-    return found
+            lines.append(f"{flag}: {meaning} ({agents}; {estimands}; k = {', '.join(map(str, ks))}).")
+    return lines
 
 
 def diagnostics_table(est: Estimate) -> Table:
-    """What the sampler says of itself, and whether the model fits the data."""
-    rows: list[tuple[str, ...]] = []
+    """The sampler's account of itself, and whether the model fits the data."""
+    rows: list[Sequence[str]] = []
     if est.diagnostics is not None:
         rows.append(("sampler", str(est.diagnostics)))
-    elif est.settings.method in ("hierarchical", "conjugate"):
+    elif isinstance(est.method, Hierarchical | Conjugate):
         rows.append(("sampler", "none: the posterior is computed without sampling"))
-    if est.settings.method in ("hierarchical", "crossed"):
+    if isinstance(est.method, Hierarchical | Crossed):
         for one in est.predictive_check().to_dict("records"):
             text = one["note"]
             if not text:
@@ -311,44 +288,41 @@ def diagnostics_table(est: Estimate) -> Table:
             rows.append((f"{one['agent']}, {one['statistic']}", text))
     if est.note:
         rows.append(("method", est.note))
-    notes = ("Replicated data against the counts: p below .01 (of shares also above .99) is a misfit.",)
-    return Table("Diagnostics", ("check", "result"), tuple(rows or [("sampler", "none is used")]), notes)
+    notes = ["Replicated data against the counts: p below .01 (of shares also above .99) is a misfit."]
+    return Table(
+        title="Diagnostics", header=["check", "result"], rows=rows or [("sampler", "none is used")], notes=notes
+    )
 
 
-def untold(est: Estimate) -> list[str]:
+def without_option(est: Estimate) -> list[str]:
     """Settings that change numbers and that the command line has no option for."""
-    s = est.settings
-    found = {
-        "estimator": s.estimator != "unbiased",
-        "pool_agents": s.pool_agents != (s.method == "hierarchical" and s.judge is None),
-        "pool_tasks": s.pool_tasks,
-        "prior": s.prior is not None and not s.prior_is_default,
-        "fixed judge_labels": s.judge is not None and s.judge.calibration == "fixed",
-    }
-    return [name for name, changed in found.items() if changed]
+    judge, method = est.settings.judge, est.method
+    default = Hierarchical(pool_agents=False) if est.settings.corrects_judge else type(method)()
+    names = [] if method in (default, Hierarchical(inflate=True)) else [f"method={method!r}"]
+    return names + (["fixed judge_labels"] if judge is not None and judge.calibration == "fixed" else [])
 
 
 def settings_table(est: Estimate) -> Table:
     """Settings, seed and versions."""
     record = est.settings.record()
     judge = record.pop("judge")
-    rows = [(name, _setting(value)) for name, value in record.items() if value is not None]
+    rows = [(name, _setting(value)) for name, value in (record | {"method": repr(est.method)}).items()]
     if judge is not None:
         rows.append(("judge_labels", est.judge_note))
     rows += [(f"counted: {name}", _setting(value)) for name, value in est.outcomes.attrs.items() if value != ""]
     rows += [(f"version of {name}", text) for name, text in est.versions.items()]
-    return Table("Settings and versions", ("what", "value"), tuple(rows))
+    return Table(title="Settings and versions", header=["", "value"], rows=rows)
 
 
 def _setting(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def commands(est: Estimate, asked: Question, ks: Sequence[int], source: str) -> list[str]:
+def commands(est: Estimate, asked: ReportQuestion, ks: Sequence[int], source: str) -> list[str]:
     """Commands that give these numbers again."""
     s, attrs = est.settings, est.outcomes.attrs
     file = shlex.quote(source)
-    fit = f"--method {s.method} --ci-prob {s.ci_prob!r} --ci-kind {s.ci_kind} --random-seed {s.random_seed}"
+    fit = f"--method {est.method.name} --ci-prob {s.ci_prob!r} --ci-kind {s.ci_kind} --random-seed {s.random_seed}"
     counting = ""
     if attrs.get("source") == "evidence":
         counting = f" --unit {attrs['unit']} --indicator {shlex.quote(str(attrs['indicator']))}"
@@ -359,21 +333,21 @@ def commands(est: Estimate, asked: Question, ks: Sequence[int], source: str) -> 
         if est.agents == ("all",):
             counting += " --agents together"
     engine = "" if s.engine == "auto" else f" --engine {s.engine}"
-    engine += " --inflate" if s.inflate else ""
+    engine += " --inflate" if est.method == Hierarchical(inflate=True) else ""
     if s.judge is not None and s.judge.calibration == "estimated":
         engine += " --judge-labels LABELS.csv"
     k = ",".join(map(str, ks))
-    found = [f"agentic-bayes estimate {file}{counting} {fit}{engine} --k {k} -o results"]
+    lines = [f"agentic-bayes estimate {file}{counting} {fit}{engine} --k {k} -o results"]
     saved = "results/estimate.nc"
     for one in asked.comparisons[:1]:
         baseline = one.baseline if isinstance(one.baseline, str) else repr(one.baseline)
-        found.append(
+        lines.append(
             f"agentic-bayes compare {saved} --agent {shlex.quote(one.agent)} --baseline {shlex.quote(baseline)} "
-            f"{asked.command}"
+            f"{asked.options}"
         )
     if (gate := asked.gate) is not None:
-        found.append(
-            f"agentic-bayes gate {saved} --agent {shlex.quote(gate.agent)} --metric {metric_name(gate.metric, gate.k)} "
-            f"--estimand {gate.estimand} --at-least {gate.at_least!r} --probability {gate.required!r}"
+        lines.append(
+            f"agentic-bayes gate {saved} --agent {shlex.quote(gate.agent)} {asked.options} "
+            f"--at-least {gate.at_least!r} --confidence {gate.confidence!r}"
         )
-    return found
+    return lines

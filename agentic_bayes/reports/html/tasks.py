@@ -1,4 +1,4 @@
-"""What a page needs for its table of tasks and for its conversations: compact columns, each fact once."""
+"""The data of a page's table of tasks and of its conversations: compact columns, each fact once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import format_interval, format_number, format_share
+from agentic_bayes.formatting import Metric, format_estimate, format_number, format_share
 from agentic_bayes.reports.html.text import cut, json_block
-from agentic_bayes.reports.html.trials import PARTS, Trial
+from agentic_bayes.reports.html.trials import PARTS, ReportTrial
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-__all__ = ["MOST_BYTES", "task_columns", "trial_records"]
 
 LONGEST = 10_000  # characters of one thing that was said, called or given as a reason
 LONGEST_TASK = 300
@@ -23,10 +21,10 @@ MOST_BYTES = 10_000_000  # of all conversations in a page
 
 def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]:
     """The table of tasks, column by column."""
-    agents = []
+    agents, s = [], est.settings
     errored = est.outcomes["errored"].values
     for index, name in enumerate(est.agents):
-        stats = est.posterior.per_task(index, "pass_pow_k", 1)
+        stats = est.posterior.distribution(index, "task", Metric("pass^1")).stats(s.ci_prob, s.ci_kind)
         attempted = est.counts.attempted[index]
         known = [bool(tried) and mean == mean for tried, mean in zip(attempted, stats.mean.tolist(), strict=True)]
         parts = [getattr(stats, part).tolist() for part in ("mean", "lower", "upper")]
@@ -39,7 +37,7 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
                 "errored": errored[index].tolist(),
                 "mean": [round(mean, 6) if is_known else None for mean, is_known in zip(parts[0], known, strict=True)],
                 "text": [
-                    f"{format_number(mean)} {format_interval(lower, upper)}" if is_known else "–"
+                    format_estimate(mean, lower, upper) if is_known else "–"
                     for mean, lower, upper, is_known in zip(*parts, known, strict=True)
                 ],
             }
@@ -47,20 +45,17 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
     columns: dict[str, Any] = {"names": [cut(task, LONGEST_TASK) for task in est.counts.tasks], "agents": agents}
     if comparison is not None and comparison.tasks:
         by_task = {one.task: one for one in comparison.tasks}
-        found = [by_task.get(task) for task in est.counts.tasks]
+        differences = [by_task.get(task) for task in est.counts.tasks]
         columns["difference"] = {
-            "better": [None if one is None else round(one.prob_better, 6) for one in found],
-            "mean": [None if one is None else round(one.mean, 6) for one in found],
-            "text": [
-                "–" if one is None else f"{format_number(one.mean)} {format_interval(one.lower, one.upper)}"
-                for one in found
-            ],
-            "share": ["–" if one is None else format_share(one.prob_better) for one in found],
+            "better": [None if one is None else round(one.prob_better, 6) for one in differences],
+            "mean": [None if one is None else round(one.mean, 6) for one in differences],
+            "text": ["–" if one is None else format_estimate(one.mean, one.lower, one.upper) for one in differences],
+            "share": ["–" if one is None else format_share(one.prob_better) for one in differences],
         }
     return columns
 
 
-def trial_records(est: Estimate, trials: Sequence[Trial]) -> tuple[list[Markup], int]:
+def trial_records(est: Estimate, trials: Sequence[ReportTrial]) -> tuple[list[Markup], int]:
     """The attempts as compact records in JSON, those that did not pass first where not all fit."""
     places = _places(est, trials)
     chosen = sorted(range(len(trials)), key=lambda i: (trials[i].verdict == "pass", i))
@@ -80,12 +75,12 @@ def trial_records(est: Estimate, trials: Sequence[Trial]) -> tuple[list[Markup],
     return [kept[i] for i in sorted(kept)], len(places) - len(kept)
 
 
-def _places(est: Estimate, trials: Sequence[Trial]) -> dict[int, tuple[int, list[int]]]:
+def _places(est: Estimate, trials: Sequence[ReportTrial]) -> dict[int, tuple[int, list[int]]]:
     """In which rows of the table of tasks an attempt is counted, and for which agent."""
     agents = {name: i for i, name in enumerate(est.agents)}
     tasks = {name: i for i, name in enumerate(est.counts.tasks)}
     unit = est.outcomes.attrs["unit"]
-    found = {}
+    places = {}
     for i, one in enumerate(trials):
         agent = agents.get(one.agent, 0)
         match unit:
@@ -97,11 +92,11 @@ def _places(est: Estimate, trials: Sequence[Trial]) -> dict[int, tuple[int, list
                 names = [one.task]
         rows = sorted({tasks[name] for name in names if name in tasks})
         if rows:
-            found[i] = (agent, rows)
-    return found
+            places[i] = (agent, rows)
+    return places
 
 
-def _turns(trial: Trial) -> Iterator[list[Any]]:
+def _turns(trial: ReportTrial) -> Iterator[list[Any]]:
     said = iter(trial.said or ())
     for position, qa_id in trial.questions.items():
         parts = [[PARTS.index(kind), cut(text, LONGEST), *map(cut, who)] for kind, text, *who in next(said, ())]

@@ -1,4 +1,4 @@
-"""Foreign text in a page: it stays text, what cannot be seen is shown, and no name breaks the layout."""
+"""Foreign text in a page: it stays text, invisible characters are shown, and no name breaks the layout."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-__all__ = ["content_hash", "cut", "is_number_like", "json_block", "shown"]
 
 LONGEST_NAME = 160
 UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # controls, format characters (bidi, zero width), halves of pairs
@@ -51,7 +49,7 @@ def _width(text: str) -> str:
 
 
 def is_number_like(value: object) -> bool:
-    """Whether a cell is one number, with its interval or what it is counted of: it is never broken over lines."""
+    """Whether a cell is one number, with its interval or total, which is never broken over lines."""
     return _NUMBER.fullmatch(str(value)) is not None
 
 

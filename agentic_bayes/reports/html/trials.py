@@ -1,8 +1,7 @@
-"""Every attempt that something is known of: what was said and called, how it was scored, and whether it passed."""
+"""The attempts of a page: what was said and called, how it was scored, and whether it passed."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,17 +15,15 @@ from agentic_bayes.outcomes.count import INDICATORS, IndicatorRule, metric_thres
 from agentic_bayes.records.base import short
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
-
-__all__ = ["PARTS", "Part", "Trial", "check_agents", "find_trials", "json_text"]
+from agentic_bayes.reports.transcript import json_text
 
 PARTS = ("user", "agent", "error", "reference", "call", "result", "expected", "other")
-Part = tuple[str, ...]
-Score_ = tuple[str, float | None, str]
-"""Name of a grader, its score (None: unscored), its reason."""
+TranscriptPart = tuple[str, ...]  # (one of PARTS, text), or ("other", text, who said it)
+NamedScore = tuple[str, float | None, str]  # name of a grader, its score (None: unscored), its reason
 
 
 @dataclass(slots=True)
-class Trial:
+class ReportTrial:
     """One attempt: what was said, and how it was scored; either may be missing."""
 
     agent: str  # who attempted what
@@ -34,11 +31,10 @@ class Trial:
     number: int  # which attempt
     session: str  # the conversation
     questions: dict[int, str]  # index of an interaction → its qa_id
-    # Of every interaction what was said and called: (one of PARTS, text) or ("other", text, who said it). It is gone
-    # through at most once.
-    said: Iterable[Iterable[Part]] | None = None
-    # index of an interaction → its scores, which are gone through at most once
-    scores: Mapping[int, Iterable[Score_]] = field(default_factory=dict)
+    # The parts of every interaction, iterated at most once.
+    said: Iterable[Iterable[TranscriptPart]] | None = None
+    # index of an interaction → its scores, iterated at most once
+    scores: Mapping[int, Iterable[NamedScore]] = field(default_factory=dict)
     # "pass", "fail", "unscored", "errored", or empty where nothing was scored or the indicator does not look at it
     verdict: str = ""
     reasons: list[str] = field(default_factory=list)  # why it did not pass
@@ -48,16 +44,18 @@ def _checked(conversations: Iterable[Conversation] | None) -> list[Conversation]
     """The conversations as a list."""
     if conversations is None:
         return []
-    found: list[Any] = list(conversations) if isinstance(conversations, Iterable) else [conversations]
-    for one in found:
+    checked: list[Any] = list(conversations) if isinstance(conversations, Iterable) else [conversations]
+    for one in checked:
         if not isinstance(one, Conversation):
             raise InvalidArgument(f"conversations must be Conversation objects, got {short(one)}")
-    return found
+    return checked
 
 
-def find_trials(est: Estimate, evidence: Evidence | None, conversations: Iterable[Conversation] | None) -> list[Trial]:
-    """Every attempt of the estimate's agents that something is known of."""
-    found: dict[tuple[str, str, int], Trial] = {}
+def find_trials(
+    est: Estimate, evidence: Evidence | None, conversations: Iterable[Conversation] | None
+) -> list[ReportTrial]:
+    """Every attempt of the estimate's agents that evidence or conversations tell of."""
+    trials: dict[tuple[str, str, int], ReportTrial] = {}
     known = None if est.agents == ("all",) else set(est.agents)
     if evidence is not None:
         rule = _rule(est, evidence)
@@ -68,16 +66,16 @@ def find_trials(est: Estimate, evidence: Evidence | None, conversations: Iterabl
         for key, own in rows.items():
             questions = {row.interaction: row.qa_id for row in own}
             scores = {row.interaction: _scores(row) for row in own}
-            found[key] = Trial(*key, own[0].session_id, questions, scores=scores)
+            trials[key] = ReportTrial(*key, own[0].session_id, questions, scores=scores)
             if rule is not None:
-                _judge(found[key], own, rule)
+                _judge(trials[key], own, rule)
     for one, task, number in _placed(_checked(conversations)):
         if known is None or one.assistant_id in known:
             key = (one.assistant_id, task, number)
-            trial = found.setdefault(key, Trial(*key, one.session_id, {}))
+            trial = trials.setdefault(key, ReportTrial(*key, one.session_id, {}))
             trial.questions = dict(enumerate(one.qa_ids))
             trial.said = _said(one)
-    return [found[key] for key in sorted(found)]
+    return [trials[key] for key in sorted(trials)]
 
 
 def _placed(conversations: list[Conversation]) -> Iterator[tuple[Conversation, str, int]]:
@@ -105,7 +103,7 @@ def _rule(est: Estimate, evidence: Evidence) -> IndicatorRule | None:
     return IndicatorRule(name, float(cuts[0]), float(cuts[1]), own, errors)  # type: ignore[arg-type]
 
 
-def _judge(trial: Trial, rows: Sequence[EvidenceRow], rule: IndicatorRule) -> None:
+def _judge(trial: ReportTrial, rows: Sequence[EvidenceRow], rule: IndicatorRule) -> None:
     """Fill in the verdict and why it is not a pass."""
     verdicts = [rule.verdict(row) for row in rows]
     trial.verdict = rule.whole(rows, verdicts) or ""
@@ -121,12 +119,12 @@ def _judge(trial: Trial, rows: Sequence[EvidenceRow], rule: IndicatorRule) -> No
         trial.reasons.append(reason or row.unscored_reason or "no reason was given")
 
 
-def _said(conversation: Conversation) -> Iterator[Iterator[Part]]:
+def _said(conversation: Conversation) -> Iterator[Iterator[TranscriptPart]]:
     for position, turn in enumerate(conversation.conversation):
         yield _parts(turn, conversation.error_at(position))
 
 
-def _parts(turn: Interaction, error: str | None) -> Iterator[Part]:
+def _parts(turn: Interaction, error: str | None) -> Iterator[TranscriptPart]:
     """What was said and called, in the order of a reader's questions."""
     spoken = turn.metadata.get("dialogue")
     if isinstance(spoken, list) and all(isinstance(said, dict) for said in spoken):
@@ -158,15 +156,7 @@ def _call(call: ToolCall) -> str:
     return f"{call.tool_name}({', '.join(f'{name}={json_text(value)}' for name, value in call.parameters.items())})"
 
 
-def json_text(value: Any) -> str:
-    """A value as JSON, or as Python writes it where JSON cannot hold it."""
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        return repr(value)
-
-
-def _scores(row: EvidenceRow) -> Iterator[Score_]:
+def _scores(row: EvidenceRow) -> Iterator[NamedScore]:
     yield "answer", row.answer_score, row.unscored_reason or row.answer_reason or ""
     if row.tool_overall is not None or row.tools_unscored:
         yield "tools", row.tool_overall, row.tool_reason or ""
@@ -174,7 +164,7 @@ def _scores(row: EvidenceRow) -> Iterator[Score_]:
         yield name, grade.value if isinstance(grade, Score) else None, grade.reason
 
 
-def check_agents(est: Estimate, evidence: Evidence | None) -> None:
+def check_evidence_agents(est: Estimate, evidence: Evidence | None) -> None:
     """Refuse evidence of other agents."""
     if evidence is None or est.agents == ("all",):
         return

@@ -1,4 +1,4 @@
-"""What a page says first: the verdict, and answers to the five questions of a reader in a hurry."""
+"""The top of a page: the verdict, and answers to the five questions of a reader in a hurry."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ import numpy as np
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.gate import Gate, shown_beside
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.methods.values import Frequentist
 from agentic_bayes.estimation.model_checks import FLAGS
-from agentic_bayes.formatting import format_number, format_share, indicator_words, interval_kind, metric_name, plural
-from agentic_bayes.reports.html.question import Question
+from agentic_bayes.formatting import Metric, format_number, format_percent, format_points, indicator_words, plural
+from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.text import cut
-from agentic_bayes.reports.tables import ESTIMANDS
-
-__all__ = ["Answer", "answers", "headline", "worst_tasks"]
+from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
 
 MOST_NAMED = 3
-MANY_UNSCORED = 0.05  # share of the trials from which a verdict's first advice is to mend what is unscored
+MANY_UNSCORED = 0.05  # share of unscored trials above which the first advice is to find out why
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Answer:
     command: str = ""  # what to type next, or empty
 
 
-def headline(est: Estimate, asked: Question) -> tuple[str, str]:
+def headline(est: Estimate, asked: ReportQuestion) -> tuple[str, str]:
     """The verdict in a few words, and its kind for the colour."""
     if asked.lead is not None:
         return asked.lead.title, asked.lead.kind
@@ -49,112 +48,95 @@ def headline(est: Estimate, asked: Question) -> tuple[str, str]:
     if asked.comparisons:
         return _compared(asked.comparisons[0])
     row = _row(est, asked, asked.agent)
-    return f"{cut(asked.agent)}: {asked.name} is {_number(row, est)}", "open"
+    return f"{cut(asked.agent)}: {asked.metric} is {_number(row, est)}", "open"
 
 
-def _compared(found: Comparison) -> tuple[str, str]:
-    agent, baseline = cut(found.agent), _baseline(found)
-    match found.verdict:
-        case "better":
-            return f"{agent} is better than {baseline}", "good"
-        case "worse":
-            return f"{agent} is worse than {baseline}", "bad"
-        case "equivalent":
-            return f"{agent} and {baseline} are equivalent within ±{format_number(found.rope)}", "good"
-        case _:
-            return f"Undecided between {agent} and {baseline}", "open"
+def _compared(one: Comparison) -> tuple[str, str]:
+    kinds = {"better": "good", "worse": "bad", "equivalent": "good"}
+    if one.verdict == "undecided":
+        return f"Undecided between {cut(one.agent)} and {_baseline(one)}", "open"
+    return one.headline, kinds[one.verdict]
 
 
-def _baseline(found: Comparison) -> str:
-    return cut(found.baseline) if isinstance(found.baseline, str) else f"the value {format_number(found.baseline)}"
+def _baseline(one: Comparison) -> str:
+    return cut(one.baseline) if isinstance(one.baseline, str) else f"the value {format_number(one.baseline)}"
 
 
-def _row(est: Estimate, asked: Question, agent: str) -> dict[str, Any]:
-    one = est.with_k(asked.k).summary(tasks=False)
-    chosen = (one["agent"] == agent) & (one["metric"] == asked.metric) & (one["estimand"] == asked.estimand)
-    (row,) = one[chosen].to_dict("records")
-    return {str(name): value for name, value in row.items()}
-
-
-def _interval(lower: float, upper: float, est: Estimate) -> str:
-    s = est.settings
-    kind = interval_kind(s.method, s.ci_prob, s.ci_kind)
-    return f"{kind} {format_number(lower)} to {format_number(upper)}"
+def _row(est: Estimate, asked: ReportQuestion, agent: str) -> dict[str, Any]:
+    rows = rows_by_key(est.with_k(asked.metric.k).to_pandas())
+    estimator = est.method.estimator if isinstance(est.method, Frequentist) else "posterior"
+    return rows[agent, asked.estimand, asked.metric, estimator]
 
 
 def _number(row: dict[str, Any], est: Estimate) -> str:
     if np.isnan(row["mean"]):
         return f"– ({row['note'] or 'undefined'})"
-    return f"{format_number(row['mean'])}, {_interval(row['lower'], row['upper'], est)}"
+    interval = f"{format_number(row['lower'])} to {format_number(row['upper'])}"
+    return f"{format_number(row['mean'])}, {est.settings.ci_prob * 100:.4g} % interval {interval}"
 
 
-def answers(est: Estimate, asked: Question, failed_most: Sequence[str], source: str) -> list[Answer]:
-    """Which is better, how sure is that, on what data, what failed most, what next."""
-    found = []
+def answers(est: Estimate, asked: ReportQuestion, failed_most: Sequence[str], source: str) -> list[Answer]:
+    """Which is better, how sure is that, on what data, what failed most, what to do next."""
+    answered = []
     if asked.lead is not None:
-        found.append(Answer("What are the verdicts?", asked.lead.lines))
+        answered.append(Answer("What are the verdicts?", asked.lead.lines))
     if (gate := asked.gate) is not None:
-        texts = [
-            f"The probability that {one.text} is {shown_beside(one.probability, gate.required)}"
-            for one in gate.requirements
-        ]
-        verdict = f"{gate.verdict}: required is a probability of {gate.required:g}."
-        found.append(Answer("May it be shipped?", (verdict, *(f"{text}." for text in texts))))
+        texts = [f"{one.text} = {shown_beside(one.probability, gate.confidence)}" for one in gate.requirements]
+        verdict = f"{gate.verdict}: {', '.join(texts)}; the gate needs {format_percent(gate.confidence)}."
+        answered.append(Answer("May it be shipped?", (verdict[0].upper() + verdict[1:],)))
     if asked.comparisons:
         one = asked.comparisons[0]
         which = "Which version is better?" if isinstance(one.baseline, str) else "Is it better than that?"
-        found += [Answer(which, (_better_words(one, asked),)), _how_sure(asked)]
+        answered += [Answer(which, (_better_words(one, asked),)), _how_sure(asked)]
     else:
         rows = [(agent, _row(est, asked, agent)) for agent in est.agents]
         where = ESTIMANDS[asked.estimand]
-        lines = [
-            f"{cut(agent)}: {asked.name} {where} is {_number(row, est)}; {est.settings.method}." for agent, row in rows
-        ]
+        lines = [f"{cut(agent)}: {asked.metric} {where} is {_number(row, est)}." for agent, row in rows]
         if asked.note:
             lines.append(f"The agents are not compared: {asked.note}.")
-        found.append(Answer("How reliable is it, and how sure is that?", tuple(lines)))
-    found.append(_on_what_data(est, asked))
+        answered.append(Answer("How reliable is it, and how sure is that?", tuple(lines)))
+    answered.append(_on_what_data(est, asked))
     doubts = _doubts(est, asked)
     if doubts:
-        found.append(Answer("What makes it doubtful?", tuple(doubts)))
+        answered.append(Answer("What makes it doubtful?", tuple(doubts)))
     bad = worst_tasks(est)
     worst = [
         f"{cut(name)}: {', '.join(f'{cut(task, 60)} ({c} of {n} passed)' for task, c, n in bad[name][:MOST_NAMED])}"
         for name in sorted(bad, key=lambda name: name != asked.agent)  # whom the page is about comes first
         if bad[name]
     ]
-    found.append(Answer("What failed most?", (*worst, *failed_most) or ("Nothing failed.",)))
+    answered.append(Answer("What failed most?", (*worst, *failed_most) or ("Nothing failed.",)))
     if asked.lead is None:
-        found.append(_what_next(est, asked, source))
-    return found
+        answered.append(_what_next(est, asked, source))
+    return answered
 
 
-def _better_words(one: Comparison, asked: Question) -> str:
+def _better_words(one: Comparison, asked: ReportQuestion) -> str:
     text = _compared(one)[0]
     more = {
         "better": "the interval of the difference lies above 0",
         "worse": "the interval of the difference lies below 0",
-        "equivalent": "whatever difference there is, is too small to matter",
-        "undecided": "the interval of the difference contains 0, so that these data do not settle it",
+        "equivalent": "any difference is too small to matter",
+        "undecided": "the interval of the difference contains 0, so these data do not settle it",
     }[one.verdict]
-    return f"{text}, judged by {asked.name} {ESTIMANDS[asked.estimand]}: {more}."
+    return f"{text}, judged by {asked.metric} {ESTIMANDS[asked.estimand]}: {more}."
 
 
-def _how_sure(asked: Question) -> Answer:
+def _how_sure(asked: ReportQuestion) -> Answer:
     one, *further = asked.comparisons
-    what = f"has a higher {asked.name} than {_baseline(one)}"
+    what = f"has a higher {asked.metric} than {_baseline(one)}"
     lines = [
-        f"The probability that {cut(one.agent)} {what} is {format_share(one.prob_better)}.",
-        f"The difference is {format_number(one.mean)}, {interval_kind(one.method, one.ci_prob, one.ci_kind)} "
-        f"{format_number(one.lower)} to {format_number(one.upper)}; {one.method}, estimand {one.estimand}.",
+        f"The probability that {cut(one.agent)} {what} is {format_percent(one.prob_better)}.",
+        f"The difference is {format_points(one.mean)} points, {one.ci_prob * 100:.4g} % interval "
+        f"{format_points(one.lower)} to {format_points(one.upper)}.",
     ]
-    others = [f"{metric_name(o.metric, o.k)} {o.verdict} ({format_share(o.prob_better)})" for o in further]
+    others = [f"{other.metric} {other.verdict} ({format_percent(other.prob_better)})" for other in further]
     if others:
-        lines.append(f"Judged by other numbers of attempts: {', '.join(others)}.")
+        lines.append(f"At other numbers of attempts: {', '.join(others)}.")
     return Answer("How sure is that?", tuple(lines))
 
 
-def _on_what_data(est: Estimate, asked: Question) -> Answer:
+def _on_what_data(est: Estimate, asked: ReportQuestion) -> Answer:
     counts = est.counts
     scored, unscored = int(counts.trials.sum()), int(counts.unscored.sum())
     errored = int(est.outcomes["errored"].sum())
@@ -164,27 +146,25 @@ def _on_what_data(est: Estimate, asked: Question) -> Answer:
         both = asked.comparisons[0].n_shared_tasks
         which = "both" if len(est.agents) == 2 else f"{cut(asked.agent)} and {cut(other)}"
         shared = f" {'all' if both == len(counts.tasks) else f'{both:,} of them'} tried by {which};"
-        if len(est.agents) > 2 and asked.ranks is not None:
-            chosen = [
-                f"Of {len(est.agents):,} agents, who is best is the table “Ranked”; these numbers are of all of them."
-            ]
+        if len(est.agents) > 2 and asked.ranking is not None:
+            chosen = [f"These are the numbers of all {len(est.agents):,} agents; the ranking shows who is best."]
     lines = [
         f"{plural(len(counts.tasks), 'task')},{shared} {plural(scored + unscored, 'trial')}: {scored:,} scored, "
         f"{unscored:,} unscored{crashes}.",
-        f"A trial is one {est.outcomes.attrs['unit']}; what counts as passed: {indicator_words(est.outcomes.attrs)}.",
+        f"A trial is one {est.outcomes.attrs['unit']}; it passes if {indicator_words(est.outcomes.attrs)}.",
         *chosen,
     ]
     return Answer("On what data?", tuple(lines))
 
 
-def _doubts(est: Estimate, asked: Question) -> list[str]:
+def _doubts(est: Estimate, asked: ReportQuestion) -> list[str]:
     names = [asked.agent]
     flags: Counter[str] = Counter()
     for one in asked.comparisons[:1]:
         flags.update(one.flags)
         names += [one.baseline] if isinstance(one.baseline, str) else []
     for name in names:
-        flags.update(est.flags(name, estimand=asked.estimand, metric=asked.metric, k=asked.k))
+        flags.update(est.flags(name, estimand=asked.estimand, metric=asked.metric))
     if asked.gate is not None:
         flags.update(asked.gate.flags)
     return [f"{flag}: {FLAGS[flag]}." for flag in FLAGS if flag in flags]
@@ -192,60 +172,60 @@ def _doubts(est: Estimate, asked: Question) -> list[str]:
 
 def worst_tasks(est: Estimate, most: int = 5) -> dict[str, list[tuple[str, int, int]]]:
     """The tasks with the lowest success probability, agent by agent; only those of which a trial failed."""
-    found = {}
+    worst = {}
     for index, agent in enumerate(est.agents):
         successes, trials = est.counts.successes[index], est.counts.trials[index]
-        mean = np.asarray(est.posterior.per_task(index, "pass_pow_k", 1).mean)
+        mean = np.asarray(est.posterior.distribution(index, "task", Metric("pass^1")).mean)
         bad = np.flatnonzero(successes < trials)
         order = bad[np.lexsort((bad, -trials[bad], mean[bad]))][:most]
-        found[agent] = [(est.counts.tasks[i], int(successes[i]), int(trials[i])) for i in order]
-    return found
+        worst[agent] = [(est.counts.tasks[i], int(successes[i]), int(trials[i])) for i in order]
+    return worst
 
 
-def _what_next(est: Estimate, asked: Question, source: str) -> Answer:
-    who = f"agentic-bayes {{}} {shlex.quote(source)} --agent {shlex.quote(asked.agent)} {asked.command}"
-    plan = who.replace(f" {asked.command}", f" --metric {asked.name}").format("plan")
+def _what_next(est: Estimate, asked: ReportQuestion, source: str) -> Answer:
+    if "not_converged" in est.flags(asked.agent, estimand=asked.estimand, metric=asked.metric):
+        return Answer("What next?", ("Do not use these numbers: fit again with the default engine.",))
     lines = []
-    if "not_converged" in est.flags(asked.agent, estimand=asked.estimand, metric=asked.metric, k=asked.k):
-        lines.append("Do not use these numbers: fit again, with the default engine where the method has one.")
-        return Answer("What next?", tuple(lines))
     unscored, trials = int(est.counts.unscored.sum()), int(est.counts.trials.sum())
     if unscored > MANY_UNSCORED * (unscored + trials):
-        lines.append(f"First mend what left {plural(unscored, 'trial')} unscored: they could change the verdict.")
+        count = plural(unscored, "trial")
+        lines.append(f"First find out why {count} could not be scored: they could change the verdict.")
+    line, command, options = _advice(est, asked)
+    if command:
+        metric = asked.options if command == "gate" else f"--metric {asked.metric}"
+        command = f"agentic-bayes {command} {shlex.quote(source)} --agent {shlex.quote(asked.agent)} {metric} {options}"
+    return Answer("What next?", (*lines, line), command)
+
+
+def _advice(est: Estimate, asked: ReportQuestion) -> tuple[str, str, str]:
+    """What to do next, and the command for it with its options."""
+    more = "Add new tasks rather than more trials of the same ones; this command tells how many"
     match asked.gate:
         case Gate(verdict="inconclusive") as gate:
-            lines.append("Add new tasks rather than more trials of the same ones; this says how many the gate needs.")
-            return Answer("What next?", tuple(lines), f"{plan} --at-least {gate.at_least!r}")
+            return f"{more} the gate needs.", "plan", f"--at-least {gate.at_least!r}"
         case Gate(verdict="pass"):
-            lines.append("By this bar it may be shipped. Read the tasks that failed most all the same.")
-            return Answer("What next?", tuple(lines))
+            return "By this bar it may be shipped. Still, read the tasks that failed most.", "", ""
         case Gate(verdict="fail"):
-            lines.append("Read the tasks that failed most: below the bar more data will not help, a better agent will.")
-            return Answer("What next?", tuple(lines))
+            need = "more data will not lift it above the bar, a better agent will"
+            return f"Read the tasks that failed most: {need}.", "", ""
     if not asked.comparisons:
         row = _row(est, asked, asked.agent)
         width = row["upper"] - row["lower"]
-        lines.append("Read the tasks that failed most. For an interval half as wide, this says how many new tasks.")
         half = 0.1 if np.isnan(width) else max(round(width / 2, 3), 0.001)
-        return Answer("What next?", tuple(lines), f"{plan} --width {half:g}")
+        read = "Read the tasks that failed most. This command tells how many new tasks halve the interval."
+        return read, "plan", f"--width {half:g}"
     one = asked.comparisons[0]
+    lost = ", ".join(cut(task.task, 60) for task in one.lost[:MOST_NAMED])
     match one.verdict:
         case "better":
-            lost = ", ".join(cut(task.task, 60) for task in one.lost[:MOST_NAMED])
             which = f"it lost ({lost}), and those that" if lost else "that"
-            lines.append(
-                f"Read the tasks {which} failed most; then check it against what a release needs, in place of this 0.7."
-            )
-            return Answer("What next?", tuple(lines), f"{who.format('gate')} --at-least 0.7")
+            check = "then check it against your release bar (replace 0.7 with it)"
+            return f"Read the tasks {which} failed most; {check}.", "gate", "--at-least 0.7"
         case "worse":
-            named = ", ".join(cut(task.task, 60) for task in one.lost[:MOST_NAMED])
-            lines.append(f"Read what went wrong on the tasks that it lost{f' ({named})' if named else ''}.")
-            return Answer("What next?", tuple(lines))
+            return f"Find out what went wrong on the tasks that it lost{lost and f' ({lost})'}.", "", ""
         case "equivalent":
-            lines.append("Nothing to choose between them by reliability: decide by cost, or by speed.")
-            return Answer("What next?", tuple(lines))
+            return "Reliability does not tell them apart: decide by cost or speed.", "", ""
         case _:
-            lines.append("Add new tasks rather than more trials of the same ones; this says how many could settle it.")
-            gap = f"--difference {max(round(abs(one.mean), 2), one.rope):g}"
+            gap = f"--difference {max(round(abs(one.mean), 2), one.rope[1]):g}"
             goal = gap if isinstance(one.baseline, str) else f"--at-least {one.baseline!r}"
-            return Answer("What next?", tuple(lines), f"{plan} {goal}")
+            return f"{more} could settle it.", "plan", goal

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentic_bayes.checks import check_type
-from agentic_bayes.decisions.compare import Comparison
-from agentic_bayes.formatting import format_number, format_share, interval_words, metric_name
+from agentic_bayes.decisions.compare import Comparison, rope_words
+from agentic_bayes.formatting import format_number, format_share, interval_words
 from agentic_bayes.reports.plots.posterior import density
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     GREY,
     HATCHES,
     WORDS,
-    Entry,
+    LegendEntry,
     axes_for,
     heading,
     legible,
@@ -36,18 +36,18 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     comparison : Comparison
         From `compare`.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
     matplotlib.axes.Axes
         The share of the area above 0 is the probability of being better; the grey band is the region of practical
-        equivalence; mean and interval hang below.
+        equivalence; mean and interval are drawn below.
 
     Raises
     ------
     InvalidArgument
-        If `comparison` is something else.
+        If `comparison` is not a Comparison.
     """
     check_type("comparison", comparison, Comparison, "compare() makes one")
     one = comparison
@@ -60,7 +60,7 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
         baseline = format_number(one.baseline)
         higher, lower = f"above {baseline}", f"below {baseline}"
     ax = axes_for(ax, (8.0, 5.4))
-    entries: list[Entry] = []
+    entries: list[LegendEntry] = []
     tails = (
         (x >= 0, COLOURS[0], HATCHES[0], f"P({agent} {higher}): {format_share(one.prob_better)}"),
         (x <= 0, COLOURS[1], HATCHES[1], f"P({agent} {lower}): {format_share(1 - one.prob_better)}"),
@@ -71,9 +71,9 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
         )
         entries.append((tail, words))
     ax.plot(x, y, color="black", linewidth=1.5)
-    if one.rope > 0:
-        band = ax.axvspan(-one.rope, one.rope, color=GREY, alpha=0.22, linewidth=0, zorder=0)
-        entries.append((band, f"within ±{format_number(one.rope, 2)}: {format_share(one.prob_rope)}"))
+    if one.rope[0] < one.rope[1]:
+        band = ax.axvspan(*one.rope, color=GREY, alpha=0.22, linewidth=0, zorder=0)
+        entries.append((band, f"P(within {rope_words(one.rope)}): {format_share(one.prob_rope)}"))
     ax.axvline(0, color=GREY, linestyle="--", linewidth=1.5)
     height = -top * 0.07
     ax.plot([one.lower, one.upper], [height, height], color="black", linewidth=4, solid_capstyle="butt")
@@ -84,13 +84,13 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     ax.spines["left"].set_visible(False)
     ax.set(yticks=[], ylim=(-top * 0.14, top * 1.08))
     # 0 is what everything is compared with: it is always in sight
-    low, high = min(float(x[0]), -one.rope, 0.0), max(float(x[-1]), one.rope, 0.0)
+    low, high = min(float(x[0]), one.rope[0], 0.0), max(float(x[-1]), one.rope[1], 0.0)
     ax.set_xlim(low - 0.04 * (high - low), high + 0.04 * (high - low))
-    name_axes(ax, x=f"difference of {metric_name(one.metric, one.k)}, {WORDS[one.estimand]}")
+    name_axes(ax, x=f"difference of {one.metric}, {WORDS[one.estimand]}")
     heading(
         ax,
-        f"{metric_name(one.metric, one.k)}, {agent} − {baseline}: {one.verdict}",
-        below=_how(one),
+        f"{one.metric}, {agent} − {baseline}: {one.verdict}",
+        below=_basis(one),
         entries=entries,
         ncols=2,
     )
@@ -102,7 +102,7 @@ def _range(one: Comparison) -> tuple[float, float]:
     return (-1.0, 1.0) if isinstance(one.baseline, str) else (-one.baseline, 1.0 - one.baseline)
 
 
-def _how(one: Comparison) -> str:
+def _basis(one: Comparison) -> str:
     pairing = f", pairing {one.pairing}" if isinstance(one.baseline, str) else ""
     flags = f" ({', '.join(one.flags)})" if one.flags else ""
     return (

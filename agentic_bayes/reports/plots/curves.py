@@ -10,12 +10,12 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import METRICS, metric_name, plural
+from agentic_bayes.formatting import plural
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     PALE,
     WORDS,
-    Entry,
+    LegendEntry,
     axes_for,
     defined_estimand,
     described,
@@ -28,7 +28,7 @@ from agentic_bayes.reports.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CURVES_SIZE", "plot_pass_curves"]
+__all__ = ["plot_pass_curves"]
 
 CURVES_SIZE = (8.0, 5.2)  # inches, as all sizes
 MOST_KS = 30  # on the axis
@@ -57,13 +57,13 @@ def plot_pass_curves(
     est : Estimate
         Any estimate.
     k : sequence of int, optional
-        Attempts; 1 to the estimate's largest k (at least 5) by default.
+        Numbers of attempts; by default 1 to the estimate's largest k (at least 5).
     agent : str, optional
-        Whose curves; may be left out where there is only one agent.
+        Agent whose curves are drawn; not needed if there is only one.
     estimand : {"population", "tasks"}
-        Of which population; "tasks" where the method defines no population.
+        A new task of this kind, or the mean over the observed tasks ("tasks" where the method defines no population).
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -83,20 +83,20 @@ def plot_pass_curves(
     name = est.agents[index]
     wide = est.with_k(_curve_ks(est.settings.k) if k is None else k)
     ks = wide.settings.k
-    frame = wide.summary(tasks=False)
+    frame = wide.to_pandas()
     frame = frame[(frame["agent"] == name) & (frame["estimand"] == estimand)]
-    plain = wide.baseline()
+    plain = wide.baseline(columns="all")
     plain = plain[(plain["agent"] == name) & (plain["estimand"] == estimand) & (plain["estimator"] == "plugin")]
     most = int(est.counts.trials[index].max(initial=0))
     ax = axes_for(ax, CURVES_SIZE)
-    entries: list[Entry] = []
-    for metric, colour, marker in zip(METRICS, COLOURS[:2], "os", strict=True):
-        rows, dashed = frame[frame["metric"] == metric], plain[plain["metric"] == metric]
+    entries: list[LegendEntry] = []
+    for name_of_k, colour, marker in zip(("pass@k", "pass^k"), COLOURS[:2], "os", strict=True):
+        rows, dashed = (one[one["metric"].str.startswith(name_of_k[:-1])] for one in (frame, plain))
         ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colour, alpha=0.18, linewidth=0)
         (solid,) = ax.plot(rows["k"], rows["mean"], color=colour, marker=marker, linewidth=2)
         (line,) = ax.plot(dashed["k"], dashed["mean"], color=colour, linestyle="--", linewidth=1.3)
-        entries.append((solid, f"{metric_name(metric, 'k')} ({est.settings.method})"))
-        entries.append((line, f"{metric_name(metric, 'k')} plug-in"))
+        entries.append((solid, f"{name_of_k} ({est.method.name})"))
+        entries.append((line, f"{name_of_k} plug-in"))
         beyond = rows[rows["k"] > most]
         if not beyond.empty:
             ax.plot(beyond["k"], beyond["mean"], marker, color=colour, markerfacecolor="white", markeredgewidth=1.5)
@@ -109,7 +109,7 @@ def plot_pass_curves(
     return ax
 
 
-def _beyond_the_data(ax: Axes, ks: Sequence[int], most: int) -> list[Entry]:
+def _beyond_the_data(ax: Axes, ks: Sequence[int], most: int) -> list[LegendEntry]:
     """Grey ground where k exceeds the trials of every task."""
     if max(ks) <= most:
         return []

@@ -1,4 +1,4 @@
-"""May the numbers be trusted? The sampler's account of itself, and the model beside the data."""
+"""May the numbers be trusted? The sampler's account of itself, and the model next to the data."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from agentic_bayes.estimation.engines.diagnostics import (
 )
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.io import stacks as _arviz
-from agentic_bayes.estimation.posterior import Array
+from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
 from agentic_bayes.estimation.predictive import Replicated
 from agentic_bayes.formatting import format_number, plural
+from agentic_bayes.numerics import Array
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     GREY,
@@ -29,7 +30,7 @@ from agentic_bayes.reports.plots.style import (
     MARKERS,
     PALE,
     TEXT,
-    Entry,
+    LegendEntry,
     heading,
     legible,
     name_axes,
@@ -52,11 +53,11 @@ MOST_BARS = 11  # of a histogram of counts: larger numbers of trials are shown a
 SHARES = ("none", "< 20 %", "20–40 %", "40–60 %", "60–80 %", "≥ 80 %", "all")
 WIDE = 0.95  # probability of the intervals of replicated counts
 
-Panel = Callable[["Axes"], None]
+DrawPanel = Callable[["Axes"], None]
 
 
 def plot_diagnostics(est: Estimate, *, ax: Sequence[Axes] | Array | None = None) -> Array:
-    """A page of checks: the sampler's account of itself, replicated counts beside the data, influential tasks.
+    """A page of checks: the sampler's account of itself, replicated counts against the data, influential tasks.
 
     Parameters
     ----------
@@ -69,8 +70,8 @@ def plot_diagnostics(est: Estimate, *, ax: Sequence[Axes] | Array | None = None)
     -------
     ndarray of matplotlib.axes.Axes
         One per panel. NUTS: ranks and trace of the parameter that mixed worst, and effective sample sizes of all.
-        Importance sampling: Pareto k and effective sample size beside their limits. The exact engine sampled nothing.
-        Every engine: counts replicated from the model beside the observed ones, for each agent (of more than four,
+        Importance sampling: Pareto k and effective sample size against their limits. The exact engine sampled nothing.
+        Every engine: counts replicated from the model against the observed ones, for each agent (of more than four,
         those that fit worst), and Pareto k of leaving out each task.
 
     Raises
@@ -78,7 +79,7 @@ def plot_diagnostics(est: Estimate, *, ax: Sequence[Axes] | Array | None = None)
     EstimateError
         If the method has no model of how tasks differ.
     InvalidArgument
-        If `est` is something else, or `ax` holds too few axes.
+        If `est` is not an Estimate, or `ax` holds too few axes.
 
     References
     ----------
@@ -86,9 +87,9 @@ def plot_diagnostics(est: Estimate, *, ax: Sequence[Axes] | Array | None = None)
     Vehtari, Gelman and Gabry (2017), Statistics and Computing 27, 1413-1432, doi:10.1007/s11222-016-9696-4 (LOO).
     """
     check_type("est", est, Estimate, "estimate() makes one")
-    if est.settings.method in ("frequentist", "conjugate"):
-        raise EstimateError(f"method {est.settings.method!r} has no model of how tasks differ: nothing to check")
-    panels: list[Panel] = [*_engine_panels(est), *_count_panels(est), partial(_leave_one_out, est=est)]
+    if isinstance(est.method, Frequentist | Conjugate):
+        raise EstimateError(f"method {est.method.name!r} has no model of how tasks differ: nothing to check")
+    panels: list[DrawPanel] = [*_engine_panels(est), *_count_panels(est), partial(_leave_one_out, est=est)]
     axes = _axes_of(ax, len(panels))
     for draw, one in zip(panels, axes, strict=True):
         draw(one)
@@ -114,7 +115,7 @@ def _axes_of(given: Any, count: int) -> Array:
     return np.asarray(axes[:count])
 
 
-def _engine_panels(est: Estimate) -> list[Panel]:
+def _engine_panels(est: Estimate) -> list[DrawPanel]:
     match est.diagnostics:
         case Diagnostics() if est.draws is not None:
             worst = _worst(est.draws)
@@ -203,10 +204,10 @@ def _trace(ax: Axes, *, est: Estimate, draws: xr.Dataset, name: str) -> None:
 
 
 def _sample_sizes(ax: Axes, *, draws: xr.Dataset) -> None:
-    """Bulk and tail effective sample sizes beside what is required."""
+    """Bulk and tail effective sample sizes against what is required."""
     bulk, tail = (_arviz.by_parameter(draws, one) for one in ("bulk", "tail"))
     names = sorted(bulk, key=lambda name: min(bulk[name], tail[name]))[:MOST_PARAMETERS]
-    entries: list[Entry] = []
+    entries: list[LegendEntry] = []
     for i, (word, sizes) in enumerate((("bulk", bulk), ("tail", tail))):
         places = np.arange(len(names)) + 0.15 * (2 * i - 1)
         (mark,) = ax.plot([sizes[name] for name in names], places, MARKERS[i], color=COLOURS[i], markersize=7)
@@ -244,10 +245,10 @@ def _weights(ax: Axes, *, account: ImportanceDiagnostics) -> None:
     heading(ax, title, below=f"{account.draws:,} proposals")
 
 
-# -- the model beside the data ----------------------------------------------------------------------------------------
+# -- the model against the data ----------------------------------------------------------------------------------------
 
 
-def _count_panels(est: Estimate) -> list[Panel]:
+def _count_panels(est: Estimate) -> list[DrawPanel]:
     """One per agent; of many agents, those that fit worst."""
     indices = list(range(len(est.agents)))
     if len(indices) > MOST_CHECKED:
@@ -322,7 +323,7 @@ def _leave_one_out(ax: Axes, *, est: Estimate) -> None:
     values = _arviz.pareto_k(data)
     labels = _arviz.group(data, "log_likelihood")["cell"].values
     high = values > MAX_PARETO_K
-    entries: list[Entry] = []
+    entries: list[LegendEntry] = []
     (mark,) = ax.plot(np.flatnonzero(~high), values[~high], "o", color=COLOURS[0], markersize=4, alpha=0.7)
     entries.append((mark, "cell (agent, task)"))
     if high.any():

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from agentic_bayes.checks import check_attempts, check_choice, check_probability, check_type
+from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import METRICS, Metric, format_interval, format_number, metric_name, plural
+from agentic_bayes.formatting import Metric, format_estimate, format_number, plural
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     GREY,
     LITERAL,
     TEXT,
     WORDS,
-    Entry,
+    LegendEntry,
     axes_for,
     defined_estimand,
     described,
@@ -34,13 +34,13 @@ from agentic_bayes.reports.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["forest_size", "plot_forest"]
+__all__ = ["plot_forest"]
 
 MOST_LINES = 200  # that anybody would read
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class ForestLine:
     """One line: a name, its numbers, what they rest on, and what makes them doubtful."""
 
     name: str
@@ -62,8 +62,7 @@ def plot_forest(
     *,
     of: Literal["agents", "tasks"] = "agents",
     agent: str | None = None,
-    metric: Metric = "pass_pow_k",
-    k: int = 1,
+    metric: str = "pass^1",
     estimand: Estimand = "population",
     ref_val: float | None = None,
     most: int = 40,
@@ -76,28 +75,27 @@ def plot_forest(
     est : Estimate
         Any estimate.
     of : {"agents", "tasks"}
-        What has a line.
+        What each line stands for.
     agent : str, optional
-        Whose tasks; may be left out where there is only one agent.
-    metric : {"pass_pow_k", "pass_at_k"}
-        Which metric.
-    k : int
-        Attempts, ≥ 1.
+        Agent whose tasks are drawn; not needed if there is only one.
+    metric : str
+        "pass@k" or "pass^k" with a number, for example "pass^3".
     estimand : {"population", "tasks"}
-        Of agents; "tasks" where the method defines no population. A task is always itself.
+        Of agents: a new task of this kind, or the mean over the observed tasks ("tasks" where the method defines no
+        population). Not used with ``of="tasks"``.
     ref_val : float, optional
         A bar to clear, in [0, 1].
     most : int
-        Lines at most, 2 to 200. Of more, the most and the least reliable are drawn, and the gap says how many are left
-        out.
+        Maximum number of lines, 2 to 200. Beyond it the picture has the most and the least reliable, and says how many
+        it leaves out.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Hollow marks are numbers without data of their own, or for more attempts than there were trials. What is
-        undefined has a line without a mark, at the foot.
+        A mark is hollow where a number has no data of its own or k exceeds the trials. Lines without a mark, at the
+        foot, are undefined.
 
     Raises
     ------
@@ -106,24 +104,23 @@ def plot_forest(
     """
     check_type("est", est, Estimate, "estimate() makes one")
     check_choice("of", of, ("agents", "tasks"))
-    check_choice("metric", metric, METRICS)
+    wanted = Metric(metric)
     check_choice("estimand", estimand, ("population", "tasks"))
-    check_attempts(k)
     if isinstance(most, bool) or not isinstance(most, int) or not 2 <= most <= MOST_LINES:
         raise InvalidArgument(f"most must be an integer from 2 to {MOST_LINES}, got {most!r}")
     if ref_val is not None:
         ref_val = check_probability(ref_val, "ref_val")
     if of == "agents" and agent is not None:
-        raise InvalidArgument(f"agent says whose tasks are drawn: leave it out with of='agents', got {agent!r}")
-    title = metric_name(metric, k)
+        raise InvalidArgument(f"agent needs of='tasks', got agent={agent!r} with of='agents'")
+    title = str(wanted)
     if of == "agents":
         shown: Estimand = defined_estimand(est, estimand)
-        lines = _agents(est, metric, k, shown)
+        lines = _agents(est, wanted, shown)
         title += " by agent"
     else:
         shown = "task"
         index = est.agent_index(agent)
-        lines = _tasks(est, index, metric, k)
+        lines = _tasks(est, index, wanted)
         title += f" by task: {shortened(est.agents[index], 40)}"
     lines.sort(key=lambda line: -np.inf if np.isnan(line.mean) else line.mean, reverse=True)
     top, rest = _cut(lines, most)
@@ -140,15 +137,15 @@ def plot_forest(
         bar = ax.axvline(ref_val, color=GREY, linestyle="--", linewidth=1.5)
         entries.append((bar, f"reference {ref_val:g}"))
     if shown == "task":
-        entries += _mean_of_tasks(ax, est, index, metric, k)
+        entries += _mean_of_tasks(ax, est, index, wanted)
     ax.set(xlim=(-0.02, 1.02), ylim=(places[-1] - 0.7, 0.7))
-    name_axes(ax, x=f"{metric_name(metric, k)}: probability {WORDS[shown]}")
+    name_axes(ax, x=f"{wanted}: probability {WORDS[shown]}")
     heading(ax, title, below=described(est), entries=entries, ncols=2)
     return ax
 
 
-def _agents(est: Estimate, metric: Metric, k: int, estimand: Estimand) -> list[_Line]:
-    frame = est.with_k(k).summary(tasks=False)
+def _agents(est: Estimate, metric: Metric, estimand: Estimand) -> list[ForestLine]:
+    frame = est.with_k(metric.k).to_pandas()
     frame = frame[(frame["metric"] == metric) & (frame["estimand"] == estimand)]
     rows: Iterator[Any] = frame.itertuples()
     return [
@@ -157,8 +154,8 @@ def _agents(est: Estimate, metric: Metric, k: int, estimand: Estimand) -> list[_
     ]
 
 
-def _tasks(est: Estimate, agent: int, metric: Metric, k: int) -> list[_Line]:
-    frame = est.with_k(k).summary()
+def _tasks(est: Estimate, agent: int, metric: Metric) -> list[ForestLine]:
+    frame = est.with_k(metric.k).summary(columns="all", tasks=True)
     frame = frame[(frame["agent"] == est.agents[agent]) & (frame["metric"] == metric) & (frame["estimand"] == "task")]
     c, n, unscored = (part[agent] for part in (est.counts.successes, est.counts.trials, est.counts.unscored))
     names = distinct_names(list(frame["task"]))
@@ -168,11 +165,11 @@ def _tasks(est: Estimate, agent: int, metric: Metric, k: int) -> list[_Line]:
     return lines
 
 
-def _line(row: Any, name: str, data: str) -> _Line:
-    return _Line(name, row.mean, row.lower, row.upper, data, tuple(filter(None, row.flags.split(", "))), row.note)
+def _line(row: Any, name: str, data: str) -> ForestLine:
+    return ForestLine(name, row.mean, row.lower, row.upper, data, tuple(filter(None, row.flags.split(", "))), row.note)
 
 
-def _cut(lines: list[_Line], most: int) -> tuple[list[_Line], list[_Line]]:
+def _cut(lines: list[ForestLine], most: int) -> tuple[list[ForestLine], list[ForestLine]]:
     """All, or the first and the last of them."""
     if len(lines) <= most:
         return lines, []
@@ -180,7 +177,7 @@ def _cut(lines: list[_Line], most: int) -> tuple[list[_Line], list[_Line]]:
     return lines[: most - half], lines[-half:]
 
 
-def _draw(ax: Axes, lines: list[_Line], places: list[float]) -> list[Entry]:
+def _draw(ax: Axes, lines: list[ForestLine], places: list[float]) -> list[LegendEntry]:
     """Marks, intervals, names on the left and numbers on the right; what is drawn hollow is explained."""
     entries: dict[str, Any] = {}
     for line, place in zip(lines, places, strict=True):
@@ -199,7 +196,7 @@ def _draw(ax: Axes, lines: list[_Line], places: list[float]) -> list[Entry]:
             text = f"undefined: {line.note}" if line.note else "undefined"
             ax.text(0.5, place, text, ha="center", va="center", fontsize=TEXT - 2, color=GREY, **LITERAL)
         if has_room(ax):
-            numbers = f"{format_number(line.mean, 2)} {format_interval(line.lower, line.upper, 2)}   {line.data}"
+            numbers = f"{format_estimate(line.mean, line.lower, line.upper, 2)}   {line.data}"
             ax.text(1.02, place, numbers, transform=ax.get_yaxis_transform(), va="center", fontsize=TEXT - 1, **LITERAL)
     if has_room(ax):
         words: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
@@ -210,9 +207,9 @@ def _draw(ax: Axes, lines: list[_Line], places: list[float]) -> list[Entry]:
     return [(mark, why) for why, mark in entries.items()]
 
 
-def _mean_of_tasks(ax: Axes, est: Estimate, agent: int, metric: Metric, k: int) -> list[Entry]:
+def _mean_of_tasks(ax: Axes, est: Estimate, agent: int, metric: Metric) -> list[LegendEntry]:
     """A line at the mean over the observed tasks, of which the single tasks are parts."""
-    mean = est.posterior.aggregate(agent, "tasks", metric, k).mean if est.counts.scored[agent].any() else np.nan
+    mean = est.posterior.distribution(agent, "tasks", metric).mean
     if np.isnan(mean):
         return []
     line = ax.axvline(mean, color=COLOURS[1], linestyle="-.", linewidth=1.3, zorder=1)

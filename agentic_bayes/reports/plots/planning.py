@@ -1,4 +1,4 @@
-"""What more data would buy."""
+"""The value of more data."""
 
 from __future__ import annotations
 
@@ -7,26 +7,36 @@ from typing import TYPE_CHECKING
 from agentic_bayes.checks import check_type
 from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.errors import EstimateError
-from agentic_bayes.formatting import interval_words, metric_name, plural
-from agentic_bayes.reports.plots.style import COLOURS, GREY, LINES, MARKERS, Entry, axes_for, heading, name_axes, quiet
+from agentic_bayes.formatting import interval_words, plural
+from agentic_bayes.reports.plots.style import (
+    COLOURS,
+    GREY,
+    LINES,
+    MARKERS,
+    LegendEntry,
+    axes_for,
+    heading,
+    name_axes,
+    quiet,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PLAN_SIZE", "plot_plan"]
+__all__ = ["plot_plan"]
 
 PLAN_SIZE = (8.0, 5.2)
 
 
 def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
-    """What money buys: mean width of the interval (or the probability that is wanted) against cost, by trials per task.
+    """Mean width of the interval, or the probability of reaching the goal, against cost, by trials per task.
 
     Parameters
     ----------
     plan : Plan
         From `agentic_bayes.plan`.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -36,7 +46,7 @@ def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     InvalidArgument
-        If `plan` is something else.
+        If `plan` is not a Plan.
     EstimateError
         If the budget buys no design, so that there is nothing to draw.
     """
@@ -46,7 +56,7 @@ def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
     if not plan.designs:
         raise EstimateError("the budget buys no design: there is nothing to draw")
     ax = axes_for(ax, PLAN_SIZE)
-    entries: list[Entry] = []
+    entries: list[LegendEntry] = []
     for i, trials in enumerate(sorted({one.trials for one in plan.designs})):
         own = [one for one in plan.designs if one.trials == trials]
         (line,) = ax.plot(
@@ -77,17 +87,16 @@ def plot_plan(plan: Plan, *, ax: Axes | None = None) -> Axes:
     ax.set_ylim(0, None if plan.goal == "width" else 1.03)
     name_axes(ax, x="cost of the new data, in the currency of the prices (log scale)", y=_worth(plan))
     below = f"simulated at μ {plan.mu:.2f}, ρ {plan.rho:.2f}, {plan.simulations:,} times per design"
-    title = f"{metric_name(plan.metric, plan.k)} on a new task: what more data buy"
+    title = f"{plan.metric} on a new task: what more data buy"
     heading(ax, title, below=below, entries=entries, ncols=3)
     return ax
 
 
 def _worth(plan: Plan) -> str:
-    """What the y axis shows."""
-    name = metric_name(plan.metric, plan.k)
+    """The label of the y axis."""
     interval = interval_words(plan.ci_prob, plan.ci_kind)
     return {
-        "width": f"mean width of the {interval.replace(' interval', '')}\ninterval of {name} (smaller is better)",
-        "conclusive": f"probability that the gate\non {name} passes or fails",
-        "detected": f"probability that the {interval}\nof the difference of {name} excludes 0",
+        "width": f"mean width of the {interval}\nof {plan.metric} (smaller is better)",
+        "conclusive": f"probability that the gate\non {plan.metric} passes or fails",
+        "detected": f"probability that the {interval}\nof the difference of {plan.metric} excludes 0",
     }[plan.goal]

@@ -1,4 +1,4 @@
-"""The posterior of one metric, beside its prior too."""
+"""The posterior of one metric, and its prior."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice, check_probability, check_type
+from agentic_bayes.checks import check_probability, check_type
 from agentic_bayes.errors import EstimateError
-from agentic_bayes.estimation.engines.grid.exact import ExactPosterior
+from agentic_bayes.estimation.distribution import Distribution, Stats
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.posterior import Estimand, Stats
-from agentic_bayes.formatting import Metric, format_interval, format_number, format_share, metric_name
+from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.formatting import Metric, format_estimate, format_interval, format_share
 from agentic_bayes.reports.plots.style import (
     COLOURS,
     GREY,
@@ -22,10 +22,10 @@ from agentic_bayes.reports.plots.style import (
     PALE,
     TEXT,
     WORDS,
-    Entry,
+    LegendEntry,
     axes_for,
-    check_agents,
     check_region,
+    chosen_agents,
     described,
     distinct_names,
     has_room,
@@ -38,13 +38,7 @@ from agentic_bayes.reports.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "MOST_RIDGES",
-    "density",
-    "plot_posterior",
-    "plot_prior",
-    "posterior_size",
-]
+__all__ = ["plot_posterior", "plot_prior"]
 
 MOST_OVERLAID = len(COLOURS)  # densities in one place; more stand one above the other
 MOST_RIDGES = 40
@@ -69,12 +63,9 @@ def density(draws: Any, points: int = 400, *, within: tuple[float, float] = (0.0
     return x, np.interp(x, (edges[:-1] + edges[1:]) / 2, fine)
 
 
-def _curve(est: Estimate, agent: str, metric: Metric, k: int, estimand: Estimand) -> tuple[Any, Any]:
-    """The density to draw: exact where the engine has it, else of the draws; the draws also check the question."""
-    draws = est.metric_draws(agent, metric=metric, k=k, estimand=estimand)
-    if estimand == "population" and isinstance(est.posterior, ExactPosterior) and not est.settings.inflate:
-        return est.posterior.density(est.agent_index(agent), metric, k)
-    return density(draws)
+def _curve(distribution: Distribution) -> tuple[Any, Any]:
+    """The density to draw: exact where it is known, else smoothed draws."""
+    return distribution.density() or density(distribution.draws())
 
 
 def posterior_size(agents: int) -> tuple[float, float]:
@@ -85,12 +76,11 @@ def posterior_size(agents: int) -> tuple[float, float]:
 def plot_posterior(
     est: Estimate,
     *,
-    metric: Metric = "pass_pow_k",
-    k: int = 1,
+    metric: str = "pass^1",
     estimand: Estimand = "population",
     agents: Sequence[str] | None = None,
     ref_val: float | None = None,
-    rope: tuple[float, float] | None = None,
+    rope: float | tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Posterior density of one metric, one curve per agent, with mean and interval.
@@ -99,20 +89,18 @@ def plot_posterior(
     ----------
     est : Estimate
         An estimate with a posterior.
-    metric : {"pass_pow_k", "pass_at_k"}
-        Which metric.
-    k : int
-        Attempts, ≥ 1.
+    metric : str
+        "pass@k" or "pass^k" with a number, for example "pass^3".
     estimand : {"population", "tasks"}
-        Of which population.
+        A new task of this kind, or the mean over the observed tasks.
     agents : sequence of str, optional
-        Whom to show; all by default, at most 40. Up to seven share one place; more stand one above the other.
+        Agents to show, at most 40; all by default. Up to seven share the axes; more are stacked.
     ref_val : float, optional
-        A bar to clear, in [0, 1]; the probability of being at or above it is given, as `gate` gives it.
-    rope : tuple of float, optional
-        (lower, upper) of a region of the metric to shade; the probability of being inside is given.
+        A bar to clear, in [0, 1]; the legend gives the probability of reaching it, as `gate` does.
+    rope : float or (float, float), optional
+        A region of the metric to shade, whose probability is given: a half-width around `ref_val`, or (lower, upper).
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -126,59 +114,54 @@ def plot_posterior(
     check_type("est", est, Estimate, "estimate() makes one")
     if ref_val is not None:
         ref_val = check_probability(ref_val, "ref_val")
-    if rope is not None:
-        rope = check_region(rope)
-    chosen = check_agents(est, agents)
+    region = None if rope is None else check_region(rope, ref_val)
+    wanted, chosen = Metric(metric), chosen_agents(est, agents)
     if len(chosen) > MOST_RIDGES:
         raise EstimateError(
             f"at most {MOST_RIDGES} densities can be told apart, got {len(chosen)} agents: name some in agents=[…], "
             "or see them in plot_forest"
         )
-    curves = {agent: _curve(est, agent, metric, k, estimand) for agent in chosen}
-    # the numbers of `summary`
-    stats = {agent: est.posterior.aggregate(est.agent_index(agent), estimand, metric, k) for agent in chosen}
-    said = {agent: _said(est, agent, metric, k, estimand, stats[agent], ref_val, rope) for agent in chosen}
+    s = est.settings
+    known = {agent: est.distribution(agent, metric=wanted, estimand=estimand) for agent in chosen}
+    curves = {agent: _curve(one) for agent, one in known.items()}
+    stats = {agent: one.stats(s.ci_prob, s.ci_kind) for agent, one in known.items()}  # the numbers of `summary`
+    texts = {}
+    for agent, one in known.items():
+        flags = est.flags(agent, metric=wanted, estimand=estimand)
+        texts[agent] = _legend_text(one, stats[agent], flags, ref_val, region)
     width, height = posterior_size(len(chosen))
-    further = sum(text.count("\n") for text in said.values()) if len(chosen) <= MOST_OVERLAID else 0
+    further = sum(text.count("\n") for text in texts.values()) if len(chosen) <= MOST_OVERLAID else 0
     ax = axes_for(ax, (width, height + 0.25 * further))
-    entries: list[Entry] = []
-    if rope is not None:
-        band = ax.axvspan(*rope, color=GREY, alpha=0.15, linewidth=0)
-        entries.append((band, f"region {format_interval(*rope, digits=2)}"))
+    entries: list[LegendEntry] = []
+    if region is not None:
+        band = ax.axvspan(*region, color=GREY, alpha=0.15, linewidth=0)
+        entries.append((band, f"region {format_interval(*region, digits=2)}"))
     draw = _overlaid if len(chosen) <= MOST_OVERLAID else _ridges
-    entries += draw(ax, curves, stats, said)
+    entries += draw(ax, curves, stats, texts)
     if ref_val is not None:
         line = ax.axvline(ref_val, color=GREY, linestyle=":", linewidth=2)
         entries.append((line, f"reference {ref_val:g}"))
-    name_axes(ax, x=f"{metric_name(metric, k)}: probability {WORDS[estimand]}")
-    heading(ax, f"Posterior of {metric_name(metric, k)}", below=described(est), entries=entries)
+    name_axes(ax, x=f"{wanted}: probability {WORDS[estimand]}")
+    heading(ax, f"Posterior of {wanted}", below=described(est), entries=entries)
     return ax
 
 
-def _said(
-    est: Estimate,
-    agent: str,
-    metric: Metric,
-    k: int,
-    estimand: Estimand,
+def _legend_text(
+    one: Distribution,
     stats: Stats,
+    flags: tuple[str, ...],
     ref_val: float | None,
-    rope: tuple[float, float] | None,
+    region: tuple[float, float] | None,
 ) -> str:
-    """Mean and interval, what is known of bar and region, and what makes the numbers doubtful."""
-    text = f"{format_number(stats.mean)} {format_interval(stats.lower, stats.upper)}"
-
-    def above(value: float) -> float:
-        return est.prob_at_least(agent, value, metric=metric, k=k, estimand=estimand)
-
+    """Mean and interval, the probabilities of bar and region, and what makes the numbers doubtful."""
+    text = format_estimate(stats.mean, stats.lower, stats.upper)
     if ref_val is not None:
-        text += f", P(≥ {ref_val:g}) {_equals(above(ref_val))}"
-    if rope is not None:
+        text += f", P(≥ {ref_val:g}) {_equals(one.at_least(ref_val))}"
+    if region is not None:
         separator = ", " if ref_val is None else "\n"
-        inside = max(above(rope[0]) - above(rope[1]), 0.0)
+        inside = max(one.at_least(region[0]) - one.at_least(region[1]), 0.0)
         text += f"{separator}P(region) {_equals(inside)}"
-    flags = ", ".join(est.flags(agent, estimand=estimand, k=k, metric=metric))
-    return f"{text}\n({flags})" if flags else text
+    return f"{text}\n({', '.join(flags)})" if flags else text
 
 
 def _equals(probability: float) -> str:
@@ -188,11 +171,11 @@ def _equals(probability: float) -> str:
 
 
 def _overlaid(
-    ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats], said: dict[str, str]
-) -> list[Entry]:
+    ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats], texts: dict[str, str]
+) -> list[LegendEntry]:
     """Densities in one place; intervals hang below them, one line each."""
     top = max(float(y.max()) for _, y in curves.values()) or 1.0
-    entries: list[Entry] = []
+    entries: list[LegendEntry] = []
     for i, (agent, name) in enumerate(zip(curves, distinct_names(tuple(curves), 30), strict=True)):
         colour, one = COLOURS[i], stats[agent]
         x, y = curves[agent]
@@ -201,15 +184,17 @@ def _overlaid(
         height = -top * 0.055 * (i + 1)
         ax.plot([one.lower, one.upper], [height, height], color=colour, linewidth=4, solid_capstyle="butt")
         ax.plot(one.mean, height, MARKERS[i], color=colour, markersize=8, markeredgecolor="white")
-        entries.append((line, f"{name}: {said[agent]}"))
+        entries.append((line, f"{name}: {texts[agent]}"))
     quiet(ax, grid="")
     ax.spines["left"].set_visible(False)
     ax.set(yticks=[], ylim=(-top * 0.055 * (len(curves) + 1.2), top * 1.08))
     return entries
 
 
-def _ridges(ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats], said: dict[str, str]) -> list[Entry]:
-    """One density per line, each as high as the line, with its name beside it."""
+def _ridges(
+    ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats], texts: dict[str, str]
+) -> list[LegendEntry]:
+    """One density per line, each as high as the line, with its name next to it."""
     for i, (agent, (x, y)) in enumerate(curves.items()):
         one = stats[agent]
         foot = np.full(len(x), float(-i))
@@ -219,7 +204,7 @@ def _ridges(ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats
         ax.plot([one.lower, one.upper], [-i, -i], color=COLOURS[0], linewidth=4, solid_capstyle="butt")
         ax.plot(one.mean, -i, "o", color=COLOURS[0], markersize=7, markeredgecolor="white")
         if has_room(ax):
-            text = said[agent].replace("\n", ", ")
+            text = texts[agent].replace("\n", ", ")
             ax.text(1.02, -i, text, transform=ax.get_yaxis_transform(), va="center", fontsize=TEXT - 2, **LITERAL)
     quiet(ax, grid="")
     ax.set_yticks(range(0, -len(curves), -1), distinct_names(tuple(curves)), **LITERAL)
@@ -232,27 +217,21 @@ def plot_prior(
     est: Estimate,
     *,
     agent: str | None = None,
-    metric: Metric = "pass_pow_k",
-    k: int = 1,
-    estimand: Estimand = "population",
+    metric: str = "pass^1",
     ax: Axes | None = None,
 ) -> Axes:
-    """What was assumed beside what was learned: prior and posterior density of one metric of one agent.
+    """What was assumed and what was learned: prior and posterior density of one metric of one agent.
 
     Parameters
     ----------
     est : Estimate
         An estimate with a posterior.
     agent : str, optional
-        Whose; may be left out where there is only one agent.
-    metric : {"pass_pow_k", "pass_at_k"}
-        Which metric.
-    k : int
-        Attempts, ≥ 1.
-    estimand : {"population"}
-        A new task of this kind: the only one that a prior speaks of.
+        Agent to draw; not needed if there is only one.
+    metric : str
+        "pass@k" or "pass^k" with a number, for example "pass^3".
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -261,64 +240,45 @@ def plot_prior(
     Raises
     ------
     EstimateError, UnknownName, InvalidArgument
-        As `Estimate.metric_draws`, or if the prior was a function and the estimate was loaded from a file.
+        As `Estimate.metric_draws`.
 
     Notes
     -----
-    The prior is what the same method says of the same agents before anything is scored.
+    The prior is the same method's estimate for the same agents before anything is scored. Both densities are those of
+    a new task of this kind, since a prior knows no observed tasks.
     """
     check_type("est", est, Estimate, "estimate() makes one")
-    check_choice("estimand", estimand, ("population",))
     name = est.agents[est.agent_index(agent)]
-    est.metric_draws(name, metric=metric, k=k)  # refuses what is not defined before anything is fitted
-    before = _unseen(est, name)
+    wanted = Metric(metric)
+    posterior = est.distribution(name, metric=wanted)
+    curve = _curve(posterior)  # refuses a method without a posterior before anything is fitted
+    prior = _before_data(est, name).distribution(name, metric=wanted)
     ax = axes_for(ax, (8.0, 5.0))
-    entries: list[Entry] = []
-    drawn = {
-        word: (fit, *_curve(fit, name, metric, k, "population"))
-        for word, fit in (("prior", before), ("posterior", est))
-    }
-    for i, (word, (fit, x, y)) in enumerate(drawn.items()):
+    entries: list[LegendEntry] = []
+    drawn = {"prior": (prior, *_curve(prior)), "posterior": (posterior, *curve)}
+    for i, (word, (one, x, y)) in enumerate(drawn.items()):
         colour, line = ((GREY, "--"), (COLOURS[0], "-"))[i]
         ax.fill_between(x, y, color=(PALE, colour)[i], alpha=(0.5, 0.2)[i], linewidth=0)
         (artist,) = ax.plot(x, y, color=colour, linestyle=line, linewidth=2)
-        stats = fit.posterior.aggregate(fit.agent_index(name), "population", metric, k)
-        entries.append((artist, f"{word}: {format_number(stats.mean)} {format_interval(stats.lower, stats.upper)}"))
+        stats = one.stats(est.settings.ci_prob, est.settings.ci_kind)
+        entries.append((artist, f"{word}: {format_estimate(stats.mean, stats.lower, stats.upper)}"))
     quiet(ax, grid="")
     ax.spines["left"].set_visible(False)
     # a prior may be infinite at an end: the posterior sets the scale
     highest = max(float(drawn["posterior"][2].max()), float(np.quantile(drawn["prior"][2], 0.9)))
     ax.set(yticks=[], xlim=(0, 1), ylim=(0, 1.12 * highest or 1.0))
-    name_axes(ax, x=f"{metric_name(metric, k)}: probability {WORDS['population']}", y="density")
-    heading(
-        ax,
-        f"Prior and posterior of {metric_name(metric, k)}: {shortened(name, 40)}",
-        below=described(est),
-        entries=entries,
-    )
+    name_axes(ax, x=f"{wanted}: probability {WORDS['population']}", y="density")
+    heading(ax, f"Prior and posterior of {wanted}: {shortened(name, 40)}", below=described(est), entries=entries)
     return ax
 
 
-def _unseen(est: Estimate, agent: str) -> Estimate:
+def _before_data(est: Estimate, agent: str) -> Estimate:
     """The estimate before anything was scored."""
-    s = est.settings
-    if s.prior is None:
-        raise EstimateError("the prior was a function, which no file keeps: make the estimate again to draw it")
     others = [name for name in est.agents if name != agent]
     # one more agent keeps what is shared between agents; all further ones would change nothing
     empty = est.outcomes.sel(agent=[agent, *others[:1]]).isel(task=slice(0, 1)).copy(deep=True)
     for name in empty.data_vars:
         empty[name] = empty[name] * 0
     empty["unscored"] = empty["unscored"] + 1
-    return estimate(
-        empty,
-        method=s.method,
-        k=s.k,
-        ci_prob=s.ci_prob,
-        ci_kind=s.ci_kind,
-        prior=s.prior,
-        pool_agents=s.pool_agents,
-        pool_tasks=s.pool_tasks,
-        inflate=s.inflate,
-        random_seed=s.random_seed,
-    )
+    s = est.settings
+    return estimate(empty, s.method, k=s.k, ci_prob=s.ci_prob, ci_kind=s.ci_kind, random_seed=s.random_seed)

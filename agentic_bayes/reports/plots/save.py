@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.methods.values import Frequentist
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import plural
 from agentic_bayes.reports.plots.curves import CURVES_SIZE, plot_pass_curves
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["save_pictures", "save_plan_picture"]
-
 MOST_PANELS, COLUMNS = 12, 3  # of pictures that have one panel per agent
-K = 3  # of the posteriors and the forest: large enough to show what one success hides
+METRIC = "pass^3"  # of the posteriors and the forest: large enough to show what one success hides
 DPI = 150
 
 
@@ -37,12 +36,12 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> lis
     """Posteriors, curves, forest, shrinkage and tool bars as PNG."""
     written = ["curves.png", "forest.png"]
     scored = [agent for i, agent in enumerate(est.agents) if est.counts.scored[i].any()]
-    if est.settings.method != "frequentist":
+    if not isinstance(est.method, Frequentist):
         estimand = defined_estimand(est, "population")
         shown = (est.agents if estimand == "population" else scored)[:MOST_RIDGES]
         if shown:
             figure, ax = _single()
-            plot_posterior(est, k=K, estimand=estimand, agents=shown, ax=ax)
+            plot_posterior(est, metric=METRIC, estimand=estimand, agents=shown, ax=ax)
             _save(figure, posterior_size(len(shown)), folder / "posterior.png")
             written.append("posterior.png")
         if scored:
@@ -52,7 +51,7 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> lis
             figure.savefig(folder / "shrinkage.png", dpi=DPI)
             written.append("shrinkage.png")
     figure, ax = _single()
-    lines = plot_forest(est, k=K, ax=ax)
+    lines = plot_forest(est, metric=METRIC, ax=ax)
     _save(figure, forest_size(len(lines.get_yticks())), folder / "forest.png")
     figure, panels = _per_agent(est.agents, CURVES_SIZE)
     for agent, ax in panels.items():

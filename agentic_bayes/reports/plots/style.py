@@ -1,11 +1,11 @@
 """One quiet style for all pictures: colours, axes, headings, and names that are drawn as they are.
 
-Nothing here touches matplotlib's settings or pyplot's state, but that a picture without a given `ax` is a pyplot
-figure, as everywhere, so that notebooks show it.
+Nothing here changes matplotlib's settings or pyplot's state, except that a picture drawn without `ax` is a pyplot
+figure, so that notebooks show it.
 
-ArviZ draws none of them. Its two stacks would give two pictures: 0.x takes `ax` and draws with one set of arguments and
-colours, 1.x takes no `ax`, has other arguments and, for ranks, another kind of plot. What ArviZ computes (R-hat,
-effective sample sizes, LOO) is taken from it; `Estimate.to_arviz` leads to its own plots.
+ArviZ draws none of them, since its two stacks would give two pictures: 0.x takes `ax`, 1.x does not, and their
+arguments, colours and rank plots differ. R-hat, effective sample sizes and LOO do come from ArviZ, and
+`Estimate.to_arviz` leads to its own plots.
 """
 
 from __future__ import annotations
@@ -28,35 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "CELL_HATCH",
-    "COLOURS",
-    "GREY",
-    "HATCHES",
-    "LINES",
-    "LITERAL",
-    "MARKERS",
-    "PALE",
-    "TEXT",
-    "TITLE",
-    "WORDS",
-    "Entry",
-    "axes_for",
-    "check_agents",
-    "check_region",
-    "defined_estimand",
-    "described",
-    "distinct_names",
-    "has_room",
-    "heading",
-    "interval_words",
-    "legible",
-    "name_axes",
-    "quiet",
-    "set_margins",
-    "shortened",
-]
-
 # Okabe and Ito's colours, told apart by colour-blind readers too. Lines and markers change with them, for grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 3)))
@@ -73,7 +44,7 @@ WORDS: dict[Estimand, str] = {
     "tasks": "averaged over the observed tasks",
     "task": "on one task",
 }
-Entry = tuple[Any, str]  # of a legend: what is drawn, and what is said of it
+LegendEntry = tuple[Any, str]  # what is drawn, and its text
 
 
 def axes_for(ax: Axes | None, figsize: tuple[float, float]) -> Axes:
@@ -115,7 +86,7 @@ def has_room(ax: Axes) -> bool:
     return ax.figure.get_layout_engine() is not None
 
 
-def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[Entry] = (), ncols: int = 1) -> None:
+def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[LegendEntry] = (), ncols: int = 1) -> None:
     """Title, a quieter line below it, and a legend that stands between these and the picture, where no data can be.
 
     Without a layout engine there is no room to count on outside the axes: the legend goes where it hides least.
@@ -175,7 +146,7 @@ def _broken(text: str, longest: float) -> str:
 def legible(name: str) -> str:
     """A name that can be drawn: on one line, control characters and what the font lacks written out.
 
-    A name with letters that are read from right to left stands between marks of direction, so that the numbers beside
+    A name with letters that are read from right to left stands between marks of direction, so that the numbers next to
     it keep their order.
     """
     text = plain_text(" ".join(name.split())) or "''"
@@ -231,19 +202,19 @@ def distinct_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[st
     return found
 
 
-def interval_words(est: Estimate) -> str:
+def _interval_of(est: Estimate) -> str:
     """Probability and kind of an estimate's intervals: "95 % equal-tailed interval"."""
-    return interval_kind(est.settings.method, est.settings.ci_prob, est.settings.ci_kind)
+    return interval_kind(est.method.name, est.settings.ci_prob, est.settings.ci_kind)
 
 
 def described(est: Estimate) -> str:
-    """How the numbers of a picture came about: method, interval, unit and indicator."""
+    """How the numbers of a picture were made: method, interval, unit and indicator."""
     attrs = est.outcomes.attrs
     counted = f"unit {attrs.get('unit', '')}, indicator {legible(str(attrs.get('indicator', '')))}"
     judged = ", judge's errors corrected" if est.settings.judge is not None else ""
     sound = est.diagnostics is None or est.diagnostics.passed
     failed = "" if sound else "; did not converge: do not use these numbers"
-    return f"{est.settings.method}{judged}, {interval_words(est)}; {counted}{failed}"
+    return f"{est.method.name}{judged}, {_interval_of(est)}; {counted}{failed}"
 
 
 def defined_estimand(est: Estimate, estimand: Estimand) -> Estimand:
@@ -251,8 +222,13 @@ def defined_estimand(est: Estimate, estimand: Estimand) -> Estimand:
     return estimand if estimand in est.posterior.estimands else "tasks"
 
 
-def check_region(rope: Any) -> tuple[float, float]:
-    """A region of the metric: (lower, upper) inside [0, 1]."""
+def check_region(rope: Any, ref_val: float | None) -> tuple[float, float]:
+    """A region of the metric: so far on each side of the reference, or (lower, upper) inside [0, 1]."""
+    if isinstance(rope, (int, float)):
+        half = check_probability(rope, "rope")
+        if ref_val is None:
+            raise InvalidArgument(f"rope must be (lower, upper) unless ref_val is given, got {rope!r}")
+        return max(ref_val - half, 0.0), min(ref_val + half, 1.0)
     try:
         lower, upper = (check_probability(bound, "rope") for bound in rope)
     except (TypeError, ValueError):
@@ -262,8 +238,8 @@ def check_region(rope: Any) -> tuple[float, float]:
     return lower, upper
 
 
-def check_agents(est: Estimate, agents: Sequence[str] | None) -> tuple[str, ...]:
-    """Names of agents that there are; all where None is given."""
+def chosen_agents(est: Estimate, agents: Sequence[str] | None) -> tuple[str, ...]:
+    """The agents with these names; all where None is given."""
     if agents is None:
         return est.agents
     if isinstance(agents, str) or not agents:

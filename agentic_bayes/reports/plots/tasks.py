@@ -1,4 +1,4 @@
-"""Tasks: what a model makes of their raw rates, and how hard they are for every agent."""
+"""Tasks: how the model shrinks their raw rates, and how hard they are for every agent."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.checks import check_attempts, check_choice, check_type
+from agentic_bayes.checks import check_type
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.posterior import Array
-from agentic_bayes.formatting import METRICS, Metric, format_number, metric_name, plural
+from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.formatting import Metric, format_number, plural
+from agentic_bayes.numerics import Array
 from agentic_bayes.reports.plots.style import (
     CELL_HATCH,
     COLOURS,
@@ -20,7 +21,7 @@ from agentic_bayes.reports.plots.style import (
     MARKERS,
     PALE,
     TEXT,
-    Entry,
+    LegendEntry,
     axes_for,
     described,
     distinct_names,
@@ -33,7 +34,7 @@ from agentic_bayes.reports.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_heatmap", "plot_shrinkage", "shrinkage_size"]
+__all__ = ["plot_heatmap", "plot_shrinkage"]
 
 MOST_AGENTS = 100  # columns of a heat map
 MOST_COUNTED = 10  # columns whose cells have room for counts
@@ -42,9 +43,9 @@ MOST_BARS = 60  # intervals of the shrinkage plot that can be told apart
 SLIGHTEST = 1e-9  # difference of two estimates that are one
 
 
-def _task_values(est: Estimate, agent: int, metric: Metric, k: int) -> Array:
+def _task_values(est: Estimate, agent: int, metric: Metric) -> Array:
     """The estimate of every task of one agent; NaN where nothing was scored."""
-    return np.where(est.counts.scored[agent], est.posterior.per_task(agent, metric, k).mean, np.nan)
+    return np.where(est.counts.scored[agent], est.posterior.distribution(agent, "task", metric).mean, np.nan)
 
 
 def shrinkage_size() -> tuple[float, float]:
@@ -56,30 +57,27 @@ def plot_shrinkage(
     est: Estimate,
     *,
     agent: str | None = None,
-    metric: Metric = "pass_pow_k",
-    k: int = 1,
+    metric: str = "pass^1",
     ax: Axes | None = None,
 ) -> Axes:
-    """What the model makes of each task's raw rate: posterior against raw, with intervals.
+    """How the model shrinks each task's raw rate: posterior against raw, with intervals.
 
     Parameters
     ----------
     est : Estimate
         An estimate with a posterior.
     agent : str, optional
-        Whose tasks; may be left out where there is only one agent.
-    metric : {"pass_pow_k", "pass_at_k"}
-        Which metric.
-    k : int
-        Attempts, ≥ 1.
+        Agent whose tasks are drawn; not needed if there is only one.
+    metric : str
+        "pass@k" or "pass^k" with a number, for example "pass^3".
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
     matplotlib.axes.Axes
         One mark per distinct pair of raw and posterior; its area grows with the number of tasks that have it, which
-        is written beside it. Raw is the unbiased estimate of the task alone: c/n for k = 1.
+        is written next to it. Raw is the unbiased estimate of the task alone: c/n for k = 1.
 
     Raises
     ------
@@ -89,18 +87,17 @@ def plot_shrinkage(
         If there is no posterior, or no task with k scored trials.
     """
     check_type("est", est, Estimate, "estimate() makes one")
-    check_choice("metric", metric, METRICS)
-    check_attempts(k)
-    if est.settings.method == "frequentist":
+    wanted = Metric(metric)
+    if isinstance(est.method, Frequentist):
         raise EstimateError("the frequentist method has no posterior: raw rates are not shrunk")
     index = est.agent_index(agent)
-    c, n = est.counts.successes[index], est.counts.trials[index]
-    enough = n >= max(k, 1)
+    c, n, k = est.counts.successes[index], est.counts.trials[index], wanted.k
+    enough = n >= k
     if not enough.any():
         raise EstimateError(f"no task of {est.agents[index]!r} has {plural(k, 'scored trial')}: there is no raw rate")
-    formula = numerics.pass_pow_k if metric == "pass_pow_k" else numerics.pass_at_k
+    formula = numerics.pass_pow_k if wanted.family == "pass_pow_k" else numerics.pass_at_k
     raw = np.asarray(formula(n[enough], c[enough], k), dtype=float)
-    stats = est.posterior.per_task(index, metric, k)
+    stats = est.posterior.distribution(index, "task", wanted).stats(est.settings.ci_prob, est.settings.ci_kind)
     table = np.stack([raw, n[enough], *(part[enough] for part in (stats.mean, stats.lower, stats.upper))])
     _, first, size = np.unique(np.round(table / SLIGHTEST), axis=1, return_index=True, return_counts=True)
     ax = axes_for(ax, shrinkage_size())
@@ -108,13 +105,12 @@ def plot_shrinkage(
     (diagonal,) = ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, zorder=1)
     entries.append((diagonal, "no shrinkage"))
     if "population" in est.posterior.estimands:
-        mean = est.posterior.aggregate(index, "population", metric, k).mean
+        mean = est.posterior.distribution(index, "population", wanted).mean
         centre = ax.axhline(mean, color=GREY, linestyle="-.", linewidth=1.2, zorder=1)
         entries.append((centre, f"mean of a new task {format_number(mean, 2)}"))
     quiet(ax, grid="both")
     ax.set(xlim=(-0.04, 1.06), ylim=(-0.04, 1.06), aspect="equal")
-    name = metric_name(metric, k)
-    name_axes(ax, x=f"{name} of the task alone (unbiased)", y=f"{name} of the task, posterior mean and interval")
+    name_axes(ax, x=f"{wanted} of the task alone (unbiased)", y=f"{wanted} of the task, posterior mean and interval")
     left_out = int((est.counts.attempted[index] & ~enough).sum())
     below = f"{plural(int(enough.sum()), 'task')}"
     if left_out:
@@ -124,7 +120,7 @@ def plot_shrinkage(
     return ax
 
 
-def _marks(ax: Axes, table: Array, size: Array) -> list[Entry]:
+def _marks(ax: Axes, table: Array, size: Array) -> list[LegendEntry]:
     """Marks by number of trials, in at most four groups that differ in colour and shape."""
     raw, trials, mean, lower, upper = table
     cuts = (
@@ -133,7 +129,7 @@ def _marks(ax: Axes, table: Array, size: Array) -> list[Entry]:
         else np.unique(trials)[:-1]
     )
     group = np.searchsorted(cuts, trials)
-    entries: list[Entry] = []
+    entries: list[LegendEntry] = []
     few = size.size <= MOST_BARS
     for i in np.unique(group).tolist():
         here = group == i
@@ -173,8 +169,7 @@ def heatmap_width(agents: int) -> float:
 def plot_heatmap(
     est: Estimate,
     *,
-    metric: Metric = "pass_pow_k",
-    k: int = 1,
+    metric: str = "pass^1",
     ax: Axes | None = None,
 ) -> Axes:
     """Agents × tasks, the hardest task at the top: which tasks fail everywhere, and which only for some.
@@ -183,12 +178,10 @@ def plot_heatmap(
     ----------
     est : Estimate
         Any estimate.
-    metric : {"pass_pow_k", "pass_at_k"}
-        Which metric.
-    k : int
-        Attempts, ≥ 1.
+    metric : str
+        "pass@k" or "pass^k" with a number, for example "pass^3".
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -202,11 +195,10 @@ def plot_heatmap(
         If an argument is not valid, or there are more than 100 agents.
     """
     check_type("est", est, Estimate, "estimate() makes one")
-    check_choice("metric", metric, METRICS)
-    check_attempts(k)
+    wanted = Metric(metric)
     if len(est.agents) > MOST_AGENTS:
         raise InvalidArgument(f"at most {MOST_AGENTS} agents fit side by side, got {len(est.agents)}")
-    values = np.stack([_task_values(est, agent, metric, k) for agent in range(len(est.agents))], axis=1)
+    values = np.stack([_task_values(est, agent, wanted) for agent in range(len(est.agents))], axis=1)
     known = ~np.isnan(values)
     difficulty = np.where(known, values, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     order = np.argsort(np.where(known.any(axis=1), difficulty, np.inf), kind="stable")
@@ -221,19 +213,19 @@ def plot_heatmap(
         _cell_counts(ax, est, order, values)
     _name_cells(ax, est, order, named=named)
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.06, pad=0.02)
-    kind = "estimate" if est.settings.method == "frequentist" else "posterior mean"
-    bar.set_label(f"{metric_name(metric, k)} of the task, {kind}", fontsize=TEXT)
+    kind = "estimate" if isinstance(est.method, Frequentist) else "posterior mean"
+    bar.set_label(f"{wanted} of the task, {kind}", fontsize=TEXT)
     bar.ax.tick_params(labelsize=TEXT - 1)
     bar.outline.set_visible(False)
     _, _, counted = described(est).partition("; ")
-    below = f"{est.settings.method}; {counted}"
+    below = f"{est.method.name}; {counted}"
     if counts:
         below += "\nin the cells: passed/scored trials"
-    heading(ax, f"{metric_name(metric, k)} by task and agent", below=below, entries=entries, ncols=2)
+    heading(ax, f"{wanted} by task and agent", below=below, entries=entries, ncols=2)
     return ax
 
 
-def _empty_cells(ax: Axes, est: Estimate, order: Array, values: Array) -> list[Entry]:
+def _empty_cells(ax: Axes, est: Estimate, order: Array, values: Array) -> list[LegendEntry]:
     """Cells without a number, each kind with a pattern of its own: none of them is a zero."""
     from matplotlib.collections import PolyCollection
 
@@ -244,7 +236,7 @@ def _empty_cells(ax: Axes, est: Estimate, order: Array, values: Array) -> list[E
         ("undefined: trials < k", scored & np.isnan(values), "....", PALE),
     )
     around = 0.5 * np.array([[-1, 1, 1, -1], [-1, -1, 1, 1]])  # of the middle of a cell
-    entries: list[Entry] = []
+    entries: list[LegendEntry] = []
     for words, where, hatch, face in kinds:
         if not where.any():
             continue
@@ -276,7 +268,7 @@ def _cell_counts(ax: Axes, est: Estimate, order: Array, values: Array) -> None:
 
 
 def _name_cells(ax: Axes, est: Estimate, order: Array, *, named: bool) -> None:
-    """Agents below, tasks beside, or how many there are."""
+    """Agents below, tasks on the left, or how many there are."""
     agents = distinct_names(est.agents, 20)
     room = (heatmap_width(len(agents)) - 3.2) / len(agents)  # inches of a column
     flat = max(map(len, agents)) * 0.1 < room

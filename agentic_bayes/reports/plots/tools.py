@@ -1,4 +1,4 @@
-"""Tools by dimension, and a judge beside people."""
+"""Tools by dimension, and a judge compared with people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentic_bayes.reports.plots.style import (
     HATCHES,
     LITERAL,
     TEXT,
-    Entry,
+    LegendEntry,
     axes_for,
     distinct_names,
     heading,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["plot_judge_calibration", "plot_tools", "tools_size"]
+__all__ = ["plot_judge_calibration", "plot_tools"]
 
 DIMENSIONS = ("selection", "parameters", "sequence", "utilization")
 MOST_GROUPS = 20  # of bars; more would be too narrow to tell apart
@@ -50,9 +50,9 @@ def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None 
     evidence : Evidence
         Scored interactions.
     agent : str, optional
-        Whose conversations; all by default.
+        Agent whose conversations are drawn; all by default.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -102,10 +102,10 @@ def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None 
     return ax
 
 
-def _bars(ax: Axes, groups: pd.DataFrame) -> list[Entry]:
+def _bars(ax: Axes, groups: pd.DataFrame) -> list[LegendEntry]:
     """Four bars per row of `groups`; a dimension that was never scored is "n/a", not a bar of height 0."""
     width = 0.2
-    entries: list[Entry] = []
+    entries: list[LegendEntry] = []
     for i, name in enumerate(DIMENSIONS):
         places = np.arange(len(groups)) + (i - 1.5) * width
         heights = groups[name].to_numpy(dtype=float)
@@ -133,7 +133,7 @@ def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) 
     result : JudgeCalibration
         What `calibrate_judge` gave.
     ax : matplotlib.axes.Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) 
     Raises
     ------
     InvalidArgument
-        If `result` is something else.
+        If `result` is not a JudgeCalibration.
     EvidenceError
         If no labelled answer has a score.
     """
@@ -181,13 +181,13 @@ def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) 
     name_axes(
         ax,
         x="score of the judge" + (", of an attempt's worst turn" if of_attempts else ""),
-        y="share that people passed (number of labels beside)",
+        y="share that people passed (with the number of labels)",
     )
     sensitivity, specificity = (
         f"{format_number(rate.value, 2)} ({rate.successes}/{rate.total})"
         for rate in (result.sensitivity, result.specificity)
     )
-    entries: list[Entry] = [
+    entries: list[LegendEntry] = [
         (points, f"people's labels, {100 * result.ci_prob:g} % Wilson intervals"),
         (threshold, f"threshold {result.threshold:g}"),
         (diagonal, "score = share"),

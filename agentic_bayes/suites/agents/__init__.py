@@ -1,1 +1,1 @@
-"""Agents that a suite can call."""
+"""Agents that a suite can run: functions, models, graphs, addresses and commands."""

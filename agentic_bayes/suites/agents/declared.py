@@ -1,4 +1,4 @@
-"""What the declarations of all types of agents share: kinds of values, problems, and identities without secrets."""
+"""Shared by the declarations of all agent types: kinds of values, problems, and identities without secrets."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from agentic_bayes.errors import Problem
 from agentic_bayes.records.base import Text
 
-__all__ = ["MOST_OUTPUT", "Bytes", "Plain", "Texts", "digest", "identity", "without_secrets", "wrong"]
-
 MOST_OUTPUT = 4 * 1024 * 1024
-"""Bytes that an agent may write, unless its declaration says otherwise."""
+"""Default for the most bytes that an agent may write."""
 
 
 def _not_blank(value: str) -> str:
@@ -25,33 +23,33 @@ def _not_blank(value: str) -> str:
 
 
 def _as_text(value: object) -> object:
-    """Numbers are written in YAML without quotes where text is meant, as a port is."""
+    """Accept a number where text is meant, for example a port that YAML read as a number."""
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
 Plain = Annotated[Text, AfterValidator(_not_blank)]
-Texts = dict[str, Annotated[Text, BeforeValidator(_as_text)]]
+TextMapping = dict[str, Annotated[Text, BeforeValidator(_as_text)]]
 Bytes = Annotated[int, Field(ge=1, strict=True)]
 
 
 def wrong(field: str, message: str) -> Problem:
-    """Something wrong with the declaration of the agent."""
+    """A problem with a field of the agent's declaration."""
     return Problem("", "", f"agent.config.{field}" if field else "agent.config", message)
 
 
 def identity(kind: str, **facts: Any) -> str:
-    """Kind and facts as text that is the same in every process; a fact that is None is left out."""
+    """Kind and facts as text that is the same in every process; facts that are None are left out."""
     known = {name: value for name, value in facts.items() if value is not None}
     return f"{kind} {json.dumps(known, sort_keys=True, ensure_ascii=False)}"
 
 
 def digest(value: object) -> str:
-    """A short hash of JSON values: tells that they changed, and does not say what they are."""
+    """A short hash of JSON values: it shows that they changed without revealing them."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def without_secrets(url: str) -> str:
-    """An address without user, password and the values of its query."""
+    """A URL without user, password and query values."""
     parts = urlsplit(url)
     names = [pair.partition("=")[0] for pair in parts.query.split("&") if pair]
     host = parts.netloc.rpartition("@")[2]

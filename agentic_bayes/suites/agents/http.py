@@ -1,4 +1,4 @@
-"""Agents behind an address: a templated request, and paths to the answer in what comes back."""
+"""Call an agent over HTTP: fill in a request template, and read the answer from the reply by JSONPath."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ from pydantic_core import InitErrorDetails
 
 from agentic_bayes.errors import AgentError, InvalidArgument, did_you_mean
 from agentic_bayes.records.base import Json, Record, Text, problem_at, short
-from agentic_bayes.suites.agents.declared import MOST_OUTPUT, Bytes, Texts, digest, identity, without_secrets
-from agentic_bayes.suites.agents.reply import Messages, Turn, calls_of, converse, told, turn_of, usage_of
-from agentic_bayes.suites.json_paths import compiled_path, strict_json, values_at
-from agentic_bayes.suites.trial import Attempt, Reply
+from agentic_bayes.records.wire.strict_json import strict_json
+from agentic_bayes.suites.agents.declared import MOST_OUTPUT, Bytes, TextMapping, digest, identity, without_secrets
+from agentic_bayes.suites.agents.reply import (
+    AgentTurn,
+    ChatMessages,
+    attempt_as_json,
+    calls_of,
+    converse,
+    turn_of,
+    usage_of,
+)
+from agentic_bayes.suites.json_paths import compiled_path, values_at
+from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
-__all__ = ["HttpAgent", "HttpSettings"]
-
-_PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _NAMES = ("prompt", "messages", "system", "task_id", "trial", "seed", "params")
 _DEFAULT_BODY = {"prompt": "{{prompt}}", "messages": "{{messages}}"}
 _LAST_PORT = 65_535
@@ -32,7 +39,7 @@ def _json_path(value: str) -> str:
     try:
         compiled_path(value)
     except InvalidArgument as error:
-        # what came is said for all problems in the same way
+        # the caller adds what came
         raise ValueError(str(error).rpartition(", got ")[0]) from None
     return value
 
@@ -41,9 +48,9 @@ def _url(value: str) -> str:
     import httpx
 
     try:
-        url = httpx.URL(_PLACE.sub("x", value))
+        url = httpx.URL(_PLACEHOLDER.sub("x", value))
     except (httpx.InvalidURL, ValueError) as error:
-        raise ValueError(f"must be an address ({error})") from None
+        raise ValueError(f"must be a URL ({error})") from None
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError("must begin with http:// or https:// and name a host")
     if url.port is not None and not 1 <= url.port <= _LAST_PORT:
@@ -59,58 +66,53 @@ JsonPath = Annotated[Text, AfterValidator(_json_path)]
 
 
 class UsagePaths(Record):
-    """Where tokens are reported."""
+    """Where the reply reports its tokens."""
 
-    input_tokens: JsonPath | None = None  # JSONPath to each
-    output_tokens: JsonPath | None = None
+    input_tokens: JsonPath | None = None  # JSONPath to the number of input tokens
+    output_tokens: JsonPath | None = None  # JSONPath to the number of output tokens
 
 
 class HttpSettings(Record):
     """Declaration of an agent of type http."""
 
-    # Address. Here, in headers and in the body, ``{{prompt}}``, ``{{messages}}``, ``{{system}}``, ``{{task_id}}``,
+    # The URL. Here, in headers and in the body, ``{{prompt}}``, ``{{messages}}``, ``{{system}}``, ``{{task_id}}``,
     # ``{{trial}}``, ``{{seed}}``, ``{{params}}`` and ``{{params.name}}`` are replaced.
     url: Annotated[Text, AfterValidator(_url)]
-    # POST unless given
     method: Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE"], BeforeValidator(_method)] = "POST"
-    headers: Texts = Field(default_factory=dict)  # beside the usual ones
-    # Any JSON value. Text that is one placeholder becomes the value itself, a list or a number perhaps. A body that is
-    # text is sent as it is. Without one, prompt and messages are sent; with GET and DELETE, nothing.
+    headers: TextMapping = Field(default_factory=dict)  # added to the usual ones
+    # Any JSON value. Text that is just one placeholder becomes the value itself, which may be a list or a number. A
+    # body that is text is sent unchanged. Without a body, prompt and messages are sent; with GET and DELETE, nothing.
     body: Json = None
-    # JSONPath to the answer; the whole text of the reply unless given. Several texts are joined; what is no text
-    # becomes JSON text.
+    # JSONPath to the answer; default: the whole text of the reply. Several texts are joined; other values become JSON
+    # text.
     answer: JsonPath | None = None
-    # JSONPath to the calls, or to a list of them; where it leads nowhere, no calls were made
+    # JSONPath to the calls, or to a list of them; if nothing is there, no calls were made
     tool_calls: JsonPath | None = None
     usage: UsagePaths = Field(default_factory=UsagePaths)  # JSONPaths to the tokens
-    max_output: Bytes = MOST_OUTPUT  # bytes of the reply at most
+    max_output: Bytes = MOST_OUTPUT  # most bytes of the reply
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
         get = data.get if isinstance(data, dict) else lambda name, default=None: getattr(data, name, default)
-        found: list[InitErrorDetails] = []
+        problems: list[InitErrorDetails] = []
         for field in ("url", "headers", "body"):
             for name in _placeholders(get(field)):
                 root, _, inside = name.partition(".")
                 if root in _NAMES and (root == "params" or not inside):
                     continue
                 hint = did_you_mean(name, [*_NAMES, "params.NAME"])
-                found.append(
-                    problem_at((field,), f"holds the unknown placeholder {short('{{' + name + '}}')}: {hint}", None)
-                )
+                message = f"holds the unknown placeholder {short('{{' + name + '}}')}: {hint}"
+                problems.append(problem_at((field,), message, None))
         headers = get("headers")
         for name, value in headers.items() if isinstance(headers, dict) else ():
-            if (
-                not re.fullmatch(r"[!#$%&'*+.^`|~\w-]+", str(name), re.ASCII)
-                or "\n" in str(value)
-                or "\r" in str(value)
-            ):
-                found.append(problem_at(("headers",), f"{short(name)} must be a header on one line", None))
-        return found
+            one_line = not {"\n", "\r"} & {*str(value)}
+            if not one_line or not re.fullmatch(r"[!#$%&'*+.^`|~\w-]+", str(name), re.ASCII):
+                problems.append(problem_at(("headers",), f"{short(name)} must be a header on one line", None))
+        return problems
 
 
 class HttpAgent:
-    """Sends a request per message. Nothing is kept between trials: no cookies, and redirects are not followed."""
+    """Sends a request per message; keeps no cookies between trials and follows no redirects."""
 
     def __init__(self, settings: HttpSettings) -> None:
         import httpx
@@ -118,41 +120,41 @@ class HttpAgent:
         self._settings = settings
         self._paths = _paths_of(settings)
         self._client = httpx.AsyncClient(
-            timeout=None,  # the time of a trial is for the suite to say
+            timeout=None,  # the suite limits the time of a trial
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
 
     @property
     def identity(self) -> str:
-        """Address and what is sent, without headers; of the body only a hash, since it may hold a key."""
-        given = self._settings
+        """The URL and what is sent, without headers; a hash stands for the body, which may hold a key."""
+        settings = self._settings
         return identity(
             "http",
-            url=without_secrets(given.url),
-            method=given.method,
-            body=digest(given.body) if "body" in given.model_fields_set else None,
-            **_paths_of(given),
+            url=without_secrets(settings.url),
+            method=settings.method,
+            body=digest(settings.body) if "body" in settings.model_fields_set else None,
+            **_paths_of(settings),
         )
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def attempt(self, attempt: Attempt) -> Reply:
+    async def attempt(self, attempt: TrialAttempt) -> AgentReply:
         """Send the request, once per message."""
 
-        async def say(prompt: str, messages: Messages) -> Turn:
-            return self._turn(await self._ask(told(attempt, prompt, messages)), prompt)
+        async def say(prompt: str, messages: ChatMessages) -> AgentTurn:
+            return self._turn(await self._ask(attempt_as_json(attempt, prompt, messages)), prompt)
 
         return await converse(attempt, say)
 
     async def _ask(self, values: Mapping[str, Any]) -> str:
-        given = self._settings
-        headers = [(name, _in_text(value, values).encode()) for name, value in given.headers.items()]
+        settings = self._settings
+        headers = [(name, _in_text(value, values).encode()) for name, value in settings.headers.items()]
         request = self._client.build_request(
-            given.method,
-            _in_text(given.url, values, lambda text: quote(text, safe="")),
+            settings.method,
+            _in_text(settings.url, values, lambda text: quote(text, safe="")),
             headers=headers,  # type: ignore[arg-type]
             **self._body(values),
         )
@@ -161,8 +163,8 @@ class HttpAgent:
             content = bytearray()
             async for piece in response.aiter_bytes():
                 content += piece
-                if len(content) > given.max_output:
-                    raise AgentError(f"the reply is longer than {given.max_output:,} bytes (max_output)")
+                if len(content) > settings.max_output:
+                    raise AgentError(f"the reply is longer than {settings.max_output:,} bytes (max_output)")
         finally:
             await response.aclose()
         text = _decoded(content, response.charset_encoding)
@@ -171,40 +173,40 @@ class HttpAgent:
         return text
 
     def _body(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        given = self._settings
-        if "body" in given.model_fields_set:
-            body = _filled(given.body, values)
-        elif given.method in ("GET", "DELETE"):
+        settings = self._settings
+        if "body" in settings.model_fields_set:
+            body = _filled(settings.body, values)
+        elif settings.method in ("GET", "DELETE"):
             return {}
         else:
             body = _filled(_DEFAULT_BODY, values)
         return {"content": body} if isinstance(body, str) else {"json": body}
 
-    def _turn(self, text: str, prompt: str) -> Turn:
-        """The answer in a reply, its calls and its tokens."""
+    def _turn(self, text: str, prompt: str) -> AgentTurn:
+        """Read the answer, the calls and the tokens from a reply."""
         if not self._paths:
             return turn_of(text, prompt=prompt)
         try:
-            value = strict_json(text)
-        except (ValueError, RecursionError):
+            value = strict_json(text, unique=False)
+        except ValueError:
             raise AgentError(f"the reply must be JSON, got {_shown(text)}") from None
-        found = {name: values_at(path, value) for name, path in self._paths.items()}
-        calls = _calls(found["tool_calls"]) if "tool_calls" in found else None
+        parts = {name: values_at(path, value) for name, path in self._paths.items()}
+        calls = _calls(parts["tool_calls"]) if "tool_calls" in parts else None
         answer: str | None = text
-        if "answer" in found:
-            answer = _answer(found["answer"])
+        if "answer" in parts:
+            answer = _answer(parts["answer"])
             if answer is None and not calls:
                 path = self._settings.answer
                 raise AgentError(f"the reply holds no answer at {path} (answer): {_shown(text)}")
-        usage = {name: found[name][0] for name in ("input_tokens", "output_tokens") if found.get(name)}
+        usage = {name: parts[name][0] for name in ("input_tokens", "output_tokens") if parts.get(name)}
         turn = turn_of(answer or "", prompt=prompt)
-        return Turn(turn.answer, calls, *usage_of(usage))
+        return AgentTurn(turn.answer, calls, *usage_of(usage))
 
 
 def _decoded(content: bytes | bytearray, charset: str | None) -> str:
     try:
         return content.decode(charset or "utf-8", "replace")
-    except LookupError:  # the server names a charset that there is not
+    except LookupError:  # the server names an unknown charset
         return content.decode("utf-8", "replace")
 
 
@@ -213,8 +215,8 @@ def _paths_of(settings: HttpSettings) -> dict[str, str]:
     return {name: path for name, path in paths.items() if path is not None}
 
 
-def _answer(found: list[Any]) -> str | None:
-    values = [value for value in found if value is not None]
+def _answer(at_path: list[Any]) -> str | None:
+    values = [value for value in at_path if value is not None]
     if not values:
         return None
     if all(isinstance(value, str) for value in values):
@@ -222,9 +224,9 @@ def _answer(found: list[Any]) -> str | None:
     return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False)
 
 
-def _calls(found: list[Any]) -> list[dict[str, Any]]:
+def _calls(at_path: list[Any]) -> list[dict[str, Any]]:
     flat: list[Any] = []
-    for value in found:
+    for value in at_path:
         flat += value if isinstance(value, list) else [] if value is None else [value]
     return calls_of(flat) or []
 
@@ -232,40 +234,40 @@ def _calls(found: list[Any]) -> list[dict[str, Any]]:
 def _placeholders(template: object) -> list[str]:
     """The names in all placeholders of a template."""
     if isinstance(template, str):
-        return _PLACE.findall(template)
+        return _PLACEHOLDER.findall(template)
     inside = template.values() if isinstance(template, dict) else template if isinstance(template, list) else ()
     return [name for item in inside for name in _placeholders(item)]
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """The template with its placeholders replaced, by values where nothing stands around them."""
+    """Fill in a template; text that is just one placeholder becomes the value itself."""
     if isinstance(template, dict):
         return {key: _filled(item, values) for key, item in template.items()}
     if isinstance(template, list):
         return [_filled(item, values) for item in template]
     if not isinstance(template, str):
         return template
-    alone = _PLACE.fullmatch(template)
+    alone = _PLACEHOLDER.fullmatch(template)
     if alone and "}}" not in alone[1]:
         return _value(alone[1], values)
     return _in_text(template, values)
 
 
 def _in_text(template: str, values: Mapping[str, Any], quoted: Callable[[str], str] = str) -> str:
-    def written(found: re.Match[str]) -> str:
-        value = _value(found[1], values)
+    def written(placeholder: re.Match[str]) -> str:
+        value = _value(placeholder[1], values)
         return quoted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
-    return _PLACE.sub(written, template)
+    return _PLACEHOLDER.sub(written, template)
 
 
 def _value(name: str, values: Mapping[str, Any]) -> Any:
-    found: Any = values
+    value: Any = values
     for part in name.split("."):
-        if not isinstance(found, Mapping) or part not in found:
-            raise AgentError(f"{{{{{name}}}}} stands in the request, and task {values['task_id']!r} has no such param")
-        found = found[part]
-    return found
+        if not isinstance(value, Mapping) or part not in value:
+            raise AgentError(f"the request uses {{{{{name}}}}}, but task {values['task_id']!r} has no such param")
+        value = value[part]
+    return value
 
 
 def _shown(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Objects by the path ``module:name``, from the folder of a suite before anywhere else."""
+"""Import an object by its path ``module:name``, looking first in the suite's folder."""
 
 from __future__ import annotations
 
@@ -21,35 +21,33 @@ from agentic_bayes.errors import SuiteError, did_you_mean
 from agentic_bayes.records.base import Text, short
 from agentic_bayes.suites.agents.declared import wrong
 
-__all__ = ["ImportPath", "load_object"]
-
 _FORM = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-# the path along which modules are found, and what is loaded, belong to the whole process
+# sys.path and sys.modules belong to the whole process
 _ONE_AT_A_TIME = threading.RLock()
-# folder → module that was loaded from it → its file as it was then
+# folder → module loaded from it → its file, with modification time and size at that moment
 _LOADED: dict[Path, dict[str, tuple[Path, int, int]]] = {}
 
 
-class _Later(MetaPathFinder):
-    """Finds what a module of a suite's folder imports when it is called, long after it was loaded, in that folder."""
+class _LaterImports(MetaPathFinder):
+    """Finds, in a suite's folder, what the folder's functions import when they are called."""
 
     def __init__(self) -> None:
-        self._folders: dict[str, Path] = {}  # as files begin that stand in it
+        self._folders: dict[str, Path] = {}  # how the paths of its files begin → folder
 
-    def know(self, folder: Path) -> None:
-        """Look there, too, for the rest of the program."""
+    def add(self, folder: Path) -> None:
+        """Look there too for the rest of the program."""
         self._folders[os.path.join(os.path.abspath(folder), "")] = folder
         if self not in sys.meta_path:
             at = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else len(sys.meta_path)
             sys.meta_path.insert(at, self)
 
     def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
-        """Where a module stands in the folder of the file that imports it; None if it does not."""
+        """The module in the folder of the file that imports it; None if it is not there."""
         folder = None if path is not None else self._importing()
         if folder is None:
             return None
         spec = PathFinder.find_spec(name, [str(folder)])
-        if spec is None or spec.origin is None:  # a mere folder may be a package, but must not hide one elsewhere
+        if spec is None or spec.origin is None:  # a folder without __init__.py must not hide a package elsewhere
             return None
         if (file := _file_of(name, folder)) is not None:
             _LOADED.setdefault(folder, {})[name] = (file, *_state(file))
@@ -65,12 +63,12 @@ class _Later(MetaPathFinder):
         return None
 
 
-_LATER = _Later()
+_LATER_IMPORTS = _LaterImports()
 
 
 def _import_path(value: str) -> str:
     if not _FORM.fullmatch(value):
-        raise ValueError('must be "module:name", such as agent:answer for the function answer in agent.py')
+        raise ValueError('must be "module:name", for example agent:answer for the function answer in agent.py')
     return value
 
 
@@ -78,30 +76,29 @@ ImportPath = Annotated[Text, AfterValidator(_import_path)]
 
 
 def load_object(path: str, *, folder: Path, field: str) -> Any:
-    """The object that a path names.
+    """Import the object that a path names.
 
-    Two suites may each have a module of the same name, and a module may have been changed since it was loaded: the one
-    in the suite's folder counts, as it is now. ``sys.path`` is as before afterwards; what the functions of these
-    modules import when they are called is found in the folder all the same, for the rest of the program. A module of
-    that name that is loaded by then is taken, though, be it another suite's.
+    The module in the suite's folder is loaded as it is now, even if another suite has loaded a module of the same name
+    or the file has changed since. ``sys.path`` is restored afterwards; imports inside the module's functions still find
+    the folder, but if a module of that name is loaded by then, Python takes that one, even if it is another suite's.
     """
     module_name, _, name = path.partition(":")
     with _ONE_AT_A_TIME:
-        found: Any = _imported(module_name, folder, field)
-    at = module_name
+        loaded: Any = _imported(module_name, folder, field)
+    path_so_far = module_name
     for part in name.split("."):
-        if not hasattr(found, part):
-            hint = did_you_mean(part, [known for known in dir(found) if not known.startswith("_")])
-            raise SuiteError([wrong(field, f"{at} has no {part!r}: {hint}")])
-        found, at = getattr(found, part), f"{at}.{part}"
-    return found
+        if not hasattr(loaded, part):
+            hint = did_you_mean(part, [known for known in dir(loaded) if not known.startswith("_")])
+            raise SuiteError([wrong(field, f"{path_so_far} has no {part!r}: {hint}")])
+        loaded, path_so_far = getattr(loaded, part), f"{path_so_far}.{part}"
+    return loaded
 
 
 def _imported(name: str, folder: Path, field: str) -> Any:
     _forget(name.partition(".")[0], folder, field)
     before = dict(sys.modules)
     importlib.invalidate_caches()
-    _LATER.know(folder)
+    _LATER_IMPORTS.add(folder)
     times = sys.path.count(str(folder))
     sys.path.insert(0, str(folder))
     try:
@@ -114,12 +111,12 @@ def _imported(name: str, folder: Path, field: str) -> Any:
             hint = f" ({did_you_mean(name, known)})" if known else ""
             message = f"there is no module {error.name!r} in {folder}, nor on PYTHONPATH{hint}"
         else:
-            told = next(iter(str(error).strip().splitlines()), "")
-            message = f"importing {name} failed: {type(error).__name__}: {short(told, 200) if told else 'no message'}"
-            message += _place(error, folder)
+            reason = next(iter(str(error).strip().splitlines()), "")
+            reason = short(reason, 200) if reason else "no message"
+            message = f"importing {name} failed: {type(error).__name__}: {reason}{_last_line_in(folder, error)}"
         raise SuiteError([wrong(field, message)]) from error
     finally:
-        if sys.path.count(str(folder)) > times:  # the module may have taken it away
+        if sys.path.count(str(folder)) > times:  # the module may have removed it
             sys.path.remove(str(folder))
         ours = _LOADED.setdefault(folder, {})
         for loaded, module in list(sys.modules.items()):
@@ -128,12 +125,12 @@ def _imported(name: str, folder: Path, field: str) -> Any:
 
 
 def _forget(top: str, folder: Path, field: str) -> None:
-    """Unload what would stand in the way of this folder's modules."""
+    """Unload modules that would hide this folder's."""
     ours = _LOADED.get(folder, {})
     changed = [file for file, *state in list(ours.values()) if tuple(state) != _state(file)]
     gone = set(ours) if changed else set()
     for file in changed:
-        # the compiled form is told by size and whole seconds: an edit within one second would not be seen
+        # Python compares only size and whole seconds, so it would miss an edit within the same second
         Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
     for other, loaded in list(_LOADED.items()):
         if other != folder:
@@ -141,7 +138,7 @@ def _forget(top: str, folder: Path, field: str) -> None:
     own, present = _file_of(top, folder), sys.modules.get(top)
     if own is not None and present is not None and top not in gone and _own_file(top, present, folder) is None:
         if top in sys.stdlib_module_names or top == __name__.partition(".")[0]:
-            raise SuiteError([wrong(field, f"{own} has the name of a module that is in use already: rename it")])
+            raise SuiteError([wrong(field, f"{own} has the name of a module that is already in use: rename it")])
         gone |= {name for name in list(sys.modules) if name == top or name.startswith(f"{top}.")}
     for name in gone:
         sys.modules.pop(name, None)
@@ -150,13 +147,13 @@ def _forget(top: str, folder: Path, field: str) -> None:
 
 
 def _file_of(name: str, folder: Path) -> Path | None:
-    """Where a module of this name would stand in the folder."""
+    """The file of a module of this name in the folder."""
     stem = folder.joinpath(*name.split("."))
     return next((path for path in (stem / "__init__.py", stem.with_name(f"{stem.name}.py")) if path.is_file()), None)
 
 
 def _own_file(name: str, module: object, folder: Path) -> Path | None:
-    """The file of a module, if it was found in the folder under its full name."""
+    """The file of a loaded module, if it is the folder's module of this name."""
     own, file = _file_of(name, folder), getattr(module, "__file__", None)
     return own if own is not None and isinstance(file, str) and Path(file).resolve() == own.resolve() else None
 
@@ -169,8 +166,8 @@ def _state(file: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-def _place(error: BaseException, folder: Path) -> str:
-    """The last line in the suite's folder that was running."""
+def _last_line_in(folder: Path, error: BaseException) -> str:
+    """The last line of the folder's own files in a traceback, in brackets; empty if there is none."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)
     ]

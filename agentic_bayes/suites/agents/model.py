@@ -1,4 +1,4 @@
-"""Agents that are a model of a provider, through its LangChain package."""
+"""Ask a provider's model as the agent, through its LangChain package."""
 
 from __future__ import annotations
 
@@ -15,52 +15,53 @@ from agentic_bayes.evidence.llm.models import for_one_loop, resolve
 from agentic_bayes.records.base import Metadata, Number, Probability, Record, problem_at
 from agentic_bayes.suites.agents.declared import Plain, digest, identity, without_secrets, wrong
 from agentic_bayes.suites.agents.reply import reply_of, turn_of_langchain
-from agentic_bayes.suites.trial import Attempt, Reply
-
-__all__ = ["ModelAgent", "ModelSettings"]
+from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _SETTINGS = ("base_url", "temperature", "top_p", "max_tokens")
 _NO_KEY_NEEDED = "none"
 _SECRET = re.compile(r"key|secret|token\b|password|header|auth", re.IGNORECASE)
-_NOT_RUN = "This tool was not run: the model was tried without its tools."
+_NOT_RUN = "This tool was not run: the model was tested without its tools."
 
 
 class ModelSettings(Record):
     """Declaration of an agent of type openai or anthropic."""
 
-    model: Plain  # the provider's name for it
-    base_url: Plain | None = None  # another address than the provider's
-    temperature: Annotated[Number, Field(ge=0)] | None = None  # the provider's own unless given
+    model: Plain  # its name at the provider
+    base_url: Plain | None = None  # URL to use instead of the provider's
+    temperature: Annotated[Number, Field(ge=0)] | None = None  # default: the provider's
     top_p: Probability | None = None
     max_tokens: Annotated[int, Field(ge=1, strict=True)] | None = None  # of an answer
-    # name of the environment variable that holds the key; the provider's usual one unless given
+    # name of the environment variable that holds the key; default: the provider's usual one
     api_key_env: Plain | None = None
-    # Tools that the model may call, in OpenAI's form. They are not run: the calls are what is tried.
+    # Tools that the model may call, in OpenAI's form. They are not run: the calls themselves are graded.
     tools: tuple[dict[str, Any], ...] = ()
-    tool_choice: str | dict[str, Any] | None = None  # whether it must call one, as the LangChain package has it
-    options: Metadata = Field(default_factory=dict)  # anything else that the LangChain class takes
+    tool_choice: str | dict[str, Any] | None = None  # whether it must call one, as the LangChain package defines it
+    options: Metadata = Field(default_factory=dict)  # further arguments of the LangChain class
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
         get = data.get if isinstance(data, dict) else lambda name, default=None: getattr(data, name, default)
         options = get("options")
-        found = []
+        problems = []
         for name in options if isinstance(options, dict) else ():
             if name in cls.model_fields:
-                found.append(problem_at(("options", name), f"must stand beside options: agent.config.{name}", None))
+                problems.append(
+                    problem_at(("options", name), f"must be given outside options: agent.config.{name}", None)
+                )
             elif name in ("api_key", "openai_api_key", "anthropic_api_key"):
-                message = "must not be written here: api_key_env names the environment variable that holds it"
-                found.append(problem_at(("options", name), message, None))
+                message = "must not be written here: name the environment variable that holds it in api_key_env"
+                problems.append(problem_at(("options", name), message, None))
             elif name in ("max_retries", "timeout", "request_timeout"):
-                found.append(problem_at(("options", name), "must stand in the suite's execution, for any agent", None))
+                message = "must be given in the suite's execution section, which holds for every agent"
+                problems.append(problem_at(("options", name), message, None))
         if get("tool_choice") is not None and not get("tools"):
-            found.append(problem_at(("tool_choice",), "needs tools, and none are given", None))
-        return found
+            problems.append(problem_at(("tool_choice",), "needs tools, and none are given", None))
+        return problems
 
 
 class ModelAgent:
-    """Asks a model. The dialogue goes on with its own replies."""
+    """Asks a model; its replies become part of the dialogue."""
 
     def __init__(
         self, provider: Literal["openai", "anthropic"], settings: ModelSettings, environment: Mapping[str, str]
@@ -72,23 +73,23 @@ class ModelAgent:
             try:
                 self._model = self._model.bind_tools([dict(tool) for tool in settings.tools], **choice)
             except Exception as error:
-                told = next(iter(str(error).strip().splitlines()), type(error).__name__)
-                raise SuiteError([wrong("tools", f"cannot be given to the model: {told}")]) from error
+                reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+                raise SuiteError([wrong("tools", f"cannot be given to the model: {reason}")]) from error
 
     @property
     def identity(self) -> str:
         """Provider, model and its settings."""
-        given = self._settings
-        options = {name: value for name, value in given.options.items() if not _SECRET.search(name)}
-        tools = {"tools": given.model_dump(mode="json")["tools"], "tool_choice": given.tool_choice}
+        settings = self._settings
+        options = {name: value for name, value in settings.options.items() if not _SECRET.search(name)}
+        tools = {"tools": settings.model_dump(mode="json")["tools"], "tool_choice": settings.tool_choice}
         return identity(
             self._provider,
-            model=given.model,
-            base_url=None if given.base_url is None else without_secrets(given.base_url),
-            temperature=given.temperature,
-            top_p=given.top_p,
-            max_tokens=given.max_tokens,
-            tools=digest(tools) if given.tools else None,
+            model=settings.model,
+            base_url=None if settings.base_url is None else without_secrets(settings.base_url),
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            max_tokens=settings.max_tokens,
+            tools=digest(tools) if settings.tools else None,
             options=digest(options) if options else None,
         )
 
@@ -97,7 +98,7 @@ class ModelAgent:
         if self._close is not None:
             await self._close()
 
-    async def attempt(self, attempt: Attempt) -> Reply:
+    async def attempt(self, attempt: TrialAttempt) -> AgentReply:
         """Ask the model, once per message."""
         system = attempt.task.system
         dialogue: list[Any] = [{"role": "system", "content": system}] if system else []
@@ -118,16 +119,16 @@ def _model(provider: str, settings: ModelSettings, environment: Mapping[str, str
     variable = settings.api_key_env or _KEYS[provider]
     key = environment.get(variable)
     if not key and settings.base_url is not None and settings.api_key_env is None:
-        key = _NO_KEY_NEEDED  # a model that runs here needs none; the package insists on one
+        key = _NO_KEY_NEEDED  # a local model needs none, but the package insists on one
     if not key:
         raise SuiteError(
-            [wrong("api_key_env", f"the environment variable {variable} must hold the key, and is not set")]
+            [wrong("api_key_env", f"the environment variable {variable} must hold the key, but it is not set")]
         )
-    given = {name: value for name in _SETTINGS if (value := getattr(settings, name)) is not None}
+    declared = {name: value for name in _SETTINGS if (value := getattr(settings, name)) is not None}
     with warnings.catch_warnings():
-        # of an unknown option, which is an error here
+        # LangChain warns of an unknown option, which is an error here
         warnings.simplefilter("ignore", UserWarning)
-        model = resolve(f"{provider}:{settings.model}", {**settings.options, **given, "api_key": key})
+        model = resolve(f"{provider}:{settings.model}", {**settings.options, **declared, "api_key": key})
     passed_on = getattr(model, "model_kwargs", None) or {}
     unknown = [name for name in settings.options if name in passed_on]
     if unknown:

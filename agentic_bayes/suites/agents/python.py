@@ -1,4 +1,4 @@
-"""Agents that are Python functions, synchronous or not."""
+"""Call a Python function as the agent, synchronous or asynchronous."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from agentic_bayes.errors import AgentError, SuiteError
 from agentic_bayes.records.base import Record, short
 from agentic_bayes.suites.agents.declared import identity, wrong
 from agentic_bayes.suites.agents.importing import ImportPath, load_object
-from agentic_bayes.suites.agents.reply import Messages, Turn, converse, told, turn_of
-from agentic_bayes.suites.trial import Attempt, Reply
+from agentic_bayes.suites.agents.reply import AgentTurn, ChatMessages, attempt_as_json, converse, turn_of
+from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
-__all__ = ["PythonAgent", "PythonSettings"]
-
-_PATIENCE = 0.5  # seconds in which a loop that works gives a sign of life
+_PATIENCE = 0.5  # seconds within which an event loop that is not blocked must respond
 _KEYWORDS = ("messages", "task_id", "trial", "seed", "params")
 
 
@@ -34,9 +32,9 @@ class PythonSettings(Record):
 class PythonAgent:
     """Calls ``function(prompt, **kw)`` with those of ``messages, task_id, trial, seed, params`` that it takes.
 
-    ``messages`` is the dialogue that ends with the prompt. Each call runs in a thread of its own, which is left behind
-    when its time is up. Asynchronous functions share one event loop, so that a client with open connections serves all
-    of their calls; it is apart from the run's, which goes on when a function blocks its own.
+    ``messages`` is the dialogue up to and including the prompt. Each call runs in its own thread, which is abandoned
+    when its time is up. All calls of an asynchronous function share one event loop, so that one client with open
+    connections can serve them; it is not the run's loop, so a function that blocks it does not stop the run.
     """
 
     def __init__(self, settings: PythonSettings, folder: Path) -> None:
@@ -50,17 +48,17 @@ class PythonAgent:
         """The function's name."""
         return identity("python", function=self._settings.function)
 
-    async def attempt(self, attempt: Attempt) -> Reply:
+    async def attempt(self, attempt: TrialAttempt) -> AgentReply:
         """Call the function, once per message."""
 
-        async def say(prompt: str, messages: Messages) -> Turn:
-            known = told(attempt, prompt, messages)
-            # a function may change what it is given
-            given = copy.deepcopy({name: known[name] for name in self._keywords})
-            found = await _in_thread(lambda: self._function(prompt, **given))
-            if inspect.isawaitable(found):
-                found = await self._loop.result_of(found)
-            return turn_of(found, prompt=prompt)
+        async def say(prompt: str, messages: ChatMessages) -> AgentTurn:
+            known = attempt_as_json(attempt, prompt, messages)
+            # a copy, because the function may change its arguments
+            arguments = copy.deepcopy({name: known[name] for name in self._keywords})
+            reply = await _in_thread(lambda: self._function(prompt, **arguments))
+            if inspect.isawaitable(reply):
+                reply = await self._loop.result_of(reply)
+            return turn_of(reply, prompt=prompt)
 
         return await converse(attempt, say)
 
@@ -70,18 +68,18 @@ class PythonAgent:
 
 
 class _SharedLoop:
-    """An event loop in a thread of its own, for all calls of an asynchronous function."""
+    """An event loop in its own thread, for all calls of an asynchronous function."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._suspect = False  # a call ran out of time: does it block the loop?
+        self._suspect = False  # a call ran out of time and may be blocking the loop
 
-    async def result_of(self, found: Awaitable[Any]) -> Any:
-        """What comes of it."""
+    async def result_of(self, awaitable: Awaitable[Any]) -> Any:
+        """Await it on the loop."""
 
         async def whole() -> tuple[Any, BaseException | None]:
             try:
-                return await found, None
+                return await awaitable, None
             except BaseException as error:
                 return None, error
 
@@ -95,7 +93,7 @@ class _SharedLoop:
         return _value(value, error)
 
     async def _working(self) -> asyncio.AbstractEventLoop:
-        """The loop, or a new one where a function blocks it."""
+        """The loop; a new one if a function blocks the old one."""
         if self._loop is not None and self._suspect:
             alive = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
             done, _ = await asyncio.wait([asyncio.wrap_future(alive)], timeout=_PATIENCE)
@@ -107,14 +105,14 @@ class _SharedLoop:
         return self._loop
 
     def close(self) -> None:
-        """Stop the loop, as soon as it is free."""
+        """Stop the loop as soon as it is free."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped, then let its calls put away what they began."""
+    """Run a loop until it is stopped, then cancel its calls and let them clean up."""
     try:
         loop.run_forever()
         left = asyncio.all_tasks(loop)
@@ -127,9 +125,9 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """What the call gives, in a thread of its own.
+    """Run a call in its own thread.
 
-    The threads of a pool are waited for at the end of the program: one function that hangs would keep it from ending.
+    A pool will not do: Python waits for a pool's threads at exit, so one function that hangs would hang the program.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
@@ -139,7 +137,7 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
         if not ended.done():
             ended.set_result((value, error))
         elif inspect.iscoroutine(value):
-            value.close()  # its time was up before it began
+            value.close()  # its time was up before it started
 
     def run() -> None:
         value, error = None, None
@@ -147,7 +145,7 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
             value = context.run(call)
         except BaseException as raised:
             error = raised
-        with contextlib.suppress(RuntimeError):  # the run has ended, and nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the run has ended and nobody is waiting
             loop.call_soon_threadsafe(tell, value, error)
 
     threading.Thread(target=run, name="agent", daemon=True).start()
@@ -155,30 +153,30 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
 
 
 def _value(value: Any, error: BaseException | None) -> Any:
-    """The value, or the error as one that does not end the run."""
+    """Return the value or raise the error, converted if it would end the run."""
     if error is None:
         return value
     raise error if isinstance(error, Exception) else AgentError(_ending(error)) from error
 
 
 def _ending(error: BaseException) -> str:
-    """What a function did that raised no `Exception`."""
+    """Describe an error that is no `Exception`."""
     match error:
         case SystemExit():
             return f"the function ended the program: sys.exit({error.code!r})"
         case asyncio.CancelledError():
-            return "the function raised CancelledError, and nobody had cancelled it"
+            return "the function raised CancelledError, although nothing cancelled it"
         case _:
             return f"the function raised {short(error, 200)}"
 
 
 def _keywords_of(function: object, name: str) -> tuple[str, ...]:
-    """Those of the keywords that the function takes."""
+    """The keywords that the function takes."""
     if not callable(function):
         raise SuiteError([wrong("function", f"{name} must be a function, got {short(function)}")])
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some functions written in C do not say
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return ()
     parameters = list(signature.parameters.values())
     open_ended = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
@@ -186,7 +184,7 @@ def _keywords_of(function: object, name: str) -> tuple[str, ...]:
     first = parameters[0].name if parameters and parameters[0].kind in by_position else ""
     usable = {p.name for p in parameters if p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     taken = tuple(keyword for keyword in _KEYWORDS if keyword != first and (open_ended or keyword in usable))
-    problem = f"its first parameter is given the prompt, and is named {first}" if first in _KEYWORDS else ""
+    problem = f"its first parameter gets the prompt, but is named {first}" if first in _KEYWORDS else ""
     try:
         signature.bind("prompt", **dict.fromkeys(taken))
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""Replies of agents, in whatever form they come: text, an object with the answer, or messages with tool calls."""
+"""Read an agent's reply, whether it is text, an object with the answer, or messages with tool calls."""
 
 from __future__ import annotations
 
@@ -19,39 +19,37 @@ from agentic_bayes.records.wire.chat import NO_ANSWER
 from agentic_bayes.records.wire.fields import UNREADABLE
 from agentic_bayes.records.wire.json_text import NO_VALUE
 from agentic_bayes.records.wire.layout import Origin
-from agentic_bayes.suites.trial import Attempt, Reply
-
-__all__ = ["KEYS", "Turn", "calls_of", "converse", "reply_of", "told", "turn_of", "turn_of_langchain", "usage_of"]
+from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
 KEYS = ("answer", "tool_calls", "usage", "messages")
-"""What an object that is a reply may hold."""
+"""The keys that a reply may have."""
 
-# names of a call's parts elsewhere → ours
+# other names of a call's parts → ours
 _NAMES = {"name": "tool_name", "arguments": "parameters", "args": "parameters", "input": "parameters"}
 _IGNORED = frozenset({"id", "call_id", "type", "index", "status"})
 _USAGE = {
     "input": ("input_tokens", "prompt_tokens"),
     "output": ("output_tokens", "completion_tokens"),
 }
-_MOST_TOKENS = 2**53  # beyond it, neighbouring whole numbers are one to JSON readers that use floats
+_MOST_TOKENS = 2**53  # beyond it, JSON readers that use floats cannot tell neighbouring whole numbers apart
 
-Messages = list[dict[str, Any]]
+ChatMessages = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What an agent replied to one message."""
+class AgentTurn:
+    """An agent's reply to one message."""
 
-    answer: str  # what it said
-    calls: list[dict[str, Any]] | None = None  # the calls that it made; None where nothing is known of them
-    input_tokens: int | None = None  # as reported
+    answer: str
+    calls: list[dict[str, Any]] | None = None  # its tool calls; None if they are unknown
+    input_tokens: int | None = None  # as the agent reported them
     output_tokens: int | None = None
 
 
-async def converse(attempt: Attempt, say: Callable[[str, Messages], Awaitable[Turn]]) -> Reply:
-    """All messages of a task, one after the other."""
+async def converse(attempt: TrialAttempt, say: Callable[[str, ChatMessages], Awaitable[AgentTurn]]) -> AgentReply:
+    """Send all messages of a task, one after the other."""
     system = attempt.task.system
-    dialogue: Messages = [{"role": "system", "content": system}] if system else []
+    dialogue: ChatMessages = [{"role": "system", "content": system}] if system else []
     turns = []
     for prompt in attempt.task.messages:
         dialogue.append({"role": "user", "content": prompt})
@@ -60,9 +58,9 @@ async def converse(attempt: Attempt, say: Callable[[str, Messages], Awaitable[Tu
     return reply_of(turns)
 
 
-def reply_of(turns: Sequence[Turn]) -> Reply:
-    """The reply that turns are; tokens are known if every turn reports them."""
-    return Reply(
+def reply_of(turns: Sequence[AgentTurn]) -> AgentReply:
+    """Join turns into one reply; its tokens are known if every turn reports them."""
+    return AgentReply(
         tuple(turn.answer for turn in turns),
         tuple(turn.calls for turn in turns),
         _total(turn.input_tokens for turn in turns),
@@ -70,8 +68,8 @@ def reply_of(turns: Sequence[Turn]) -> Reply:
     )
 
 
-def told(attempt: Attempt, prompt: str, messages: Messages) -> dict[str, Any]:
-    """Everything that an agent may be told of a trial."""
+def attempt_as_json(attempt: TrialAttempt, prompt: str, messages: ChatMessages) -> dict[str, Any]:
+    """Everything about a trial that an agent may see."""
     return {
         "prompt": prompt,
         "messages": messages,
@@ -83,13 +81,13 @@ def told(attempt: Attempt, prompt: str, messages: Messages) -> dict[str, Any]:
     }
 
 
-def turn_of(value: object, *, prompt: str) -> Turn:
-    """The turn in what an agent gave."""
+def turn_of(value: object, *, prompt: str) -> AgentTurn:
+    """Read a turn from an agent's reply."""
     if isinstance(value, str):
-        return Turn(_unicode(value))
+        return AgentTurn(_unicode(value))
     if not isinstance(value, Mapping):
         raise AgentError(
-            f"the agent must give text or an object with answer, tool_calls and usage, "
+            f"the agent must return text or an object with answer, tool_calls and usage, "
             f"got {short(value)} ({type(value).__name__})"
         )
     for key in value:
@@ -102,15 +100,15 @@ def turn_of(value: object, *, prompt: str) -> Turn:
         answer = turn.answer if answer is None else answer
         calls = turn.calls if calls is None else calls
     elif answer is None and calls:
-        answer = ""  # all that it did was to make calls
+        answer = ""  # it only called tools
     if not isinstance(answer, str):
         came = short(answer) if "answer" in value else "nothing"
         raise AgentError(f"the agent's answer must be text, got {came}")
-    return Turn(_unicode(answer), calls, *tokens)
+    return AgentTurn(_unicode(answer), calls, *tokens)
 
 
-def turn_of_langchain(messages: Sequence[Any], *, prompt: str) -> Turn:
-    """The turn in the LangChain messages that followed what the user said."""
+def turn_of_langchain(messages: Sequence[Any], *, prompt: str) -> AgentTurn:
+    """Read a turn from the LangChain messages that followed the user's."""
     try:
         conversation = conversation_from_langchain(
             [{"type": "human", "data": {"content": prompt}}, *messages], session_id="trial", agent="agent"
@@ -124,11 +122,11 @@ def turn_of_langchain(messages: Sequence[Any], *, prompt: str) -> Turn:
     turn = _turn_of_record(conversation.conversation[-1].model_dump(exclude_unset=True))
     refusal = spoken[-1].additional_kwargs.get("refusal") if spoken and not turn.answer else None
     answer = refusal if isinstance(refusal, str) else turn.answer
-    return Turn(answer, turn.calls, _total(taken for taken, _ in usages), _total(given for _, given in usages))
+    return AgentTurn(answer, turn.calls, _total(n for n, _ in usages), _total(n for _, n in usages))
 
 
 def calls_of(value: object) -> list[dict[str, Any]] | None:
-    """Tool calls as ``tool_name, parameters`` and perhaps ``result``; None where none are reported."""
+    """Tool calls with ``tool_name, parameters`` and, if known, ``result``; None if nothing was reported."""
     if value is None:
         return None
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
@@ -140,25 +138,25 @@ def calls_of(value: object) -> list[dict[str, Any]] | None:
 
 
 def usage_of(value: object) -> tuple[int | None, int | None]:
-    """Tokens taken and given, under their names at any provider."""
+    """Input and output tokens, under the names of any provider."""
     if value is None:
         return None, None
     if not isinstance(value, Mapping):
         raise AgentError(f"the agent's usage must be an object, got {short(value)}")
-    found = [next((value[name] for name in names if value.get(name) is not None), None) for names in _USAGE.values()]
-    if value and found == [None, None]:
+    tokens = [next((value[name] for name in names if value.get(name) is not None), None) for names in _USAGE.values()]
+    if value and tokens == [None, None]:
         raise AgentError(f"the agent's usage must hold input_tokens and output_tokens, got {short(dict(value))}")
-    for count in found:
+    for count in tokens:
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
             raise AgentError(f"the agent's usage must hold whole numbers ≥ 0, got {short(count)}")
         if count is not None and count > _MOST_TOKENS:
             raise AgentError(f"the agent's usage must hold whole numbers ≤ 2**53, got one of {count.bit_length()} bits")
-    return found[0], found[1]
+    return tokens[0], tokens[1]
 
 
-def _call(value: object, place: str) -> ToolCall:
+def _call(value: object, where: str) -> ToolCall:
     if not isinstance(value, Mapping):
-        raise AgentError(f"the agent's {place} must be an object, got {short(value)}")
+        raise AgentError(f"the agent's {where} must be an object, got {short(value)}")
     function = value.get("function")
     parts = {**value, **function} if isinstance(function, Mapping) else dict(value)
     if isinstance(function, Mapping):
@@ -167,7 +165,7 @@ def _call(value: object, place: str) -> ToolCall:
     for key, content in parts.items():
         name = _NAMES.get(key, key)
         if name in call:
-            raise AgentError(f"the agent's {place} gives {name} twice, also as {short(key)}")
+            raise AgentError(f"the agent's {where} gives {name} twice, also as {short(key)}")
         if name not in _IGNORED:
             call[name] = content
     if isinstance(call.get("parameters"), str):
@@ -175,22 +173,22 @@ def _call(value: object, place: str) -> ToolCall:
     try:
         return ToolCall.model_validate(call)
     except ValidationError as error:
-        raise AgentError(f"the agent's {place}: {_first(error)}") from error
+        raise AgentError(f"the agent's {where}: {_first(error)}") from error
 
 
 def _arguments(text: str) -> object:
-    """Arguments that are JSON text; what a model wrote badly was a call all the same, and is no breakdown."""
+    """Arguments from JSON text; malformed text is kept as it is, because the model did make the call."""
     if not text.strip():
         return {}
     try:
-        found = json.loads(text)
+        arguments = json.loads(text)
     except (ValueError, RecursionError):
         return {UNREADABLE: text}
-    return found if isinstance(found, dict) else {UNREADABLE: text}
+    return arguments if isinstance(arguments, dict) else {UNREADABLE: text}
 
 
-def _turn_of_openai(messages: object, prompt: str) -> Turn:
-    """The last turn in messages that may begin with what the user said, or after it."""
+def _turn_of_openai(messages: object, prompt: str) -> AgentTurn:
+    """The last turn of messages, which may or may not include the user's."""
     if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
         raise AgentError(f"the agent's messages must be a list, got {short(messages)}")
     asked = any(isinstance(message, Mapping) and message.get("role") == "user" for message in messages)
@@ -201,18 +199,18 @@ def _turn_of_openai(messages: object, prompt: str) -> Turn:
         raise AgentError(f"the agent's messages must be JSON values: {error}") from error
     parsed = next(iter(read(io.BufferedReader(io.BytesIO(text.encode())), Origin("", "agent"))))
     if parsed.faults or parsed.value is NO_VALUE:
-        place, message = parsed.faults[0]
-        raise AgentError(f"the agent's messages cannot be read: {place}: {message}")
+        where, message = parsed.faults[0]
+        raise AgentError(f"the agent's messages cannot be read: {where}: {message}")
     return _turn_of_record(parsed.value["conversation"][-1])
 
 
-def _turn_of_record(turn: Mapping[str, Any]) -> Turn:
-    """What a turn of a conversation says, as a reader of messages gives it."""
+def _turn_of_record(turn: Mapping[str, Any]) -> AgentTurn:
+    """A turn of a conversation, as a reader of messages returns it."""
     calls = calls_of((turn.get("agentic") or {}).get("tools_used") or [])
     answer = turn.get("assistant")
     if answer is None and not (calls and turn.get("error") == NO_ANSWER):
-        raise AgentError(f"the agent's messages hold no answer: {turn.get('error') or NO_ANSWER}")
-    return Turn(_unicode(answer or ""), calls)
+        raise AgentError(f"the agent's messages contain no answer: {turn.get('error') or NO_ANSWER}")
+    return AgentTurn(_unicode(answer or ""), calls)
 
 
 def _first(error: ValidationError) -> str:
@@ -221,7 +219,7 @@ def _first(error: ValidationError) -> str:
 
 
 def _unicode(text: str) -> str:
-    """Text that UTF-8 can hold; else no file could keep it."""
+    """Refuse text that cannot be written as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

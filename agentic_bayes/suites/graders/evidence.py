@@ -1,4 +1,4 @@
-"""Own scores of this package as graders of a suite: the reference judge, the tool rubric, any trace metric."""
+"""Grade with this package's own scores: the reference judge, the tool rubric, any trace metric."""
 
 from __future__ import annotations
 
@@ -16,94 +16,86 @@ from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.records.base import Record, problems_of
-from agentic_bayes.suites.rules import Bar, Place, graded, needs_text
-from agentic_bayes.suites.trial import Attempt, Reply, Task
-from agentic_bayes.suites.trial_records import as_conversation, as_interaction, expected_tools
-
-__all__ = ["Reference", "ReferenceSettings", "Tools", "TraceMetric"]
-
-# rounding must not turn a score at the bar into one below it
-_ROUNDING = 1e-9
+from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, graded, graded_at, needs_text
+from agentic_bayes.suites.graders.trial_records import as_conversation, as_interaction, expected_tools
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 
 class ReferenceSettings(Record):
     """How `ReferenceJudge` decides."""
 
-    threshold: Bar | None = None  # from which score on the grader passes; left out, ``pass_threshold``
+    threshold: ScoreThreshold | None = None  # minimum score to pass; default: the suite's ``pass_threshold``
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """The last answer against ``expected.text``, by the offline `ReferenceJudge`."""
+class ReferenceGrader:
+    """Compares the last answer with ``expected.text`` by the offline `ReferenceJudge`."""
 
-    settings: ReferenceSettings  # the bar
-    place: Place  # where
+    settings: ReferenceSettings
+    context: GraderContext
 
-    def check(self, task: Task) -> str | None:
-        """What keeps a task from being graded."""
-        return needs_text(task) or (None if str(task.expected["text"]).strip() else "expected.text must not be blank")
+    def check(self, task: SuiteTask) -> str | None:
+        """Require ``expected.text``."""
+        return needs_text(task, allow_blank=False)
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """What the judge says."""
-        told = as_conversation(attempt, reply)
-        grade = ReferenceJudge().grade(told, len(told.conversation) - 1)
-        if isinstance(grade, Unscored):
-            return grade
-        bar = self.place.pass_threshold if self.settings.threshold is None else self.settings.threshold
-        return graded(grade.value, grade.value >= bar - _ROUNDING, grade.reason)
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Judge the last answer."""
+        conversation = as_conversation(attempt, reply)
+        grade = ReferenceJudge().grade(conversation, len(conversation.conversation) - 1)
+        return graded_at(grade, self.context.threshold(self.settings.threshold))
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
-    """All calls of a trial against ``expected.tools``, by a `ToolRubric`; its own threshold decides."""
+class ToolRubricGrader:
+    """Compares all tool calls of a trial with ``expected.tools`` by a `ToolRubric`, whose own threshold decides."""
 
-    rubric: ToolRubric  # the rubric
+    rubric: ToolRubric
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Tools:
-        """The grader of a rubric's settings."""
-        known = [one.name for one in fields(ToolRubric)]
+    def of(cls, config: Mapping[str, Any]) -> ToolRubricGrader:
+        """Make the grader from a rubric's settings."""
+        known = [field.name for field in fields(ToolRubric)]
         for name in config:
             if name not in known:
                 raise InvalidArgument(f"unknown key {name!r}: {did_you_mean(name, known)}")
         return cls(ToolRubric(**config))
 
-    def check(self, task: Task) -> str | None:
-        """What keeps a task from being graded."""
+    def check(self, task: SuiteTask) -> str | None:
+        """Require ``expected.tools``."""
         try:
-            found = expected_tools(task)
+            expected = expected_tools(task)
         except ValidationError as error:
             return "; ".join(map(str, problems_of(error, source="expected.tools", where="")))
         except InvalidArgument as error:
             return str(error)
-        return "expected.tools must be given: a list of calls, or an object" if found is None else None
+        return "expected.tools must be given: a list of calls, or an object" if expected is None else None
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """What the rubric says."""
-        found = self.rubric.grade(as_interaction(attempt, reply))
-        if found is None or isinstance(found, Unscored):
-            return found or Unscored("no calls are expected of this task")
-        return graded(found.overall_correctness, found.is_correct, found.reasoning or "")
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Score the calls by the rubric."""
+        score = self.rubric.grade(as_interaction(attempt, reply))
+        if score is None or isinstance(score, Unscored):
+            return score or Unscored("no calls are expected of this task")
+        return graded(score.overall_correctness, score.is_correct, score.reasoning or "")
 
 
 @dataclass(frozen=True)
-class TraceMetric:
-    """A trace metric by its name.
+class TraceMetricGrader:
+    """Scores with a trace metric, by its name.
 
     Notes
     -----
-    A metric scores one interaction. Where a task has several messages, the score is the mean over them, and there is
-    none where one of them is unscored.
+    A metric scores one interaction. If a task has several messages, the score is the mean over them; if one of them is
+    unscored, so is the trial.
     """
 
-    metric: Grader  # the metric
-    threshold: float  # from which score on the grader passes
+    metric: Grader
+    threshold: float  # minimum score to pass
 
     @classmethod
-    def of(cls, name: str, config: Mapping[str, Any], place: Place) -> TraceMetric:
-        """The grader of a metric's options and a ``threshold``, which is ``pass_threshold`` unless given."""
+    def of(cls, name: str, config: Mapping[str, Any], context: GraderContext) -> TraceMetricGrader:
+        """Make the grader from the metric's options and a ``threshold`` (default: the suite's ``pass_threshold``)."""
         options = dict(config)
-        threshold = check_probability(options.pop("threshold", place.pass_threshold), "threshold")
+        threshold = check_probability(options.pop("threshold", context.pass_threshold), "threshold")
         if "name" in options:
             raise InvalidArgument("unknown key 'name': the type of the grader is the name of the metric")
         try:
@@ -113,29 +105,28 @@ class TraceMetric:
         except Exception as error:  # a metric of another package may raise anything
             raise InvalidArgument(f"cannot be made: {type(error).__name__}: {error}") from error
 
-    def check(self, task: Task) -> str | None:
-        """Nothing of a task is needed."""
+    def check(self, task: SuiteTask) -> str | None:
+        """Accept every task."""
         return None
 
     def ready(self) -> None:
-        """Make the metric's model, if it has one; raises where it cannot be made."""
+        """Make the metric's model, if it has one; raises if that fails."""
         _ = self.metric.identity  # names the model, which is made for it
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """What the metric says."""
-        told = as_conversation(attempt, reply)
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Score every message by the metric."""
+        conversation = as_conversation(attempt, reply)
+        turns = len(conversation.conversation)
         scores: list[Score] = []
-        for position in range(len(told.conversation)):
-            found = self.metric.grade(told, position)
-            grade = await found if inspect.isawaitable(found) else found
+        for position in range(turns):
+            result = self.metric.grade(conversation, position)
+            grade = await result if inspect.isawaitable(result) else result
             if isinstance(grade, Unscored):
-                return grade if len(told.conversation) == 1 else Unscored(f"message {position + 1}: {grade.reason}")
+                return grade if turns == 1 else Unscored(f"message {position + 1}: {grade.reason}")
             scores.append(grade)
-        value = sum(score.value for score in scores) / len(scores)
-        if len(scores) == 1:
-            reason = scores[0].reason
-        else:
-            said = ", ".join(f"{score.value:.3g}" for score in scores)
-            lowest = min(scores, key=lambda score: score.value)
-            reason = f"mean of {said}; lowest: {lowest.reason}"
-        return graded(value, value >= self.threshold - _ROUNDING, reason)
+        if turns == 1:
+            return graded_at(scores[0], self.threshold)
+        values = ", ".join(f"{score.value:.3g}" for score in scores)
+        lowest = min(scores, key=lambda score: score.value)
+        mean = sum(score.value for score in scores) / turns
+        return graded_at(Score(mean, f"mean of {values}; lowest: {lowest.reason}"), self.threshold)

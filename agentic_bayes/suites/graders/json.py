@@ -1,4 +1,4 @@
-"""The grader that compares the JSON in an answer with the expected one."""
+"""Compare the JSON in an answer with the expected JSON."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from pydantic import BeforeValidator, StrictBool
 from agentic_bayes.evidence.score import Grade
 from agentic_bayes.evidence.tools.arguments import ArgumentRule, canonical
 from agentic_bayes.records.base import Record, short
+from agentic_bayes.suites.graders.rules import TextList, graded
 from agentic_bayes.suites.json_paths import JsonNotFound, compiled_path, found_json, values_at
-from agentic_bayes.suites.rules import Texts, graded
-from agentic_bayes.suites.trial import Attempt, Reply, Task
-
-__all__ = ["JsonMatch"]
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _WHOLE = "$"
 _EXACT = ArgumentRule()
@@ -35,35 +33,34 @@ def _tolerance(value: Any) -> Any:
 
 
 class JsonMatch(Record):
-    """The JSON in the answer has the values of ``expected.json``; the score is the share of the paths at which it has.
+    """Compares the JSON in the answer with ``expected.json``; the score is the share of paths at which they agree.
 
     Notes
     -----
-    The answer may be JSON as a whole, or hold it in a code fence or in prose, where the first complete object (list,
-    where a list is expected) counts. The order of keys does not matter; ``true`` is not 1, and ``"5"`` not 5. An answer
-    without such JSON scores 0: it is the agent that gave none.
+    The whole answer may be JSON, or it may contain JSON in a code fence or in prose, where the first complete object
+    counts (the first list if a list is expected). The order of keys does not matter; ``true`` is not 1, and ``"5"`` is
+    not 5. An answer without such JSON scores 0, because the agent failed to give it.
     """
 
-    # JSONPaths (RFC 9535) at which both are compared; left out, they are compared as a whole
-    paths: Annotated[Texts, BeforeValidator(_paths)] = (_WHOLE,)
-    # without regard to the order of lists, at any depth; how often an item occurs counts
+    # JSONPaths (RFC 9535) at which both are compared; default: the whole values
+    paths: Annotated[TextList, BeforeValidator(_paths)] = (_WHOLE,)
+    # whether to ignore the order of lists, at any depth; how often an item occurs still counts
     ignore_order: StrictBool = False
-    # By how much numbers may differ. Left out: fractions may differ by the rounding of their last digits, and whole
-    # numbers not at all.
+    # By how much numbers may differ. Default: fractions by the rounding of their last digits, whole numbers not at all.
     tolerance: Annotated[float, BeforeValidator(_tolerance)] | None = None
 
-    def check(self, task: Task) -> str | None:
-        """What keeps a task from being graded."""
+    def check(self, task: SuiteTask) -> str | None:
+        """Require ``expected.json`` with a value at every path."""
         if "json" not in task.expected:
-            return "expected.json must be given: it is what answers are compared with"
+            return "expected.json must be given: answers are compared with it"
         expected = _sorted(task.expected["json"])
         for path in self.paths:
             if not values_at(path, expected):
-                return f"paths: nothing stands at {path} in expected.json: {short(expected)}"
+                return f"paths: there is nothing at {path} in expected.json: {short(expected)}"
         return None
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """The share of the paths at which answer and expectation agree."""
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Score the share of paths at which answer and expectation agree."""
         expected = _sorted(attempt.task.expected["json"])
         try:
             answer = _sorted(found_json(reply.text, type(expected)))
@@ -71,15 +68,15 @@ class JsonMatch(Record):
             return graded(0.0, False, str(problem))
         wrong = []
         for path in self.paths:
-            wanted, found = values_at(path, expected), values_at(path, answer)
-            if not self._same(wanted, found):
-                instead = "nothing" if not found else short(found[0] if len(found) == 1 else found)
+            wanted, actual = values_at(path, expected), values_at(path, answer)
+            if not self._same(wanted, actual):
+                instead = "nothing" if not actual else short(actual[0] if len(actual) == 1 else actual)
                 wrong.append(f"{path}: expected {short(wanted[0] if len(wanted) == 1 else wanted)}, got {instead}")
-        said = "; ".join(wrong) or "The JSON is as expected."
-        return graded(1 - len(wrong) / len(self.paths), not wrong, said)
+        reason = "; ".join(wrong) or "The JSON is as expected."
+        return graded(1 - len(wrong) / len(self.paths), not wrong, reason)
 
     def _same(self, expected: Any, found: Any) -> bool:
-        """Whether two JSON values are the same, as far as this grader looks."""
+        """Whether two JSON values are the same by this grader's settings."""
         if isinstance(expected, (list, tuple)) and isinstance(found, (list, tuple)):
             if len(expected) != len(found):
                 return False
@@ -90,16 +87,16 @@ class JsonMatch(Record):
         if self.tolerance is None or not all(_is_number(value) for value in (expected, found)):
             return _EXACT.equal(expected, found)
         try:
-            # the last digits of a float are noise (.1 + .2)
+            # the last digits of a float are rounding noise (.1 + .2)
             return bool(abs(expected - found) <= self.tolerance * (1 + 1e-12)) or _EXACT.equal(expected, found)
-        except OverflowError:  # a whole number beyond every float
+        except OverflowError:  # a whole number larger than any float
             return False
 
     def _same_items(self, expected: Any, found: Any) -> bool:
         """Whether the items of two lists can be paired so that each pair is the same."""
-        if self.tolerance is None:  # what is written alike is a pair, and only the rest is compared one by one
-            wanted, given = Counter(map(_key, expected)), Counter(map(_key, found))
-            expected, found = _left(expected, wanted - given), _left(found, given - wanted)
+        if self.tolerance is None:  # pair equal items first, so that only the rest are compared one by one
+            wanted, present = Counter(map(_key, expected)), Counter(map(_key, found))
+            expected, found = _unpaired(expected, wanted - present), _unpaired(found, present - wanted)
         if not expected:
             return True
         from scipy.sparse import csr_array
@@ -116,7 +113,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _key(value: Any) -> str:
-    """The value as text that is the same whatever the order of its lists."""
+    """The value as text that does not depend on the order of its lists."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(sorted(map(_key, value)))}]"
     if isinstance(value, dict):
@@ -124,19 +121,19 @@ def _key(value: Any) -> str:
     return repr(canonical(value))
 
 
-def _left(items: Any, wanted: Counter[str]) -> list[Any]:
-    """So many of the items as are wanted of each kind."""
-    left = Counter(wanted)
-    found = []
+def _unpaired(items: Any, counts: Counter[str]) -> list[Any]:
+    """As many items of each kind as the counts say."""
+    left = Counter(counts)
+    unpaired = []
     for item in items:
         if left[key := _key(item)] > 0:
             left[key] -= 1
-            found.append(item)
-    return found
+            unpaired.append(item)
+    return unpaired
 
 
 def _sorted(value: Any) -> Any:
-    """The value with its keys in order, so that what a path finds does not depend on the order in which they came."""
+    """Sort all keys, so that a path finds the same values whatever the order of keys in the text."""
     if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,4 +1,4 @@
-"""Graders that ask a model: by a reference or a rubric, or by comparing two answers in both orders."""
+"""Grade with a model: against a reference or a rubric, or by comparing two answers in both orders."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from agentic_bayes.evidence.llm.reply import objects_in, read_objects, read_text
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.base import Record, Text, short
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.suites.config import Seconds
-from agentic_bayes.suites.rules import Bar, Place, expected_text, graded, needs_text
-from agentic_bayes.suites.trial import Attempt, Reply, Task
-from agentic_bayes.suites.trial_records import as_conversation, readable
-
-__all__ = ["Llm", "LlmSettings", "Pairwise", "PairwiseSettings"]
+from agentic_bayes.suites.declaration import Seconds
+from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, expected_text, graded_at, needs_text
+from agentic_bayes.suites.graders.trial_records import as_conversation, readable
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _ORDERS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _WORDS = {1.0: "win", 0.5: "tie", 0.0: "loss"}
@@ -40,91 +38,88 @@ _ASKING = (
     "model_arguments",
     "sleep",
 )
-# rounding must not turn a score at the bar into one below it
-_ROUNDING = 1e-9
 
 
-def _given_text(value: Any) -> Any:
+def _not_blank(value: Any) -> Any:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("must be text that is not blank")
     return value
 
 
-NotBlank = Annotated[Text, BeforeValidator(_given_text)]
+NotBlank = Annotated[Text, BeforeValidator(_not_blank)]
 
 
-class _Asking(Record):
-    """How a model is asked; the values are checked by `Asker`."""
+class _AskingSettings(Record):
+    """How a model is asked; `Asker` checks the values."""
 
-    model: Any  # "provider:model", such as "openai:gpt-4o-mini"; from Python also a LangChain chat model
-    threshold: Bar | None = None  # from which score on the grader passes; left out, ``pass_threshold``
-    use_structured_output: Any = True  # as for `LLMJudge`
+    model: Any  # "provider:model", for example "openai:gpt-4o-mini"; from Python also a LangChain chat model
+    threshold: ScoreThreshold | None = None  # minimum score to pass; default: the suite's ``pass_threshold``
+    use_structured_output: Any = True  # this and the following as for `LLMJudge`
     structured_method: Any = "auto"
     attempts: Any = 4
     backoff: Any = 1.0
-    timeout: Seconds | None = 300.0  # seconds, or text such as "90s", after which a call has failed
+    timeout: Seconds | None = 300.0  # seconds, or text such as "90s", after which a call fails
     price: Any = None
     model_arguments: Any = None
     sleep: Any = None
 
     @property
     def asking(self) -> dict[str, Any]:
-        """Arguments of `Asker` and `LLMJudge`, beside the model."""
+        """Arguments of `Asker` and `LLMJudge`, except the model."""
         return {name: getattr(self, name) for name in _ASKING}
 
 
-class LlmSettings(_Asking):
-    """How an answer is judged by a model."""
+class ModelGraderSettings(_AskingSettings):
+    """How a model judges an answer."""
 
-    # What the score means. Needed where a task has no ``expected.text``; with one it replaces the built-in rubric.
+    # What the score means. Needed if a task has no ``expected.text``; otherwise it replaces the built-in rubric.
     rubric: NotBlank | None = None
-    choices: Any = None  # label → score: the only scores that may be given
-    context: StrictBool = False  # whether the model is shown what the agent was told (the task's ``system``)
+    choices: Any = None  # label → score: the only scores that are allowed
+    context: StrictBool = False  # whether to show the model the agent's instructions (the task's ``system``)
 
 
-class PairwiseSettings(_Asking):
-    """How an answer is compared with another one."""
+class PairwiseSettings(_AskingSettings):
+    """How a model compares an answer with another one."""
 
     criteria: NotBlank | None = None  # what makes an answer better
-    reference: NotBlank | None = None  # the other answer; left out, the task's ``expected.text``
+    reference: NotBlank | None = None  # the other answer; default: the task's ``expected.text``
 
 
 @dataclass(frozen=True)
-class Llm:
-    """Grades by a model: against ``expected.text`` where a task has one, else by the rubric alone.
+class ModelGrader:
+    """Grades with a model: against ``expected.text`` if a task has one, else by the rubric alone.
 
     Notes
     -----
-    The last answer is judged; where a task has several messages, the model is shown what was said before. A model that
+    The model judges the last answer; if a task has several messages, it also sees the dialogue before. A model that
     fails, or whose replies cannot be read, gives `Unscored`.
     """
 
-    settings: LlmSettings  # the model and what it is told
-    place: Place  # where
+    settings: ModelGraderSettings
+    context: GraderContext
     _judges: dict[tuple[bool, bool], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._judge(reference=True, context=self.settings.context)  # check first: a wrong setting raises here
 
-    def check(self, task: Task) -> str | None:
-        """What keeps a task from being graded."""
-        text = task.expected.get("text")
-        if text is not None:
-            return needs_text(task) or (None if str(text).strip() else "expected.text must not be blank")
-        return None if self.settings.rubric else "rubric must be given where a task has no expected.text"
+    def check(self, task: SuiteTask) -> str | None:
+        """Require a rubric or ``expected.text``."""
+        if task.expected.get("text") is not None:
+            return needs_text(task, allow_blank=False)
+        return None if self.settings.rubric else "rubric must be given if a task has no expected.text"
 
     def ready(self) -> None:
-        """Make the model; raises where it cannot be made."""
+        """Make the model; raises if that fails."""
         Asker(self.settings.model, **self.settings.asking).ready()
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """What the model says of a trial."""
-        told = as_conversation(attempt, reply)
-        last = len(told.conversation) - 1
-        background = _background(told, system=self.settings.context)
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Ask the model to judge a trial."""
+        conversation = as_conversation(attempt, reply)
+        last = len(conversation.conversation) - 1
+        background = _background(conversation, system=self.settings.context)
         judge = self._judge(reference=expected_text(attempt.task) is not None, context=bool(background))
-        grade = await judge.grade(told.model_copy(update={"context": background}), last)
-        return _held(grade, self.settings.threshold, self.place)
+        grade = await judge.grade(conversation.model_copy(update={"context": background}), last)
+        return graded_at(grade, self.context.threshold(self.settings.threshold))
 
     def _judge(self, *, reference: bool, context: bool) -> Any:
         key = (reference, context)
@@ -140,7 +135,7 @@ class Llm:
 
 
 class _RubricJudge:
-    """Scores an answer by a rubric, without a reference; the reply is that of `LLMJudge`."""
+    """Scores an answer by a rubric, without a reference; the model replies as to `LLMJudge`."""
 
     def __init__(self, asker: Asker, prompt: Prompt) -> None:
         self._asker, self._prompt = asker, prompt
@@ -150,7 +145,7 @@ class _RubricJudge:
             lines = "\n".join(f"- {score:g}: {label}" for label, score in prompt.choices.items())
             system = f"{system.rstrip()}\n\n{Template(_text('rubric_choices')).substitute(choices=lines)}"
         self._opening: PromptMessages = [("system", system)]
-        # the correction is the one of the prompt
+        # a correction asks again as the prompt does
         self._digest = digest([self._opening, _text("rubric_material"), prompt.digest])
 
     async def grade(self, conversation: Conversation, position: int) -> Grade:
@@ -176,43 +171,44 @@ class _RubricJudge:
 
 
 @dataclass(frozen=True)
-class Pairwise:
+class PairwiseGrader:
     """Compares the answer with another one, in both orders: 1 for a win, .5 for a tie, 0 for a loss, and their mean.
 
     Notes
     -----
-    Models prefer a place. What they say of both orders is one score, and a verdict that went with the place is noted in
-    its reason. Both answers are nameless. If one of the orders gives no verdict, there is none.
+    Models tend to prefer the first or the second answer, whichever it is. So both orders make one score, and its reason
+    says if the orders disagree. The model is not told whose the answers are. If one order has no verdict, the trial is
+    unscored.
     """
 
-    settings: PairwiseSettings  # the model and what it is told
-    place: Place  # where
+    settings: PairwiseSettings
+    context: GraderContext
     _asker: Asker = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_asker", Asker(self.settings.model, **self.settings.asking))
 
-    def check(self, task: Task) -> str | None:
-        """What keeps a task from being graded."""
+    def check(self, task: SuiteTask) -> str | None:
+        """Require a reference or ``expected.text``."""
         if self.settings.reference is not None:
             return None
         if task.expected.get("text") is None:
-            return "reference must be given, or the task's expected.text: it is what the answer is compared with"
-        return needs_text(task) or (None if str(task.expected["text"]).strip() else "expected.text must not be blank")
+            return "reference must be given, or the task's expected.text: the answer is compared with it"
+        return needs_text(task, allow_blank=False)
 
     def ready(self) -> None:
-        """Make the model; raises where it cannot be made."""
+        """Make the model; raises if that fails."""
         self._asker.ready()
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """What the model says of a trial."""
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Ask the model to compare the answers, once in each order."""
         other = readable(self.settings.reference or expected_text(attempt.task) or "")
         answer = readable(reply.text)
         if answer == other:
             return self._graded([0.5, 0.5], "The answers are the same text.")
-        told = as_conversation(attempt, reply)
-        background = _background(told, system=False)
-        shown = {"query": told.conversation[-1].query}
+        conversation = as_conversation(attempt, reply)
+        background = _background(conversation, system=False)
+        shown = {"query": conversation.conversation[-1].query}
         shown = {"context": background, **shown} if background else shown
         self._asker.ready()
         results, reasons = [], []
@@ -224,11 +220,11 @@ class Pairwise:
             results.append(1 - grade.value if swapped else grade.value)
             reasons.append(grade.reason)
         same = results[0] == results[1]
-        said = f"{_WORDS[results[0]]} in both orders" if same else f"the orders disagree ({_words(results)})"
-        return self._graded(results, f"{said}: {' / '.join(dict.fromkeys(reasons))}")
+        verdict = f"{_WORDS[results[0]]} in both orders" if same else f"the orders disagree ({_words(results)})"
+        return self._graded(results, f"{verdict}: {' / '.join(dict.fromkeys(reasons))}")
 
     def _graded(self, results: Sequence[float], reason: str) -> Grade:
-        return _held(Score(sum(results) / 2, reason), self.settings.threshold, self.place)
+        return graded_at(Score(sum(results) / 2, reason), self.context.threshold(self.settings.threshold))
 
     async def _ask(self, material: Mapping[str, str]) -> Grade:
         criteria = (self.settings.criteria or _text("pairwise_criteria")).strip()
@@ -252,48 +248,40 @@ _PAIR_SCHEMA: Mapping[str, Any] = {
 
 
 def _read_pair(judged: Sequence[str], reply: Any, structured: bool) -> Score:
-    """The one verdict in a reply on two answers; what is quoted from them is none."""
+    """Read the verdict from a reply; objects quoted from the two answers do not count."""
     objects = structured_objects(reply, structured=structured)
     if objects is None:
         objects = [value for _, value in objects_in(reply_text(reply))]
     quoted = [value for material in judged for _, value in objects_in(material, is_reply=False)]
-    found = [value for value in objects if isinstance(value, Mapping) and "better" in value and value not in quoted]
-    if not found:
+    verdicts = [value for value in objects if isinstance(value, Mapping) and "better" in value and value not in quoted]
+    if not verdicts:
         raise ReplyError(f"expected one JSON object with 'reasoning' and 'better': {short(reply_text(reply), 120)}")
-    for value in found:
+    for value in verdicts:
         if value["better"] not in list(_ORDERS):
             raise ReplyError(f"better must be first, second or tie, got {short(value['better'])}")
         if not isinstance(value.get("reasoning"), str):
             raise ReplyError(f"reasoning must be text, got {short(value.get('reasoning'))}")
-    if len({value["better"] for value in found}) > 1:
-        raise ReplyError(f"expected one verdict, got {', '.join(value['better'] for value in found)}")
-    return Score(_ORDERS[found[-1]["better"]], found[-1]["reasoning"])
+    if len({value["better"] for value in verdicts}) > 1:
+        raise ReplyError(f"expected one verdict, got {', '.join(value['better'] for value in verdicts)}")
+    return Score(_ORDERS[verdicts[-1]["better"]], verdicts[-1]["reasoning"])
 
 
 def _pair_correction(reply: str, problem: ReplyError) -> PromptMessages:
-    """The reply that could not be read, shortened, and what was wrong with it."""
+    """Quote the reply that could not be read, shortened, and say what is wrong with it."""
     request = Template(_text("pairwise_correction")).substitute(problem=problem).strip()
     return [("ai", reply.strip()[:_QUOTED] or "(no text)"), ("human", request)]
 
 
 def _background(conversation: Conversation, *, system: bool) -> str:
-    """What was said before the last message, and what the agent was told if that is to be shown."""
+    """The dialogue before the last message and, with `system`, the agent's instructions."""
     parts = [f"The agent was told: {conversation.context}"] if system and conversation.context else []
     for turn in conversation.conversation[:-1]:
         parts += [f"User: {turn.query}", f"Agent: {turn.assistant}"]
     return "\n\n".join(parts)
 
 
-def _held(grade: Grade, threshold: float | None, place: Place) -> Grade:
-    """The grade with whether it reaches the bar."""
-    if isinstance(grade, Unscored):
-        return grade
-    bar = place.pass_threshold if threshold is None else threshold
-    return graded(grade.value, grade.value >= bar - _ROUNDING, grade.reason)
-
-
 def _words(results: Sequence[float]) -> str:
-    return ", ".join(f"{_WORDS[value]} when {place}" for value, place in zip(results, ("first", "second"), strict=True))
+    return ", ".join(f"{_WORDS[value]} when {order}" for value, order in zip(results, ("first", "second"), strict=True))
 
 
 @functools.cache

@@ -1,8 +1,7 @@
-"""Graders that look at the text of the answer: equal, keywords, a pattern, constraints."""
+"""Grade the text of an answer: exact match, keywords, a regular expression, constraints on its form."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -10,31 +9,29 @@ from pydantic import BeforeValidator, StrictBool
 from pydantic_core import InitErrorDetails
 
 from agentic_bayes.errors import did_you_mean
-from agentic_bayes.evidence.jsonl import unique_keys
 from agentic_bayes.evidence.score import Grade
 from agentic_bayes.records.base import Record, problem_at, short
 from agentic_bayes.records.matchers import compiled_pattern
-from agentic_bayes.suites.rules import Pattern, Patterns, Texts, expected_text, graded, needs_text
-from agentic_bayes.suites.trial import Attempt, Reply, Task
-from agentic_bayes.suites.trial_records import readable
-
-__all__ = ["Constraint", "Contains", "ExactMatch", "Regex"]
+from agentic_bayes.records.wire.strict_json import strict_json
+from agentic_bayes.suites.graders.rules import Pattern, PatternList, TextList, expected_text, graded, needs_text
+from agentic_bayes.suites.graders.trial_records import readable
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _SHOWN = 80
 
 
 class ExactMatch(Record):
-    """The answer is ``expected.text``."""
+    """Passes if the answer equals ``expected.text``."""
 
-    ignore_case: StrictBool = False  # without regard to case
-    ignore_whitespace: StrictBool = False  # without regard to white space, wherever it stands
+    ignore_case: StrictBool = False
+    ignore_whitespace: StrictBool = False  # anywhere in the text
 
-    def check(self, task: Task) -> str | None:
-        """What keeps a task from being graded."""
+    def check(self, task: SuiteTask) -> str | None:
+        """Require ``expected.text``."""
         return needs_text(task)
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """1 if they are the same, else 0."""
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Score 1 if they are equal, else 0."""
         wanted = expected_text(attempt.task) or ""
         if self._plain(wanted) == self._plain(reply.text):
             return graded(1.0, True, "The answer is the expected text.")
@@ -47,32 +44,31 @@ class ExactMatch(Record):
 
 
 class Contains(Record):
-    """The answer contains keywords; the score is the share that it contains, and only all of them pass."""
+    """Scores the share of keywords that the answer contains; it passes if it contains all of them."""
 
-    # What must occur. Left out: ``expected.fields`` (a list of texts, or the texts of an object), else
-    # ``expected.text``.
-    keywords: Texts | None = None
-    ignore_case: StrictBool = False  # without regard to case
+    # Default: ``expected.fields`` (a list of texts, or the texts of an object), else ``expected.text``.
+    keywords: TextList | None = None
+    ignore_case: StrictBool = False
 
-    def check(self, task: Task) -> str | None:
-        """What keeps a task from being graded."""
-        found = self._wanted(task)
-        return found if isinstance(found, str) else None
+    def check(self, task: SuiteTask) -> str | None:
+        """Require keywords, here or in the task's expectations."""
+        wanted = self._wanted(task)
+        return wanted if isinstance(wanted, str) else None
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """The share of the keywords."""
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Score the share of keywords in the answer."""
         wanted = self._wanted(attempt.task)
         if isinstance(wanted, str):
             raise ValueError(wanted)
         answer = self._plain(reply.text)
         missing = [word for word in wanted if self._plain(word) not in answer]
-        said = f"missing: {', '.join(short(word) for word in missing)}" if missing else "All keywords are there."
-        return graded((len(wanted) - len(missing)) / len(wanted), not missing, said)
+        reason = f"missing: {', '.join(short(word) for word in missing)}" if missing else "All keywords are there."
+        return graded((len(wanted) - len(missing)) / len(wanted), not missing, reason)
 
     def _plain(self, text: str) -> str:
         return text.casefold() if self.ignore_case else text
 
-    def _wanted(self, task: Task) -> tuple[str, ...] | str:
+    def _wanted(self, task: SuiteTask) -> tuple[str, ...] | str:
         """The keywords, or why there are none."""
         if self.keywords is not None:
             return self.keywords
@@ -92,16 +88,16 @@ class Contains(Record):
 
 
 class Regex(Record):
-    """The answer matches a regular expression (RE2: linear time, no look-around, no back-references)."""
+    """Passes if the answer matches a regular expression (RE2: linear time, no look-around, no back-references)."""
 
-    # The expression. Left out: ``expected.pattern`` of the task. ``expected.text`` is never taken for a pattern: in
-    # one, "$5.00" means something else.
+    # Default: the task's ``expected.pattern``. ``expected.text`` is never used as a pattern, because "$5.00" would mean
+    # something else.
     pattern: Pattern | None = None
-    ignore_case: StrictBool = False  # without regard to case
-    full: StrictBool = False  # the whole answer must match; else a part of it is enough
+    ignore_case: StrictBool = False
+    full: StrictBool = False  # whether the whole answer must match; otherwise a part is enough
 
-    def check(self, task: Task) -> str | None:
-        """What keeps a task from being graded."""
+    def check(self, task: SuiteTask) -> str | None:
+        """Require a valid pattern, here or in the task's expectations."""
         pattern = self._pattern(task)
         if pattern is None:
             return "pattern must be given, or the task's expected.pattern"
@@ -113,8 +109,8 @@ class Regex(Record):
             return f"expected.pattern {error}, got {short(pattern)}"
         return None
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """1 if it matches, else 0."""
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Score 1 if the answer matches, else 0."""
         pattern = self._pattern(attempt.task)
         compiled = compiled_pattern(f"(?i:{pattern})" if self.ignore_case else pattern)
         answer = readable(reply.text)
@@ -122,7 +118,7 @@ class Regex(Record):
             return graded(1.0, True, "The answer matches.")
         return graded(0.0, False, f"{short(pattern, _SHOWN)} does not match {short(answer, _SHOWN)}")
 
-    def _pattern(self, task: Task) -> Any:
+    def _pattern(self, task: SuiteTask) -> Any:
         return task.expected.get("pattern") if self.pattern is None else self.pattern
 
 
@@ -142,8 +138,8 @@ def _format(value: Any) -> Any:
     return value
 
 
-Count = Annotated[int, BeforeValidator(_count)]
-Format = Annotated[str, BeforeValidator(_format)]
+SizeLimit = Annotated[int, BeforeValidator(_count)]
+AnswerFormat = Annotated[str, BeforeValidator(_format)]
 # a heading, an item of a list, a quotation, a fence, a table's rule, bold text, code, a link
 _MARKUP = (
     r"(?m)^ {0,3}#{1,6}[ \t]+\S|^[ \t]*([-*+]|\d{1,9}[.)])[ \t]+\S|^ {0,3}>|^ {0,3}(```|~~~)"
@@ -152,40 +148,40 @@ _MARKUP = (
 
 
 class Constraint(Record):
-    """Rules about the form of the answer; the score is the share of the rules that it keeps, and only all pass."""
+    """Scores the share of rules about its form that the answer keeps; it passes if it keeps all of them."""
 
-    min_words: Count | None = None  # words: what stands between white space
-    max_words: Count | None = None
-    min_chars: Count | None = None  # characters, white space included
-    max_chars: Count | None = None
-    min_lines: Count | None = None  # lines, blank ones included; a line break at the end begins no further line
-    max_lines: Count | None = None
-    # the whole answer is a JSON value; there is Markdown in it (a heading, list, quotation, fence, table, bold text,
-    # code or link); it is neither
-    format: Format | None = None
-    # Patterns (RE2) of which a part of the answer must match each, or none. Each pattern is a rule.
-    must_match: Patterns = ()
-    must_not_match: Patterns = ()
+    min_words: SizeLimit | None = None  # words are separated by white space
+    max_words: SizeLimit | None = None
+    min_chars: SizeLimit | None = None  # characters, including white space
+    max_chars: SizeLimit | None = None
+    min_lines: SizeLimit | None = None  # lines, including blank ones; a final line break does not start another line
+    max_lines: SizeLimit | None = None
+    # "json": the whole answer is a JSON value; "markdown": it contains Markdown (a heading, list, quotation, fence,
+    # table, bold text, code or link); "text": neither
+    format: AnswerFormat | None = None
+    # Patterns (RE2) that the answer must contain, or must not contain. Each pattern is a rule.
+    must_match: PatternList = ()
+    must_not_match: PatternList = ()
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
-        given = data if isinstance(data, dict) else data.model_dump(exclude_defaults=True)
-        if not any(value is not None for value in given.values()):
+        rules = data if isinstance(data, dict) else data.model_dump(exclude_defaults=True)
+        if not any(value is not None for value in rules.values()):
             names = ", ".join(cls.model_fields)
             return [problem_at((), f"must hold at least one rule: {names}", None)]
-        found = []
+        problems = []
         for what in ("words", "chars", "lines"):
-            low, high = given.get(f"min_{what}"), given.get(f"max_{what}")
+            low, high = rules.get(f"min_{what}"), rules.get(f"max_{what}")
             if isinstance(low, int) and isinstance(high, int) and low > high:
-                found.append(problem_at((f"min_{what}",), f"must be at most max_{what} ({high}), got {low}", None))
-        return found
+                problems.append(problem_at((f"min_{what}",), f"must be at most max_{what} ({high}), got {low}", None))
+        return problems
 
-    def check(self, task: Task) -> str | None:
-        """Nothing of a task is needed."""
+    def check(self, task: SuiteTask) -> str | None:
+        """Accept every task."""
         return None
 
-    async def grade(self, attempt: Attempt, reply: Reply) -> Grade:
-        """The share of the rules that are kept."""
+    async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
+        """Score the share of rules that the answer keeps."""
         answer = readable(reply.text)
         sizes = {"words": len(answer.split()), "chars": len(answer), "lines": len(answer.splitlines())}
         kept, broken = 0, []
@@ -220,11 +216,7 @@ def _has_format(answer: str, form: str) -> bool:
 
 def _is_json(answer: str) -> bool:
     try:
-        json.loads(answer, object_pairs_hook=unique_keys, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        strict_json(answer)
+    except ValueError:
         return False
     return True
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")

@@ -1,1 +1,1 @@
-"""Logs that evaluation frameworks write."""
+"""Formats that evaluation frameworks write."""

@@ -1,8 +1,8 @@
-"""Logs of Inspect: ``.json`` (one object with ``samples``) and ``.eval`` (a zip file with one member per sample).
+"""Read Inspect logs: ``.json`` (one object with ``samples``) and ``.eval`` (a zip file with one member per sample).
 
-A sample is a conversation of one interaction. Its score is that of the first scorer: "C", "P", "I" and "N" are 1, ½, 0
-and 0, as in Inspect; a score that is NaN is none. A sample that broke or was cancelled has an error instead; one that
-ran into a limit ended by the agent's own doing, and counts.
+A sample is a conversation of one interaction. Its score is the first scorer's: "C", "P", "I" and "N" are 1, ½, 0 and
+0, as in Inspect; NaN means no score. A sample that crashed or was cancelled has an error instead; one that hit a limit
+counts, because the agent caused it.
 """
 
 from __future__ import annotations
@@ -15,27 +15,25 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import Call, Message, Role, doubts_of, one_turn, system_text
+from agentic_bayes.records.wire.chat import ChatCall, Message, Role, doubts_of, one_turn, system_text
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part, broken, parts
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip, directory, named_otherwise, opened, seekable
-
-__all__ = ["read", "recognises"]
 
 NAME = "inspect"
 
 _SPEC = frozenset({"task", "model", "run_id", "eval_id", "task_id", "dataset", "created"})
 _HEADERS = ("header.json", "_journal/start.json", "start.json")
 _SAMPLES = "samples/"
-# members of which nothing is needed, because all of it is also elsewhere
+# members that only repeat what other members hold
 _SUMMED_UP = re.compile(r"(summaries|reductions)\.json|_journal/.+")
-# what may be meant as a sample, and is not named as one
+# names that look like a sample's but are not quite
 _LIKE_A_SAMPLE = re.compile(r"[./\\]*samples[/\\]", re.IGNORECASE)
-# a sample in chunks has a folder of its own, in which this is the main member
+# a chunked sample has its own folder, and this is the main member in it
 _CHUNKED = "/sample.json"
 _FOLDER = re.compile(r"samples/.+_epoch_\d+(?=/|$)")
-# members of a log and of a sample of which nothing is taken; they can be most of it
+# unused members of a log and of a sample; they can be most of the file
 _LEFT_OUT = frozenset({"plan", "stats", "reductions", "log_updates"})
 _PASSED_OVER = frozenset({"events", "events_data", "timelines", "store", "message_pool", "call_pool"})
 
@@ -58,20 +56,20 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The samples of a log."""
-    log = _Log(origin)
+    log = _InspectLog(origin)
     yield from _with_doubts(_zipped(stream, log) if begins_zip(stream) else _plain(stream, log), log)
 
 
 @dataclass(slots=True)
-class _Log:
-    """What is known of the log as a whole."""
+class _InspectLog:
+    """What applies to the log as a whole."""
 
     origin: Origin
     members: dict[str, Any] = field(default_factory=dict)
     found: int = 0
     repeated: int = 0
     unresolved: int = 0
-    # kind of members that are not read → their names
+    # why members were ignored → their names
     others: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -83,7 +81,7 @@ class _Log:
         return value if isinstance(value, dict) else {}
 
     def faults(self) -> Faults:
-        """What is wrong with the log, whatever its samples are."""
+        """Problems of the log itself, apart from its samples."""
         faults = Faults()
         for key in ("eval", "status", "results"):
             fitting(self.members.get(key), (key,), faults)
@@ -100,7 +98,7 @@ class _Log:
         return value if isinstance(value, str) else None
 
     def expected(self) -> int | None:
-        """How many samples the log should hold, as far as it says so."""
+        """How many samples the log should hold, if it says so."""
         total = Fields(self._object("results"), (), Faults()).whole("total_samples")
         if total is not None:
             return total
@@ -113,30 +111,32 @@ class _Log:
         return (len(ids) or size or 0) * (config.whole("epochs") or 1)
 
     def doubts(self) -> tuple[tuple[str, str], ...]:
-        """What should be known of the log."""
+        """Warnings about the log."""
         found, expected, messages = self.found, self.expected(), []
         if expected is not None and found < expected:
-            messages.append(f"{expected - found:,} of {expected:,} samples are not in the file")
+            messages.append(f"samples missing from the file: {expected - found:,} of {expected:,}")
         if self.repeated:
-            messages.append(f"{self.repeated:,} members are in the zip file more than once: the last one counts")
+            messages.append(
+                f"members that the zip file holds more than once (the last one was read): {self.repeated:,}"
+            )
         if self.unresolved:
-            messages.append(f"{self.unresolved:,} texts refer to attachments that the file does not hold")
+            messages.append(f"texts whose attachments are missing from the file: {self.unresolved:,}")
         for kind, names in self.others.items():
             shown = ", ".join(short(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
-            messages.append(f"{len(names):,} {kind}: {shown}")
+            messages.append(f"members ignored because they {kind}: {len(names):,} ({shown})")
         return tuple(("", message) for message in messages)
 
     def leave_out(self, name: str) -> None:
-        """Note a member of a zip file that is not read, unless a log has such members."""
+        """Note a zip member that is not read, unless every log has it."""
         if name.endswith("/") or name in _HEADERS or _SUMMED_UP.fullmatch(name):
             return
         like = _LIKE_A_SAMPLE.match(name)
-        kind = "members are not named as samples are (samples/….json)" if like else "members are none of a log"
-        self.others.setdefault(f"{kind}, and were left out", []).append(name)
+        kind = "are not named like samples (samples/….json)" if like else "do not belong to an Inspect log"
+        self.others.setdefault(kind, []).append(name)
 
 
-def _with_doubts(found: Iterator[Parsed], log: _Log) -> Iterator[Parsed]:
-    """The same records, of which the last carries what is known only at the end."""
+def _with_doubts(found: Iterator[Parsed], log: _InspectLog) -> Iterator[Parsed]:
+    """Pass the records on, and attach the log's warnings to the last one."""
     waiting: Parsed | None = None
     for parsed in found:
         if waiting is not None:
@@ -146,9 +146,9 @@ def _with_doubts(found: Iterator[Parsed], log: _Log) -> Iterator[Parsed]:
         yield replace(waiting, doubts=(*waiting.doubts, *log.doubts()))
 
 
-def _plain(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
-    """The samples of a JSON log, one by one; those that come before the log's header wait for it."""
-    waiting: list[Part] = []
+def _plain(stream: BufferedReader, log: _InspectLog) -> Iterator[Parsed]:
+    """The samples of a JSON log, one by one; samples before the log's header wait for it."""
+    waiting: list[JsonPart] = []
     checked = False
     for part in parts(stream, {"samples"}):
         match part.path:
@@ -186,17 +186,17 @@ def _plain(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
         yield _no_sample(log)
 
 
-def _header_faults(log: _Log) -> Iterator[Parsed]:
+def _header_faults(log: _InspectLog) -> Iterator[Parsed]:
     if faults := log.faults():
-        yield Parsed("", faults=faults.found())
+        yield Parsed("", faults=faults.as_tuple())
 
 
-def _no_sample(log: _Log) -> Parsed:
+def _no_sample(log: _InspectLog) -> Parsed:
     expected = log.expected()
     return broken("", "holds no sample" + (f" of the {expected:,} that it should hold" if expected else ""))
 
 
-def _zipped(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
+def _zipped(stream: BufferedReader, log: _InspectLog) -> Iterator[Parsed]:
     """The samples of a zip file."""
     try:
         with seekable(stream) as file, directory(file) as packed:
@@ -205,13 +205,11 @@ def _zipped(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
             header = next((name for name in _HEADERS if name in members), None)
             if header is None:
                 names = ", ".join(sorted(members)[:3]) or "no member"
-                wrong = (
-                    f"is a zip file but no Inspect log: it must hold {' or '.join(_HEADERS[:2])}, got {short(names)}"
-                )
-                yield broken("", wrong)
+                needed = " or ".join(_HEADERS[:2])
+                yield broken("", f"is a zip file but not an Inspect log: it must hold {needed}, got {short(names)}")
                 return
             log.members, faults = _members(packed, members[header], _LEFT_OUT)
-            # without the one that is written at the end, the run is still going on, or broke off
+            # the header is written at the end: without it the run is unfinished or broke off
             if header != _HEADERS[0]:
                 log.members["status"] = log.members.get("status") or "started"
             if faults:
@@ -225,11 +223,13 @@ def _zipped(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
                 folder, where = _FOLDER.match(name), _place(name)
                 if other := named_otherwise(packed, member):
                     log.found += 1
-                    yield broken(where, f"must have one name, got {short(other)} where its data are")
+                    yield broken(where, f"must have one name, got {short(other)} in front of its data")
                 elif folder and folder[0] in chunked:
                     if name == folder[0] + _CHUNKED:
                         log.found += 1
-                        yield broken(where, "is a sample in chunks (version 3 of Inspect's logs), which is not read")
+                        yield broken(
+                            where, "is a sample in chunks (version 3 of Inspect's logs), which is not supported"
+                        )
                 elif name.startswith(_SAMPLES) and name.endswith(".json"):
                     log.found += 1
                     value, faults = _members(packed, member, _PASSED_OVER)
@@ -243,12 +243,12 @@ def _zipped(stream: BufferedReader, log: _Log) -> Iterator[Parsed]:
 
 
 def _place(name: str) -> str:
-    """The name of a member, as far as it can be shown."""
+    """A member's name, shortened for display."""
     return name if len(name) <= 200 else name[:199] + "…"
 
 
 def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
-    """An object in a zip file without what is not needed of it, which is dropped item by item; and what is wrong."""
+    """Read an object from a zip file, dropping unused members item by item; with its problems."""
     found: dict[str, Any] = {}
     wrong: list[tuple[str, str]] = []
     documents = 0
@@ -266,8 +266,7 @@ def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[s
                     case (int(),):
                         wrong = [("", "must be an object, got a list")]
                     case (str(key), *rest):
-                        inside = ".".join([key, *(f"[{place}]" for place in rest)]).replace(".[", "[")
-                        wrong += [(".".join(t for t in (inside, path) if t), text) for path, text in part.faults]
+                        wrong += part.inner_faults
                         if key in left_out:
                             continue
                         if rest:
@@ -279,17 +278,17 @@ def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[s
     return found, tuple(wrong)
 
 
-def _sample(where: str, value: Any, wrong: tuple[tuple[str, str], ...], log: _Log) -> Parsed:
+def _sample(where: str, value: Any, wrong: tuple[tuple[str, str], ...], log: _InspectLog) -> Parsed:
     faults = Faults()
     if wrong:
         return Parsed(where, faults=wrong)
     record = _conversation(value, faults, log)
-    return Parsed(where, NO_VALUE if faults else record, faults.found(), doubts_of(record["conversation"]))
+    return Parsed(where, NO_VALUE if faults else record, faults.as_tuple(), doubts_of(record["conversation"]))
 
 
 @dataclass(slots=True)
 class _Attachments:
-    """Texts that are kept apart from where they are used."""
+    """Texts that the log stores separately and refers to."""
 
     held: Mapping[str, Any]
     missing: int = 0
@@ -311,7 +310,7 @@ _TAKEN = (
 )  # fmt: skip
 
 
-def _conversation(value: Any, faults: Faults, log: _Log) -> Mapping[str, Any]:
+def _conversation(value: Any, faults: Faults, log: _InspectLog) -> Mapping[str, Any]:
     raw = Fields(value, (), faults)
     attachments = _Attachments(raw.mapping("attachments").value)
     texts = {key: attachments.text if key in ("input", "messages", "output") else None for key in _TAKEN}
@@ -367,7 +366,7 @@ def _conversation(value: Any, faults: Faults, log: _Log) -> Mapping[str, Any]:
 
 
 def _targets(sample: Fields) -> list[str]:
-    """What counts as right: Inspect's scorers take any of several targets."""
+    """The right answers: Inspect's scorers accept any of several targets."""
     target = sample.raw("target")
     if not isinstance(target, list):
         text = sample.text("target")
@@ -383,7 +382,7 @@ def _said(messages: Any) -> str:
 
 
 def _answer(sample: Fields, messages: list[Message]) -> str:
-    """The answer: what the log gives as the output or, if that is no text, what the agent said last."""
+    """The answer: the log's output or, if that has no text, the last thing the agent said."""
     output = sample.mapping("output")
     completion = output.text("completion")
     if completion and completion.strip():
@@ -410,7 +409,7 @@ def _times(sample: Fields) -> dict[str, Any]:
 
 
 def _error(sample: Fields, status: str | None, *, scored: bool) -> str | None:
-    """Why there was no attempt that could be judged."""
+    """Why the sample cannot be judged; None if it can."""
     if "invalidation" in sample:
         given = sample.mapping("invalidation")
         return _first_line("invalidated: ", given.text("reason") or f"by {given.text('author') or 'unknown'}")
@@ -431,7 +430,7 @@ def _first_line(kind: str, message: str) -> str:
 
 
 def _scores(sample: Fields) -> tuple[float | None, dict[str, Any], str | None]:
-    """The score of the first scorer, what all scorers gave, and why the first one gave none."""
+    """The first scorer's score, all scores, and why the first is not usable."""
     if "scores" not in sample and "score" in sample:
         given = Fields({"score": sample.raw("score")}, (), sample.faults)
     else:
@@ -450,11 +449,11 @@ def _scores(sample: Fields) -> tuple[float | None, dict[str, Any], str | None]:
         return number, kept, None
     if value is None:
         return None, kept, f"scorer {short(first)} gave no score (null or NaN)"
-    return None, kept, f"the score of scorer {short(first)} is no number in [0, 1]: {short(value)}"
+    return None, kept, f"the score of scorer {short(first)} is not a number in [0, 1]: {short(value)}"
 
 
 def _number(value: Any) -> float | None:
-    """A score as a number; texts as Inspect counts them."""
+    """A score as a number; text counts as in Inspect."""
     if isinstance(value, (bool, int, float)):
         return _finite(value)
     if not isinstance(value, str):
@@ -497,10 +496,10 @@ def _messages(sample: Fields, key: str) -> list[Message]:
     return found
 
 
-def _call(call: Fields) -> Call:
+def _call(call: Fields) -> ChatCall:
     nested = isinstance(call.raw("function"), dict)
     source, key = (call.mapping("function"), "name") if nested else (call, "function")
-    return Call(source.name(key, required=True) or "?", _arguments(source), call.name("id"))
+    return ChatCall(source.name(key, required=True) or "?", _arguments(source), call.name("id"))
 
 
 def _arguments(source: Fields) -> dict[str, Any]:
@@ -509,14 +508,14 @@ def _arguments(source: Fields) -> dict[str, Any]:
 
 
 def _result(message: Fields, text: str) -> Message:
-    """The result of a call; one that failed says so."""
+    """The result of a call; a failed call keeps its error."""
     failed = message.raw("error")
     result = None if failed is None else {"error": failed, **({"content": text} if text else {})}
     return Message("tool", text, answers=message.name("tool_call_id"), tool=message.name("function"), result=result)
 
 
-def _provider_calls(message: Fields) -> Iterator[tuple[Call, Message]]:
-    """Calls that the model's provider made itself: they are in the text of the message, with their results."""
+def _provider_calls(message: Fields) -> Iterator[tuple[ChatCall, Message]]:
+    """Calls that the model's provider ran itself: the message's content holds them with their results."""
     if not isinstance(message.raw("content"), list):
         return
     for part in message.mappings("content"):
@@ -524,13 +523,13 @@ def _provider_calls(message: Fields) -> Iterator[tuple[Call, Message]]:
             name, identity = part.name("name", required=True) or "?", part.name("id")
             result = part.raw("result") if "error" not in part else {"error": part.raw("error")}
             yield (
-                Call(name, _arguments(part), identity),
+                ChatCall(name, _arguments(part), identity),
                 Message("tool", answers=identity, tool=name, result="" if result is None else result),
             )
 
 
 def _content(message: Fields) -> str:
-    """The text of a message; what is no text is named."""
+    """The text of a message, with a mark for each image, audio, video or document."""
     if not isinstance(message.raw("content"), list):
         return message.text("content") or ""
     texts = []

@@ -1,8 +1,8 @@
-"""tau2 results: ``results.json`` with its simulations inside, or beside it in a folder ``simulations/``.
+"""Read tau2 results: ``results.json`` with the simulations in it, or in a folder ``simulations/`` next to it.
 
-A simulation is a conversation of one interaction. What is expected of it are the calls that its own ``action_checks``
-name; where it was never checked, those of its task; where neither says, nobody knows. The benchmark does not compare
-the order of calls, so their order does not matter here either. Calls of the simulated user are not the agent's.
+A simulation is a conversation of one interaction. Its expected calls are those in its own ``action_checks``; if it was
+never checked, those of its task; if neither has any, they are unknown. The benchmark does not compare the order of
+calls, so the order does not matter here either. The simulated user's own calls are left out.
 """
 
 from __future__ import annotations
@@ -16,34 +16,32 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.records.base import field_path, short
+from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals.tau_bench import CONTROL
-from agentic_bayes.records.wire.chat import Call, Message, doubts_of, one_turn, opening
+from agentic_bayes.records.wire.chat import ChatCall, Message, doubts_of, one_turn, opening
 from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, Part, broken, parts
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, joined, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-
-__all__ = ["FOLDER", "INDEX", "INDEXES", "read", "recognises"]
 
 NAME = "tau2"
 INDEX, FOLDER = "results.json", "simulations"
-"""In the form with a folder: the file with everything but the simulations, and the folder beside it."""
+"""In the form with a folder: the file with everything except the simulations, and the folder next to it."""
 
 INDEXES = (INDEX, f"{INDEX}.gz")
 _SUFFIXES = (".json", ".json.gz")
-# members of results, and those of which a simulation has at least one
+# members of results, and members of which a simulation has at least one
 _OF_RESULTS = frozenset({"info", "tasks", "simulations", "simulation_index"})
 _OF_A_SIMULATION = frozenset({"termination_reason", "reward_info", "messages"})
 
-# nothing that the agent did ended these
+# reasons that are not the agent's fault
 NOT_THE_AGENT = frozenset({"user_error", "infrastructure_error", "unexpected_error", "context_window_exceeded"})
-# these ended before anything was checked
+# reasons that end a run before anything is checked
 PREMATURE = frozenset({"max_steps", "timeout", "too_many_errors", "agent_error"})
 CONTRADICTION = (
-    "action_checks hold other calls than the task of this task_id: which task it was is doubtful, "
-    "and the expected calls are those of the checks"
+    "action_checks and the task with this task_id expect different calls: the calls in action_checks were used, "
+    "and task_id may be wrong"
 )
-VOICE = "messages are only in its ticks (voice), which are not read: there is no text and no call"
+VOICE = "a voice run keeps its messages in ticks, which are not read: there is no text and no call"
 
 
 def recognises(shape: Shape) -> bool:
@@ -59,8 +57,8 @@ def _keys(value: Any) -> set[str]:
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
-    """The simulations of a file and, where it stands beside a folder of them, of the folder."""
-    results = _Results(origin)
+    """The simulations of a file and, if it has a folder of simulations next to it, of that folder."""
+    results = _Tau2Results(origin)
     index, home = _index_of(origin.name), _home_of(origin.name)
     sound = True
     for parsed in chain(
@@ -79,30 +77,30 @@ def _nothing(where: str) -> Parsed:
 
 
 def _paths(name: str) -> tuple[Path, Path]:
-    """A file where it was named and, if that is a link, where it really is."""
+    """The path as given, and the real path if it is a link."""
     return Path(os.path.abspath(name)), Path(os.path.realpath(name))
 
 
 def _index_of(name: str) -> Path | None:
-    """The file of results beside the folder of simulations in which this file is."""
+    """The results file that belongs to the simulations folder this file is in, if any."""
     folders = [path.parent.parent for path in _paths(name) if path.parent.name == FOLDER]
     indexes = (folder / index for folder in folders for index in INDEXES)
     return next((index for index in indexes if os.path.lexists(index)), None)
 
 
 def _home_of(name: str) -> Path | None:
-    """The folder of this file, where it is one of results that may have a folder of simulations beside it."""
+    """The folder of a results file, which may also hold a simulations folder; None for other files."""
     return next((path.parent for path in _paths(name) if path.name in INDEXES), None)
 
 
-def _read_index(results: _Results, index: Path) -> Iterator[Parsed]:
-    """Learn what the simulations of a folder need from the file beside it; gives what is wrong with that file."""
+def _read_index(results: _Tau2Results, index: Path) -> Iterator[Parsed]:
+    """Learn what the simulations need from their results file, and yield its problems."""
     for parsed in _of_file(index, lambda pieces: results.take(pieces, is_index=True)):
         yield replace(parsed, file=str(index))
 
 
-def _beside(results: _Results, folder: Path) -> Iterator[Parsed]:
-    """The simulations in the folder that are not in the file."""
+def _beside(results: _Tau2Results, folder: Path) -> Iterator[Parsed]:
+    """The simulations of the folder, which the results file does not hold."""
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     seen: set[str] = set()
     for name in (name for name in names if name.lower().endswith(_SUFFIXES) and name[0] != "."):
@@ -111,16 +109,16 @@ def _beside(results: _Results, folder: Path) -> Iterator[Parsed]:
             continue
         seen.add(real)
         for parsed in [*_of_file(folder / name, results.take)] or [_nothing("")]:
-            yield replace(parsed, where=", ".join(text for text in (f"{FOLDER}/{name}", parsed.where) if text))
+            yield replace(parsed, where=joined(f"{FOLDER}/{name}", parsed.where))
     if lost := sorted(results.listed - results.found):
         shown = ", ".join(lost[:3]) + (f" and {len(lost) - 3:,} more" if len(lost) > 3 else "")
-        yield broken("simulation_index", f"lists simulations that are not there: {shown}")
+        yield broken("simulation_index", f"lists simulations that are missing: {shown}")
 
 
-def _of_file(path: Path, take: Callable[[Iterator[Part]], Iterator[Parsed]]) -> Iterator[Parsed]:
-    """What is found in a file, which is opened only if it is one: a pipe would wait for ever."""
+def _of_file(path: Path, take: Callable[[Iterator[JsonPart]], Iterator[Parsed]]) -> Iterator[Parsed]:
+    """Read a file, but only if it is a regular one: opening a pipe could wait for ever."""
     if not path.is_file():
-        what = "a folder" if path.is_dir() else "a pipe or device" if path.exists() else "a link that leads nowhere"
+        what = "a folder" if path.is_dir() else "a pipe or device" if path.exists() else "a broken link"
         yield broken("", f"must be a regular file, got {what}")
         return
     try:
@@ -133,32 +131,32 @@ def _of_file(path: Path, take: Callable[[Iterator[Part]], Iterator[Parsed]]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """What is taken of a task; `actions` is None where it does not say which calls are expected."""
+class _Tau2Task:
+    """The relevant parts of a task; `actions` is None if it does not say which calls are expected."""
 
     ticket: str = ""
     actions: list[dict[str, Any]] | None = None
-    told: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class _Document:
-    """What was seen of an object at the top of a file."""
+class _Tau2Document:
+    """What has been read of one top-level object."""
 
     seen: set[str] = field(default_factory=set)
-    waiting: list[Part] = field(default_factory=list)
-    # of a simulation that is alone in its file
+    waiting: list[JsonPart] = field(default_factory=list)
+    # the members of a simulation that has a file to itself
     members: dict[str, Any] = field(default_factory=dict)
     wrong: list[tuple[str, str]] = field(default_factory=list)
     tasks: dict[str, int] = field(default_factory=dict)
 
 
-class _Results:
-    """What a file of results says, as far as it was read."""
+class _Tau2Results:
+    """What has been read of a results file."""
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
-        self._tasks: dict[str, _Task] = {}
+        self._tasks: dict[str, _Tau2Task] = {}
         self._domain: str | None = None
         self._model: str | None = None
         self._policy = ""
@@ -171,20 +169,20 @@ class _Results:
         folder = index.parent if index else home
         return self._origin.given_agent or (folder.resolve().name if folder else "") or self._origin.stem
 
-    def take(self, pieces: Iterator[Part], *, is_index: bool = False) -> Iterator[Parsed]:
-        """Read on: gives the simulations, which wait for tasks and info, and what is wrong outside of them.
+    def take(self, pieces: Iterator[JsonPart], *, is_index: bool = False) -> Iterator[Parsed]:
+        """Yield the simulations, which wait for tasks and info, and the problems outside of them.
 
-        Of an index, only the latter is given.
+        For an index, only the problems are yielded.
         """
-        document = _Document()
+        document = _Tau2Document()
         for part in pieces:
             match part.path:
                 case ():
                     yield from self._end(part, document, is_index=is_index)
-                    document = _Document()
+                    document = _Tau2Document()
                 case (str(key), *_) if part.faults:
                     document.seen.add(key)
-                    document.wrong += [(field_path(part.path) + _after(path), text) for path, text in part.faults]
+                    document.wrong += part.inner_faults
                 case ("simulations", int()):
                     if not is_index:
                         document.waiting.append(part)
@@ -197,12 +195,12 @@ class _Results:
                     elif key not in _OF_RESULTS:
                         document.members[key] = part.value
                     elif faults := self._learn(part, document):
-                        yield Parsed(part.where, faults=faults.found())
+                        yield Parsed(part.where, faults=faults.as_tuple())
                 case _ if part.faults or not is_index:
                     yield Parsed(part.place, faults=part.faults or (("", "must be inside an object of results"),))
 
-    def _end(self, part: Part, document: _Document, *, is_index: bool) -> Iterator[Parsed]:
-        """What is left where a document ends or breaks off."""
+    def _end(self, part: JsonPart, document: _Tau2Document, *, is_index: bool) -> Iterator[Parsed]:
+        """What remains when a document ends or breaks off."""
         yield from self._waiting(document)
         wrong = (*document.wrong, *part.faults)
         if not part.faults and document.members.keys() & _OF_A_SIMULATION and not is_index:
@@ -212,14 +210,14 @@ class _Results:
         elif part.value == {} and not document.seen & _OF_RESULTS and not is_index:
             yield _nothing(part.where)
 
-    def _waiting(self, document: _Document) -> Iterator[Parsed]:
-        """The simulations that waited."""
+    def _waiting(self, document: _Tau2Document) -> Iterator[Parsed]:
+        """The simulations that were waiting for tasks and info."""
         waiting, document.waiting = document.waiting, []
         for part in waiting:
             yield self._parsed(part.place, part.value, ())
 
-    def _learn(self, part: Part, document: _Document) -> Faults:
-        """Take in what is known of all simulations; gives what is wrong with it."""
+    def _learn(self, part: JsonPart, document: _Tau2Document) -> Faults:
+        """Take in what applies to all simulations, and return its problems."""
         faults = Faults()
         match part.path:
             case ("tasks", int(place)):
@@ -229,22 +227,22 @@ class _Results:
             case ("simulation_index",):
                 listed = Fields({"simulation_index": part.value}, (), faults).mappings("simulation_index")
                 self.listed |= {identity for entry in listed if (identity := entry.name("id", required=True))}
-            case (key,):  # the beginning of a list, whose items follow, or what should be one
+            case (key,):  # the beginning of a list whose items follow, or a value that should be a list
                 Fields({key: part.value}, (), faults).sequence(str(key))
                 if key == "tasks":
                     self._tasks = {}
         return faults
 
     def _learn_info(self, info: Fields) -> None:
-        # never all of it: the arguments of the model may hold a key of its provider
+        # never keep all of info: the model's arguments may hold an API key
         environment = info.mapping("environment_info")
         self._domain, self._policy = environment.text("domain_name"), environment.text("policy") or ""
         self._model = info.mapping("agent_info").text("llm")
 
-    def _learn_task(self, task: Fields, place: int, document: _Document) -> None:
+    def _learn_task(self, task: Fields, place: int, document: _Tau2Document) -> None:
         criteria = task.mapping("evaluation_criteria")
         actions = _calls(criteria.mappings("actions")) if "actions" in criteria else None
-        found = _Task(task.text("ticket") or "", actions, tuple(criteria.texts("communicate_info")))
+        found = _Tau2Task(task.text("ticket") or "", actions, tuple(criteria.texts("communicate_info")))
         identity = task.name("id", required=True)
         if identity is None:
             return
@@ -258,13 +256,13 @@ class _Results:
         record = self._conversation(Fields(value, (), faults), doubts)
         together = (*wrong, *faults)
         return Parsed(
-            where, NO_VALUE if together else record, together, (*doubts.found(), *doubts_of(record["conversation"]))
+            where, NO_VALUE if together else record, together, (*doubts.as_tuple(), *doubts_of(record["conversation"]))
         )
 
     def _conversation(self, run: Fields, doubts: Faults) -> Mapping[str, Any]:
         task_id, session = run.name("task_id", required=True), run.name("id", required=True)
         self.found.add(session or "")
-        task = self._tasks.get(task_id or "", _Task())
+        task = self._tasks.get(task_id or "", _Tau2Task())
         messages = [_message(message) for message in run.mappings("messages")]
         reason, reward = run.text("termination_reason"), run.mapping("reward_info")
         score = reward.share("reward") if "reward" in reward else None
@@ -281,8 +279,8 @@ class _Results:
         expected = _expected(reward, reason, task.actions, doubts)
         if expected is not None:
             turn["ground_truth_agentic"] = {"expected_tools": expected, "tool_sequence_matters": False}
-        if task.told:
-            turn["ground_truth_assistant"] = ", ".join(task.told)
+        if task.facts:
+            turn["ground_truth_assistant"] = ", ".join(task.facts)
         if error is not None:
             turn |= {"assistant": turn["assistant"] or None, "error": error}
         tokens = [m.tokens for m in messages if m.role == "assistant" and any(m.tokens)]
@@ -300,7 +298,7 @@ class _Results:
             "duration": run.number("duration"),
             "started": run.text("start_time"),
             "opening": opening(messages),
-            "task_id_contradicted": True if ("", CONTRADICTION) in doubts.found() else None,
+            "task_id_contradicted": True if ("", CONTRADICTION) in doubts.as_tuple() else None,
         }
         return {
             "session_id": session,
@@ -317,10 +315,10 @@ class _Results:
 def _expected(
     reward: Fields, reason: str | None, known: list[dict[str, Any]] | None, doubts: Faults
 ) -> list[dict[str, Any]] | None:
-    """The calls that the agent should have made; None where neither checks nor task (`known`) say."""
+    """The calls that the agent should have made; None if neither the checks nor the task (`known`) say."""
     if "action_checks" not in reward and (known is None or reason in PREMATURE or not reward.value):
         return known
-    # where the task expects nothing, there are no checks
+    # a task that expects nothing has no checks
     checked = _calls([check.mapping("action", required=True) for check in reward.mappings("action_checks")])
     if known is not None and _sorted(checked) != _sorted(known):
         doubts.add((), CONTRADICTION)
@@ -332,7 +330,7 @@ def _sorted(calls: list[dict[str, Any]]) -> list[str]:
 
 
 def _calls(actions: list[Fields]) -> list[dict[str, Any]]:
-    """The expected calls of the agent; those of the user are not its own."""
+    """The agent's expected calls, without those of the simulated user."""
     found = []
     for action in actions:
         if not _by_agent(action):
@@ -356,11 +354,6 @@ def _by_agent(call: Fields) -> bool:
     return requestor in (None, "assistant")
 
 
-def _after(path: str) -> str:
-    """A path within a value, to be put after that of the value."""
-    return path if not path or path.startswith("[") else f".{path}"
-
-
 def _message(message: Fields) -> Message:
     role = message.text("role", required=True)
     text = message.text("content") or ""
@@ -369,7 +362,7 @@ def _message(message: Fields) -> Message:
     match role:
         case "assistant":
             calls = [
-                Call(call.name("name", required=True) or "?", call.arguments("arguments"), call.name("id"))
+                ChatCall(call.name("name", required=True) or "?", call.arguments("arguments"), call.name("id"))
                 for call in message.mappings("tool_calls")
                 if _by_agent(call)
             ]

@@ -1,7 +1,7 @@
-"""tau-bench result files: a list of ``{"task_id", "trial", "reward", "info", "traj"}``, one per attempt.
+"""Read tau-bench results: a list of ``{"task_id", "trial", "reward", "info", "traj"}``, one per attempt.
 
 An attempt is a conversation of one interaction. The expected calls are ``info.task.actions``; the benchmark compares
-data bases and not the order of calls, so their order does not matter here either.
+databases and not the order of calls, so the order does not matter here either.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.wire.chat import Call, Message, one_turn, system_text
+from agentic_bayes.records.wire.chat import Message, chat_call, one_turn, system_text
 from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, records
 
-__all__ = ["read", "recognises"]
-
 NAME = "tau-bench"
-# what the simulated user says to the harness, not to the agent
+# messages of the simulated user to the harness, not to the agent
 CONTROL = frozenset({"###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###"})
 
 
@@ -68,7 +66,7 @@ def _conversation(value: Any, faults: Faults, origin: Origin) -> Mapping[str, An
 
 
 def _error(info: Fields, reward: float | None) -> str | None:
-    """Why there was no attempt that could be judged."""
+    """Why the attempt cannot be judged; None if it can."""
     if "error" in info:
         return f"infrastructure: {info.raw('error')}"[:500]
     if "traceback" in info:
@@ -82,7 +80,7 @@ def _message(message: Fields) -> Message:
     text = message.text("content") or ""
     match role:
         case "assistant":
-            calls = [_call(call) for call in message.mappings("tool_calls")]
+            calls = [chat_call(call) for call in message.mappings("tool_calls")]
             return Message("assistant", text, calls)
         case "tool":
             return Message("tool", text, answers=message.name("tool_call_id"), tool=message.name("name"))
@@ -93,9 +91,3 @@ def _message(message: Fields) -> Message:
     if role is not None:
         message.faults.add((*message.path, "role"), f"must be system, user, assistant or tool, got {role!r}")
     return Message("system")
-
-
-def _call(call: Fields) -> Call:
-    function = call.mapping("function", required=True)
-    name = function.name("name", required=True) or "?"
-    return Call(name, function.arguments("arguments"), call.name("id"))

@@ -1,1 +1,1 @@
-"""Formats that are lists of chat messages."""
+"""Formats that record lists of chat messages."""

@@ -1,4 +1,4 @@
-"""LangChain messages: as objects, and as ``messages_to_dict``, ``dumpd`` or ``model_dump`` write them.
+"""Read and write LangChain messages: objects, or dumps by ``messages_to_dict``, ``dumpd`` or ``model_dump``.
 
 A file is a list of messages, an object with ``messages`` (a LangGraph state), or JSON Lines of either.
 """
@@ -12,35 +12,32 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.messages.openai import function_calls
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
-from agentic_bayes.records.wire.chat import Call, Message
+from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls
 from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.message_log import (
-    LANGCHAIN_KINDS,
     Dialect,
-    Log,
-    Path,
+    FieldPath,
+    MessageLog,
     content_text,
     conversations,
-    langchain_kind,
     looks_like,
-    of_langchain,
     one_conversation,
 )
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-__all__ = ["conversation_from_langchain", "read", "recognises", "to_langchain"]
+__all__ = ["conversation_from_langchain", "to_langchain"]
 
 NAME = "langchain"
+KINDS = ("human", "ai", "system", "tool", "function", "chat")
 
-# the roles of a message of any role
+# roles of a ChatMessage, and the kinds of message that they mean
 ROLES = {"user": "human", "human": "human", "assistant": "ai", "ai": "ai", "system": "system", "developer": "system"}
-# parts of a content that are calls, with the names of their fields
+# content parts that are calls, with the names of their fields
 CALL_PARTS = {
     "tool_use": ("name", "input", "id"),
     "tool_call": ("name", "args", "id"),
@@ -48,7 +45,7 @@ CALL_PARTS = {
     "invalid_tool_call": ("name", "args", "id"),
 }
 CALLS_IN_PIECES = frozenset({"tool_call_chunk", "input_json_delta"})
-# the provider's own tools: neither their calls nor their results are among the calls of a message
+# tools that the provider runs itself: neither calls nor results appear among a message's calls
 OF_THE_PROVIDER = (
     "server_tool_use",
     "server_tool_call",
@@ -59,12 +56,27 @@ OF_THE_PROVIDER = (
     "mcp_tool_use",
     "mcp_tool_result",
 )
-PROVIDER_DOUBT = "tools that the provider runs itself were used; they are not read as calls"
+PROVIDER_DOUBT = "calls of tools that the provider runs itself were ignored"
 
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    return looks_like(shape, of_langchain, ("messages",))
+    return looks_like(shape, _is_ours, ("messages",))
+
+
+def kind_of(name: str) -> str:
+    """The kind of a message by its type or class name: ``AIMessageChunk`` and ``ai`` are the same kind."""
+    return name.removesuffix("Chunk").removesuffix("Message").lower()
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether this is certainly a LangChain message."""
+    if not isinstance(value, dict):
+        return False
+    if "lc" in value:
+        return isinstance(value.get("id"), list) and "message" in str(value["id"][-1:]).lower()
+    kind = value.get("type")
+    return isinstance(kind, str) and kind_of(kind) in KINDS and bool(value.keys() & {"data", "content"})
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
@@ -81,7 +93,7 @@ def conversation_from_langchain(
     trial: int | None = None,
     **fields: Any,
 ) -> Conversation:
-    """A conversation from LangChain messages."""
+    """Build a conversation from LangChain messages."""
     dumps = [dict(message) if isinstance(message, Mapping) else _dumped(message) for message in messages]
     parsed = one_conversation(dumps, _DIALECT)
     if parsed.value is NO_VALUE:
@@ -92,7 +104,7 @@ def conversation_from_langchain(
 
 
 def to_langchain(conversation: Conversation) -> list[BaseMessage]:
-    """A conversation as LangChain messages.
+    """Convert a conversation to LangChain messages.
 
     Parameters
     ----------
@@ -102,8 +114,8 @@ def to_langchain(conversation: Conversation) -> list[BaseMessage]:
     Returns
     -------
     list of langchain_core.messages.BaseMessage
-        Read again, they give the same queries, calls, results and answers. A result that is not text becomes JSON
-        text. There is no place for ids, scores and errors.
+        Read back, they give the same queries, calls, results and answers. A result that is not text becomes JSON
+        text. Ids, scores and errors are lost.
     """
     from langchain_core.messages import AIMessage, SystemMessage
 
@@ -156,7 +168,7 @@ def _is_failed(result: Any) -> bool:
 
 
 def _dumped(message: Any) -> Any:
-    """The dump of an object; anything else stays as it is, and is refused later."""
+    """Dump a message object; anything else stays as it is and is refused later."""
     from langchain_core.messages import BaseMessage
 
     return message.model_dump() if isinstance(message, BaseMessage) else message
@@ -166,12 +178,12 @@ def _is_message(value: Mapping[str, Any]) -> bool:
     return "messages" not in value and bool(value.keys() & {"type", "lc"})
 
 
-def _take(value: Any, path: Path, log: Log) -> None:
+def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     message = Fields(value, path, log.faults)
     named, body = _unwrapped(message)
     if named is None:
         return
-    kind = langchain_kind(named)
+    kind = kind_of(named)
     if kind == "chat":
         role = body.text("role", required=True)
         kind = ROLES.get(role or "", "")
@@ -194,12 +206,12 @@ def _take(value: Any, path: Path, log: Log) -> None:
                 Message("tool", content_text(body, "content", required=True), tool=body.name("name", required=True)),
                 path,
             )
-        case _ if langchain_kind(named) != "chat":
-            log.faults.add((*path, "type"), f"must be {', '.join(LANGCHAIN_KINDS)}, got {short(named)}")
+        case _ if kind_of(named) != "chat":
+            log.faults.add((*path, "type"), f"must be {', '.join(KINDS)}, got {short(named)}")
 
 
 def _unwrapped(message: Fields) -> tuple[str | None, Fields]:
-    """What kind of message it is, and its fields, whichever way it was written."""
+    """The kind of a message and its fields, whichever way it was dumped."""
     if "lc" in message:
         written = message.text("type", required=True)
         if written not in (None, "constructor"):
@@ -214,7 +226,7 @@ def _unwrapped(message: Fields) -> tuple[str | None, Fields]:
     return kind, message.mapping("data", required=True) if "data" in message else message
 
 
-def _answer(body: Fields, log: Log) -> None:
+def _answer(body: Fields, log: MessageLog) -> None:
     usage = body.mapping("usage_metadata")
     tokens = usage.whole("input_tokens") or 0, usage.whole("output_tokens") or 0
     written = body.mapping("response_metadata")
@@ -227,15 +239,15 @@ def _answer(body: Fields, log: Log) -> None:
     log.add(Message("assistant", text, _calls(body), tokens=tokens), body.path)
 
 
-def _calls(body: Fields) -> list[Call]:
-    """The calls of a message: they may stand in it up to three times, and count once."""
+def _calls(body: Fields) -> list[ChatCall]:
+    """The calls of a message, which may contain them up to three times; each counts once."""
     calls = [
-        Call(call.name("name", required=True) or "?", call.arguments("args"), call.name("id"))
+        ChatCall(call.name("name", required=True) or "?", call.arguments("args"), call.name("id"))
         for call in body.mappings("tool_calls")
     ]
-    # what the model wrote could not be read as a call; it made one all the same
+    # LangChain could not parse these calls, but the model made them
     calls += [
-        Call(call.name("name") or "(no name)", call.arguments("args"), call.name("id"))
+        ChatCall(call.name("name") or "(no name)", call.arguments("args"), call.name("id"))
         for call in body.mappings("invalid_tool_calls")
     ]
     if calls:
@@ -247,7 +259,7 @@ def _calls(body: Fields) -> list[Call]:
             fields = Fields(block, (*body.path, "content", position), body.faults)
             name, arguments, identity = CALL_PARTS[kind]
             calls.append(
-                Call(fields.name(name, required=True) or "?", fields.arguments(arguments), fields.name(identity))
+                ChatCall(fields.name(name, required=True) or "?", fields.arguments(arguments), fields.name(identity))
             )
     return calls or function_calls(body.mapping("additional_kwargs"))
 

@@ -1,7 +1,7 @@
-"""OpenAI messages, of Chat Completions and of Responses: lists, objects that hold lists, or JSON Lines.
+"""Read OpenAI messages (Chat Completions and Responses): lists, objects that hold lists, or JSON Lines.
 
-Both forms of one run give the same record: a function call of the Responses API belongs to the message before it, as
-in a chat. A reply (``choices``) beside the ``messages`` of its request ends the conversation.
+Both forms of one run give the same record: as in a chat, a function call of the Responses API belongs to the message
+before it. A reply (``choices``) stored next to the ``messages`` of its request ends the conversation.
 """
 
 from __future__ import annotations
@@ -11,35 +11,32 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import Call, Message
+from agentic_bayes.records.formats.messages import langchain
+from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.message_log import (
     FOREIGN,
-    LANGCHAIN_KINDS,
     Dialect,
-    Log,
-    Path,
+    FieldPath,
+    MessageLog,
     content_text,
     conversations,
-    langchain_kind,
     looks_like,
 )
-
-__all__ = ["function_calls", "read", "recognises"]
 
 NAME = "openai"
 MEMBERS = ("messages", "input", "output")
 
 SPOKEN = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
-# what the agent thinks, and what is only settled before it works
+# the agent's reasoning, and set-up that comes before its work
 SKIPPED = frozenset({"reasoning", "mcp_list_tools"})
 CALL, OUTPUT = "_call", "_call_output"
 RESULTS = ("output", "outputs", "results")
 # a choice has at least one of these
 OF_A_CHOICE = frozenset({"message", "delta", "finish_reason"})
-# of a call, everything else is an argument
+# fields of a call that are not arguments
 ABOUT_A_CALL = frozenset({"id", "type", "status", "call_id", "created_by", "result", "error", *RESULTS})
 
 
@@ -49,7 +46,7 @@ def recognises(shape: Shape) -> bool:
         return True
     if not (shape.is_list or shape.complete) or shape.record_keys & FOREIGN:
         return False
-    # messages of which the first is none, and halves of conversations: what is wrong is then told in these terms
+    # also claim files with a broken first message and half conversations, to report the problem in OpenAI's terms
     record = shape.item if isinstance(shape.item, dict) else shape.values
     ours = "messages" in shape.record_keys or record.get("object") == "response"
     return ours or _half(record, set()) is not None
@@ -60,17 +57,8 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     return conversations(parts(stream, STREAMED), _DIALECT, origin)
 
 
-def function_calls(message: Fields) -> list[Call]:
-    """The calls of a message: those in ``tool_calls`` or, in old logs, the one in ``function_call``."""
-    calls = [_chat_call(call) for call in message.mappings("tool_calls")]
-    if "function_call" in message and not calls:
-        function = message.mapping("function_call")
-        calls = [Call(function.name("name", required=True) or "?", function.arguments("arguments"))]
-    return calls
-
-
 def _is_ours(value: Any) -> bool:
-    """Whether this is a message or an item of the Responses API without doubt."""
+    """Whether this is certainly a message or an item of the Responses API."""
     if not isinstance(value, dict):
         return False
     kind = value.get("type")
@@ -91,40 +79,42 @@ def _is_reply(choices: Any) -> bool:
     return isinstance(choices, list) and any(isinstance(one, dict) and OF_A_CHOICE & one.keys() for one in choices)
 
 
-def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[Path, str] | None:
-    """Where and why this is only a request or only a reply."""
+def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | None:
+    """Where and why this is only a request or only a reply; None if it may be a conversation."""
     if found & {"messages", "input"} or about.keys() & {"messages", "input"}:
         return None
-    reply = "holds a reply without its request: {} must stand beside it"
+    reply = "holds a reply without its request: add the request's {}"
     if "custom_id" in about and "response" in about:
         body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
-        return body, reply.format("`messages` of the request") + " (got a line of the Batch API)"
+        return body, reply.format("`messages`") + " (got a line of the Batch API)"
     if "custom_id" in about and "body" in about:
         return ("body",), "holds a request without its reply (got a line of the Batch API)"
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
-        return ("choices",), reply.format("`messages` of the request")
+        return ("choices",), reply.format("`messages`")
     if "output" in found:
         return ("output",), reply.format("`input`")
     return None
 
 
-def _take_reply(about: Fields, log: Log) -> None:
-    """The answer to the messages, where it is still in the form in which it came."""
+def _take_reply(about: Fields, log: MessageLog) -> None:
+    """Add the answer to the messages if it is still stored as an API reply."""
     if not _is_reply(about.raw("choices")):
         return
     choices = about.mappings("choices")
     if len(choices) > 1:
-        log.doubt(("choices",), "a reply holds several choices: the first one is the answer, the others are not read")
+        log.doubt(
+            ("choices",), "a reply has several choices: the first was read as the answer, the others were ignored"
+        )
     message = choices[0].mapping("message", required=True)
     if not message.value:
         return
     _take(dict(message.value), message.path, log)
     if log.messages[-2:-1] == log.messages[-1:]:
-        log.messages.pop()  # it was put with the messages, too
+        log.messages.pop()  # the answer was also appended to the messages
 
 
 def _failure(about: Fields) -> str | None:
-    """Why a response is none."""
+    """Why a response is not complete; None if it is."""
     status = about.text("status")
     if status is None or status == "completed":
         return None
@@ -132,7 +122,7 @@ def _failure(about: Fields) -> str | None:
     return f"the response is {status}" + (f": {reason}" if reason else "")
 
 
-def _take(value: Any, path: Path, log: Log) -> None:
+def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     item = Fields(value, path, log.faults)
     kind = item.text("type") or "message"
     if kind == "message":
@@ -145,15 +135,15 @@ def _take(value: Any, path: Path, log: Log) -> None:
         _result(item, log)
     elif kind.endswith(CALL):
         _call_of_the_service(item, kind, log)
-    elif langchain_kind(kind) in LANGCHAIN_KINDS or "lc" in item:
+    elif langchain.kind_of(kind) in langchain.KINDS or "lc" in item:
         log.faults.add(
-            path, f"must be a message or item of OpenAI, as the others are, got one of LangChain: {short(kind)}"
+            path, f"must be an OpenAI message or item like the others, got a LangChain message of type {short(kind)}"
         )
     elif kind not in SKIPPED:
-        log.doubt(path, f"items of type {short(kind)} are not known, and were left out")
+        log.doubt(path, f"items of the unknown type {short(kind)} were left out")
 
 
-def _message(message: Fields, log: Log, *, is_item: bool) -> None:
+def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
     named = message.text("role", required=True)
     role = named and named.lower()
     needed = SPOKEN if role == "assistant" else {"content"}
@@ -183,21 +173,11 @@ def _message(message: Fields, log: Log, *, is_item: bool) -> None:
             message.faults.add((*message.path, "role"), f"must be {allowed}, got {short(named)}")
 
 
-def _chat_call(call: Fields) -> Call:
-    if "custom" in call:
-        custom = call.mapping("custom")
-        name, arguments = custom.name("name", required=True), {"input": custom.text("input") or ""}
-    else:
-        function = call.mapping("function", required=True)
-        name, arguments = function.name("name", required=True), function.arguments("arguments")
-    return Call(name or "?", arguments, call.name("id"))
+def _named_call(item: Fields, arguments: dict[str, Any]) -> ChatCall:
+    return ChatCall(item.name("name", required=True) or "?", arguments, item.name("call_id"))
 
 
-def _named_call(item: Fields, arguments: dict[str, Any]) -> Call:
-    return Call(item.name("name", required=True) or "?", arguments, item.name("call_id"))
-
-
-def _result(item: Fields, log: Log) -> None:
+def _result(item: Fields, log: MessageLog) -> None:
     output = item.raw("output")
     answers = item.name("call_id")
     if isinstance(output, dict):
@@ -212,8 +192,8 @@ def _result(item: Fields, log: Log) -> None:
         log.add(Message("tool", content_text(item, "output"), answers=answers), item.path)
 
 
-def _call_of_the_service(item: Fields, kind: str, log: Log) -> None:
-    """A call of a tool that the service runs itself: what came of it is in the same item, if anywhere."""
+def _call_of_the_service(item: Fields, kind: str, log: MessageLog) -> None:
+    """A call of a tool that the service runs itself: its result, if recorded, is in the same item."""
     arguments: dict[str, Any] = {}
     if "arguments" in item:
         arguments = item.arguments("arguments")
@@ -223,7 +203,7 @@ def _call_of_the_service(item: Fields, kind: str, log: Log) -> None:
         arguments = {key: value for key, value in item.value.items() if key not in ABOUT_A_CALL and value is not None}
     name = item.name("name") or kind.removesuffix(CALL)
     answers = item.name("call_id") or item.name("id")
-    log.add_call(Call(name, arguments, answers), item.path)
+    log.add_call(ChatCall(name, arguments, answers), item.path)
     log.waiting = False
     if "error" in item:
         log.add(Message("tool", answers=answers, tool=name, result={"error": item.raw("error")}), item.path)

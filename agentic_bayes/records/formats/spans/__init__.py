@@ -1,1 +1,1 @@
-"""Formats that are spans of a trace."""
+"""Formats that record spans of traces."""

@@ -226,7 +226,7 @@
       make("p", "", shown(agent), ", attempts"), make("ul", "", ...buttons)]));
     const first = Math.max(own.findIndex((one) => one[4] !== "pass"), 0);
     if (own.length) read(own[first], choices.querySelectorAll("button")[first]);
-    else transcript.replaceChildren(make("p", "", "Nothing was kept of this task's conversations."));
+    else transcript.replaceChildren(make("p", "", "This file has no conversations of this task."));
     reader.showModal();
     $("reader-title").focus();
   };

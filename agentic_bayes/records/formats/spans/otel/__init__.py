@@ -1,1 +1,1 @@
-"""OpenTelemetry spans: traces, turns and conversations."""
+"""OpenTelemetry GenAI spans: from spans to traces, turns and conversations."""

@@ -1,4 +1,4 @@
-"""Calls of tools in a trace, each once, of which models, agents and tools tell apart."""
+"""Merge the tool calls that model, agent and tool spans each report, so every call appears once."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentic_bayes.records.formats.spans.otel.spans import Span
-from agentic_bayes.records.wire.chat import Call, Message
-
-__all__ = ["ToldCalls"]
+from agentic_bayes.records.wire.chat import ChatCall, Message
 
 
 @dataclass(slots=True)
-class _Made:
-    """A call that was made, gathered from all spans that tell of it."""
+class _MergedCall:
+    """One call, merged from all spans that report it."""
 
-    call: Call
+    call: ChatCall
     result: tuple[Any, ...] = ()
-    # the latest of the sources that told of it, and that gave its result
-    told_by: int = -1
+    # the latest source that reported the call, and the latest that gave its result
+    reported_by: int = -1
     answered_by: int = -1
     executed: bool = False
 
@@ -34,21 +32,21 @@ class _Made:
         }
 
 
-class ToldCalls:
-    """Calls of which several sources tell: messages, and at last the spans of tools.
+class MergedCalls:
+    """Calls that several sources report: first messages, then the tools' own spans.
 
-    A call is looked for in queues of those that it may be. A source tells of no call twice, so that it goes through
+    A reported call is looked up in queues of the calls it may be. A source reports each call once, so it goes through
     each queue once, however many calls there are.
     """
 
     def __init__(self) -> None:
-        self.made: list[_Made] = []
-        self._queues: defaultdict[tuple[Any, ...], list[_Made]] = defaultdict(list)
+        self.made: list[_MergedCall] = []
+        self._queues: defaultdict[tuple[Any, ...], list[_MergedCall]] = defaultdict(list)
         self._source = -1
-        # how far this source has come in each queue, and how far all have in giving results to calls
+        # how far this source has got in each queue, and how far all sources have got in giving results to calls
         self._places: Counter[tuple[Any, ...]] = Counter()
         self._answered = 0
-        # results of calls that were not told of before, and how many others are of no call
+        # results that came before their calls, and how many other results belong to no call
         self._early: dict[tuple[str, Any], Any] = {}
         self._lost: Counter[Any] = Counter()
 
@@ -56,27 +54,27 @@ class ToldCalls:
         self._source += 1
         self._places.clear()
 
-    def hear(self, dialogues: Iterable[Iterable[Message]]) -> None:
-        """Take in the messages of one source; a result without an id is of a call of its dialogue, if it can be."""
+    def report(self, dialogues: Iterable[Iterable[Message]]) -> None:
+        """Take in the messages of one source; a result without an id goes to a call of its own dialogue."""
         self._begin()
-        told: deque[_Made] = deque()
+        waiting: deque[_MergedCall] = deque()
         lost: Counter[Any] = Counter()
         for begins, message in ((not n, one) for dialogue in dialogues for n, one in enumerate(dialogue)):
             if begins:
-                told.clear()
+                waiting.clear()
             for call in message.calls:
                 one = self._same(call) or self._appended(call)
-                one.told_by = self._source
-                told.append(one)
+                one.reported_by = self._source
+                waiting.append(one)
             if message.role == "tool":
                 result = message.text if message.result is None else message.result
-                if not self._give(message.answers, result, told):
+                if not self._give(message.answers, result, waiting):
                     lost[message.answers, _hashable(result)] += 1
         for what, times in lost.items():  # several sources may repeat it
             self._lost[what] = max(self._lost[what], times)
 
     def run(self, spans: Iterable[Span]) -> None:
-        """Take in the calls as tools executed them."""
+        """Take in the tools' own spans: the calls as they were executed."""
         self._begin()
         for span in spans:
             if span.call is None:
@@ -94,11 +92,11 @@ class ToldCalls:
                 one.result = (result,)
 
     def orphans(self) -> int:
-        """How many results are of no call."""
+        """How many results belong to no call."""
         return self._lost.total()
 
-    def _appended(self, call: Call) -> _Made:
-        one = _Made(call)
+    def _appended(self, call: ChatCall) -> _MergedCall:
+        one = _MergedCall(call)
         self.made.append(one)
         for key in ("like", call.name, _hashable(call.arguments)), ("named", call.name):
             self._queues[key].append(one)
@@ -107,13 +105,13 @@ class ToldCalls:
         self._queue_by_id(one)
         return one
 
-    def _queue_by_id(self, one: _Made) -> None:
+    def _queue_by_id(self, one: _MergedCall) -> None:
         if one.call.id is not None:
             self._queues["id", one.call.id].append(one)
             self._queues["id", one.call.id, one.call.name].append(one)
 
-    def _next(self, key: tuple[Any, ...], used: Callable[[_Made], bool]) -> _Made | None:
-        """The first in a queue that was not used; what was used once stays so, for this source."""
+    def _next(self, key: tuple[Any, ...], used: Callable[[_MergedCall], bool]) -> _MergedCall | None:
+        """The first unused call in a queue; for one source, a used call stays used."""
         queue = self._queues.get(key, [])
         place = self._places[key]
         while place < len(queue) and used(queue[place]):
@@ -121,8 +119,8 @@ class ToldCalls:
         self._places[key] = place
         return queue[place] if place < len(queue) else None
 
-    def _like(self, call: Call, key: tuple[Any, ...], used: Callable[[_Made], bool]) -> _Made | None:
-        """The first in a queue that may be this call; of two ids, one would have to be missing."""
+    def _like(self, call: ChatCall, key: tuple[Any, ...], used: Callable[[_MergedCall], bool]) -> _MergedCall | None:
+        """The first call in a queue that may be this one: two calls that both have an id are never merged here."""
         if call.id is None:
             return self._next(key, used)
         one = self._next(("bare", *key), lambda one: one.call.id is not None or used(one))
@@ -131,17 +129,17 @@ class ToldCalls:
             self._queue_by_id(one)
         return one
 
-    def _same(self, call: Call) -> _Made | None:
-        """The call that a message repeats: that of its id or, without ids, an equal one that is not matched yet."""
+    def _same(self, call: ChatCall) -> _MergedCall | None:
+        """The call that a message repeats: the one with its id or, without ids, an equal one not matched yet."""
         if call.id is not None and (known := self._queues.get(("id", call.id, call.name))):
             return known[0]
         key = "like", call.name, _hashable(call.arguments)
-        return self._like(call, key, lambda one: one.told_by == self._source)
+        return self._like(call, key, lambda one: one.reported_by == self._source)
 
-    def _asked(self, call: Call) -> _Made | None:
-        """The call that was asked for and ran here: that of its id, or an equal one, or one of unknown arguments."""
+    def _asked(self, call: ChatCall) -> _MergedCall | None:
+        """The requested call that ran here: the one with its id, else an equal one, else one with unknown arguments."""
 
-        def ran(one: _Made) -> bool:
+        def ran(one: _MergedCall) -> bool:
             return one.executed
 
         found = self._next(("id", call.id), ran) if call.id is not None else None
@@ -149,14 +147,14 @@ class ToldCalls:
         unknown = ("like", call.name, _hashable({})) if call.arguments else ("named", call.name)
         return found or self._like(call, unknown, ran)
 
-    def _give(self, identity: str | None, result: Any, told: deque[_Made]) -> bool:
-        """Put a result with its call; False where there is none."""
+    def _give(self, identity: str | None, result: Any, waiting: deque[_MergedCall]) -> bool:
+        """Give a result to its call; False if there is none."""
         if identity is None:
-            one = self._waiting(told)
+            one = self._waiting(waiting)
         elif ("id", identity) in self._queues:
             one = self._next(("id", identity), lambda one: one.answered_by == self._source)
             if one is None and self._queues["id", identity][-1].result == (result,):
-                return True  # told twice
+                return True  # reported twice
         else:
             self._early.setdefault((identity, _hashable(result)), result)
             return True
@@ -166,19 +164,19 @@ class ToldCalls:
         one.result = one.result or (result,)
         return True
 
-    def _waiting(self, told: deque[_Made]) -> _Made | None:
-        """The first call of this source that waits for a result or, where none does, the first of all."""
-        while told and told[0].answered_by == self._source:
-            told.popleft()
-        if told:
-            return told[0]
+    def _waiting(self, waiting: deque[_MergedCall]) -> _MergedCall | None:
+        """The first call of this source without a result or, if all have one, the first of all sources."""
+        while waiting and waiting[0].answered_by == self._source:
+            waiting.popleft()
+        if waiting:
+            return waiting[0]
         while self._answered < len(self.made) and self.made[self._answered].result:
             self._answered += 1
         return self.made[self._answered] if self._answered < len(self.made) else None
 
 
 def _hashable(value: Any) -> Any:
-    """A JSON value as one that can be a key; equal ones are equal."""
+    """A JSON value as a hashable key; equal values give equal keys."""
     if isinstance(value, dict):
         return "{}", frozenset((key, _hashable(item)) for key, item in value.items())
     if isinstance(value, list):

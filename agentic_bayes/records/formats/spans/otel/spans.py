@@ -1,7 +1,7 @@
-"""One OpenTelemetry span of a generative AI system: messages, call, error, tokens and scores, whatever they are named.
+"""Read one OpenTelemetry GenAI span: its messages, call, error, tokens and scores, in current and older naming.
 
-The names are those of the GenAI semantic conventions, today's (messages in attributes) and earlier ones (messages in
-events, and in numbered attributes such as ``gen_ai.prompt.0.content``).
+The names are those of the GenAI semantic conventions: current ones (messages in attributes) and earlier ones (messages
+in events, or in numbered attributes like ``gen_ai.prompt.0.content``).
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import Call, Message, Role, system_text
-from agentic_bayes.records.wire.fields import Faults, Fields, fitting, once
+from agentic_bayes.records.wire.chat import ChatCall, Message, Role, system_text
+from agentic_bayes.records.wire.fields import Faults, Fields, fitting
+from agentic_bayes.records.wire.strict_json import strict_json
 
-__all__ = ["Kind", "Rating", "Span", "attributes_of", "span_of"]
+SpanKind = Literal["chat", "agent", "tool", "other", "none"]
 
-Kind = Literal["chat", "agent", "tool", "other", "none"]
-
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, SpanKind] = {
     "chat": "chat",
     "completion": "chat",
     "text_completion": "chat",
@@ -55,44 +54,44 @@ _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What an evaluator gave."""
+    """One evaluator's score."""
 
     time: int  # when, in nanoseconds
     name: str  # what was evaluated
-    value: Any  # the score; None where there is none
-    notes: dict[str, str]  # label and explanation, where given
+    value: Any  # the score; None if the evaluator gave none
+    notes: dict[str, str]  # label and explanation, if given
 
 
 @dataclass(slots=True)
 class Span:
-    """What is needed of a span."""
+    """The parts of a span that a conversation needs."""
 
-    trace: str  # which span this is, and within which (empty for the outermost)
+    trace: str  # ids of the trace, of this span and of its parent (empty for the outermost)
     id: str
     parent: str = ""
-    begin: int = 0  # nanoseconds; 0 where not recorded
+    begin: int = 0  # nanoseconds; 0 if not recorded
     end: int = 0
-    # A call of a model, a run of an agent, a call of a tool, another step of such a system, or anything else
-    kind: Kind = "none"
+    # a model call, an agent run, a tool call, another GenAI step, or anything else
+    kind: SpanKind = "none"
     agent: str | None = None  # names that the span gives
     conversation: str | None = None
     task: str | None = None
     model: str | None = None
-    # what the model or agent was given, from the last message of the user on
-    asked: list[Message] = field(default_factory=list)
+    # the input of the model or agent, starting with the user's last message
+    inputs: list[Message] = field(default_factory=list)
     before: int = 0  # number of messages before these
-    said: list[Message] = field(default_factory=list)  # what it gave
-    system: str = ""  # what it was told
-    call: Call | None = None  # of a tool: the call
-    result: tuple[Any, ...] = ()  # of a tool: its result, if there is one
+    outputs: list[Message] = field(default_factory=list)  # its output
+    system: str = ""  # its instructions
+    call: ChatCall | None = None  # of a tool: the call
+    result: tuple[Any, ...] = ()  # of a tool: its result, if recorded
     error: str | None = None  # why it failed
-    tokens: tuple[int, int] = (0, 0)  # tokens taken and given
-    ratings: list[Rating] = field(default_factory=list)  # what evaluators gave
-    not_finite: int = 0  # how many numbers, which JSON cannot hold, were replaced by null
+    tokens: tuple[int, int] = (0, 0)  # input and output tokens
+    ratings: list[Rating] = field(default_factory=list)  # scores by evaluators
+    not_finite: int = 0  # how many numbers that JSON cannot hold became null
 
     @property
     def order(self) -> tuple[int, str]:
-        """Sorts the spans of a trace by time."""
+        """Sort key: the spans of a trace by time."""
         return self.begin, self.id
 
 
@@ -114,7 +113,7 @@ def _pairs(owner: Fields, key: str) -> dict[str, Any]:
 
 
 def _value(value: Fields) -> Any:
-    """A typed value; an empty one is null."""
+    """Unwrap a typed value; an empty one is null."""
     kinds = [kind for kind in value.value if value.value[kind] is not None]
     if not kinds:
         return None
@@ -140,7 +139,7 @@ def _value(value: Fields) -> Any:
 
 
 def _whole(owner: Fields, key: str) -> int | None:
-    """A whole number, as JSON number or, since JSON numbers are too small for some, as text."""
+    """A whole number, as a JSON number or as text, which OTLP uses for 64-bit integers."""
     raw = owner.raw(key)
     number: int | None = None
     if isinstance(raw, float) and raw.is_integer():
@@ -158,7 +157,7 @@ def _whole(owner: Fields, key: str) -> int | None:
 
 
 def span_of(raw: Fields) -> Span | None:
-    """What is needed of a span."""
+    """The parts of a span that a conversation needs; None if it has no ids."""
     trace, identity = raw.text("traceId", required=True), raw.text("spanId", required=True)
     attributes = attributes_of(raw)
     events = [(event.text("name") or "", event, attributes_of(event)) for event in raw.mappings("events")]
@@ -174,7 +173,7 @@ def span_of(raw: Fields) -> Span | None:
     span.ratings = [rating for name, event, found in events for rating in _ratings(name, event, found)]
     if span.kind == "none" and not span.ratings:
         return span
-    given = _Given(attributes, raw.faults)
+    given = _TypedAttributes(attributes, raw.faults)
     span.agent, span.conversation = given.name("gen_ai.agent.name"), given.name("gen_ai.conversation.id")
     span.task = next((task for key in _TASK if (task := given.name(key)) is not None), None)
     span.model = given.name("gen_ai.response.model") or given.name("gen_ai.request.model")
@@ -191,7 +190,7 @@ def span_of(raw: Fields) -> Span | None:
     return span
 
 
-def _kind(attributes: Mapping[str, Any], events: list[Any]) -> Kind:
+def _kind(attributes: Mapping[str, Any], events: list[Any]) -> SpanKind:
     operation = attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type")
     names = {key for key in attributes if key.startswith("gen_ai.")}
     said = any(name.startswith("gen_ai.") and name != "gen_ai.evaluation.result" for name, *_ in events)
@@ -209,8 +208,8 @@ def _kind(attributes: Mapping[str, Any], events: list[Any]) -> Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """Attributes by name, of the type they should have."""
+class _TypedAttributes:
+    """Attributes by name, checked for their type."""
 
     values: Mapping[str, Any]
     faults: Faults
@@ -244,8 +243,8 @@ def _error(raw: Fields, attributes: Mapping[str, Any], events: list[Any]) -> str
     thrown: Mapping[str, Any] = next((found for name, _, found in reversed(events) if name == "exception"), {})
     message = status.text("message") or thrown.get("exception.message")
     kind = kind or thrown.get("exception.type")
-    told = ": ".join(str(one).strip() for one in (kind, message) if one and str(one).strip())
-    return told[:500] or "the span ended with status ERROR"
+    description = ": ".join(str(one).strip() for one in (kind, message) if one and str(one).strip())
+    return description[:500] or "the span ended with status ERROR"
 
 
 def _ratings(name: str, event: Fields, attributes: Mapping[str, Any]) -> Iterator[Rating]:
@@ -293,25 +292,25 @@ def _take_messages(span: Span, attributes: Mapping[str, Any], events: list[Any],
         _from_events(events, faults, choices=True),
     )
     if (both.get("gen_ai.request.choice.count") or 1) != 1:
-        said = said[:1]  # several drafts of one answer: the first is the one that is taken
-    told = _listed({"system": _texts(both.get("gen_ai.system_instructions"))}, "system", "system", faults)
-    told += [message for message in asked if message.role == "system"]
-    span.system = "\n\n".join(dict.fromkeys(text for message in told if (text := system_text([message]))))
+        said = said[:1]  # several drafts of one answer: use the first
+    instructions = _listed({"system": _texts(both.get("gen_ai.system_instructions"))}, "system", "system", faults)
+    instructions += [message for message in asked if message.role == "system"]
+    span.system = "\n\n".join(dict.fromkeys(text for message in instructions if (text := system_text([message]))))
     users = [place for place, message in enumerate(asked) if message.role == "user"]
     begin = users[-1] if users else 0
     while begin and asked[begin - 1].role == "user":
         begin -= 1
-    span.asked, span.before = asked[begin:], sum(message.role != "system" for message in asked[:begin])
-    span.said = said
+    span.inputs, span.before = asked[begin:], sum(message.role != "system" for message in asked[:begin])
+    span.outputs = said
 
 
 def _first(*found: list[Message]) -> list[Message]:
-    """The messages of the first way of recording them that was used: some programs use several at once."""
+    """The messages in the first convention that has any: some programs write several at once."""
     return next((messages for messages in found if messages), [])
 
 
 def _texts(instructions: Any) -> Any:
-    """Instructions as one message; they come as parts of one."""
+    """System instructions as one message; they come as its parts."""
     parsed = _json(instructions) if isinstance(instructions, str) else instructions
     if isinstance(parsed, list):
         return [{"role": "system", "parts": parsed}]
@@ -319,21 +318,21 @@ def _texts(instructions: Any) -> Any:
 
 
 def _json(text: str) -> Any:
-    """The value of JSON text; None where it is none, or gives a key twice."""
+    """The value of JSON text; None if it is not JSON or repeats a key."""
     try:
-        return json.loads(text, object_pairs_hook=once)
-    except (ValueError, RecursionError):
+        return strict_json(text, finite=False)
+    except ValueError:
         return None
 
 
 def _listed(attributes: Mapping[str, Any], key: str, role: Role, faults: Faults) -> list[Message]:
-    """Messages as a list, or as the JSON text of one."""
+    """Messages as a list, or as the JSON text of a list."""
     value = attributes.get(key)
     if value is None or value == "":
         return []
     found = _json(value) if isinstance(value, str) else value
     if not isinstance(found, list):
-        faults.add(("attributes", key), f"must be a list of messages, or the JSON text of one, got {short(value)}")
+        faults.add(("attributes", key), f"must be a list of messages, or such a list as JSON text, got {short(value)}")
         return []
     found = fitting(found, ("attributes", key), faults)
     each = (Fields(item, ("attributes", key, place), faults) for place, item in enumerate(found))
@@ -341,7 +340,7 @@ def _listed(attributes: Mapping[str, Any], key: str, role: Role, faults: Faults)
 
 
 def _numbered(attributes: Mapping[str, Any], side: str, role: Role, faults: Faults) -> list[Message]:
-    """Messages whose fields are attributes of their own."""
+    """Messages whose fields are separate numbered attributes."""
     found: dict[int, dict[str, Any]] = {}
     calls: dict[int, dict[int, dict[str, Any]]] = {}
     for key, value in attributes.items():
@@ -365,7 +364,7 @@ def _numbered(attributes: Mapping[str, Any], side: str, role: Role, faults: Faul
 
 
 def _old(attributes: Mapping[str, Any], events: list[Any], side: str, role: Role, faults: Faults) -> list[Message]:
-    """Messages as one text, of an attribute or an event: JSON text of a list of messages, or simply what was said."""
+    """Messages as one text in an attribute or event: a JSON list of messages, or plain text."""
     key = f"gen_ai.{side}"
     held = [attributes, *(found for name, _, found in events if name == f"gen_ai.content.{side}")]
     for found in held:
@@ -378,7 +377,7 @@ def _old(attributes: Mapping[str, Any], events: list[Any], side: str, role: Role
 
 
 def _from_events(events: list[Any], faults: Faults, *, choices: bool) -> list[Message]:
-    """Messages that are events of their own, in the order in which they came."""
+    """Messages that are separate events, in their order."""
     listed: list[Message] = []
     for name, _, attributes in events:
         role = _EVENT_ROLES.get(name)
@@ -395,7 +394,7 @@ def _from_events(events: list[Any], faults: Faults, *, choices: bool) -> list[Me
         if role == "tool":
             body.setdefault("tool_call_id", body.get("id"))
         if isinstance(packed := body.get("tool_calls"), str):
-            # text that cannot be read stays, and is refused later
+            # unreadable text stays and is refused later
             body["tool_calls"] = None if packed.strip() in ("", "null") else _json(packed) or packed
         listed += _messages(Fields(fitting(body, (name,), faults), (name,), faults), role)
     return listed
@@ -406,7 +405,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def _choice(body: dict[str, Any]) -> dict[str, Any]:
-    """The message of a choice: an object, its JSON text, plain text, or spread over attributes."""
+    """The message of a choice: an object, its JSON text, plain text, or spread over several attributes."""
     spread = {key.removeprefix("message."): value for key, value in body.items() if key.startswith("message.")}
     message = body.get("message")
     if isinstance(message, str):
@@ -417,7 +416,7 @@ def _choice(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(item: Fields, default: Role) -> Iterator[Message]:
-    """One message as its speaker's words and calls, and the results that are in it."""
+    """Split one message into the speaker's text and calls, and the tool results it carries."""
     named = item.text("role")
     role = _ROLES.get(named.lower()) if named else default
     if role is None:
@@ -452,7 +451,7 @@ def _messages(item: Fields, default: Role) -> Iterator[Message]:
 
 
 def _are_parts(value: Any) -> bool:
-    """Whether text in JSON is a message in parts, not something that was said."""
+    """Whether JSON text is a message in parts and not the text of an answer."""
     known = {"text", "tool_use", "tool_result", "tool_call", "tool_call_response", "image_url", "image", "thinking"}
     return (
         isinstance(value, list)
@@ -468,7 +467,7 @@ def _are_parts(value: Any) -> bool:
     )
 
 
-def _take_part(part: Fields, texts: list[str], calls: list[Call], results: list[Message]) -> None:
+def _take_part(part: Fields, texts: list[str], calls: list[ChatCall], results: list[Message]) -> None:
     kind = part.raw("type") or next((key for key in ("text", "toolUse", "toolResult") if key in part), None)
     match kind:
         case "text":
@@ -500,11 +499,11 @@ def _result(identity: str | None, part: Fields, *keys: str) -> Message:
     return Message("tool", answers=identity, result=value)
 
 
-def _named_call(source: Fields, identity: str | None, *keys: str) -> Call:
+def _named_call(source: Fields, identity: str | None, *keys: str) -> ChatCall:
     arguments = fitting(source.arguments(*keys), (*source.path, keys[0]), source.faults)
-    return Call(source.name("name", required=True) or "?", arguments, identity)
+    return ChatCall(source.name("name", required=True) or "?", arguments, identity)
 
 
-def _call(call: Fields) -> Call:
+def _call(call: Fields) -> ChatCall:
     source = call.mapping("function") if isinstance(call.raw("function"), dict) else call
     return _named_call(source, call.name("id"), "arguments")

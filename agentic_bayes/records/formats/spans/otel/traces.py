@@ -1,8 +1,7 @@
-"""OpenTelemetry spans of generative AI systems: OTLP in JSON, one object or JSON Lines.
+"""Read OpenTelemetry GenAI spans (OTLP as JSON, one object or JSON Lines) as conversations, one turn per trace.
 
-A trace is one turn, from the user's query to the answer. Traces with the same ``gen_ai.conversation.id`` are a
-conversation, in the order of time; any other trace is a conversation of its own. The spans of a trace may be anywhere
-in the file, in any order.
+Traces with the same ``gen_ai.conversation.id`` form a conversation, ordered by time; any other trace is a conversation
+of its own. The spans of a trace may be anywhere in the file, in any order.
 """
 
 from __future__ import annotations
@@ -15,15 +14,14 @@ from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.base import MAX_DEPTH, short
-from agentic_bayes.records.formats.spans.otel.calls import ToldCalls
+from agentic_bayes.records.base import short
+from agentic_bayes.records.formats.spans.otel.calls import MergedCalls
 from agentic_bayes.records.formats.spans.otel.spans import Rating, Span, attributes_of, span_of
 from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS
 from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import Parsed, Part, broken, parts
+from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
-
-__all__ = ["read", "recognises"]
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH
 
 NAME = "otel"
 
@@ -40,7 +38,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    spans = _Spans()
+    spans = _FileSpans()
     wrong = False
     for part in parts(stream, {SPANS}):
         for parsed in _taken(part, spans):
@@ -55,18 +53,19 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
         yield replace(waiting, doubts=tuple(("", message) for message in spans.doubts()))
     elif not wrong:
         yield broken(
-            "", f"holds no turn of a conversation in its {spans.total:,} spans (names that begin with gen_ai.)"
+            "",
+            f"holds no conversation: none of its {spans.total:,} spans calls a model, agent or tool (gen_ai.*)",
         )
 
 
 @dataclass(slots=True)
-class _Trace:
-    """The spans of one trace that are needed, and what lies within what."""
+class _OtelTrace:
+    """The relevant spans of one trace, and the tree of all its spans."""
 
     spans: list[Span] = field(default_factory=list)
     parents: dict[str, str] = field(default_factory=dict)
     services: dict[str, str] = field(default_factory=dict)
-    # of the model calls within one span, the latest: its messages repeat those of the others
+    # the latest model call within each span: its messages repeat those of the earlier ones
     latest: dict[str, Span] = field(default_factory=dict)
 
     def add(self, span: Span, service: str | None) -> None:
@@ -76,15 +75,15 @@ class _Trace:
         self.spans.append(span)
         if service is not None:
             self.services[span.id] = service
-        if span.kind == "chat" and span.asked:
+        if span.kind == "chat" and span.inputs:
             other = self.latest.setdefault(span.parent, span)
             if other is not span:
                 earlier, later = sorted((other, span), key=lambda one: one.order)
                 self.latest[span.parent] = later
-                earlier.asked = []
+                earlier.inputs = []
 
     def tree(self) -> tuple[list[str], dict[str, list[str]]]:
-        """Ids of the spans that lie within no other, and within every span, ids of those that lie right in it."""
+        """Ids of the outermost spans, and for every span the ids of its direct children."""
         outermost: list[str] = []
         within: defaultdict[str, list[str]] = defaultdict(list)
         cut = self._circles()
@@ -96,7 +95,7 @@ class _Trace:
         return outermost, within
 
     def _circles(self) -> set[str]:
-        """Of spans that lie within each other in a circle, the first id of each circle."""
+        """The smallest id of each cycle of spans that are each other's parents."""
         cut: set[str] = set()
         done: set[str] = set()
         for start in self.parents:
@@ -113,10 +112,10 @@ class _Trace:
 
 
 @dataclass(slots=True)
-class _Spans:
+class _FileSpans:
     """The spans of a file."""
 
-    traces: defaultdict[str, _Trace] = field(default_factory=lambda: defaultdict(_Trace))
+    traces: defaultdict[str, _OtelTrace] = field(default_factory=lambda: defaultdict(_OtelTrace))
     seen: dict[tuple[str, str], bytes] = field(default_factory=dict)
     known: bool = False
     total: int = 0
@@ -124,24 +123,24 @@ class _Spans:
     counts: Counter[str] = field(default_factory=Counter)
 
     def doubts(self) -> list[str]:
-        """What should be known of the file."""
+        """Warnings about the file."""
         found = []
         if self.of_others:
             found.append(
-                f"{self.of_others:,} of {self.total:,} spans hold no GenAI data (names that begin with gen_ai.)"
+                f"spans ignored because they have no GenAI data (gen_ai.*): {self.of_others:,} of {self.total:,}"
             )
         texts = {
-            "other": "{:,} batches of logs or metrics were left out: only spans are read",
-            "no turn": "{:,} traces have no call of a model, agent or tool, and were left out",
-            "several": "{:,} traces hold several agent runs: each is read as one turn, first query to last answer",
-            "mixed": "{:,} traces name several conversations: the first name counts",
-            "orphans": "{:,} results of tools belong to no call that is there, and were left out",
+            "other": "batches of logs or metrics ignored (only spans are read)",
+            "no turn": "traces ignored because they call no model, agent or tool",
+            "several": "traces with several agent runs, each read as one turn from first query to last answer",
+            "mixed": "traces that name several conversations (the first name was used)",
+            "orphans": "tool results left out because they belong to no recorded call",
         }
-        return found + [text.format(self.counts[key]) for key, text in texts.items() if self.counts[key]]
+        return found + [f"{text}: {self.counts[key]:,}" for key, text in texts.items() if self.counts[key]]
 
 
-def _taken(part: Part, spans: _Spans) -> Iterator[Parsed]:
-    """Take in a part of the file; gives what is wrong with it."""
+def _taken(part: JsonPart, spans: _FileSpans) -> Iterator[Parsed]:
+    """Take in one part of the file, and yield its problems."""
     match part.path:
         case _ if part.faults:
             spans.known = True
@@ -168,11 +167,11 @@ def _taken(part: Part, spans: _Spans) -> Iterator[Parsed]:
             for place, resource in enumerate(document.mappings(SPANS)):
                 yield from _resource(resource, f"{part.place}.{SPANS}[{place}]", spans)
             if faults:
-                yield Parsed(part.place, faults=faults.found())
+                yield Parsed(part.place, faults=faults.as_tuple())
 
 
-def _resource(resource: Fields, place: str, spans: _Spans) -> Iterator[Parsed]:
-    """Take in the spans of one resource; gives what is wrong."""
+def _resource(resource: Fields, place: str, spans: _FileSpans) -> Iterator[Parsed]:
+    """Take in the spans of one resource, and yield their problems."""
     faults = Faults()
     own = Fields(resource.value, (), faults)
     try:
@@ -189,7 +188,7 @@ def _resource(resource: Fields, place: str, spans: _Spans) -> Iterator[Parsed]:
         yield Parsed(place, faults=tuple(dict.fromkeys(together)))
 
 
-def _one(raw: Any, where: str, service: Any, spans: _Spans) -> Iterator[Parsed]:
+def _one(raw: Any, where: str, service: Any, spans: _FileSpans) -> Iterator[Parsed]:
     faults = Faults()
     spans.total += 1
     try:
@@ -209,11 +208,11 @@ def _one(raw: Any, where: str, service: Any, spans: _Spans) -> Iterator[Parsed]:
         else:
             faults.add(("spanId",), f"must be unique in its trace, got {short(span.id)} for two different spans")
     if faults:
-        yield Parsed(where, faults=faults.found())
+        yield Parsed(where, faults=faults.as_tuple())
 
 
 @dataclass(slots=True)
-class _Turn:
+class _OtelTurn:
     """One trace as a turn."""
 
     trace: str
@@ -224,8 +223,8 @@ class _Turn:
     service: str | None
 
 
-def _conversations(spans: _Spans, origin: Origin) -> Iterator[Parsed]:
-    """The conversations, in the order of time."""
+def _conversations(spans: _FileSpans, origin: Origin) -> Iterator[Parsed]:
+    """Build the conversations, ordered by time."""
     named: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for identity, trace in spans.traces.items():
         if not trace.spans:
@@ -238,7 +237,7 @@ def _conversations(spans: _Spans, origin: Origin) -> Iterator[Parsed]:
     for (kind, session), listed in sorted(named.items(), key=lambda item: (min(item[1]), item[0])):
         turns = []
         for _, identity in sorted(listed):
-            # what is made of a trace takes its place, so that nothing is held twice
+            # drop each trace once its turn is built, so that nothing is held twice
             turn = _turn(identity, spans.traces.pop(identity), spans.counts)
             if turn is None:
                 spans.counts["no turn"] += 1
@@ -246,61 +245,61 @@ def _conversations(spans: _Spans, origin: Origin) -> Iterator[Parsed]:
                 turns.append(turn)
         if not turns:
             continue
-        task = _given(turn.task for turn in turns) or session
+        task = _first_given(turn.task for turn in turns) or session
         for number, turn in enumerate(turns, start=1):
             turn.interaction["qa_id"] = f"{task}, turn {number}"
         record = {
             "session_id": session,
-            "assistant_id": _given(turn.agent for turn in turns)
+            "assistant_id": _first_given(turn.agent for turn in turns)
             or origin.given_agent
-            or _given(turn.service for turn in turns)
+            or _first_given(turn.service for turn in turns)
             or origin.stem,
             "task_id": task,
-            "context": _given(turn.system for turn in turns) or "",
+            "context": _first_given(turn.system for turn in turns) or "",
             "conversation": [turn.interaction for turn in turns],
             "metadata": {"format": NAME, "traces": [turn.trace for turn in turns]},
         }
         yield Parsed(f"{kind} {short(session)}", record)
 
 
-def _given(names: Iterable[str | None]) -> str | None:
+def _first_given(names: Iterable[str | None]) -> str | None:
     return next((name for name in names if name), None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Steps:
-    """The spans of a trace by what they are, each in the order of time."""
+class _TraceSteps:
+    """The spans of a trace by kind, each ordered by time."""
 
     chats: list[Span]
     agents: list[Span]
     tools: list[Span]
-    # agents that do not work for another one, and the calls of a model that these make
+    # agents that no other agent called, and the model calls that they make
     outer: list[Span]
     main: list[Span]
 
     @property
     def recorded(self) -> bool:
-        """Whether anything is known of what was said and done."""
-        return bool(self.tools) or any(span.asked or span.said for span in (*self.chats, *self.agents))
+        """Whether the spans record any messages or tool calls."""
+        return bool(self.tools) or any(span.inputs or span.outputs for span in (*self.chats, *self.agents))
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
-    """What a span lies in: whether in a call of a model, the nearest agent, and whether in another span of its call."""
+class _Surroundings:
+    """What encloses a span: a model call or not, the nearest agent, and whether another span of the same tool does."""
 
     chat: bool
     agent: str | None
     again: bool
 
 
-def _around(trace: _Trace) -> dict[str, _Around]:
-    """What each span of a trace lies in, found on one walk from the outermost spans inwards."""
+def _around(trace: _OtelTrace) -> dict[str, _Surroundings]:
+    """Find what encloses each span of a trace, in one walk from the outermost spans inwards."""
     spans = {span.id: span for span in trace.spans}
     outermost, within = trace.tree()
-    found: dict[str, _Around] = {}
+    found: dict[str, _Surroundings] = {}
     chats = 0
     agents: list[str] = []
-    # a tool's span within one of the same tool is one call, told by the one who asks and the one who serves
+    # a tool span within a span of the same tool is one call, recorded by client and server
     tools: Counter[str] = Counter()
     way = [(identity, True) for identity in outermost]
     while way:
@@ -310,7 +309,7 @@ def _around(trace: _Trace) -> dict[str, _Around]:
         tool = span.call.name if span and kind == "tool" and span.call else None
         if enters:
             again = tool is not None and tools[tool] > 0
-            found[identity] = _Around(chats > 0, agents[-1] if agents else None, again)
+            found[identity] = _Surroundings(chats > 0, agents[-1] if agents else None, again)
             way.append((identity, False))
             way += [(inner, True) for inner in within.get(identity, ())]
         step = 1 if enters else -1
@@ -324,38 +323,38 @@ def _around(trace: _Trace) -> dict[str, _Around]:
     return found
 
 
-def _steps(trace: _Trace) -> _Steps:
+def _steps(trace: _OtelTrace) -> _TraceSteps:
     around = _around(trace)
-    # two libraries may record one call of a model, one span within the other
+    # two libraries may record the same model call, one span within the other
     chats = [span for span in trace.spans if span.kind == "chat" and not around[span.id].chat]
     agents = [span for span in trace.spans if span.kind == "agent"]
     tools = [span for span in trace.spans if span.kind == "tool" and not around[span.id].again]
     outer = [span for span in agents if around[span.id].agent is None]
     outermost = {None, *(span.id for span in outer)}
     main = [span for span in chats if around[span.id].agent in outermost]
-    return _Steps(chats, agents, tools, outer, main or chats)
+    return _TraceSteps(chats, agents, tools, outer, main or chats)
 
 
-def _failure(steps: _Steps, answer: str | None, score: float | None) -> str | None:
-    """Why there is no answer that could be judged; what went wrong on the way to one does not matter."""
+def _failure(steps: _TraceSteps, answer: str | None, score: float | None) -> str | None:
+    """Why there is no answer to judge; errors on the way to an answer do not matter."""
     last = [*steps.outer[-1:], *(steps.main[-1:] if answer is None or not steps.outer else ())]
-    if error := _given(span.error for span in last):
+    if error := _first_given(span.error for span in last):
         return error
     if answer is not None or (score is not None and not steps.recorded):
         return None
     return NO_ANSWER if steps.recorded else "the spans hold no messages: was their content recorded?"
 
 
-def _turn(identity: str, trace: _Trace, counts: Counter[str]) -> _Turn | None:
-    """The turn that a trace is; None where nothing was asked of a model, agent or tool."""
+def _turn(identity: str, trace: _OtelTrace, counts: Counter[str]) -> _OtelTurn | None:
+    """Build a trace's turn; None if it calls no model, agent or tool."""
     steps = _steps(trace)
     outer, main, recorded = steps.outer, steps.main, steps.recorded
     if not (steps.chats or steps.agents or steps.tools):
         return None
     counts["several"] += len(outer) > 1
     asking = next((span for span in (*outer, *reversed(main)) if _user_text(span)), None)
-    # the last call of a model counts even where it gave nothing
-    saying = next((span for span in (*reversed(outer), *main[-1:]) if span.said), None)
+    # the last model call counts even if it returned nothing
+    saying = next((span for span in (*reversed(outer), *main[-1:]) if span.outputs), None)
     answer = _answer(saying) if saying else None
     ratings = sorted((r for s in trace.spans for r in s.ratings), key=lambda r: (r.time, r.name, str(r.value)))
     score, scores, note = _scores(ratings)
@@ -363,7 +362,7 @@ def _turn(identity: str, trace: _Trace, counts: Counter[str]) -> _Turn | None:
     first, ends = trace.spans[0], [span.end for span in trace.spans if span.end]
     metadata = {
         "trace_id": identity,
-        "model": _given(span.model for span in (*main, *steps.chats, *steps.agents)),
+        "model": _first_given(span.model for span in (*main, *steps.chats, *steps.agents)),
         "tokens": _tokens(steps.chats) or _tokens(outer),
         "seconds": (max(ends) - first.begin) / 1e9 if ends and first.begin else None,
         "messages_before": asking.before if asking else 0,
@@ -388,24 +387,24 @@ def _turn(identity: str, trace: _Trace, counts: Counter[str]) -> _Turn | None:
     if score is not None and error is None:
         interaction["recorded_score"] = score
     ordered = (*outer, *trace.spans)
-    return _Turn(
+    return _OtelTurn(
         trace=identity,
         interaction=interaction,
-        system=_given(span.system for span in (*outer, *main)) or "",
-        agent=_given(span.agent for span in ordered),
-        task=_given(span.task for span in ordered),
-        service=_given(trace.services.get(span.id) for span in ordered),
+        system=_first_given(span.system for span in (*outer, *main)) or "",
+        agent=_first_given(span.agent for span in ordered),
+        task=_first_given(span.task for span in ordered),
+        service=_first_given(trace.services.get(span.id) for span in ordered),
     )
 
 
 def _user_text(span: Span) -> str:
-    return "\n\n".join(message.text for message in span.asked if message.role == "user" and message.text)
+    return "\n\n".join(message.text for message in span.inputs if message.role == "user" and message.text)
 
 
 def _answer(span: Span) -> str | None:
-    """What is said after the last call; None where a call comes last."""
-    worked = [place for place, message in enumerate(span.said) if message.calls or message.role == "tool"]
-    after = [message.text for message in span.said[worked[-1] + 1 if worked else 0 :] if message.role == "assistant"]
+    """The text after the last call; None if a call comes last."""
+    worked = [place for place, message in enumerate(span.outputs) if message.calls or message.role == "tool"]
+    after = [message.text for message in span.outputs[worked[-1] + 1 if worked else 0 :] if message.role == "assistant"]
     return "\n\n".join(text for text in after if text.strip()) if after else None
 
 
@@ -415,7 +414,7 @@ def _tokens(spans: list[Span]) -> dict[str, int]:
 
 
 def _scores(ratings: list[Rating]) -> tuple[float | None, dict[str, Any], str | None]:
-    """The first score, all of them, and why the first is none."""
+    """The first score, all scores, and why the first is not usable."""
     scores: dict[str, Any] = {}
     times: Counter[str] = Counter()
     for rating in ratings:
@@ -429,17 +428,17 @@ def _scores(ratings: list[Rating]) -> tuple[float | None, dict[str, Any], str | 
     value = ratings[0].value
     if isinstance(value, (bool, int, float)) and 0 <= value <= 1:
         return float(value), scores, None
-    return None, scores, f"the score {short(ratings[0].name)} is no number in [0, 1]: {short(value)}"
+    return None, scores, f"the score {short(ratings[0].name)} is not a number in [0, 1]: {short(value)}"
 
 
-def _calls(steps: _Steps) -> ToldCalls:
-    """The calls of a turn, each once: as models asked for them, in the messages that repeat them, and as they ran."""
-    calls = ToldCalls()
-    # what models said is one source: each call in it is one more
-    calls.hear(span.said for span in steps.chats)
+def _calls(steps: _TraceSteps) -> MergedCalls:
+    """The calls of a turn, each once: as models requested them, as messages repeat them, and as tools ran them."""
+    calls = MergedCalls()
+    # the outputs of all models are one source: each call in them is a new one
+    calls.report(span.outputs for span in steps.chats)
     for span in steps.chats:
-        calls.hear([span.asked])
+        calls.report([span.inputs])
     for span in steps.agents:
-        calls.hear([[*span.asked, *span.said]])
+        calls.report([[*span.inputs, *span.outputs]])
     calls.run(steps.tools)
     return calls

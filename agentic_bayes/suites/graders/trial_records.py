@@ -1,4 +1,4 @@
-"""A trial as the records that judges, rubrics and metrics read."""
+"""Convert a trial to the records that judges, rubrics and metrics read."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, ExpectedTools, Interaction, ToolCall, ToolUse
-from agentic_bayes.suites.trial import Attempt, Reply, Task
-
-__all__ = ["as_conversation", "as_interaction", "expected_tools", "readable"]
+from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 
-def as_conversation(attempt: Attempt, reply: Reply, *, agent: str = "agent") -> Conversation:
+def as_conversation(attempt: TrialAttempt, reply: AgentReply, *, agent: str = "agent") -> Conversation:
     """One trial as a conversation with one interaction per message."""
     task = attempt.task
     messages, last = task.messages, len(task.messages) - 1
@@ -41,12 +39,12 @@ def as_conversation(attempt: Attempt, reply: Reply, *, agent: str = "agent") -> 
     )
 
 
-def as_interaction(attempt: Attempt, reply: Reply) -> Interaction:
-    """One trial as a single interaction: all that was said to the agent, its last answer, all of its calls in order."""
+def as_interaction(attempt: TrialAttempt, reply: AgentReply) -> Interaction:
+    """One trial as a single interaction: all messages to the agent, its last answer, and all its calls in order."""
     turns = as_conversation(attempt, reply).conversation
     known = [turn.agentic.tools_used for turn in turns if turn.agentic is not None]
     calls = tuple(call for used in known for call in used)
-    if len(turns) > 1:  # positions within one turn say nothing about another
+    if len(turns) > 1:  # steps count within one turn only
         calls = tuple(call.model_copy(update={"step": None}) for call in calls)
     return Interaction(
         qa_id=attempt.task.id,
@@ -58,29 +56,29 @@ def as_interaction(attempt: Attempt, reply: Reply) -> Interaction:
     )
 
 
-def expected_tools(task: Task) -> ExpectedTools | None:
-    """The calls that a task expects; None where it says nothing of them."""
-    given: Any = task.expected.get("tools")
-    if given is None:
+def expected_tools(task: SuiteTask) -> ExpectedTools | None:
+    """The calls that a task expects; None if it expects nothing about calls."""
+    tools: Any = task.expected.get("tools")
+    if tools is None:
         return None
-    if isinstance(given, (list, tuple)):
-        given = {"expected_tools": list(given)}
-    if not isinstance(given, Mapping):
-        raise InvalidArgument(f"expected.tools must be a list of calls, or an object, got {short(given)}")
-    return ExpectedTools.model_validate(dict(given))
+    if isinstance(tools, (list, tuple)):
+        tools = {"expected_tools": list(tools)}
+    if not isinstance(tools, Mapping):
+        raise InvalidArgument(f"expected.tools must be a list of calls, or an object, got {short(tools)}")
+    return ExpectedTools.model_validate(dict(tools))
 
 
 def readable(text: str) -> str:
-    """The text without halves of surrogate pairs, which no UTF-8 text holds; each becomes a question mark."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _reference(task: Task) -> str | None:
+def _reference(task: SuiteTask) -> str | None:
     text = task.expected.get("text")
     return text if isinstance(text, str) else None
 
 
-def _used(reply: Reply, position: int) -> ToolUse | None:
+def _used(reply: AgentReply, position: int) -> ToolUse | None:
     calls = reply.tool_calls[position] if position < len(reply.tool_calls) else None
     if calls is None:
         return None
