@@ -109,9 +109,10 @@ def check_rope(rope: object) -> tuple[float, float]:
 
 def check_number(value: object, name: str, *, above_zero: bool = False, unit: str = "") -> float:
     """A finite number ≥ 0 (> 0 with `above_zero`), or an error that says what came."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    plain = value.item() if isinstance(value, (np.integer, np.floating)) else value
+    number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
     # whole numbers beyond the largest float are refused, as infinity and NaN are
-    if not number or not 0 <= value <= sys.float_info.max or (above_zero and value == 0):  # type: ignore[operator]
+    if not number or not 0 <= plain <= sys.float_info.max or (above_zero and plain == 0):  # type: ignore[operator]
         of_unit = f"of {unit} " if unit else ""
         raise InvalidArgument(f"{name} must be a number {of_unit}{'>' if above_zero else '≥'} 0, got {value!r}")
-    return float(value)  # type: ignore[arg-type]
+    return float(plain)  # type: ignore[arg-type]

@@ -60,8 +60,8 @@ class Metric(str):
         """The name that ArviZ variables have."""
         return "pass_pow_k" if self.power else "pass_at_k"
 
-    def __getnewargs__(self) -> tuple[str]:
-        return (str(self),)
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (str(self),)  # read again on the other side, in every pickle protocol
 
 
 def metrics_at(ks: Iterable[int]) -> tuple[Metric, ...]:

@@ -1,16 +1,12 @@
 """Errors say what is wrong, subclass the nearest builtin and survive a trip between processes."""
 
 import inspect
-import os
 import pickle
 import re
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from agentic_bayes import errors
-from agentic_bayes.checks import check_choice, check_replaceable, check_type, no_such_file
 from agentic_bayes.errors import (
     AgenticBayesError,
     AgenticBayesWarning,
@@ -81,41 +77,6 @@ def test_an_unknown_name_is_an_invalid_argument():
 def test_the_hint_names_the_nearest_or_lists_all(name, valid, hint):
     """A near name is proposed; without one the valid names are listed, a long list is cut."""
     assert did_you_mean(name, valid).endswith(hint)
-
-
-def test_a_choice_is_one_of_a_closed_set():
-    """What is among the valid names passes; anything else, of any type, is named with the nearest."""
-    check_choice("unit", "question", ("conversation", "question"))
-    for wrong in ("questions", None, 1, ["question"], pd.NA, np.array(["question", "turn"])):
-        with pytest.raises(UnknownName, match=re.escape(f"unknown unit {wrong!r}: ")):
-            check_choice("unit", wrong, iter(("conversation", "question")))
-
-
-def test_a_missing_file_names_its_neighbour(tmp_path):
-    """A file that is not there is named with the nearest that is; a folder is said to be one."""
-    (tmp_path / "results.csv").write_text("")
-    assert no_such_file(tmp_path / "result.csv").endswith("result.csv: no such file (did you mean 'results.csv'?)")
-    assert no_such_file(tmp_path / "xyz").endswith("xyz: no such file")
-    assert no_such_file(tmp_path / "nowhere" / "x.csv").endswith("x.csv: no such file")
-    assert no_such_file(tmp_path) == f"{tmp_path}: must be a file, is a folder"
-
-
-def test_only_a_file_is_replaced_by_a_file(tmp_path):
-    """A new name and a file may be written to; a folder, a pipe or a device is left alone."""
-    (tmp_path / "results.csv").write_text("")
-    os.mkfifo(tmp_path / "pipe")
-    for fine in ("results.csv", "new.csv"):
-        check_replaceable(tmp_path / fine)
-    for place, message in ((tmp_path, "is a folder"), (tmp_path / "pipe", "is a pipe or a device")):
-        with pytest.raises(InvalidArgument, match=re.escape(f"{place}: must be a file, {message}")):
-            check_replaceable(place)
-
-
-def test_an_argument_of_another_type_is_named():
-    """The message says what is wanted, where it comes from and what came."""
-    check_type("outcome", 5, int, "counting gives one")
-    with pytest.raises(InvalidArgument, match=r"^outcome must be an int \(counting gives one\), got str$"):
-        check_type("outcome", "5", int, "counting gives one")
 
 
 def test_a_problem_says_where_it_is():

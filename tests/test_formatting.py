@@ -1,7 +1,9 @@
 """How numbers and names look to people."""
 
+import copy
 import json
 import math
+import pickle
 import re
 
 import numpy as np
@@ -11,13 +13,18 @@ from hypothesis import strategies as st
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import (
+    FAMILIES,
+    MOST_ROWS,
+    Metric,
     Table,
+    Tabular,
     format_interval,
     format_number,
+    format_percent,
+    format_points,
     json_ready,
     markdown_table,
-    metric_name,
-    parse_metric,
+    metrics_at,
     plural,
 )
 
@@ -63,36 +70,137 @@ def test_an_interval_for_people():
 
 
 @pytest.mark.parametrize(
-    ("text", "metric", "k"),
+    ("text", "written", "power", "k", "family"),
     [
-        ("pass^3", "pass_pow_k", 3),
-        ("pass@10", "pass_at_k", 10),
-        ("pass_pow_k", "pass_pow_k", None),
-        ("pass_at_k", "pass_at_k", None),
-        ("pass_pow_5", "pass_pow_k", 5),
-        (" pass@k ", "pass_at_k", None),
-        ("pass^K", "pass_pow_k", None),
+        ("pass^3", "pass^3", True, 3, "pass_pow_k"),
+        ("pass@10", "pass@10", False, 10, "pass_at_k"),
+        (" pass@1\n", "pass@1", False, 1, "pass_at_k"),
+        ("pass^1000000", "pass^1000000", True, 10**6, "pass_pow_k"),
     ],
 )
-def test_a_metric_as_people_write_it(text, metric, k):
-    """Both spellings of both metrics are read, with or without a number."""
-    assert parse_metric(text) == (metric, k)
+def test_a_metric_as_people_write_it(text, written, power, k, family):
+    """A metric knows its k, whether all k attempts must succeed, and its ArviZ variable; outer spaces are dropped."""
+    metric = Metric(text)
+    assert (str(metric), metric.power, metric.k, metric.family) == (written, power, k, family)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "pass", "pass^0", "pass@-1", "pass^2.5", "pass**3", "PASS^3", "pass^3x", "pass^³", f"pass^{10**4000}"]
+    "text",
+    [
+        *("", "pass", "pass^", "pass^k", "pass^0", "pass^03", "pass@-1", "pass^2.5", "pass**3", "PASS^3", "pass ^3"),
+        *("pass^3x", "pass^³", "pass^٣", "pass_pow_3", "pass_pow_k", "pass_at_k", f"pass^{10**4000}"),
+        *(3, None, b"pass^3", ["pass^3"]),
+    ],
 )
 def test_what_is_no_metric(text):
-    """Anything else is refused with the allowed spellings and what came."""
-    with pytest.raises(InvalidArgument, match=r'metric must be like "pass\^3", "pass@3".*got') as caught:
-        parse_metric(text)
-    assert str(caught.value).endswith(repr(text))
+    """Anything else is refused with the allowed spellings and what came, names of ArviZ variables included."""
+    with pytest.raises(InvalidArgument, match=r'metric must be "pass@k" or "pass\^k" with a number, e\.g\. ') as caught:
+        Metric(text)
+    assert str(caught.value).endswith(f"got {text!r}")
 
 
-@given(st.sampled_from(["pass_at_k", "pass_pow_k"]), st.integers(1, 10**6))
-def test_a_metric_is_read_as_it_is_written(metric, k):
+def test_a_metric_of_too_many_attempts_is_refused():
+    """Formulas keep their digits up to a million attempts, so larger k are refused."""
+    with pytest.raises(InvalidArgument, match="k must be at most 1,000,000, got 1,000,001"):
+        Metric("pass@1000001")
+
+
+@given(st.sampled_from(FAMILIES), st.integers(1, 10**6))
+def test_a_metric_is_read_as_it_is_written(family, k):
     """Writing and reading a metric gives it back."""
-    assert parse_metric(metric_name(metric, k)) == (metric, k)
+    metric = Metric.of(family, k)
+    again = Metric(str(metric))
+    assert again == metric
+    assert (again.family, again.k, again.power) == (family, k, family == "pass_pow_k")
+
+
+def test_a_metric_is_its_text():
+    """A metric equals, hashes, sorts and prints like its text, and reading a metric again gives the same object."""
+    metric = Metric("pass^3")
+    assert metric == "pass^3"
+    assert {metric: 1}["pass^3"] == 1
+    assert f"{metric}" == "pass^3"
+    assert Metric(metric) is metric
+    assert Metric("pass@3") != metric
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_metric_survives_pickling_and_copying(protocol):
+    """A metric keeps its k and family on the way to another process, in every pickle protocol."""
+    metric = Metric("pass@7")
+    for again in (pickle.loads(pickle.dumps(metric, protocol)), copy.copy(metric), copy.deepcopy(metric)):
+        assert again == metric
+        assert isinstance(again, Metric)
+        assert (again.power, again.k, again.family) == (False, 7, "pass_at_k")
+
+
+def test_a_metric_is_a_json_string():
+    """A metric is written to JSON as its text, as a value and as a key, and `json_ready` makes it plain text."""
+    metric = Metric("pass^3")
+    assert json.dumps({metric: [metric]}) == '{"pass^3": ["pass^3"]}'
+    plain = json_ready({metric: [metric]})
+    assert type(plain["pass^3"][0]) is str
+    assert [type(key) for key in plain] == [str]
+
+
+def test_both_metrics_at_every_k():
+    """pass@k at every k, then pass^k at every k, in the given order."""
+    assert metrics_at([1, 5, 3]) == ("pass@1", "pass@5", "pass@3", "pass^1", "pass^5", "pass^3")
+    assert all(isinstance(metric, Metric) for metric in metrics_at(iter([2])))
+    assert metrics_at([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.93, "93 %"),
+        (0.005, "0.5 %"),
+        (0.004, "0.4 %"),
+        (0.0004, "<0.1 %"),
+        (0, "<0.1 %"),
+        (0.996, "99.6 %"),
+        (0.9996, ">99.9 %"),
+        (1, ">99.9 %"),
+        (0.5049, "50 %"),
+        (math.nan, "–"),
+    ],
+)
+def test_a_probability_in_per_cent(value, text):
+    """Whole per cents; near 0 and 1 a decimal more, and never 0 % or 100 %."""
+    assert format_percent(value) == text
+
+
+def test_a_probability_in_per_cent_with_decimals():
+    """More digits are kept on request, also in the bounds."""
+    assert format_percent(0.12345, 2) == "12.35 %"
+    assert format_percent(1, 2) == ">99.99 %"
+    assert format_percent(0.00001, 2) == "<0.01 %"
+
+
+@given(st.floats(0, 1))
+def test_a_share_of_draws_never_says_never_or_always(value):
+    """No number of draws shows that something is impossible or certain, so neither 0 % nor 100 % is printed."""
+    number = float(format_percent(value).lstrip("<>").removesuffix(" %"))
+    assert 0 < number < 100
+    assert abs(number - 100 * value) <= 0.5 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.128, "+13"),
+        (-0.128, "−13"),
+        (0.004, "+0.4"),
+        (-0.004, "−0.4"),
+        (0, "0.0"),
+        (-0.0001, "0.0"),
+        (1, "+100"),
+        (math.nan, "–"),
+    ],
+)
+def test_a_difference_in_percentage_points(value, text):
+    """Whole points with a sign, one decimal below one point, and no sign where nothing is left after rounding."""
+    assert format_points(value) == text
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 tasks"), (1, "1 task"), (2, "2 tasks"), (12345, "12,345 tasks")])
@@ -109,6 +217,59 @@ def test_html_is_escaped():
     assert "<i>" not in page
     assert "&lt;script&gt;" in page
     assert "a &lt; b" in page
+
+
+def test_a_table_knows_which_columns_hold_numbers():
+    """Columns of numbers, with what may follow a number, are set to the right; without rows none is."""
+    table = Table(
+        title="t", header=["agent", "mean", "interval"], rows=[["v1", "0.420*", "[0.1, 0.2]"], ["2", "–", "4 of 20"]]
+    )
+    assert table.numeric == [False, True, True]
+    assert Table(title="t", header=["agent"], rows=[]).numeric == [False]
+    assert table.to_html().count("text-align:right") == 2 * 3
+
+
+def test_a_table_as_markdown():
+    """Title and text in one sentence, the pipe table, then every note that is not empty, each its own paragraph."""
+    table = Table(title="Passed", text=": 3 of 4", header=["k", "x"], rows=[["1", "a"]], notes=["one\nline", "", "two"])
+    assert table.to_markdown().split("\n\n") == [
+        "**Passed**: 3 of 4",
+        "| k | x |\n| ---: | --- |\n| 1 | a |",
+        r"one\nline",
+        "two",
+    ]
+
+
+@pytest.mark.parametrize(("extra", "said"), [(0, None), (1, "… and 1 more task<"), (4990, "… and 4,990 more tasks<")])
+def test_a_long_table_is_cut_in_a_notebook_and_whole_in_markdown(extra, said):
+    """A notebook shows the first rows and how many more there are; Markdown has them all."""
+    rows = [[f"task {i}", "0.5"] for i in range(MOST_ROWS + extra)]
+    table = Table(title="t", header=["task", "mean"], rows=rows, noun="task")
+    page = table.to_html()
+    assert page.count("<tr>") == 1 + MOST_ROWS
+    assert (said in page) if said else ("more" not in page)
+    assert table.to_markdown().count("| task ") - 1 == MOST_ROWS + extra
+
+
+def test_cells_of_a_notebook_table_are_cut_and_made_visible():
+    """A long cell is cut, and a character that shows nothing or turns text round is written out."""
+    page = Table(title="t", header=["a"], rows=[["x" * 200], ["left\u202eright\x1b[0m"]]).to_html()
+    assert "x" * 119 + "…" in page
+    assert "x" * 120 not in page
+    assert r"left\u202eright\u001b[0m" in page
+
+
+def test_a_result_that_is_a_table_has_its_notebook_and_markdown_forms():
+    """Whoever says what a result's table is has its Markdown and HTML as well; who does not is told."""
+
+    class Result(Tabular):
+        def table(self):
+            return Table(title="Result", header=["a"], rows=[["1"]])
+
+    assert Result().to_markdown() == Result().table().to_markdown()
+    assert Result()._repr_html_() == Result().table().to_html()
+    with pytest.raises(NotImplementedError, match=r"^$"):
+        Tabular().table()
 
 
 def test_a_markdown_table_escapes_pipes_and_line_breaks():

@@ -13,7 +13,7 @@ from scripted import in_turn, turn, verdict
 import agentic_bayes as ab
 from agentic_bayes.estimation.engines.grid import quadrature
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import MOST_ROWS, html_block, indicator_words
+from agentic_bayes.formatting import MOST_ROWS, Table, indicator_words
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.trial import TrialResult
 
@@ -223,28 +223,12 @@ def test_looking_at_a_result_fits_nothing(monkeypatch):
     assert {kind: (repr(one), one._repr_html_()) for kind, one in made().items()} == shown
 
 
-def test_rows_beyond_the_limit_are_counted():
-    """A block shows a bounded number of rows, says how many more there are, and takes no more than it shows."""
-    rows = [[str(i)] for i in range(5000)]
-    assert f"… and {5000 - MOST_ROWS:,} more tasks" in html_block("t", ["n"], rows, noun="task")
-    assert "… and 1 more task<" in html_block("t", ["n"], rows[: MOST_ROWS + 1], noun="task")
-    assert "more" not in html_block("t", ["n"], rows[:MOST_ROWS])
-    taken = iter(rows)
-    assert "… and 4,980 more rows" in html_block("t", ["n"], taken, total=5000)
-    assert next(taken) == [str(MOST_ROWS)]
-
-
 def test_numbers_stand_to_the_right():
     """A column of numbers is aligned to the right, one of names to the left."""
-    page = html_block("t", ["name", "value"], [["a", "0.420"], ["b", "–"], ["c", "<0.001"]])
+    page = Table(title="t", header=["name", "value"], rows=[["a", "0.420"], ["b", "–"], ["c", "<0.001"]]).to_html()
     assert page.count("text-align:right") == 4
     assert '<td style="text-align:left">a</td>' in page
     assert '<td style="text-align:right">&lt;0.001</td>' in page
-
-
-def test_long_names_are_cut():
-    """A cell of any length leaves room for the others."""
-    assert "x" * 119 + "…<" in html_block("t", ["name"], [["x" * 10_000]])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from scipy import stats
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.reports.tables import plan_table
 
 GUESS = {"mu": 0.65, "rho": 0.45}
 
@@ -108,9 +107,9 @@ class TestABudget:
         assert list(table["cost"]) == sorted(table["cost"])
         assert table["cost"].max() == 120
         assert table["conclusive"].isna().all()
-        shown = plan_table(found)
+        shown = found.table()
         assert len(shown.rows) == 2
-        assert sum("◄" in row[0] for row in shown.rows) == 1
+        assert sum(row[-1] == "recommended" for row in shown.rows) == 1
 
     def test_costs_of_tasks_and_trials(self):
         """A design costs tasks × (trials × price + price of a task)."""

@@ -48,15 +48,15 @@ class TestOutsideTruth:
         found = pass_bounds([0, 1], [1, 1], [400, 600], "pass^2")
         np.testing.assert_allclose(found, (low**2, high), atol=1e-4)
 
-    @pytest.mark.parametrize("metric", ["pass_pow_k", "pass_at_k"])
+    @pytest.mark.parametrize("sign", ["^", "@"])
     @pytest.mark.parametrize("k", [1, 2, 3, 4])
-    def test_many_tasks_pin_down_every_k_up_to_n(self, metric, k):
+    def test_many_tasks_pin_down_every_k_up_to_n(self, sign, k):
         """With millions of tasks and k ≤ n the bounds close in on the unbiased value."""
         c, n = np.arange(5), np.full(5, 4)
         size = np.round(4e6 * stats.betabinom.pmf(c, 4, 0.7, 0.9)).astype(int)
-        value = numerics.pass_pow_k(n, c, k) if metric == "^" else numerics.pass_at_k(n, c, k)
+        value = numerics.pass_pow_k(n, c, k) if sign == "^" else numerics.pass_at_k(n, c, k)
         unbiased = np.average(value, weights=size)
-        lower, upper = pass_bounds(c, n, size, f"pass{metric}{k}")
+        lower, upper = pass_bounds(c, n, size, f"pass{sign}{k}")
         assert lower <= unbiased <= upper
         assert upper - lower < 0.004
 
@@ -87,9 +87,9 @@ class TestShape:
         st.lists(st.floats(0, 1), min_size=1, max_size=4), st.integers(1, 60), st.integers(1, 12), st.integers(0, 99)
     )
 
-    @given(mixture=mixtures, metric=st.sampled_from(["pass_pow_k", "pass_at_k"]), k=st.integers(1, 60))
+    @given(mixture=mixtures, sign=st.sampled_from(["^", "@"]), k=st.integers(1, 60))
     @settings(max_examples=40, deadline=None)
-    def test_bounds_exist_grow_with_their_confidence_and_mirror(self, mixture, metric, k):
+    def test_bounds_exist_grow_with_their_confidence_and_mirror(self, mixture, sign, k):
         """For trials of any mixture: feasible, within [0, 1], wider at higher confidence, success ↔ failure mirrored.
 
         A limit at confidence .999 is left with probability below .001: none of the fixed examples does.
@@ -98,14 +98,14 @@ class TestShape:
         rng = np.random.default_rng(seed)
         n = rng.integers(1, most + 1, tasks)
         c, n, size = grouped(rng.binomial(n, rng.choice(values, tasks)), n)
-        lower, upper = pass_bounds(c, n, size, f"pass{metric}{k}", prob=0.999)
+        lower, upper = pass_bounds(c, n, size, f"pass{sign}{k}", prob=0.999)
         assert 0 <= lower <= upper <= 1
-        other = pass_bounds(n - c, n, size, f"pass{MIRROR[metric]}{k}", prob=0.999)
+        other = pass_bounds(n - c, n, size, f"pass{MIRROR[sign]}{k}", prob=0.999)
         np.testing.assert_allclose((1 - other[1], 1 - other[0]), (lower, upper), atol=TOLERANCE)
-        narrow = pass_bounds(c, n, size, f"pass{metric}{k}", prob=0.8)
+        narrow = pass_bounds(c, n, size, f"pass{sign}{k}", prob=0.8)
         assert math.isnan(narrow[0]) or lower - TOLERANCE <= narrow[0] <= narrow[1] <= upper + TOLERANCE
 
-    def test_pass_at_k_rises_and_pass_pow_k_falls_with_k(self):
+    def test_one_metric_rises_with_k_and_the_other_falls(self):
         """More attempts make one success likelier and an unbroken row less likely, also at the bounds."""
         up = np.array([pass_bounds(*TAU_BENCH, f"pass@{k}") for k in (1, 2, 4, 8, 16)])
         down = np.array([pass_bounds(*TAU_BENCH, f"pass^{k}") for k in (1, 2, 4, 8, 16)])

@@ -14,7 +14,7 @@ from fits import ENGINES, EVERY, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, f
 from scipy import stats
 
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.values import Hierarchical
 
 pytestmark = pytest.mark.stack
@@ -32,7 +32,7 @@ def engine(request):
 
 
 def posterior(est):
-    return _arviz.group(est.to_arviz(), "posterior")
+    return stacks.group(est.to_arviz(), "posterior")
 
 
 def log_likelihood(cells, mu, rho):

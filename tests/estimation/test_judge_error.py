@@ -127,8 +127,8 @@ class TestAgainstBruteForce:
     def test_every_task(self, brute, task):
         """E p³ of a task, with and without labelled attempts, agrees to 1e-7."""
         likelihood, weighted = brute.cell(task, 3)
-        found = posterior(CELLS, LABELS).per_task(0, "pass^3")
-        assert found.mean[task] == pytest.approx((brute.mass * weighted / likelihood).sum(), abs=1e-7)
+        means = stats_of(posterior(CELLS, LABELS), 0, "task", "pass^3").mean
+        assert means[task] == pytest.approx((brute.mass * weighted / likelihood).sum(), abs=1e-7)
 
     def test_the_mean_over_tasks(self):
         """It is the mean of the tasks' means, and draws agree within 4 standard errors."""
@@ -338,11 +338,17 @@ class TestTheEstimate:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"method": "crossed"}, "judge_labels need method='hierarchical', got method='crossed'"),
-            ({"method": "conjugate"}, "judge_labels need method='hierarchical', got method='conjugate'"),
+            ({"method": "crossed"}, r"judge_labels need the hierarchical method, got Crossed\(\)"),
+            ({"method": "conjugate"}, r"judge_labels need the hierarchical method, got Conjugate\(\)"),
             ({"engine": "pymc"}, "judge_labels need engine='auto' or 'quadrature'"),
-            ({"inflate": True}, "judge_labels need engine='auto' or 'quadrature', and inflate=False"),
-            ({"pool_agents": True}, "with judge_labels agents do not share strength"),
+            (
+                {"method": Hierarchical(inflate=True)},
+                "judge_labels need engine='auto' or 'quadrature', and inflate=False",
+            ),
+            (
+                {"method": Hierarchical(m=stats.norm())},
+                "with judge_labels agents do not share strength, so a prior of m has no use",
+            ),
         ],
     )
     def test_what_does_not_go_together(self, settings, message):

@@ -16,7 +16,7 @@ from agentic_bayes.errors import EstimateError, NotConverged, OutcomesError
 from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.values import Crossed, Hierarchical
 from agentic_bayes.reports.tables import estimate_tables
 
@@ -91,7 +91,7 @@ class TestBuildModel:
 
         with mcmc.build_model(TWO) as model:
             pm.Normal("effect", 0, 1, dims="task")
-            drawn = _arviz.group(pm.sample_prior_predictive(draws=20, random_seed=0), "prior")
+            drawn = stacks.group(pm.sample_prior_predictive(draws=20, random_seed=0), "prior")
         assert "effect" in {v.name for v in model.free_RVs}
         assert drawn["effect"].sizes["task"] == 12
         assert drawn["mu"].dims == ("chain", "draw", "agent")

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.nuts import build_model
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.crossed import CrossedLikelihood
 from agentic_bayes.estimation.methods.values import Conjugate, Crossed, Hierarchical
 
@@ -23,12 +23,12 @@ pytestmark = [pytest.mark.stack, pytest.mark.filterwarnings("ignore:The inplace 
 def groups(est):
     """Log likelihood and log prior of an estimate."""
     data = est.to_arviz()
-    return _arviz.group(data, "log_likelihood"), _arviz.group(data, "log_prior")
+    return stacks.group(data, "log_likelihood"), stacks.group(data, "log_prior")
 
 
 def elpd(data):
     """Expected log predictive density, cell by cell, and the largest Pareto k."""
-    found = _arviz.arviz().loo(data, pointwise=True)
+    found = stacks.arviz().loo(data, pointwise=True)
     pointwise = found.loo_i if hasattr(found, "loo_i") else found.elpd_i
     return np.asarray(pointwise).ravel(), float(np.max(found.pareto_k))
 
@@ -49,7 +49,7 @@ class TestLogLikelihood:
         """Every value is SciPy's log probability at that draw's μ and ρ, over cells with a scored trial only."""
         est = fit_two(engine)
         likelihood, _ = groups(est)
-        posterior = _arviz.group(est.to_arviz(), "posterior")
+        posterior = stacks.group(est.to_arviz(), "posterior")
         assert dict(likelihood.sizes) == {"chain": 4, "draw": 1000, "cell": 22}
         assert not np.isnan(likelihood["successes"]).any()
         for label in ("v1 / task 2", "v2 / task 12"):
@@ -79,11 +79,11 @@ class TestLogLikelihood:
 
         est = fit_two("pymc")
         likelihood, prior = groups(est)
-        posterior = _arviz.group(est.to_arviz(), "posterior")
+        posterior = stacks.group(est.to_arviz(), "posterior")
         part = posterior[["m", "tau", "rho", "mu"]].isel(draw=slice(0, 1000, 100))
         logit = np.log(part["mu"]) - np.log1p(-part["mu"])
         draws = part.drop_vars("mu").assign(z=(logit - part["m"]) / part["tau"])
-        data = _arviz.from_groups({"posterior": draws}, {})
+        data = stacks.from_groups({"posterior": draws}, {})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with build_model(est.outcomes):
@@ -100,7 +100,7 @@ class TestLogLikelihood:
         """A conjugate estimate with pooled tasks has the binomial likelihood of each cell."""
         est = estimate(counts({"solo": UNEQUAL}), method=Conjugate(pool_tasks=True), k=1)
         likelihood, prior = groups(est)
-        p = _arviz.group(est.to_arviz(), "posterior")["p"].values[:, :, 0, 0]
+        p = stacks.group(est.to_arviz(), "posterior")["p"].values[:, :, 0, 0]
         expected = stats.binom.logpmf(2, 5, p)
         np.testing.assert_allclose(likelihood["successes"].sel(cell="solo / task 5"), expected, atol=1e-9)
         assert set(prior.data_vars) == {"p"}
@@ -127,7 +127,7 @@ class TestLogPrior:
         """Logistic, half-normal and uniform densities at the draws."""
         est = fit_two("quadrature")
         _, prior = groups(est)
-        posterior = _arviz.group(est.to_arviz(), "posterior")
+        posterior = stacks.group(est.to_arviz(), "posterior")
         assert set(prior.data_vars) == {"m", "tau", "rho"}
         np.testing.assert_allclose(prior["m"], stats.logistic.logpdf(posterior["m"]))
         np.testing.assert_allclose(prior["tau"], stats.halfnorm.logpdf(posterior["tau"]))
@@ -160,7 +160,7 @@ class TestLogPrior:
         """Each prior appears under the parameter that it is a prior of."""
         est = estimate(counts({"solo": UNEQUAL}), method, k=1)
         _, found = groups(est)
-        posterior = _arviz.group(est.to_arviz(), "posterior")
+        posterior = stacks.group(est.to_arviz(), "posterior")
         assert set(found.data_vars) == set(expected)
         for name, density in expected.items():
             if density is not None:
@@ -172,7 +172,7 @@ class TestLogPrior:
         outcomes = counts({"v1": WEAKER, "v2": STRONGER})
         est = estimate(outcomes, method="crossed", k=1)
         _, crossed = groups(est)
-        posterior = _arviz.group(est.to_arviz(), "posterior")
+        posterior = stacks.group(est.to_arviz(), "posterior")
         assert set(crossed.data_vars) == {"theta", "sigma", "rho"}
         np.testing.assert_allclose(crossed["sigma"], stats.halfnorm(scale=2).logpdf(posterior["sigma"]))
         np.testing.assert_allclose(crossed["theta"], stats.logistic.logpdf(posterior["theta"]))
@@ -190,7 +190,7 @@ class TestLeaveOneOut:
         estimated, worst = elpd(fit("quadrature", UNEQUAL).to_arviz())
         exact = []
         for i, (c, n) in enumerate(UNEQUAL):
-            other = _arviz.group(estimate(without(outcomes, "solo", f"task {i + 1}"), k=1).to_arviz(), "posterior")
+            other = stacks.group(estimate(without(outcomes, "solo", f"task {i + 1}"), k=1).to_arviz(), "posterior")
             mu, kappa = other["mu"].values.ravel(), 1 / other["rho"].values.ravel() - 1
             pmf = stats.betabinom.pmf(c, n, mu * kappa, (1 - mu) * kappa)
             exact.append(np.log(pmf.mean()))
@@ -202,7 +202,7 @@ class TestLeaveOneOut:
         outcomes = counts({"v1": WEAKER, "v2": STRONGER})
         data = estimate(outcomes, method="crossed", k=1).to_arviz()
         estimated, worst = elpd(data)
-        labels = _arviz.group(data, "log_likelihood")["cell"].values.tolist()
+        labels = stacks.group(data, "log_likelihood")["cell"].values.tolist()
         assert worst < 0.7
         whole = CrossedLikelihood(Counts.of(outcomes.assign(unscored=outcomes["unscored"])))
         for label in ("v1 / task 1", "v2 / task 4", "v2 / task 11"):
@@ -250,19 +250,19 @@ class TestArviz:
             "hierarchical": {},
             "crossed": {"method": "crossed"},
         }
-        table = _arviz.arviz().compare(
+        table = stacks.arviz().compare(
             {name: estimate(outcomes, k=1, **how).to_arviz() for name, how in models.items()}
         )
         assert table.index.tolist() == ["crossed", "hierarchical", "pooled"]
 
     def test_power_scaling_finds_a_prior_that_drives_the_result(self):
         """A strong prior of ρ against the data moves with its power; the default prior hardly does."""
-        az = _arviz.arviz()
+        az = stacks.arviz()
         outcomes = counts({"solo": UNEQUAL})
         sensitivity = []
         for method in (Hierarchical(), Hierarchical(rho=stats.beta(2, 60))):
             data = estimate(outcomes, method, k=1).to_arviz()
-            if _arviz.is_major_one():
+            if stacks.is_major_one():
                 found = az.psense(data, group="prior", var_names=["rho"])["rho"]
                 summary = az.psense_summary(data, var_names=["rho", "mu"])
                 assert {"prior", "likelihood", "diagnosis"} <= set(summary.columns)
@@ -276,5 +276,5 @@ class TestArviz:
         data, path = fit("quadrature", UNEQUAL).to_arviz(), tmp_path / "draws.nc"
         data.to_netcdf(path, engine="h5netcdf")
         with xr.open_dataset(path, group="log_likelihood", engine="h5netcdf") as found:
-            np.testing.assert_array_equal(found["successes"], _arviz.group(data, "log_likelihood")["successes"])
+            np.testing.assert_array_equal(found["successes"], stacks.group(data, "log_likelihood")["successes"])
             assert found["cell"].values[0] == "solo / task 1"

@@ -14,8 +14,9 @@ from fits import ENGINES, EVERY, KS, STRONGER, UNEQUAL, WEAKER, counts, fit, fit
 
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.io import stacks as _arviz
+from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
+from agentic_bayes.formatting import Metric
 
 pytestmark = pytest.mark.stack
 
@@ -26,7 +27,7 @@ def engine(request):
 
 
 def posterior(est, **keywords):
-    return _arviz.group(est.to_arviz(**keywords), "posterior")
+    return stacks.group(est.to_arviz(**keywords), "posterior")
 
 
 class TestToArviz:
@@ -35,7 +36,7 @@ class TestToArviz:
     def test_type_and_groups(self, engine):
         """InferenceData on ArviZ 0.x, DataTree on 1.x, with posterior and data."""
         data = fit_two(engine).to_arviz()
-        if _arviz.is_major_one():
+        if stacks.is_major_one():
             assert isinstance(data, xr.DataTree)
             found = {name.strip("/") for name in data.groups} - {""}
         else:
@@ -43,7 +44,7 @@ class TestToArviz:
             found = set(data.groups())
         assert {"posterior", "observed_data"} <= found
         assert ("sample_stats" in found) == (engine == "pymc")
-        observed = _arviz.group(data, "observed_data")
+        observed = stacks.group(data, "observed_data")
         np.testing.assert_array_equal(observed["successes"].sel(agent="v1"), [cell[0] for cell in WEAKER])
 
     def test_dims(self, engine):
@@ -72,7 +73,7 @@ class TestToArviz:
         own = est.summary(columns="all")
         assert len(table) == len(own)
         for found in own.itertuples():
-            theirs = table.loc[f"{found.metric}[{found.agent}, {found.estimand}, {found.k}]"]
+            theirs = table.loc[f"{Metric(found.metric).family}[{found.agent}, {found.estimand}, {found.k}]"]
             assert abs(float(theirs["mean"]) - found.mean) <= 4 * max(float(theirs["mcse_mean"]), found.sd / 4000**0.5)
             assert float(theirs["sd"]) == pytest.approx(found.sd, rel=0.12)
 
@@ -82,7 +83,7 @@ class TestToArviz:
         est = dataclasses.replace(est, settings=dataclasses.replace(est.settings, ci_kind="hdi"))
         draws = posterior(est)["pass_pow_k"].sel(agent="v2", estimand="population", k=3).values
         found = row(est.summary(columns="all"), agent="v2", estimand="population", metric="pass^3")
-        lower, upper = np.asarray(az.hdi(draws.ravel(), **{"prob" if _arviz.is_major_one() else "hdi_prob": 0.95}))
+        lower, upper = np.asarray(az.hdi(draws.ravel(), **{"prob" if stacks.is_major_one() else "hdi_prob": 0.95}))
         assert [found["lower"], found["upper"]] == pytest.approx([lower, upper], abs=0.03)
 
     def test_means_of_p_are_those_of_the_tasks(self, engine):
