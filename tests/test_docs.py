@@ -169,14 +169,16 @@ def test_the_recipe_for_ci_works(workplace: Path) -> None:
     assert subprocess.run(stricter, shell=True, env=environment, capture_output=True, check=False).returncode == 10
 
 
-def test_the_csv_that_the_readme_shows_can_be_read(tmp_path: Path) -> None:
-    """The table that the README shows gives outcomes of two agents."""
-    (shown,) = (block for block in blocks(ROOT / "README.md") if block.language == "csv")
-    path = tmp_path / "results.csv"
-    path.write_text(shown.text, encoding="utf-8")
-    outcomes = ab.outcomes_from_table(path)
-    assert outcomes["trials"].sum("task").values.tolist() == [2, 1]
-    assert outcomes["successes"].sum("task").values.tolist() == [1, 1]
+def test_the_tables_that_the_readme_shows_say_the_same(tmp_path: Path) -> None:
+    """The README's two tables, 0/1 rows and counts, give the same outcomes of two agents."""
+    tables = [block.text for block in blocks(ROOT / "README.md") if block.language == "csv"]
+    assert len(tables) == 2
+    for text in tables:
+        path = tmp_path / "results.csv"
+        path.write_text(text, encoding="utf-8")
+        outcomes = ab.outcomes_from_table(path)
+        assert outcomes["trials"].sum("task").values.tolist() == [2, 1]
+        assert outcomes["successes"].sum("task").values.tolist() == [1, 1]
 
 
 def test_the_readme_quotes_what_tau_bench_gives() -> None:
@@ -186,8 +188,8 @@ def test_the_readme_quotes_what_tau_bench_gives() -> None:
     solved = [c for c, tasks in enumerate((14, 12, 10, 4, 10)) for _ in range(tasks)]
     table = pd.DataFrame({"task": range(50), "successes": solved, "trials": 4})
     est = ab.estimate(ab.outcomes_from_table(table), k=4)
-    baseline = est.baseline().query("metric == 'pass_pow_k' and estimand == 'tasks'").set_index("estimator")
-    posterior = est.summary(tasks=False).query("metric == 'pass_pow_k' and estimand == 'population'").iloc[0]
+    baseline = est.baseline().query("metric == 'pass^4' and estimand == 'tasks'").set_index("estimator")
+    posterior = est.summary().query("metric == 'pass^4' and estimand == 'population'").iloc[0]
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for name, row in (
         ("plug-in", baseline.loc["plugin"]),
