@@ -140,8 +140,8 @@ def the_quickstart_prints_the_known_numbers(notebook: Any) -> None:
     assert numbers(baseline, "support-v2 +unbiased")[0] == 0.435
     summary = output_of(notebook, "est.summary().query")
     row = r"{} +population +pass\^3 "
-    assert numbers(summary, row.format("support-v1")) == pytest.approx([0.335, 0.197, 0.488], abs=0.02)
-    assert numbers(summary, row.format("support-v2")) == pytest.approx([0.416, 0.276, 0.567], abs=0.02)
+    assert numbers(summary, row.format("support-v1"))[:3] == pytest.approx([0.335, 0.197, 0.488], abs=0.02)
+    assert numbers(summary, row.format("support-v2"))[:3] == pytest.approx([0.416, 0.276, 0.567], abs=0.02)
     decision = " ".join(output_of(notebook, "ab.compare(").split())
     assert numbers(decision, r"P\(support-v2 better on pass\^3\) = ")[0] == pytest.approx(92.6, abs=2)
     assert decision.startswith("support-v2 is better than support-v1: P(support-v2 better on pass^1) = ")
@@ -160,7 +160,7 @@ def the_quickstart_walks_through_attempts(notebook: Any) -> None:
         [1 - (2 * 3 * 4) / (6 * 7 * 8), (4 * 5 * 6) / (6 * 7 * 8)], abs=6e-4
     )
     assert f"{0.75**10:.3f}" in values
-    assert values.count("\n10 ") == 2
+    assert values.count("\n10 ") == 1
 
 
 @prints(MODEL)
@@ -168,7 +168,7 @@ def the_model_notebook_shows_what_a_power_of_the_rate_misses(notebook: Any) -> N
     """On tau-bench four in a row are .03 by the plug-in, .20 counted, .18 by the posterior; inflated pass^8 is .166."""
     table = output_of(notebook, 'compared["posterior"]')
     assert numbers(table, r"pass\^4 +") == pytest.approx([0.031, 0.200, 0.178, 0.090, 0.291], abs=0.002)
-    eight = numbers(output_of(notebook, "inflate=True"), r"inflated.*pass\^8(?=  0\.1[56])")
+    eight = numbers(output_of(notebook, "inflate=True"), r"pass\^8(?=  0\.1[56])")
     assert eight == pytest.approx([0.166, 0.07, 0.284], abs=0.005)
 
 
