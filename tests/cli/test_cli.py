@@ -868,7 +868,7 @@ def test_rank(run, singles):
     done = run("rank", singles)
     assert done.code == 0
     assert re.search(r"good +>0\.999|good +1\.000", done.out)
-    assert "Probability of superiority" in done.out
+    assert "P(row higher)" in done.out
     document = strict(run("rank", singles, "--to", "json").out)
     assert [row["agent"] for row in document["agents"]] == ["good", "bad"]
     assert document["superiority"]["good"]["good"] is None
@@ -1482,7 +1482,7 @@ def test_runs_decide(run, suite, tmp_path):
     assert "indicator all graders" in " ".join(run("estimate", first, "--k", "1").out.split())
     assert_refused(run("run", "--gate", "pass^3"), 'a gate must be like "pass^3>=0.7@0.95"')
     assert_refused(run("run", "--fail-under", "90"), "fail_under must be")
-    assert_refused(run("run", "--tags", "none"), "no task has the tag 'none': there is easy, hard")
+    assert_refused(run("run", "--tags", "none"), "no task has the tag 'none'; tags of this suite: easy, hard")
     assert_refused(run("run", "-c", "none.yaml"), "no such file")
 
 
