@@ -287,7 +287,7 @@ RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
         ("outcomes.count", "from agentic_bayes import Conversation"),
         ("evidence.score", "from ..estimation import estimate"),
         ("decisions.gate", "from agentic_bayes import plot_posterior"),
-        ("reports.tables", "from agentic_bayes.cli.inputs import open_input"),
+        ("reports.tables", "from agentic_bayes.cli.output import say"),
         ("gaussia.agentic", "from agentic_bayes import cli"),
         ("formatting", "import_module('agentic_bayes.numerics')"),
         ("errors", "import agentic_bayes"),

@@ -93,7 +93,8 @@ class Commands(SphinxDirective):
 
         from agentic_bayes.cli.app import app
 
-        return [self._section(name, command) for name, command in sorted(vars(get_command(app))["commands"].items())]
+        group: Any = get_command(app)
+        return [self._section(name, group.commands[name]) for name in sorted(group.commands)]
 
     def _section(self, name: str, command: Any) -> nodes.section:
         section = nodes.section("", nodes.title("", name), ids=[nodes.make_id(name)], names=[name])
