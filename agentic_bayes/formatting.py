@@ -212,13 +212,13 @@ class Table:
             ]
         )
 
-    def to_html(self) -> str:
-        """What a notebook shows: the first `MOST_ROWS` rows.
+    def to_html(self, most: int = MOST_ROWS) -> str:
+        """What a notebook shows: the first rows.
 
         Everything is escaped, invisible characters are written out, and long cells are cut. There are no colours and
         no style sheet, so that it reads on light and on dark pages, and where HTML is cleaned before it is shown.
         """
-        shown, hidden = self.rows[:MOST_ROWS], len(self.rows) - MOST_ROWS
+        shown, hidden = self.rows[:most], len(self.rows) - most
         more = [f"… and {hidden:,} more {self.noun if hidden == 1 else f'{self.noun}s'}"] if hidden > 0 else []
         align = [f' style="text-align:{"right" if right else "left"}"' for right in self.numeric]
 
