@@ -20,7 +20,7 @@ def test_html():
     """Text is escaped; the title stands above and notes below."""
     text = TABLE.to_html()
     assert "<strong>v_1 &amp; more</strong>" in text
-    assert "<td style="text-align:left">a|&lt;b&gt;</td>" in text
+    assert '<td style="text-align:left">a|&lt;b&gt;</td>' in text
     assert '<td style="text-align:right">0.42* [0.30, 0.55]</td>' in text
     assert "<small>95 % interval</small>" in text
 
