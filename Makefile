@@ -1,34 +1,41 @@
-# Thin: every target calls a command that works without make. PYTHON= selects an interpreter, VENV= where it lives.
+# Every target runs a command that also works without make. PYTHON= chooses the interpreter, VENV= the environment's folder.
 PYTHON ?= python3
 VENV   ?= .venv
+EXTRAS ?= dev
 TESTS  ?= not slow
+ROUNDS ?= 5
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test lint bench site docs calibrate clean install
+.PHONY: demo test lint fuzz calibrate bench site docs clean install
 
 install: $(STAMP)
 
-# Python 3.11 has PyMC 5 and ArviZ 0.x, later versions have PyMC 6 and ArviZ 1.x
+# Python 3.11 gets PyMC 5 and ArviZ 0.x, later versions get PyMC 6 and ArviZ 1.x
 $(STAMP): pyproject.toml $(wildcard constraints/*.txt)
 	@echo "creating $(VENV) and installing the package (a minute or two the first time) ..."
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 	@stack=$$($(PYTHON) -c 'import sys; print("pymc5" if sys.version_info < (3, 12) else "pymc6")'); \
-	 $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/$$stack.txt -e '.[dev]'
+	 $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/$$stack.txt -e '.[$(EXTRAS)]'
 	@touch $(STAMP)
 	@echo "installed: $$($(BIN)/python --version)"
 
 demo: $(STAMP)
 	$(BIN)/agentic-bayes demo -o demo-results
 
-test: lint
-	$(BIN)/python -m pytest -m "$(TESTS)" -n auto --dist loadfile
+test: $(STAMP)
+	$(PYTEST) -m "$(TESTS)"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# property tests with new random examples, ROUNDS times; `make test` always draws the same ones
+fuzz: $(STAMP)
+	for round in $$(seq $(ROUNDS)); do HYPOTHESIS_PROFILE=random $(PYTEST) -q -m "hypothesis and not slow" || exit 1; done
 
 calibrate: $(STAMP)
 	$(BIN)/python -m pytest -m slow
@@ -42,8 +49,9 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/suites.py
 	$(BIN)/python benchmarks/report.py
 
-# the pages as HTML, in build/site; a link or a name that leads nowhere is an error
+# the documentation as HTML in build/site; warnings and broken links are errors
 site: $(STAMP)
+	$(BIN)/python docs/extensions/modules.py --check
 	$(BIN)/python -m sphinx -b html -c docs -d build/doctrees -W --keep-going -n -q . build/site
 
 docs: site

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -116,3 +117,30 @@ def check_number(value: object, name: str, *, above_zero: bool = False, unit: st
         of_unit = f"of {unit} " if unit else ""
         raise InvalidArgument(f"{name} must be a number {of_unit}{'>' if above_zero else '≥'} 0, got {value!r}")
     return float(plain)  # type: ignore[arg-type]
+
+
+def check_output_file(path: Path, option: str, *, source: str | Path | None = None) -> None:
+    """Refuse, before any work is done, a file that cannot be written or would overwrite the input."""
+    if not path.parent.is_dir() or (path.exists() and not path.is_file()):
+        raise InvalidArgument(f"{option} must be a file in a folder that exists, got {path}")
+    if source is not None and path.exists() and Path(source).exists() and path.samefile(source):
+        raise InvalidArgument(f"{option} would overwrite the input file {path}")
+    _check_writable(path.parent, option)
+
+
+def check_output_folder(path: Path, option: str) -> None:
+    """Refuse, before any work is done, a folder that cannot be made or written to."""
+    if path.exists() and not path.is_dir():
+        raise InvalidArgument(f"{option} must be a folder, {path} is a file")
+    _check_writable(next(folder for folder in (path, *path.absolute().parents) if folder.exists()), option)
+
+
+def _check_writable(folder: Path, option: str) -> None:
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise InvalidArgument(f"{option} must be in a folder that you can write to, which {folder} is not")
+
+
+def check_input_file(path: Path) -> None:
+    """Refuse a file that does not exist, and name the nearest one."""
+    if not path.is_file():
+        raise InvalidArgument(no_such_file(path))

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         write(files, options.docs, "decisions", "calibration_decisions.md", page.decisions_page)
         verdicts += results.decision_verdicts(decided, judged)
     for verdict in verdicts:
-        print(f"{'holds' if verdict.holds else 'FAILS'}  {verdict.requirement}: {verdict.found}")
+        print(f"{'holds' if verdict.holds else 'FAILS'}  {verdict.requirement}: {verdict.result}")
     return 0 if all(verdict.holds for verdict in verdicts) else 1
 
 

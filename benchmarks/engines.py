@@ -145,7 +145,7 @@ def versus(agents: int, tasks: int, trials: int) -> list[tuple[str, ...]]:
     )
     first = sampled(outcomes, "PyMC, first fit with compilation")
     again = sampled(outcomes, "PyMC, sampling alone")
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for run in (ours, again, first):
         error = np.abs(run.numbers - reference)
         ratio = "" if run is ours else f"{run.seconds / ours.seconds:.0f} × faster"
@@ -162,8 +162,8 @@ def sampled(outcomes: xr.Dataset, name: str) -> Run:
         warnings.simplefilter("ignore", NotConverged)
         fit = mcmc.fit(outcomes, Hierarchical())
     taken = time.perf_counter() - start
-    draws = {name: fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho")}
-    hyper = {name: values.reshape(CHAINS * DRAWS, -1) for name, values in draws.items()}
+    chains = {name: fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho")}
+    hyper = {name: values.reshape(CHAINS * DRAWS, -1) for name, values in chains.items()}
     posterior = HierarchicalPosterior(counts=Counts.of(outcomes), random_seed=0, hyper=hyper)
     return Run(name, taken, aggregates(posterior, "population"))
 

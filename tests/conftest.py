@@ -1,21 +1,78 @@
-"""Fixtures shared by all tests."""
+"""Fixtures and rules shared by all tests."""
 
-from collections.abc import Callable
+import builtins
+import os
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# the same examples on every run of `make test`; `make fuzz` draws new ones
+settings.register_profile("fixed", derandomize=True, print_blob=True, deadline=None)
+settings.register_profile("random", print_blob=True, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+# packages in which the two stacks differ; the package imports them inside functions only, so that every use is seen
+STACKED = {"arviz", "matplotlib", "nutpie", "pymc"}
+IMPORTED = pytest.StashKey[set[str]]()
+
+
+@contextmanager
+def stacked_imports() -> Iterator[set[str]]:
+    """The packages of `STACKED` that our own code, or a test, imports meanwhile: loaded before or not."""
+    imported: set[str] = set()
+    original = builtins.__import__
+
+    def watched(name: str, globals: Any = None, *rest: Any, **others: Any) -> Any:
+        package, importer = name.partition(".")[0], (globals or {}).get("__name__", "")
+        if package in STACKED and importer.startswith(("agentic_bayes", "test_", "fits")):
+            imported.add(package)
+        return original(name, globals, *rest, **others)
+
+    builtins.__import__ = watched
+    try:
+        yield imported
+    finally:
+        builtins.__import__ = original
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the variants of tests that run the PyMC engine, as their parameters say."""
+    for item in items:
+        if "pymc" in item.name.partition("[")[2]:
+            item.add_marker("stack")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Note what a test and its fixtures import."""
+    with stacked_imports() as item.stash[IMPORTED]:
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test that needs one of these packages and would not run on both stacks."""
+    yield
+    if item.stash[IMPORTED] and not item.get_closest_marker("stack"):
+        used = ", ".join(sorted(item.stash[IMPORTED]))
+        pytest.fail(f"mark it `stack`, so that it runs on both stacks: it uses {used}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Callable[[str], Path]:
-    """Path of a public data file beside the project; the test is skipped where it is absent."""
+    """Path of a public data file next to the project; the test is skipped where it is absent."""
 
     def find(name: str) -> Path:
         path = ROOT.parent / "shared" / "data" / name
         if not path.exists():
-            pytest.skip(f"the public data file {name} is not beside this checkout")
+            pytest.skip(f"the public data file {name} is not next to this checkout")
         return path
 
     return find

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ HEAVY = ("pymc", "nutpie", "arviz", "matplotlib", "langchain_core", "pandas", "x
 # stage → what it may import beside itself, as the table in DESIGN says
 GROUND = {"errors", "checks", "formatting", "numerics"}
 UPSTREAM: dict[str, set[str]] = {"errors": set()}
-UPSTREAM |= {name: {"errors"} for name in ("checks", "formatting", "numerics")}
+UPSTREAM |= {"checks": {"errors"}, "formatting": {"errors", "checks"}, "numerics": {"errors", "checks"}}
 UPSTREAM["records"] = GROUND
 UPSTREAM["evidence"] = GROUND | {"records"}
 UPSTREAM["outcomes"] = GROUND | {"evidence"}
@@ -45,13 +45,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "nutpie": ("estimation.engines.nuts",),
     "arviz": ("estimation.io",),
     "matplotlib": ("reports.plots",),
-    "langchain": (
-        "evidence.llm",
-        "evidence.metrics",
-        "records.formats.messages.langchain",
-        "suites.agents",
-        "suites.graders",
-    ),
+    "langchain": ("evidence.llm", "records.formats.messages.langchain", "suites.agents"),
 }
 GENERATORS = {"default_rng", "Generator", "SeedSequence", "BitGenerator", "PCG64", "PCG64DXSM", "Philox"}
 
@@ -103,7 +97,7 @@ def imports(source: Source) -> Iterator[tuple[str, bool, int]]:
             root, _, inside = name.partition(".")
             if root == "agentic_bayes":
                 # a public name of the package stands for the module that defines it
-                name = agentic_bayes._HOME.get(inside, inside)
+                name = agentic_bayes._HOME.get(inside, "").removeprefix("agentic_bayes").lstrip(".") or inside
                 while name and name not in MODULES and "." in name:
                     name = name.rpartition(".")[0]
                 name = f"agentic_bayes.{name}"
@@ -117,6 +111,8 @@ def stage(name: str) -> str | None:
 def upstream_only(source: Source) -> Iterator[str]:
     """A stage imports only what the table allows, also inside functions and for annotations."""
     own = stage(source.name)
+    if not source.name:
+        return  # the root names everything, for type checkers
     for name, _, line in imports(source):
         root, _, inside = name.partition(".")
         if root != "agentic_bayes":
@@ -206,6 +202,82 @@ def no_global_random(source: Source) -> Iterator[str]:
             yield f"{source.name}:{node.lineno} makes a generator when it is imported"
 
 
+def short_modules(source: Source) -> Iterator[str]:
+    """A module has at most 600 lines."""
+    length = max((node.end_lineno or 0 for node in source.tree.body), default=0)
+    if length > 600:
+        yield f"{source.name} has {length} lines"
+
+
+# commands, simulations and the judge have many independent settings, each a keyword with a default
+MANY_PARAMETERS = ("cli.", "decisions.plan.plan", "decisions.monitor.monitor", "evidence.llm.judge.LLMJudge")
+
+
+def few_parameters(source: Source) -> Iterator[str]:
+    """A public function takes at most 14 parameters; fields of results are not counted."""
+    for name, function in public_functions(source.tree):
+        arguments = function.args
+        number = len([*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]) - ("." in name)
+        if number > 14 and not f"{source.name}.{name}".startswith(MANY_PARAMETERS):
+            yield f"{source.name}:{function.lineno} {name} takes {number} parameters"
+
+
+def public_functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Functions and methods without an underscore, each with its name in the module."""
+    for node in tree.body:
+        for inner in node.body if isinstance(node, ast.ClassDef) else [node]:
+            if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+                name = inner.name if inner is node else f"{node.name}.{inner.name}"
+                if not re.search(r"(^|\.)_(?!_init__)", name):
+                    yield name, inner
+
+
+def exports(source: Source) -> set[str]:
+    """The names in a module's `__all__`."""
+    lists = [
+        node.value
+        for node in source.tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    return {element.value for value in lists for element in ast.walk(value) if isinstance(element, ast.Constant)}
+
+
+def public_names(source: Source) -> set[str]:
+    """Names of a module that the module, a namespace or the root exports."""
+    names = exports(source) | {n for n, home in agentic_bayes._HOME.items() if home == f"agentic_bayes.{source.name}"}
+    for other in SOURCES:
+        for node in other.tree.body:
+            for inner in node.body if isinstance(node, ast.If) else [node]:  # of lazy modules, for type checkers
+                if isinstance(inner, ast.ImportFrom) and inner.module == f"agentic_bayes.{source.name}":
+                    names |= {alias.name for alias in inner.names} & exports(other)
+    return names
+
+
+SECTION = re.compile(r"^(Parameters|Returns|Raises|Attributes)\n-{3,}$", re.MULTILINE)
+
+
+def sections_for_public_names(source: Source) -> Iterator[str]:
+    """Only docstrings of what is public have sections; of anything else a sentence says enough."""
+    documented = [
+        (top.name, node.lineno)
+        for top in source.tree.body
+        if isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for node in ast.walk(top)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if SECTION.search(ast.get_docstring(node) or "")
+    ]
+    public = public_names(source) if documented else set()
+    for name, line in documented:
+        if name not in public:
+            yield f"{source.name}:{line} {name} is not public: one sentence"
+
+
+def typed_where_lazy(source: Source) -> Iterator[str]:
+    """A module that resolves names on first use hides that from type checkers, which would accept every name."""
+    if any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in source.tree.body):
+        yield f"{source.name}: __getattr__ must stand under `if not TYPE_CHECKING`"
+
+
 RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
     upstream_only: [
         ("records.model", "from agentic_bayes.evidence.score import Score"),
@@ -215,7 +287,7 @@ RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
         ("outcomes.count", "from agentic_bayes import Conversation"),
         ("evidence.score", "from ..estimation import estimate"),
         ("decisions.gate", "from agentic_bayes import plot_posterior"),
-        ("reports.tables", "from agentic_bayes.cli.inputs import open_input"),
+        ("reports.tables", "from agentic_bayes.cli.output import say"),
         ("gaussia.agentic", "from agentic_bayes import cli"),
         ("formatting", "import_module('agentic_bayes.numerics')"),
         ("errors", "import agentic_bayes"),
@@ -236,6 +308,16 @@ RULES: dict[Callable[[Source], Iterator[str]], list[tuple[str, str]]] = {
         ("numerics", "try:\n    from scipy.special import betaln\nexcept ImportError:\n    raise"),
         ("evidence.llm.judge", "class Judge:\n    from langchain_core import messages"),
     ],
+    short_modules: [("decisions.plan", "\n" * 600 + "x = 1")],
+    few_parameters: [
+        ("decisions.gate", f"def gate(est, *, {', '.join(f'a{i}' for i in range(14))}): ..."),
+        ("decisions.gate", f"class Gate:\n    def of(self, {', '.join(f'a{i}' for i in range(15))}): ..."),
+    ],
+    sections_for_public_names: [
+        ("records.write", "def draft(path):\n    'Make.\\n\\nRaises\\n------\\nOSError'"),
+        ("records.write", "class Draft:\n    def of(self):\n        'Make.\\n\\nReturns\\n-------\\nA'"),
+    ],
+    typed_where_lazy: [("judges", "def __getattr__(name):\n    return 1")],
     well_named: [("evidence.utils", ""), ("records._helpers", ""), ("estimation.common", "")],
     private_names_at_home: [
         ("estimation.engines.grid.exact", "from agentic_bayes.estimation.engines.grid.quadrature import _Grid"),
@@ -274,6 +356,9 @@ ALLOWED = [
     ("evidence.llm.judge", "if TYPE_CHECKING:\n    from langchain_core.messages import BaseMessage"),
     ("records.formats.messages.langchain", "def read():\n    import langchain_core.messages"),
     ("outcomes.table", "from agentic_bayes.outcomes.dataset import dataset_from_counts\nimport numpy as np"),
+    ("cli.plan", f"def plan({', '.join(f'a{i}' for i in range(30))}): ..."),
+    ("records.read", "def read_conversations():\n    'Read.\\n\\nRaises\\n------\\nOSError'"),
+    ("judges", "if not TYPE_CHECKING:\n    def __getattr__(name):\n        return 1"),
 ]
 
 
@@ -300,6 +385,47 @@ def test_no_rule_refuses_what_is_allowed(name, text):
 def test_every_module_belongs_to_a_stage():
     """Every module of the package has its place in the table; only the package itself has none."""
     assert {name for name in MODULES if stage(name) is None} == {""}
+
+
+def crowded(modules: Iterable[str]) -> list[str]:
+    """Folders of more than 15 modules, the `__init__` counted."""
+    folders = Counter(name.rpartition(".")[0] for name in modules if name)
+    return [f"{folder} has {number + 1} modules" for folder, number in folders.items() if number > 14]
+
+
+def test_no_folder_is_crowded():
+    """A folder holds at most 15 modules; one more is found."""
+    folders = {name for name in MODULES if any(other.startswith(f"{name}.") for other in MODULES)}
+    assert crowded(MODULES - folders) == []
+    assert crowded(f"evidence.m{number}" for number in range(15)) == ["evidence has 16 modules"]
+    assert crowded(f"evidence.m{number}" for number in range(14)) == []
+
+
+def type_names(source: Source) -> Iterator[str]:
+    """Names of the classes and type aliases that a module defines, without leading underscores."""
+    for node in source.tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name.lstrip("_")
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            name = ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0]).lstrip("_")
+            if re.fullmatch(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*", name):  # an alias is written as classes are
+                yield name
+
+
+def shared_type_names(sources: Iterable[Source]) -> dict[str, list[str]]:
+    """Type names that several modules define, with these modules."""
+    homes: dict[str, list[str]] = {}
+    for source in sources:
+        for name in dict.fromkeys(type_names(source)):
+            homes.setdefault(name, []).append(source.name)
+    return {name: modules for name, modules in homes.items() if len(modules) > 1}
+
+
+def test_a_type_name_means_one_thing():
+    """No two modules define a type of the same name; a leading underscore does not make it another name."""
+    assert shared_type_names(SOURCES) == {}
+    twins = [Source("a", ast.parse("class Turn: ...")), Source("b", ast.parse("_Turn = Literal['x']"))]
+    assert shared_type_names(twins) == {"Turn": ["a", "b"]}
 
 
 def cycles(graph: dict[str, set[str]]) -> list[str]:

@@ -1,34 +1,35 @@
 """The site's sources: every public name has a place in the reference, every page is reached from the front page."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 from pages import ROOT
 
-import agentic_bayes as ab
-
 DOCS = ROOT / "docs"
 REFERENCE = sorted((DOCS / "reference").glob("*.md"))
 
 
-def parts_of(path: Path) -> list[str]:
-    """The parts of the package whose public names a page of the reference documents."""
-    found = re.findall(r"^\.\. public-names:: (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return " ".join(found).split()
+def stages_of(path: Path) -> list[str]:
+    """The stages whose public names a page of the reference documents."""
+    named = re.findall(r"^\.\. public-names:: (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return " ".join(named).split()
 
 
 def test_every_public_name_is_on_one_page_of_the_reference() -> None:
-    """Names come onto the pages by the part of the package that defines them, and every part is on exactly one page."""
-    documented = [part for path in REFERENCE for part in parts_of(path)]
+    """Names come onto the pages by the stage that defines them, and every stage is on exactly one page."""
+    documented = [stage for path in REFERENCE for stage in stages_of(path)]
     assert len(documented) == len(set(documented))
-    assert {module.split(".")[0] for module in ab._HOME.values()} == set(documented)
+    extension = runpy.run_path(str(DOCS / "extensions" / "reference.py"))
+    assert set(extension["HOME"].values()) == set(documented)
 
 
 def test_the_reference_goes_down_the_hourglass() -> None:
     """The front page lists the pages of the reference in the order in which data go through the package."""
     text = (DOCS / "index.md").read_text(encoding="utf-8")
-    order = ["records", "evidence", "outcomes", "estimation", "decisions", "reports", "agentic", "errors", "commands"]
+    order = ["records", "evidence", "judges", "outcomes", "estimation", "decisions", "reports", "gaussia", "errors"]
+    order.append("commands")
     assert re.findall(r"^reference/(\w+)$", text, re.MULTILINE) == order
     assert [path.stem for path in REFERENCE] == sorted(order)
 

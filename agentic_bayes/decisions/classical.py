@@ -1,4 +1,4 @@
-"""The frequentist test that stands beside a comparison: plain, and labelled."""
+"""The frequentist test shown with a comparison: plain, and labelled."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A design is a number of new tasks and of trials per task. Data are simulated under it, added to what there is, and
 analysed as they will be; what the design is worth is the average over the simulations. For the success rate alone
-there is a formula, sd = √(μ(1-μ)(ρ + (1-ρ)/n)/T), which stands beside it as a check.
+there is a formula, sd = √(μ(1-μ)(ρ + (1-ρ)/n)/T), which is shown next to it as a check.
 """
 
 from __future__ import annotations

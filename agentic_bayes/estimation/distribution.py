@@ -220,7 +220,7 @@ class PointEstimate(Distribution):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NothingScored(PointEstimate):
+class NoDistribution(PointEstimate):
     """What is known of an agent without a scored trial, where a number needs one: nothing."""
 
     mean: float = float("nan")

@@ -313,8 +313,8 @@ class Estimate(Tabular):
 
         Parameters
         ----------
-        agent, metric, estimand
-            As for `distribution`.
+        agent, metric, estimand : as in `distribution`
+            Whose number, and which.
 
         Returns
         -------
@@ -335,8 +335,8 @@ class Estimate(Tabular):
 
         Parameters
         ----------
-        agent, metric, estimand
-            As for `distribution`.
+        agent, metric, estimand : as in `distribution`
+            Whose number, and which.
         value : float
             In [0, 1].
 
@@ -538,7 +538,7 @@ class Estimate(Tabular):
         Parameters
         ----------
         path : path
-            Where to; usually ends in ``.nc``. It is written beside its place and then moved there.
+            Where to; usually ends in ``.nc``. It is written under another name first and then moved.
 
         Returns
         -------

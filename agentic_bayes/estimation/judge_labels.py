@@ -38,7 +38,7 @@ RATES = np.arange(1, 400) / 400  # likewise
 
 @dataclass(frozen=True)
 class JudgeLabels:
-    """Human labels beside the judge's verdicts, or fixed error rates."""
+    """Human labels paired with the judge's verdicts, or fixed error rates."""
 
     # labelled attempts that are truly right and judged right, right but judged wrong, wrong and judged wrong, wrong but
     # judged right
@@ -65,7 +65,7 @@ class JudgeLabels:
 
     @property
     def least_weight(self) -> float:
-        """What a label of the task with most labels counts for, beside one that stands alone (Kish's design effect)."""
+        """How much a label of the task with most labels counts, compared with a lone one (Kish's design effect)."""
         most = max((labelled for _, _, labelled, *_ in self.located), default=1)
         return 1 / (1 + (most - 1) * self.clustering)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 
 from agentic_bayes.estimation.counts import Counts
-from agentic_bayes.estimation.distribution import Distribution, NothingScored, Stats
+from agentic_bayes.estimation.distribution import Distribution, NoDistribution, Stats
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
@@ -41,7 +41,7 @@ class Posterior(ABC):
     def distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution:
         """The distribution of a metric: of a new task, of the mean over the scored tasks, or of every task."""
         if estimand == "tasks" and not self.counts.scored[agent].any():
-            return NothingScored()
+            return NoDistribution()
         return self.once((agent, estimand, metric), lambda: self._distribution(agent, estimand, metric))
 
     @abstractmethod

@@ -45,7 +45,7 @@ Statistic = Literal["histogram", "all_pass", "never_pass"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One statistic of one agent's counts beside its distribution under the fitted model.
+    """One statistic of one agent's counts, compared with its distribution under the fitted model.
 
     Attributes
     ----------

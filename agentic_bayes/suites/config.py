@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from agentic_bayes.checks import no_such_file
-from agentic_bayes.errors import Problem, SuiteError, did_you_mean
+from agentic_bayes.errors import InvalidArgument, Problem, SuiteError, did_you_mean
 from agentic_bayes.records.base import short
 from agentic_bayes.suites.agents.declared import without_secrets
 from agentic_bayes.suites.declaration import AgentConfig, GraderConfig, SuiteConfig, TaskConfig
@@ -53,6 +53,14 @@ class Suite:
     def trials_of(self, task: TaskConfig) -> int | Literal["auto"]:
         """The number of trials of a task."""
         return task.trials_per_task or self.config.defaults.trials_per_task
+
+    def overview(self) -> dict[str, Any]:
+        """Name, agent, number of tasks, and of trials (at most, if their number adapts)."""
+        trials = [self.trials_of(task) for task in self.tasks]
+        adaptive = "auto" in trials
+        total = self.config.defaults.budget if adaptive else sum(map(int, trials))
+        facts = {"suite": self.config.name, "agent": self.agent_name, "tasks": len(self.tasks)}
+        return facts | {"trials": total, "adaptive": adaptive}
 
     def digest_of(self, task: TaskConfig) -> str:
         """Hash everything that affects a trial of this task: agent, input, expectations and graders."""
@@ -274,3 +282,31 @@ def _problems_across(config: SuiteConfig, tasks: Sequence[_LocatedTask], file: P
         message = "must be given if trials_per_task is auto: how many trials may be spent"
         problems.append(Problem(str(file), "", "defaults.budget", message))
     return problems
+
+
+EXAMPLE_FILES = ("eval.yaml", "tasks/sums.yaml", "agent.py")
+SCHEMA_FILE = "suite.schema.json"
+
+
+def example_folder(name: str) -> Path:
+    """The folder of an example."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "_examples" / name, package.parent / "examples" / name):
+        if folder.is_dir():
+            return folder
+    raise InvalidArgument(f"the example {name} is not installed with this package")
+
+
+def write_example_suite(folder: Path) -> list[Path]:
+    """Write a suite, its tasks, its agent, and the JSON schema of suites."""
+    source = example_folder("suite")
+    texts = {name: (source / name).read_text(encoding="utf-8") for name in EXAMPLE_FILES}
+    texts["eval.yaml"] = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n{texts['eval.yaml']}"
+    texts[SCHEMA_FILE] = json.dumps(json_schema(), indent=2) + "\n"
+    for name in texts:
+        if (folder / name).exists():
+            raise InvalidArgument(f"{folder / name} exists already, and init overwrites nothing")
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -63,16 +64,16 @@ async def run_command(
     timeout: float | None = None,
 ) -> CommandResult:
     """Run a command until it ends, writes more than `limit` bytes or takes too long; then kill its process group."""
-    with anyio.CancelScope(shield=True):  # if it were cancelled while it starts, the process would be left running
-        process = await anyio.open_process(
-            command if isinstance(command, str) else list(command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL if limit is None else subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
-        )
+    start = anyio.open_process(
+        command if isinstance(command, str) else list(command),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL if limit is None else subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    )
+    process = await _started(asyncio.ensure_future(start))
     output, errors = bytearray(), bytearray()
 
     async def write_input() -> None:
@@ -118,6 +119,19 @@ async def run_command(
         with anyio.CancelScope(shield=True):
             await process.aclose()
     return CommandResult(status, bytes(output), errors.decode("utf-8", "replace"), timed_out)
+
+
+async def _started(starting: asyncio.Future[anyio.abc.Process]) -> anyio.abc.Process:
+    """Wait until a process has started, even if cancelled: half started, it would be left running."""
+    with anyio.CancelScope(shield=True):
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            process = await starting
+            _kill(process)
+            await process.aclose()
+            raise
+    return starting.result()
 
 
 def _kill(process: anyio.abc.Process) -> None:

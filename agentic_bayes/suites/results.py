@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import math
 import statistics
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.errors import InvalidArgument, OutcomesError
+from agentic_bayes.decisions.bars import GateBar, Ruling, rule_on_pass_rate
+from agentic_bayes.errors import DamagedRun, EstimateError, InvalidArgument, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.formatting import Table, Tabular, format_number, json_ready, one_line, plural
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
 from agentic_bayes.reports.results_folder import write_results
-from agentic_bayes.suites.run_store import RunStore
+from agentic_bayes.suites.run_store import FILE, RunStore
 from agentic_bayes.suites.trial import TrialResult
 
 if TYPE_CHECKING:
@@ -119,6 +121,19 @@ class RunResults(Tabular):
     def estimate(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> Estimate:
         """Estimate the run; further arguments are those of `agentic_bayes.estimate`."""
         return estimate(self.outcomes, k=tuple(k), **settings)
+
+    def rule(self, fail_under: float | None = None, gate: GateBar | None = None) -> tuple[Ruling, ...]:
+        """Whether the run reaches a pass rate and passes a gate; undecided as long as no trial has a verdict."""
+        counts = _counts(self.trials)
+        rulings = []
+        if fail_under is not None or not self.decided:
+            rulings.append(rule_on_pass_rate(counts["passed"], counts["failed"], self.pending, fail_under or 0.0))
+        if gate is not None:
+            try:
+                rulings.append(gate.rule(self.estimate((gate.metric.k,))))
+            except (OutcomesError, EstimateError) as error:
+                rulings.append(Ruling("inconclusive", f"the gate is inconclusive: {error}"))
+        return tuple(rulings)
 
     def counts(self) -> dict[str, Any]:
         """The run's id, suite, agent and counts."""
@@ -227,6 +242,19 @@ def _measures(trials: Sequence[TrialResult]) -> dict[str, Any]:
         known = [value for trial in trials if (value := getattr(trial, name)) is not None]
         measures[name] = sum(known) if known else None
     return measures
+
+
+def runs_in(folder: Path) -> list[RunResults]:
+    """The runs in a folder, the latest first; one that cannot be read is left out with a warning."""
+    if not folder.is_dir():
+        raise InvalidArgument(f"{folder} is not a folder of runs")
+    runs = []
+    for run in sorted((path.parent for path in folder.glob(f"*/{FILE}")), key=lambda run: run.name, reverse=True):
+        try:
+            runs.append(RunResults.of(run))
+        except InvalidArgument as error:
+            warnings.warn(f"{run.name} is left out: {error}", DamagedRun, stacklevel=2)
+    return runs
 
 
 def unlike_tasks(one: Path, other: Path) -> list[str]:

@@ -67,8 +67,8 @@ def compare(index: int, *, seed: int) -> tuple[list[Check], bool]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)
         fit = mcmc.fit(_outcomes(c, n), Hierarchical(), random_seed=index)
-    draws = {name: fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho")}
-    hyper = {name: values.reshape(CHAINS * DRAWS, AGENTS) for name, values in draws.items()}
+    chains = {name: fit.posterior[name].transpose("chain", "draw", "agent").values for name in ("mu", "rho")}
+    hyper = {name: values.reshape(CHAINS * DRAWS, AGENTS) for name, values in chains.items()}
     sampled = HierarchicalPosterior(counts=counts, random_seed=index, hyper=hyper)
     exact = exact_posterior(counts, metrics=METRICS)
     checks: list[Check] = []

@@ -139,7 +139,7 @@ BARS = tuple(
     for rho in (0.2, 0.45)
     for tasks, trials in ((30, 3), (50, 4), (200, 3))
 )
-RULES = ({"metric": "pass^1", "at_least": 0.7}, {"metric": "pass^3", "at_least": 0.5})
+RULES: tuple[dict[str, Any], ...] = ({"metric": "pass^1", "at_least": 0.7}, {"metric": "pass^3", "at_least": 0.5})
 
 
 def _gated(job: tuple[Bar, int]) -> str:

@@ -256,7 +256,7 @@ def _with_width(coverage: float, width: float, digits: int = 2) -> str:
 
 
 def _requirements(frame: pd.DataFrame) -> str:
-    rows = [(row.requirement, row.found, "yes" if row.holds else "**no**") for row in frame.itertuples()]
+    rows = [(row.requirement, row.result, "yes" if row.holds else "**no**") for row in frame.itertuples()]
     return _markdown(("requirement", "result", "holds"), rows)
 
 
@@ -292,8 +292,8 @@ def _bad_table(bad: pd.DataFrame) -> str:
     columns = [(estimand, metric) for estimand in ESTIMANDS for metric in METRICS]
     rows = []
     for (tasks, trials, rho, mu), part in bad.groupby(["T", "n", "rho", "mu"]):
-        found = part.set_index(["estimand", "metric"])["coverage"]
-        cells = [_marked(found[column]) if column in found.index else "" for column in columns]
+        coverage = part.set_index(["estimand", "metric"])["coverage"]
+        cells = [_marked(coverage[column]) if column in coverage.index else "" for column in columns]
         rows.append((tasks, trials, f"{rho:g}", f"{mu:g}", *cells))
     return _markdown(("T", "n", "ρ", "μ", *(f"{estimand} {metric}" for estimand, metric in columns)), rows)
 
@@ -304,9 +304,11 @@ def _prior(frame: pd.DataFrame) -> str:
     frame = frame.assign(estimand=parts[0], metric=parts[1])
     rows = []
     for (design, metric), part in frame.groupby(["design", "metric"], sort=False):
-        found = part.set_index("estimand")
+        by_estimand = part.set_index("estimand")
         cells = [
-            _with_width(found.loc[name, "coverage"], found.loc[name, "mean_width"], 3) if name in found.index else "–"
+            _with_width(by_estimand.loc[name, "coverage"], by_estimand.loc[name, "mean_width"], 3)
+            if name in by_estimand.index
+            else "–"
             for name in estimands
         ]
         rows.append((design, metric, *cells))

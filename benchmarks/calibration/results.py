@@ -34,19 +34,21 @@ class Verdict:
     """A requirement, the result, and whether the requirement holds."""
 
     requirement: str
-    found: str
+    result: str
     holds: bool
 
 
 def verdicts(results: Results) -> list[Verdict]:
     """The requirements on intervals."""
-    ranks = {f"{name}, {design}": p for design, one in results.studies.items() for name, p in one.p_values().items()}
+    ranks = {
+        f"{name}, {design}": p for design, study in results.studies.items() for name, p in study.p_values().items()
+    }
     worst = min(ranks, key=ranks.__getitem__)
     wrong = results.wrong.p_values()
     covered = {
         f"{name}, {design}": float(hits.mean())
-        for design, one in results.studies.items()
-        for name, hits in one.covered.items()
+        for design, study in results.studies.items()
+        for name, hits in study.covered.items()
     }
     low, high = min(covered, key=covered.__getitem__), max(covered, key=covered.__getitem__)
     held = requirements(results.table)
@@ -103,12 +105,12 @@ def decision_verdicts(decided: Decisions, judged: pd.DataFrame) -> list[Verdict]
     return [*_decided(decided), *_judged(judged)]
 
 
-def _judged(found: pd.DataFrame) -> list[Verdict]:
+def _judged(coverage: pd.DataFrame) -> list[Verdict]:
     """The requirements on the model of judge errors."""
-    clustered = found["design"].str.contains("clustered")
+    clustered = coverage["design"].str.contains("clustered")
     parts = (
-        ("same error rates for all tasks", found[~clustered], 0.92),
-        ("errors clustered by task", found[clustered], 0.90),
+        ("same error rates for all tasks", coverage[~clustered], 0.92),
+        ("errors clustered by task", coverage[clustered], 0.90),
     )
     return [
         Verdict(
@@ -120,9 +122,9 @@ def _judged(found: pd.DataFrame) -> list[Verdict]:
     ]
 
 
-def _decided(found: Decisions) -> list[Verdict]:
+def _decided(decided: Decisions) -> list[Verdict]:
     """The requirements on comparisons, gates and stopping rules."""
-    paired, at_bar, rules = found.paired, found.gates, found.rules
+    paired, at_bar, rules = decided.paired, decided.gates, decided.rules
 
     def by_k(column: str, digits: int = 3) -> str:
         return ", ".join(f"{value:.{digits}f} (k = {k})" for k, value in zip(paired["k"], paired[column], strict=True))

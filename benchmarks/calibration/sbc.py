@@ -110,8 +110,8 @@ def _intervals(sample: Sample, posterior: GridPosterior) -> dict[str, tuple[floa
             "tasks": float(values.mean()),
         }
         for estimand, truth in truths.items():
-            found = stats_of(posterior, 0, estimand, metric)
-            intervals[f"{estimand} {metric}"] = truth, found.lower, found.upper
+            summary = stats_of(posterior, 0, estimand, metric)
+            intervals[f"{estimand} {metric}"] = truth, summary.lower, summary.upper
         if metric.k > 1:
             tasks = stats_of(posterior, 0, "task", metric)
             intervals[f"task {metric}"] = float(values[0]), tasks.lower[0], tasks.upper[0]

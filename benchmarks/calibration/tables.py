@@ -104,8 +104,10 @@ def decision_tables(run: Mapping[str, Any], decided: Decisions, judged: pd.DataF
     return Tables(dict(run), frames)
 
 
-def _requirements(found: Iterable[Verdict]) -> pd.DataFrame:
-    return pd.DataFrame([(v.requirement, v.found, v.holds) for v in found], columns=["requirement", "found", "holds"])
+def _requirements(checked: Iterable[Verdict]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [(v.requirement, v.result, v.holds) for v in checked], columns=["requirement", "result", "holds"]
+    )
 
 
 def _sbc(studies: Mapping[str, Study]) -> pd.DataFrame:

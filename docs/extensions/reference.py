@@ -1,6 +1,7 @@
-"""The reference, made from the package: every public name by the part that defines it, and every command."""
+"""The reference, made from the package: every public name by the stage that defines it, and every command."""
 
 import inspect
+from operator import attrgetter
 from types import FunctionType
 from typing import Any
 
@@ -13,8 +14,23 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 import agentic_bayes as ab
 
-# public name → the part of the package that defines it, such as "evidence"
-HOME = {name: module.split(".")[0] for name, module in ab._HOME.items()}
+NAMESPACES = ("errors", "gaussia", "judges", "metrics", "types")
+
+
+def _stage(module: str) -> str:
+    return module.removeprefix("agentic_bayes").lstrip(".").split(".")[0]
+
+
+# public name, with its namespace → the stage that defines it: "estimate" → "estimation", "types.Gate" → "decisions"
+HOME = {name: _stage(module) or name for name, module in ab._HOME.items() if name not in NAMESPACES}
+HOME |= {
+    f"{space}.{name}": space if space in ("gaussia", "judges") else _stage(getattr(getattr(ab, space), name).__module__)
+    for space in NAMESPACES
+    for name in getattr(ab, space).__all__
+    if name not in HOME
+}
+# name as docstrings write it, without a namespace → public name
+PUBLIC = {name.rpartition(".")[2]: name for name in HOME}
 log = logging.getLogger(__name__)
 
 
@@ -25,28 +41,31 @@ class Public(SphinxRole):
         """One node."""
         code = nodes.literal(self.rawtext, self.text)
         parts = self.text.removesuffix("()").removeprefix("ab.").split(".")
-        if parts[0] not in HOME or not self.env.docname.startswith("docs/reference/"):
+        if parts[0] in NAMESPACES:
+            del parts[0]
+        if not parts or parts[0] not in PUBLIC or not self.env.docname.startswith("docs/reference/"):
             return [code], []
-        member = inspect.getattr_static(getattr(ab, parts[0]), parts[-1], None)
+        name = PUBLIC[parts[0]]
+        member = inspect.getattr_static(attrgetter(name)(ab), parts[-1], None)
         if not isinstance(member, FunctionType | classmethod | staticmethod | property):
             parts = parts[:1]  # fields are described in the entry of their class
-        target = ".".join(["agentic_bayes", *parts])
+        target = ".".join(["agentic_bayes", name, *parts[1:]])
         link = addnodes.pending_xref("", code, refdomain="py", reftype="obj", reftarget=target, refwarn=False)
         return [link], []
 
 
 class PublicNames(SphinxDirective):
-    """Every public name that the given parts of the package define: a table, then each with its documentation."""
+    """Every public name that the given stages define: a table, then each with its documentation."""
 
     required_arguments = 1
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         """What standard directives make of the names."""
-        parts = self.arguments[0].split()
-        names = [name for name, home in HOME.items() if home in parts]
+        stages = self.arguments[0].split()
+        names = [name for name, home in HOME.items() if home in stages]
         # functions are what a reader calls; classes are what comes back
-        names.sort(key=lambda name: (inspect.isclass(getattr(ab, name)), name.casefold()))
+        names.sort(key=lambda name: (inspect.isclass(attrgetter(name)(ab)), name.rpartition(".")[2].casefold()))
         lines = [".. currentmodule:: agentic_bayes", "", ".. autosummary::", "   :nosignatures:", ""]
         lines += [f"   {name}" for name in names]
         for name in names:
@@ -55,14 +74,14 @@ class PublicNames(SphinxDirective):
         return holder.children
 
     def _entry(self, name: str) -> list[str]:
-        value = getattr(ab, name)
+        value, path = attrgetter(name)(ab), f"agentic_bayes.{name}"
         if inspect.ismodule(value):
-            return [f".. automodule:: agentic_bayes.{name}", "   :members:", "", ".. currentmodule:: agentic_bayes"]
+            return [f".. automodule:: {path}", "   :members:", "", ".. currentmodule:: agentic_bayes"]
         if inspect.isclass(value) and issubclass(value, Exception):
-            return [f".. autoexception:: {name}", "   :show-inheritance:"]
+            return [f".. autoexception:: {path}", "   :show-inheritance:"]
         if inspect.isclass(value):
-            return [f".. autoclass:: {name}", "   :members:"]
-        return [f".. autofunction:: {name}"]
+            return [f".. autoclass:: {path}", "   :members:"]
+        return [f".. autofunction:: {path}"]
 
 
 class Commands(SphinxDirective):
@@ -74,7 +93,8 @@ class Commands(SphinxDirective):
 
         from agentic_bayes.cli.app import app
 
-        return [self._section(name, command) for name, command in sorted(vars(get_command(app))["commands"].items())]
+        group: Any = get_command(app)
+        return [self._section(name, group.commands[name]) for name in sorted(group.commands)]
 
     def _section(self, name: str, command: Any) -> nodes.section:
         section = nodes.section("", nodes.title("", name), ids=[nodes.make_id(name)], names=[name])
@@ -100,7 +120,7 @@ class Commands(SphinxDirective):
 def check_public_names(app: Sphinx, env: Any) -> None:
     """Every public name has an entry in the reference."""
     documented = {name for name, *_ in env.domains["py"].get_objects()}
-    for name in ab.__all__:
+    for name in HOME:
         if f"agentic_bayes.{name}" not in documented:
             log.warning("the public name %s is on no page of docs/reference", name)
 

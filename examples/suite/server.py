@@ -1,4 +1,4 @@
-"""The same agent behind an address: ``python server.py 8765``; port 0 is any free one, and is printed."""
+"""The same agent as an HTTP server: ``python server.py 8765``; port 0 picks a free port. Prints the port."""
 
 import json
 import sys
@@ -8,11 +8,11 @@ from agent import answer
 
 
 class Handler(BaseHTTPRequestHandler):
-    """POST {"text": …, "seed": …} and get {"reply": {"text": …}}."""
+    """Answer POST {"text": …, "seed": …} with {"reply": {"text": …}}."""
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        reply = json.dumps({"reply": {"text": answer(asked["text"], seed=asked["seed"])}}).encode()
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        reply = json.dumps({"reply": {"text": answer(request["text"], seed=request["seed"])}}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(reply)))
@@ -20,7 +20,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(reply)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 if __name__ == "__main__":

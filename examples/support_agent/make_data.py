@@ -2,7 +2,7 @@
 
     python examples/support_agent/make_data.py
 
-The same seed gives the same bytes: every conversation has its own generator, seeded by its name.
+The same seed gives the same bytes: each conversation has its own random generator, seeded by its name.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from tasks import CRASHES, TASKS, Call, Change, Crash, Failure, Task, Turn
 
 FOLDER = Path(__file__).resolve().parent
-# one of several hundred tried: with it both files hold every kind of failure, and the success rates come
-# out close to the intended ones
+# one of several hundred tried: both files contain every kind of failure, and the success rates come out
+# close to the intended ones
 SEED = 386
 TRIALS = 4
 AGENTS = ("support-v1", "support-v2")
@@ -30,7 +30,7 @@ CONTEXT = "You are the support agent of Marlow & Finch, a small web shop for kit
 
 
 def recorded_calls(calls: list[Call], *, results: bool = True) -> list[dict[str, Any]]:
-    """The calls in the record format; expected ones carry no result."""
+    """Convert calls to the record format; expected calls have no result."""
     return [
         {
             "tool_name": c.name,
@@ -43,7 +43,7 @@ def recorded_calls(calls: list[Call], *, results: bool = True) -> list[dict[str,
 
 
 def record_turn(task: Task, position: int, change: Change, rng: random.Random) -> dict[str, Any]:
-    """One interaction; `change` says what goes wrong in it."""
+    """Build one interaction; `change` says what goes wrong in it."""
     turn = task.turns[position]
     answer = rng.choice(list(turn.answers))
     calls = list(turn.calls or ()) if change.calls is None else list(change.calls)
@@ -63,7 +63,7 @@ def record_turn(task: Task, position: int, change: Change, rng: random.Random) -
 
 
 def expectations(turn: Turn) -> dict[str, Any]:
-    """The expected calls of a turn, if it says anything about tools."""
+    """Return the expected calls of a turn, if it expects anything about tools."""
     if turn.calls is None:
         return {}
     return {
@@ -75,7 +75,7 @@ def expectations(turn: Turn) -> dict[str, Any]:
 
 
 def misuses_tools(turn: Turn, change: Change) -> bool:
-    """Whether the calls differ from the expected ones, whatever they returned, or the results are ignored."""
+    """Tell whether the calls differ from the expected ones (results aside), or their results are ignored."""
     if turn.calls is None:
         return False
     made = turn.calls if change.calls is None else change.calls
@@ -84,7 +84,7 @@ def misuses_tools(turn: Turn, change: Change) -> bool:
 
 
 def draw_failure(task: Task, agent: str, rng: random.Random) -> Failure | None:
-    """What goes wrong in this trial, or None."""
+    """Draw what goes wrong in this trial, or None."""
     answers_right = rng.random() < task.p[AGENTS.index(agent)]
     tools_flawed = rng.random() < TOOL_FLAW[agent]
     if answers_right and not tools_flawed:
@@ -96,17 +96,17 @@ def draw_failure(task: Task, agent: str, rng: random.Random) -> Failure | None:
 
 
 def crash(turns: list[dict[str, Any]], accident: Crash) -> list[dict[str, Any]]:
-    """The turns as they are recorded when the agent breaks off."""
+    """Return the turns as recorded when the agent crashes."""
     broken = turns[accident.turn] | {"assistant": None}
     made = broken["agentic"]["tools_used"]
-    # what was called last got no reply
+    # the last call got no reply
     broken["agentic"] = {"tools_used": [{k: v for k, v in c.items() if k != "result"} for c in made[:1]]}
-    rest = turns[accident.turn + 1 :] if accident.goes_on else []
+    rest = turns[accident.turn + 1 :] if accident.continues else []
     return [*turns[: accident.turn], broken, *rest]
 
 
 def converse(task: Task, agent: str, trial: int, *, seed: int = SEED) -> dict[str, Any]:
-    """One conversation. Its metadata say what was made to go wrong, and in which turns."""
+    """Make one conversation. Its metadata records what goes wrong in it, and in which turns."""
     rng = random.Random(f"{seed}/{agent}/{task.id}/{trial}")
     accident = CRASHES.get((agent, task.id, trial))
     failure = None if accident else draw_failure(task, agent, rng)
@@ -136,21 +136,21 @@ def converse(task: Task, agent: str, trial: int, *, seed: int = SEED) -> dict[st
 
 
 def conversations(agent: str, *, seed: int = SEED) -> Iterator[dict[str, Any]]:
-    """All conversations of one agent, by task and trial."""
+    """Yield all conversations of one agent, by task and trial."""
     for task in TASKS:
         for trial in range(TRIALS):
             yield converse(task, agent, trial, seed=seed)
 
 
 def outcome(record: dict[str, Any]) -> str:
-    """The conversation's intended result: 1 all answers right, 0 not, blank if the agent crashed."""
+    """Return the intended result: 1 if all answers are right, else 0; blank if the agent crashed."""
     if record.get("error"):
         return ""
     return "0" if record["metadata"]["wrong_answers"] else "1"
 
 
 def write(folder: Path, *, seed: int = SEED) -> None:
-    """Write the two files of conversations and the table of their results."""
+    """Write both conversation files and the table of results."""
     with (folder / "results.csv").open("w", encoding="utf-8", newline="") as table:
         rows = csv.writer(table, lineterminator="\n")
         rows.writerow(["agent", "task", "trial", "correct"])

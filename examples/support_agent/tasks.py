@@ -1,8 +1,8 @@
 """Thirty-one support tasks of a fictional web shop, with right answers and hand-written failures.
 
-A task is a list of turns. A failure replaces the answer or the calls of one or more turns; a failure that
-leaves all answers alone is a conversation with right answers and wrong tool use. ``p`` is how often
-support-v1 and support-v2 get all answers of the task right.
+A task is a list of turns. A failure replaces the answer or the calls of one or more turns; one that changes
+no answer gives a conversation with right answers and wrong tool use. ``p`` is how often support-v1 and
+support-v2 get all answers of the task right.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Call:
 class Turn:
     """A query, its reference, right answers in several wordings, and the expected calls.
 
-    ``calls=None`` says nothing about tools; ``calls=[]`` says that no tool should be called.
+    ``calls=None`` expects nothing about tools; ``calls=[]`` expects that no tool is called.
     """
 
     query: str
@@ -54,7 +54,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Change:
-    """What goes wrong in one turn; None leaves that part right."""
+    """A deviation in one turn; None leaves that part right."""
 
     turn: int
     answer: str | None = None
@@ -87,11 +87,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Crash:
-    """A run in which the agent broke off: where, why, and whether the conversation went on afterwards."""
+    """A crash of the agent: where, why, and whether the conversation continued afterwards."""
 
     turn: int
     error: str
-    goes_on: bool = False
+    continues: bool = False
 
 
 def call(name: str, result: Any, **parameters: Any) -> Call:
@@ -108,7 +108,7 @@ def fail(kind: str, *changes: Change) -> Failure:
     return Failure(kind, changes)
 
 
-# calls that several tasks or failures share
+# calls shared by several tasks or failures
 ORDER_1042 = call(
     "get_order",
     {"status": "packed", "ships_on": "2026-03-14", "carrier": "Postline"},
@@ -1913,10 +1913,10 @@ TASKS = (
     ),
 )
 
-# placed by hand: a crash is an accident of the infrastructure, not a way in which a task is difficult
+# placed by hand: a crash is an infrastructure accident, not a property of the task
 CRASHES = {
     ("support-v1", "missing-parcel", 2): Crash(0, "TimeoutError: track_shipment did not answer within 30 s"),
     ("support-v1", "invoice-copy", 3): Crash(1, "ConnectionError: mail server closed the connection"),
-    ("support-v2", "address-change", 1): Crash(1, "RuntimeError: model overloaded (529)", goes_on=True),
+    ("support-v2", "address-change", 1): Crash(1, "RuntimeError: model overloaded (529)", continues=True),
     ("support-v2", "customs-duty", 0): Crash(1, "ContextLengthExceeded: 8,312 tokens, 8,192 allowed"),
 }

@@ -12,8 +12,6 @@ from calibration import coverage, decisions, judge, results
 from calibration.page import bad_entries, decisions_page, intervals_page
 from calibration.tables import Tables, interval_tables
 
-pytestmark = pytest.mark.once
-
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = {"intervals": "calibration.md", "decisions": "calibration_decisions.md"}
 CELLS = (coverage.Cell(0.9, 0.0, 5, 1), coverage.Cell(0.7, 0.6, 20, 3))
@@ -81,7 +79,7 @@ def test_the_tables_agree_with_each_other():
         assert part["coverage"].min() == pytest.approx(row.lowest, abs=1e-9)
         assert part["width"].mean() == pytest.approx(row.width, abs=0.0101)
     ours = held[held["method"] == "ours"]["coverage"]
-    requirements = tables["requirements"].set_index("requirement")["found"]
+    requirements = tables["requirements"].set_index("requirement")["result"]
     (coverage_line,) = requirements[requirements.index.str.startswith("fixed truths")]
     assert coverage_line == f"lowest {ours.min():.3f}; {(ours < 0.9).sum()} of {ours.size} entries below"
     assert tables["requirements"]["holds"].all()
@@ -175,7 +173,7 @@ def test_a_requirement_that_fails_is_a_failure_of_the_command(tmp_path, monkeypa
 def test_the_verdicts_count_the_entries_of_the_table():
     """The requirement on coverage looks at T ≥ 20, n ≥ 3, k ≤ n and ρ ≥ .2 only: six entries here."""
     verdict = next(v for v in results.verdicts(study(1)) if v.requirement.startswith("fixed truths"))
-    assert " of 6 entries " in verdict.found
+    assert " of 6 entries " in verdict.result
 
 
 def test_the_page_on_decisions(tmp_path, monkeypatch, capsys):

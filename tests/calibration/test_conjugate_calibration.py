@@ -15,8 +15,6 @@ from scipy import stats
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
 
-pytestmark = pytest.mark.once
-
 K = 3
 
 

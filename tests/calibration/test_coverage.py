@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from calibration.coverage import Cell, coverage, requirements, width_ratios
 
-pytestmark = pytest.mark.once
-
 SIZE = 200
 CELLS = (Cell(0.7, 0.2, 20, 3), Cell(0.7, 0.6, 20, 3))
 
@@ -49,14 +47,14 @@ def test_no_interval_has_zero_width():
 
 
 def test_hdi_is_shown_at_the_edge_of_the_prior_only():
-    """At ρ = 0 there is an hdi row beside ours; elsewhere there is none, although some data sets recur."""
+    """At ρ = 0 there is an hdi row next to ours; elsewhere there is none, although some data sets recur."""
     both = coverage([Cell(0.7, 0.0, 5, 1), Cell(0.7, 0.2, 5, 1)], 20, seed=11)
     assert set(both.query("method == 'ours hdi'")["rho"]) == {0.0}
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_one_cell_is_the_same_alone_and_among_others(processes):
-    """A cell's numbers depend on the seed and the cell, not on what is simulated beside it or in how many processes."""
+    """A cell's numbers depend on the seed and the cell, not on what else is simulated or in how many processes."""
     cells = [Cell(0.5, 0.2, 5, 1), Cell(0.9, 0.2, 5, 1)]
     alone = coverage(cells[1:], 20, seed=2).query("method == 'ours'")
     among = coverage(cells, 20, seed=2, processes=processes).query("method == 'ours' and mu == 0.9")

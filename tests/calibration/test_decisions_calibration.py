@@ -1,10 +1,8 @@
-"""Decisions are wrong as seldom as they say: a reduced form of what `make calibrate` runs 1,000 times."""
+"""Decisions are wrong as rarely as they claim: a reduced form of what `make calibrate` runs 1,000 times."""
 
 import pytest
 from calibration.decisions import BARS, BETTER, gates, paired_study, paired_summary
 from scipy import stats
-
-pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +16,7 @@ def most(size, share):
     return stats.binom.ppf(1 - 5e-4, size, share) / size
 
 
-def test_equal_agents_are_seldom_told_apart(paired):
+def test_equal_agents_are_rarely_called_better_or_worse(paired):
     """False verdicts are as rare as .05 allows, at k = 1 and 3."""
     assert paired["false_verdicts"].max() <= most(25, 0.05)
 
@@ -34,7 +32,7 @@ def test_pairing_is_worth_its_while(paired):
     assert (paired["power"] >= 1.5 * paired["z_power"]).all()
 
 
-def test_a_gate_at_its_bar_seldom_passes():
+def test_a_gate_at_its_bar_rarely_passes():
     """24 designs × 20 data sets with the truth exactly at the bar: 5 % pass and 5 % fail, or hardly more."""
     found = gates(BARS, 20, seed=4)
     for verdict in ("pass", "fail"):

@@ -10,8 +10,6 @@ from scipy.optimize import brentq
 
 from agentic_bayes.formatting import Metric
 
-pytestmark = pytest.mark.once
-
 METRICS = tuple(map(Metric, ("pass^1", "pass^3", "pass@3")))
 MIRRORED = dict(zip(METRICS, map(Metric, ("pass@1", "pass@3", "pass^3")), strict=True))
 RATE, CUBE, _ = METRICS

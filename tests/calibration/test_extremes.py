@@ -6,8 +6,6 @@ from calibration.simulate import counts_of, exact_posterior, stats_of
 
 from agentic_bayes.formatting import Metric
 
-pytestmark = pytest.mark.once
-
 METRICS = tuple(map(Metric, ("pass^1", "pass^5", "pass@5")))
 RNG = np.random.default_rng(0)
 RATES = RNG.beta(1, 1, 10**5)

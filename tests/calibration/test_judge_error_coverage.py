@@ -4,8 +4,6 @@ import pytest
 from calibration.judge import DESIGNS, judge_coverage
 from scipy import stats
 
-pytestmark = pytest.mark.once
-
 SIZE = 15
 
 

@@ -8,8 +8,6 @@ from scipy import stats
 
 from agentic_bayes.numerics import logit_t_interval
 
-pytestmark = pytest.mark.once
-
 VALUES = st.lists(st.floats(0, 1), min_size=2, max_size=30).filter(lambda values: np.ptp(values) > 1e-3)
 
 

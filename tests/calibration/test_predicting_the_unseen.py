@@ -5,8 +5,6 @@ import pytest
 from calibration import heldout
 from scipy import stats
 
-pytestmark = pytest.mark.once
-
 
 def test_published_pass4_follows_from_pass1_and_pass2():
     """Nine published rows: a Beta population predicts pass^4 to .013 on average, plug-in p^4 errs by .173."""

@@ -12,8 +12,6 @@ from agentic_bayes.estimation.methods.values import Hierarchical
 from agentic_bayes.formatting import Metric
 from agentic_bayes.outcomes.table import outcomes_from_table
 
-pytestmark = pytest.mark.once
-
 RATE = Metric("pass^1")
 PARETO = Hierarchical(kappa=stats.pareto(1.5))
 

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from calibration import sbc
 
-pytestmark = pytest.mark.once
-
 SIZES = {"one agent": 120, "two agents that share strength": 60}
 # eleven quantities (five, and six of two agents) are each allowed .001: a right engine fails some one with
 # probability .011 at most; the seed is fixed
@@ -35,7 +33,7 @@ def test_a_wrong_prior_is_caught():
 
 @pytest.mark.parametrize("design", SIZES)
 def test_intervals_hold_truth_from_the_prior(design):
-    """95 % intervals of each estimand hold the truth in 95 % of data sets, give or take 4 standard errors.
+    """95 % intervals of each estimand contain the truth in 95 % of data sets, give or take 4 standard errors.
 
     Under a right engine one check fails with probability 6e-5, some one of these sixteen with .001.
     """

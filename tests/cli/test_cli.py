@@ -21,8 +21,7 @@ from openai_server import ChatServer, Reply
 from scripted import conversation, turn, verdict
 
 import agentic_bayes as ab
-from agentic_bayes.cli.app import app as cli
-from agentic_bayes.cli.examples import example_folder
+from agentic_bayes.cli import app as cli
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.errors import StoppedEarly
 from agentic_bayes.estimation.estimate import Estimate, estimate
@@ -30,7 +29,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.records.write import write_conversations
-from agentic_bayes.reports.tables import comparison_lines
+from agentic_bayes.suites.config import example_folder
 from agentic_bayes.suites.results import RunResults
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,6 +165,8 @@ def test_every_command_explains_itself(run, command):
         (("estimate",), "Missing argument"),
         (("estimate", "table.csv", "--ci-prob", "high"), "Invalid value"),
         (("assess", "v1.jsonl"), "Missing option"),
+        (("rank", "table.csv", "--to", "xml"), "is not one of 'markdown', 'html', 'json', 'latex'"),
+        (("convert", "v1.jsonl", "-o", "x.jsonl", "--to", "html"), "'html' is not 'json'"),
     ],
 )
 def test_usage_errors(run, table, arguments, message):
@@ -182,8 +183,8 @@ def test_usage_errors(run, table, arguments, message):
 REFUSED = [
     (("--k", "0"), "k must be an integer ≥ 1, got 0"),
     (("--k", "-1"), "k must be an integer ≥ 1, got -1"),
-    (("--k", "2.5"), "--k must be whole numbers ≥ 1 such as \"1,3,5\", got '2.5'"),
-    (("--k", '"3"'), '--k must be whole numbers ≥ 1 such as "1,3,5", got \'"3"\''),
+    (("--k", "2.5"), "--k must be whole numbers ≥ 1, for example \"1,3,5\", got '2.5'"),
+    (("--k", '"3"'), '--k must be whole numbers ≥ 1, for example "1,3,5", got \'"3"\''),
     (("--k", "1,,3"), "--k must be whole numbers ≥ 1"),
     (("--k", ""), "--k must be whole numbers ≥ 1"),
     (("--ci-prob", "95"), "ci_prob must be a number strictly between 0 and 1, got 95.0"),
@@ -198,8 +199,12 @@ REFUSED = [
     (("--columns", "agnet=model"), "--columns must be like agent=model,task=id"),
     (("--columns", "task=id"), "no column 'id'"),
     (("-o", "table.csv"), "--output must be a folder, table.csv is a file"),
-    (("-o", "table.csv/out"), "--output must be in a folder that can be written to, "),
+    (("-o", "table.csv/out"), "--output must be in a folder that you can write to, "),
     (("--k", "1000001"), "k must be at most 1,000,000, got 1,000,001"),
+    (
+        ("--method", "crossed", "--inflate"),
+        "--inflate is an option of the hierarchical method; crossed does not use it",
+    ),
 ]
 
 
@@ -307,7 +312,7 @@ def test_conversations_must_be_assessed_first(run, files):
 @pytest.mark.parametrize("output", ["no/such/folder/e.jsonl", "."])
 def test_evidence_is_not_judged_before_its_place_is_known(run, files, monkeypatch, output):
     """A place where nothing can be written is refused before anything is judged."""
-    monkeypatch.setattr(cli, "_assess", lambda *_, **__: pytest.fail("judged"))
+    monkeypatch.setattr("agentic_bayes.cli.assess.judge_all", lambda *_, **__: pytest.fail("judged"))
     assert_refused(run("assess", *files, "-o", output), "--output must be a file in a folder that exists")
 
 
@@ -322,20 +327,20 @@ def test_a_pipe_is_neither_read_twice_nor_replaced(run, files, tmp_path):
 def test_a_folder_that_may_not_be_written_to_is_refused_before_any_work(run, files, table, tmp_path, monkeypatch):
     """Nothing is judged or fitted for results that have no place."""
     monkeypatch.setattr(os, "access", lambda folder, mode: Path(folder).name != "closed")
-    monkeypatch.setattr(cli, "_assess", None)
-    monkeypatch.setattr(cli, "_estimate", None)
+    monkeypatch.setattr("agentic_bayes.cli.assess.judge_all", None)
+    monkeypatch.setattr("agentic_bayes.estimation.estimate.estimate", None)
     (tmp_path / "closed").mkdir()
     for command in (("assess", *files, "-o", "closed/e.jsonl"), ("estimate", table, "-o", "closed/results/today")):
-        assert_refused(run(*command), "--output must be in a folder that can be written to, ")
+        assert_refused(run(*command), "--output must be in a folder that you can write to, ")
 
 
 def test_a_full_disk_stops_the_run_with_one_message(run, table, monkeypatch):
     """Output that cannot be written is no error in the input and no crash of the program."""
 
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(cli, "show", full)
+    monkeypatch.setattr("agentic_bayes.cli.estimate.show", full)
     done = run("estimate", table, *FAST)
     assert (done.code, done.err) == (1, "stopped: No space left on device\n")
 
@@ -343,7 +348,7 @@ def test_a_full_disk_stops_the_run_with_one_message(run, table, monkeypatch):
 def test_evidence_never_replaces_conversations(run, files):
     """Conversations are never overwritten by the evidence on them; older evidence is."""
     before = files[0].read_bytes()
-    assert_refused(run("assess", *files, "-o", files[0]), "--output must not be a file of conversations")
+    assert_refused(run("assess", *files, "-o", files[0]), "--output would overwrite the conversations in ")
     assert files[0].read_bytes() == before
     assert run("assess", *files, "-o", "e.jsonl").code == 0
     assert run("assess", *files, "-o", "e.jsonl").code == 0
@@ -355,7 +360,7 @@ def test_a_file_that_may_not_be_read_is_an_error_in_the_input(run, table, monkey
     def denied(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied", "table.csv")
 
-    monkeypatch.setattr("agentic_bayes.cli.inputs.open_input", denied)
+    monkeypatch.setattr("agentic_bayes.suites.inputs.open_input", denied)
     assert_refused(run("estimate", table, *FAST), "table.csv: Permission denied")
 
 
@@ -365,7 +370,7 @@ def test_a_crash_is_not_dressed_as_bad_input(run, table, monkeypatch):
     def broken(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("agentic_bayes.cli.inputs.open_input", broken)
+    monkeypatch.setattr("agentic_bayes.suites.inputs.open_input", broken)
     with pytest.raises(OSError, match="no space left"):
         run("estimate", table, *FAST)
 
@@ -392,7 +397,7 @@ def test_validate_reports_a_whole_folder(run, files, tmp_path):
     assert "conversation: is missing and must be given 2" in " ".join(done.out.split())
     assert "readable: 6 conversations" in done.out
     assert "2 problems in the conversations" in done.err
-    found = json.loads(run("validate", tmp_path, "--json").out)
+    found = json.loads(run("validate", tmp_path, "--to", "json").out)
     assert (found["n_problems"], found["agents"]) == (2, {"v1": 3, "v2": 3})
     assert {file["format"] for file in found["files"]} == {"native"}
 
@@ -477,7 +482,9 @@ def test_assess_takes_recorded_scores_and_a_declared_rubric(run, results, tmp_pa
     assert "mode=superset parameters=expected_keys" in evidence.rows[0].tool_rubric
     assert "argument id 2 of 2" in " ".join(done.out.split())
     assert_refused(run("assess", results, "-o", "e.jsonl", "--tool-rubric", "none.json"), "none.json: no such file")
-    assert_refused(run("assess", results, "-o", "e.jsonl", "--judge", "recorded", "--stats"), "--stats is for an LLM")
+    assert_refused(
+        run("assess", results, "-o", "e.jsonl", "--judge", "recorded", "--stats"), "--stats applies to an LLM judge"
+    )
 
 
 def test_assess_writes_evidence(run, files, tmp_path):
@@ -505,13 +512,13 @@ def test_assess_is_the_same_for_any_concurrency_and_order(run, files, tmp_path):
 
 def test_a_run_that_stopped_early_keeps_what_it_has(run, files, tmp_path, monkeypatch):
     """When judging was stopped, the evidence so far is written, a warning says so, and the exit code is 1."""
-    whole = cli._assess(cli._conversations(list(map(str, files)), "auto", None))
+    whole = ab.assess(ab.read_conversations(files), judge=ab.ReferenceJudge())
 
     def stopped(*_: Any, **__: Any) -> Evidence:
         warnings.warn(StoppedEarly("5 scored, 1 unscored; what was judged is kept"), stacklevel=2)
         return Evidence(whole.rows, stopped="interrupted")
 
-    monkeypatch.setattr(cli, "_assess", stopped)
+    monkeypatch.setattr("agentic_bayes.cli.assess.judge_all", stopped)
     done = run("assess", *files, "-o", "e.jsonl")
     assert done.code == 1
     assert "warning: 5 scored, 1 unscored; what was judged is kept" in done.err
@@ -531,7 +538,9 @@ def test_estimate_from_a_table(run, table, tmp_path, method):
     assert sorted(path.name for path in folder.iterdir()) == written
     expected = estimate(outcomes_from_table(table), method=method, k=(1, 2))
     written = pd.read_csv(folder / "summary.csv", keep_default_na=False, na_values=[""])
-    assert written["mean"].to_numpy() == pytest.approx(expected.summary()["mean"].to_numpy(), nan_ok=True)
+    assert written["mean"].to_numpy() == pytest.approx(
+        expected.summary(columns="all", tasks=True)["mean"].to_numpy(), nan_ok=True
+    )
     saved = Estimate.load(folder / "estimate.nc")
     pd.testing.assert_frame_equal(saved.summary(), expected.summary())
     assert set(pd.read_csv(folder / "baseline.csv")["estimator"]) == {"unbiased", "plugin"}
@@ -544,26 +553,26 @@ def test_seven_of_ten_on_the_command_line(run, tmp_path):
     lines = [line.split() for line in done.out.splitlines() if line.strip().startswith("pass")]
     means = {line[0]: [cell for cell in line[1:] if cell[0] == "0" and cell[-1] not in ",]"] for line in lines}
     assert means == {"pass@3": ["0.945", "0.992", "0.973"], "pass^3": ["0.330", "0.292", "0.343"]}
-    rows = strict(run("estimate", "t.csv", *FAST, "--k", "3", "--json").out)["summary"]
+    rows = strict(run("estimate", "t.csv", *FAST, "--k", "3", "--to", "json").out)["summary"]
     limits = {row["metric"]: [row["lower"], row["upper"]] for row in rows if row["estimand"] == "task"}
-    assert limits["pass_at_k"] == pytest.approx([0.773, 0.9987], abs=5e-4)
-    assert limits["pass_pow_k"] == pytest.approx([0.059, 0.707], abs=5e-4)
+    assert limits["pass@3"] == pytest.approx([0.773, 0.9987], abs=5e-4)
+    assert limits["pass^3"] == pytest.approx([0.059, 0.707], abs=5e-4)
 
 
 def test_columns_of_a_table_by_name(run, tmp_path):
     """--columns maps the names of a table."""
     (tmp_path / "t.csv").write_text(TABLE.replace("agent,task,trial,correct", "model,id,run,ok"))
-    done = run("estimate", "t.csv", *FAST, "--columns", "agent=model, task=id,trial=run,correct=ok", "--json")
+    done = run("estimate", "t.csv", *FAST, "--columns", "agent=model, task=id,trial=run,correct=ok", "--to", "json")
     assert {row["agent"] for row in strict(done.out)["summary"]} == {"v1", "v2"}
 
 
 @pytest.mark.parametrize("method", ["conjugate", "frequentist"])
 def test_json_is_strict(run, table, method):
     """--json prints one JSON document; what is undefined is null, never NaN."""
-    done = run("estimate", table, "--method", method, "--json", "--k", "1,9")
+    done = run("estimate", table, "--method", method, "--to", "json", "--k", "1,9")
     document = strict(done.out)
-    assert set(document) == {"summary", "baseline"}
-    expected = estimate(outcomes_from_table(table), method=method, k=(1, 9)).summary()
+    assert set(document) > {"summary", "baseline"}
+    expected = estimate(outcomes_from_table(table), method=method, k=(1, 9)).summary(columns="all", tasks=True)
     assert [row["mean"] for row in document["summary"]] == [
         None if value != value else value for value in expected["mean"]
     ]
@@ -576,13 +585,13 @@ def test_estimate_from_evidence_and_from_a_saved_estimate(run, files, tmp_path):
     run("assess", *files, "-o", "e.jsonl")
     counting = {"indicator": "joint", "unit": "interaction", "errors": "fail", "agents": "together", "threshold": 0.9}
     options = [part for name, value in counting.items() for part in (f"--{name}", value)]
-    done = run("estimate", "e.jsonl", *FAST, "--json", "-o", "out", *options)
+    done = run("estimate", "e.jsonl", *FAST, "--to", "json", "-o", "out", *options)
     expected = count_outcomes(Evidence.read(tmp_path / "e.jsonl"), **counting)
     rows = [row for row in strict(done.out)["summary"] if row["estimand"] == "task"]
     assert {row["agent"] for row in rows} == {"all"}
     assert {row["task"] for row in rows} == set(expected["task"].values)
     assert {(row["unit"], row["indicator"]) for row in rows} == {("interaction", "joint")}
-    again = run("estimate", "out/estimate.nc", *FAST, "--json")
+    again = run("estimate", "out/estimate.nc", *FAST, "--to", "json")
     assert again.out == done.out
     assert_refused(run("estimate", "out/estimate.nc", *FAST, "--unit", "question"), "is a saved estimate")
 
@@ -592,22 +601,23 @@ def test_compare_in_one_file(run, table):
     options = (*UNPAIRED, "--metric", "pass^2", "--rope", "0.1")
     done = run("compare", table, "--agent", "v2", "--baseline", "v1", *options)
     est = estimate(outcomes_from_table(table), method="conjugate")
-    result = compare(est, "v2", baseline="v1", metric="pass_pow_k", k=2, estimand="tasks", rope=0.1, pairing="none")
+    result = compare(est, "v2", baseline="v1", metric="pass^2", estimand="tasks", rope=0.1, pairing="none")
     assert done.code == 0
-    sentence, below = done.out.split("\n\n")
+    sentence, below = done.out.split("\n\n", 1)
     assert " ".join(sentence.split()) == str(result)
-    assert " ".join(below.split()) == " ".join(comparison_lines(result))
-    document = strict(run("compare", table, "--agent", "v2", "--baseline", "v1", *options, "--json").out)
+    assert result.table().title in below
+    assert str(result.frequentist) in " ".join(below.split())
+    document = strict(run("compare", table, "--agent", "v2", "--baseline", "v1", *options, "--to", "json").out)
     assert document["verdict"] == result.verdict
     assert document["mean"] == result.mean
-    assert (document["metric"], document["k"], document["rope"]) == ("pass_pow_k", 2, 0.1)
+    assert (document["metric"], document["rope"]) == ("pass^2", [-0.1, 0.1])
 
 
 def test_agents_are_compared_on_their_shared_tasks(run, table):
     """By default two agents that share tasks are compared on them, and the output says so."""
     done = run("compare", table, "--agent", "v2", "--baseline", "v1", *FAST)
     assert done.code == 0
-    assert "crossed, pairing tasks, 2 shared tasks" in " ".join(done.out.split())
+    assert "2 tasks both attempted" in " ".join(done.out.split())
     again = run("compare", table, "--agent", "v2", "--baseline", "v1", *FAST)
     assert again.out == done.out
 
@@ -616,8 +626,10 @@ def test_compare_two_files(run, tmp_path):
     """Two files: the second against the first, by the agents' own names."""
     (tmp_path / "old.csv").write_text("agent,task,correct\nx,a,0\nx,b,1\n")
     (tmp_path / "new.csv").write_text("agent,task,correct\ny,a,1\ny,b,1\nz,a,0\n")
-    settings = (*UNPAIRED, "--json")
-    assert_refused(run("compare", "old.csv", "new.csv", *settings), "new.csv holds 2 agents: say --agent")
+    settings = (*UNPAIRED, "--to", "json")
+    assert_refused(
+        run("compare", "old.csv", "new.csv", *settings), "several agents in new.csv; choose one with --agent: y, z"
+    )
     assert_refused(run("compare", "old.csv", "new.csv", "--agent", "w", *settings), "unknown agent 'w'")
     document = strict(run("compare", "old.csv", "new.csv", "--agent", "y", *settings).out)
     assert (document["agent"], document["baseline"]) == ("y", "x")
@@ -630,7 +642,7 @@ def test_compare_two_files_of_one_agent(run, tmp_path):
     (tmp_path / "may").mkdir()
     for name, result in (("old.csv", 0), ("new.csv", 1), ("may/new.csv", 0)):
         (tmp_path / name).write_text(f"task,correct\na,{result}\nb,1\n")
-    settings = (*UNPAIRED, "--json")
+    settings = (*UNPAIRED, "--to", "json")
     document = strict(run("compare", "old.csv", "new.csv", *settings).out)
     assert (document["agent"], document["baseline"]) == ("new", "old")
     document = strict(run("compare", "may/new.csv", "new.csv", *settings).out)
@@ -643,7 +655,7 @@ def test_compare_two_files_of_one_agent(run, tmp_path):
 def test_compare_from_a_saved_estimate(run, table):
     """A saved estimate is compared as it is, or fitted again with the settings that are given; none is ignored."""
     run("estimate", table, *FAST, "--ci-prob", "0.8", "--random-seed", "5", "-o", "out")
-    both = ("compare", "out/estimate.nc", "--agent", "v2", "--baseline", "v1", *UNPAIRED[2:], "--json")
+    both = ("compare", "out/estimate.nc", "--agent", "v2", "--baseline", "v1", *UNPAIRED[2:], "--to", "json")
     saved = strict(run(*both).out)
     assert (saved["ci_prob"], saved["method"]) == (0.8, "conjugate")
     fitted = strict(run(*both, *FAST, "--ci-prob", "0.9").out)
@@ -654,7 +666,7 @@ def test_compare_from_a_saved_estimate(run, table):
 def test_a_saved_estimate_keeps_the_settings_that_are_not_given(run, table):
     """Another interval or seed does not turn it into an estimate by the default method."""
     run("estimate", table, *FAST, "--ci-prob", "0.8", "--random-seed", "5", "-o", "out")
-    ask = ("compare", "out/estimate.nc", "--agent", "v2", "--baseline", "v1", *UNPAIRED[2:], "--json")
+    ask = ("compare", "out/estimate.nc", "--agent", "v2", "--baseline", "v1", *UNPAIRED[2:], "--to", "json")
     saved, wider, other = (
         strict(run(*ask, *more).out) for more in ((), ("--ci-prob", "0.9"), ("--random-seed", "6", "--ci-kind", "hdi"))
     )
@@ -668,8 +680,8 @@ def test_a_saved_estimate_keeps_the_settings_that_are_not_given(run, table):
 def test_another_seed_samples_a_saved_crossed_estimate_again(run, table):
     """A method that samples is fitted again by the same method."""
     run("estimate", table, "--method", "crossed", "--ci-prob", "0.8", "-o", "out")
-    ask = ("rank", "out/estimate.nc", "--json")
-    saved, other = (strict(run(*ask, *more).out)["ranks"][0] for more in ((), ("--random-seed", "6")))
+    ask = ("rank", "out/estimate.nc", "--to", "json")
+    saved, other = (strict(run(*ask, *more).out)["agents"][0] for more in ((), ("--random-seed", "6")))
     assert (other["method"], other["ci_prob"]) == ("crossed", 0.8)
     assert other["mean"] != saved["mean"]
 
@@ -677,13 +689,21 @@ def test_another_seed_samples_a_saved_crossed_estimate_again(run, table):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("table.csv",), "with one file, say --agent NEW and --baseline OLD"),
-        (("table.csv", "--agent", "v2"), "with one file, say --agent NEW and --baseline OLD"),
+        (("table.csv",), "with one file, choose the agents with --agent NEW and --baseline OLD"),
+        (("table.csv", "--agent", "v2"), "with one file, choose the agents with --agent NEW and --baseline OLD"),
         (("table.csv",) * 3, "compare takes one or two files, got 3"),
         (("table.csv", "--agent", "v3", "--baseline", "v1"), "unknown agent 'v3': valid: 'v1', 'v2'"),
         (("table.csv", "--agent", "v2", "--baseline", "zz"), "unknown agent 'zz': valid: 'v1', 'v2'"),
-        (("table.csv", "--agent", "v2", "--baseline", "v1", "--metric", "pass3"), 'metric must be like "pass^3"'),
-        (("table.csv", "--agent", "v2", "--baseline", "v1", "--rope", "5"), "rope must be a number in [0, 1], got 5.0"),
+        (
+            ("table.csv", "--agent", "v2", "--baseline", "v1", "--metric", "pass3"),
+            'metric must be "pass@k" or "pass^k" with a number',
+        ),
+        (
+            ("table.csv", "--agent", "v2", "--baseline", "v1", "--rope", "5"),
+            "rope (a half-width, or a pair low, high) must be a number in [0, 1], got 5.0",
+        ),
+        (("table.csv", "--agent", "v2", "--baseline", "v1", "--rope", "wide"), "--rope must be a number or LOW,HIGH"),
+        (("table.csv", "--agent", "v2", "--baseline", "v1", "--rope", "0.1,-0.1"), "a pair low ≤ high in [-1, 1]"),
         (("table.csv", "--agent", "v2", "--baseline", "v1", "--estimand", "task"), "unknown estimand 'task'"),
         (("table.csv", "--agent", "v2", "--baseline", "v1", "--pairing", "task"), "unknown pairing 'task'"),
         (("nowhere.csv", "--agent", "v2", "--baseline", "v1"), "nowhere.csv: no such file"),
@@ -691,7 +711,8 @@ def test_another_seed_samples_a_saved_crossed_estimate_again(run, table):
 )
 def test_compare_refuses_before_it_fits(run, table, monkeypatch, arguments, message):
     """Everything that can be wrong is found before the model is fitted."""
-    monkeypatch.setattr("agentic_bayes.estimation.estimate.estimate", lambda *_, **__: pytest.fail("fitted"))
+    for module in ("agentic_bayes.estimation.estimate", "agentic_bayes.suites.inputs"):
+        monkeypatch.setattr(f"{module}.estimate", lambda *_, **__: pytest.fail("fitted"))
     assert_refused(run("compare", *arguments), message)
 
 
@@ -740,17 +761,17 @@ def test_a_model_judges_and_is_paid_once(run, files, tmp_path, provider):
 def test_what_a_model_took_is_in_the_json(run, files, tmp_path, provider):
     """With --json a judged run says what it was paid for, and how the judges agree; the cache says what it holds."""
     judges = ("--judge", "openai:gpt-4o-mini", "--judge", "recorded", "--store", "kept.sqlite", "--price", "1,2")
-    done = run("assess", *files, *judges, "-o", "e.jsonl", "--json")
+    done = run("assess", *files, *judges, "-o", "e.jsonl", "--to", "json")
     assert done.code == 0, done.err
     found = strict(done.out)
     assert found["usage"]["calls"] == found["usage"]["judgements"] == len(provider.requests)
     assert found["usage"]["cost"] > 0
     assert [one["agent"] for one in found["agents"]] == ["v1", "v2"]
     assert {one["measure"] for one in found["agreement"]} >= {"alpha"}
-    held = strict(run("cache", "list", "kept.sqlite", "--json").out)
+    held = strict(run("cache", "list", "kept.sqlite", "--to", "json").out)
     assert held["judgements"] == found["usage"]["judgements"]
     assert held["models"]["gpt-4o-mini"]["calls"] == found["usage"]["calls"]
-    assert strict(run("cache", "clear", "kept.sqlite", "--json").out) == {"cleared": held["judgements"]}
+    assert strict(run("cache", "clear", "kept.sqlite", "--to", "json").out) == {"cleared": held["judgements"]}
 
 
 def test_several_models_judge_and_their_agreement_is_said(run, files, tmp_path, provider):
@@ -761,7 +782,7 @@ def test_several_models_judge_and_their_agreement_is_said(run, files, tmp_path, 
     assert "kappa, answer and openai:gpt-4o" in " ".join(done.out.split())
     assert {model for row in Evidence.read(tmp_path / "e.jsonl") for model in row.metrics} == {names[1]}
     twice = run("assess", *files, "--judge", names[0], "--judge", names[0], "-o", "e2.jsonl")
-    assert_refused(twice, "the same judge is given twice")
+    assert_refused(twice, "is given twice")
     prices = [part for _ in range(3) for part in ("--price", "1,2")]
     mixed = run("assess", *files, "--judge", names[0], "--judge", names[1], *prices, "-o", "e3.jsonl")
     assert_refused(mixed, "--price must be given once, or once per --judge (2), got 3")
@@ -770,10 +791,10 @@ def test_several_models_judge_and_their_agreement_is_said(run, files, tmp_path, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--store", "kept.sqlite"), "are for an LLM: say which, --judge"),
-        (("--stats",), "--stats is for an LLM: say which, --judge"),
+        (("--store", "kept.sqlite"), "--store applies to an LLM judge: choose one with --judge"),
+        (("--stats",), "--stats applies to an LLM judge: choose one with --judge"),
         (("--judge", "openai:gpt-4o-mini", "--max-cost", "1"), "price"),
-        (("--judge", "openai:gpt-4o-mini", "--price", "one"), '--price must be two numbers such as "0.15,0.60"'),
+        (("--judge", "openai:gpt-4o-mini", "--price", "one"), '--price must be two numbers, for example "0.15,0.60"'),
         (("--judge", "openai:gpt-4o-mini", "--store", "no/such/kept.sqlite"), "--store must be a file in a folder"),
         (("--judge", "gpt-4o-mini"), "provider:model"),
         (("--judge", "openai:gpt-4o-mini", "--requests-per-second", "0"), "requests_per_second must be"),
@@ -828,8 +849,8 @@ def test_compare_with_a_value(run, singles):
     done = run("compare", singles, "--agent", "good", "--baseline", "0.7")
     assert done.code == 0
     said = " ".join(done.out.split())
-    assert said.startswith("good is better than 0.700: the probability that good's pass^1 (population) is above 0.700")
-    assert "beside it, one-sample t" in done.out
+    assert said.startswith("good is better than 0.700: P(good's pass^1 above 0.700) = >99.9 %, +19 points")
+    assert "for comparison, " in done.out
     assert_refused(run("compare", singles, "--agent", "good", "--baseline", "7"), "must be a number in [0, 1], got 7.0")
 
 
@@ -837,7 +858,9 @@ def test_an_agent_may_be_called_like_a_number(run, tmp_path):
     """A name wins over a value."""
     rows = "".join(f"{agent},t{i},{i % 2}\n" for agent in ("0.5", "new") for i in range(6))
     (tmp_path / "t.csv").write_text("agent,task,correct\n" + rows)
-    assert "6 shared tasks" in " ".join(run("compare", "t.csv", "--agent", "new", "--baseline", "0.5").out.split())
+    assert "6 tasks both attempted" in " ".join(
+        run("compare", "t.csv", "--agent", "new", "--baseline", "0.5").out.split()
+    )
 
 
 def test_rank(run, singles):
@@ -845,9 +868,9 @@ def test_rank(run, singles):
     done = run("rank", singles)
     assert done.code == 0
     assert re.search(r"good +>0\.999|good +1\.000", done.out)
-    assert "Probability of superiority" in done.out
-    document = strict(run("rank", singles, "--json").out)
-    assert [row["agent"] for row in document["ranks"]] == ["good", "bad"]
+    assert "P(row higher)" in done.out
+    document = strict(run("rank", singles, "--to", "json").out)
+    assert [row["agent"] for row in document["agents"]] == ["good", "bad"]
     assert document["superiority"]["good"]["good"] is None
     assert document["superiority"]["good"]["bad"] > 0.99
     (singles.parent / "one.csv").write_text("task,correct\na,1\nb,0\n")
@@ -863,7 +886,7 @@ def test_rank(run, singles):
         ("good", "0.88", ("--inconclusive-is", "pass"), "inconclusive", 0),
         ("good", "0.88", ("--inconclusive-is", "fail"), "inconclusive", 10),
         ("bad", "0.8", ("--inconclusive-is", "pass"), "fail", 10),
-        ("good", "0.88", ("--probability", "0.6"), "pass", 0),
+        ("good", "0.88", ("--confidence", "0.6"), "pass", 0),
         ("bad", "0.3", ("--baseline", "good"), "fail", 10),
         ("bad", "0.3", ("--baseline", "good", "--margin", "0.6"), "pass", 0),
         ("good", "0.1", ("--metric", "pass@3"), "pass", 0),
@@ -873,8 +896,9 @@ def test_gate(run, singles, agent, bar, options, verdict, code):
     """The exit code is the verdict; sentence, JSON and JUnit XML say the same."""
     done = run("gate", singles, "--agent", agent, "--at-least", bar, *options, "--junit", "gate.xml")
     assert done.code == code
-    assert done.out.startswith(f"{verdict}: the probability that {agent}'s ")
-    document = strict(run("gate", singles, "--agent", agent, "--at-least", bar, *options, "--json").out)
+    assert done.out.startswith(f"{verdict}: P(pass")
+    assert f" for {agent} on new tasks; " in " ".join(done.out.split())
+    document = strict(run("gate", singles, "--agent", agent, "--at-least", bar, *options, "--to", "json").out)
     assert (document["verdict"], document["exit_code"]) == (verdict, code)
     report = ElementTree.parse(singles.parent / "gate.xml").getroot()
     assert (int(report.get("failures")) > 0) == (code != 0)
@@ -891,12 +915,15 @@ def test_gate_of_a_saved_estimate_is_that_of_its_table(run, singles):
     ("arguments", "message"),
     [
         (("--at-least", "70"), "at_least must be a number in [0, 1], got 70.0"),
-        (("--at-least", "0.5"), "say which agent, such as agent='bad': there are 'bad', 'good'"),
+        (("--at-least", "0.5"), "choose one with --agent: bad, good"),
         (("--at-least", "0.5", "--agent", "god"), "unknown agent 'god': did you mean 'good'?"),
         (("--at-least", "0.5", "--agent", "good", "--baseline", "bed"), "unknown agent 'bed': did you mean 'bad'?"),
         (("--at-least", "0.5", "--agent", "good", "--margin", "-0.1"), "margin must be a number in [0, 1], got -0.1"),
-        (("--at-least", "0.5", "--agent", "good", "--probability", "0.5"), "probability must be in (0.5, 1)"),
-        (("--at-least", "0.5", "--agent", "good", "--metric", "accuracy"), 'metric must be like "pass^3"'),
+        (("--at-least", "0.5", "--agent", "good", "--confidence", "0.5"), "confidence must be in (0.5, 1)"),
+        (
+            ("--at-least", "0.5", "--agent", "good", "--metric", "accuracy"),
+            'metric must be "pass@k" or "pass^k" with a number',
+        ),
         (("--at-least", "0.5", "--agent", "good", "--inconclusive-is", "ok"), "unknown inconclusive_is 'ok'"),
         (("--at-least", "0.5", "--agent", "good", "--junit", "no/such/gate.xml"), "--junit must be a file in a folder"),
         (
@@ -916,7 +943,7 @@ def test_a_report_never_replaces_the_data(run, singles, place):
     """The file that is read is no place for what is written."""
     before = singles.read_bytes()
     done = run("gate", singles, "--agent", "good", "--at-least", "0.5", "--junit", place)
-    assert_refused(done, "--junit must not be the file that is read")
+    assert_refused(done, "--junit would overwrite the input file ")
     assert singles.read_bytes() == before
 
 
@@ -930,15 +957,15 @@ def test_plan(run, singles):
     """A guess needs no file; a file's data stay in the analysis; a picture is drawn."""
     done = run("plan", "--mu", "0.65", "--rho", "0.45", "--metric", "pass^3", "--budget", "100", "--trials", "1,2")
     assert done.code == 0
-    assert "◄" in done.out
+    assert "recommended" in done.out
     assert "50 new tasks × 2 trials, cost 100: the narrowest 95 % interval of pass^3 within 100" in " ".join(
         done.out.split()
     )
     again = run("plan", singles, "--agent", "good", "--budget", "40", "--trials", "2", "--picture", "plan.png")
     assert again.code == 0
-    assert "together with the 100 tasks there are" in " ".join(again.out.split())
+    assert "added to the 100 tasks already tried" in " ".join(again.out.split())
     assert (singles.parent / "plan.png").read_bytes().startswith(b"\x89PNG")
-    document = strict(run("plan", "--mu", "0.5", "--rho", "0.2", "--budget", "20", "--trials", "2", "--json").out)
+    document = strict(run("plan", "--mu", "0.5", "--rho", "0.2", "--budget", "20", "--trials", "2", "--to", "json").out)
     assert document["best"]["trials"] == 2
     assert document["designs"][0]["conclusive"] is None
     nothing = run("plan", "--mu", "0.5", "--rho", "0.2", "--budget", "0")
@@ -953,7 +980,7 @@ def test_plan(run, singles):
     [
         (("--mu", "0.5", "--rho", "0.5"), "say what is wanted (width, at_least or difference) or what may be spent"),
         (("--budget", "10"), "give an estimate, or a guess of both mu and rho"),
-        (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--agent", "a"), "say how to read FILE, but none was given"),
+        (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--agent", "a"), "apply to FILE, and no FILE was given"),
         (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--picture", "p.exe"), "unknown kind of picture '.exe'"),
         (("--mu", "0.5", "--rho", "0.5", "--budget", "10", "--trials", "two"), "--trials must be whole numbers ≥ 1"),
         (
@@ -980,12 +1007,12 @@ def test_monitor(run, singles):
     assert "pass: look 4 of 4, 100 tasks" in looked.out
     assert run("monitor", singles, "--rule", "rule.json", "--agent", "bad").code in (10, 11)
     (singles.parent / "few.csv").write_text("task,correct\n" + "".join(f"t{i},1\n" for i in range(10)))
-    early = run("monitor", "few.csv", "--rule", "rule.json", "--json")
+    early = run("monitor", "few.csv", "--rule", "rule.json", "--to", "json")
     assert early.code == 11
     assert strict(early.out)["look"]["verdict"] == "continue"
     assert_refused(
         run("monitor", singles, "--rule", "rule.json", "--agent", "good", "--at-least", "0.6"),
-        "rule.json is a rule already: at_least cannot change while it is in use",
+        "rule.json is a rule in use: at_least cannot be changed now",
     )
     assert_refused(run("monitor", singles, "--agent", "good"), "say when to stop: at_least")
     assert_refused(run("monitor", "--at-least", "0.6", "--rule", singles), "singles.csv: not a stopping rule")
@@ -1015,14 +1042,16 @@ def test_labels_correct_for_the_judges_errors(run, singles):
     assert done.code == 0
     assert re.search(r"metric +corrected +as judged +unbiased", done.out)
     assert "judge error estimated from 60 labels: sensitivity 0." in " ".join(done.out.split())
-    found = strict(run("estimate", singles, "--k", "1", *labels, "--json").out)
+    found = strict(run("estimate", singles, "--k", "1", *labels, "--to", "json").out)
     assert found["summary"][0]["n_labels"] == 60
     for arguments in (
         ("gate", singles, "--agent", "good", "--at-least", "0.5"),
         ("compare", singles, "--agent", "good", "--baseline", "bad"),
     ):
         assert "judge error estimated from 60 labels" in " ".join(run(*arguments, *labels).out.split())
-    assert "judge error estimated" in str(strict(run("rank", singles, *labels, "--json").out)["ranks"][0]["note"])
+    assert "judge error estimated" in str(
+        strict(run("rank", singles, *labels, "--to", "json").out)["agents"][0]["note"]
+    )
     (singles.parent / "labels.csv").write_text("judge,human\n2,1\n")
     assert_refused(run("estimate", singles, *labels), "judge must be 0 or 1, got '2' in row 0")
     assert_refused(run("estimate", singles, "--judge-labels", "none.csv"), "none.csv: no such file")
@@ -1048,7 +1077,7 @@ def commands(group, prefix=()):
 def test_every_command_has_json():
     """What a program can use, a program can read: `--json` is missing only where it would make no sense."""
     found = dict(commands(typer.main.get_command(cli.app)))
-    lacking = {name for name, one in found.items() if all("--json" not in option.opts for option in one.params)}
+    lacking = {name for name, one in found.items() if all("--to" not in option.opts for option in one.params)}
     assert lacking == set(NO_JSON) & set(found)
 
 
@@ -1064,7 +1093,7 @@ def test_every_command_has_json():
         ("assess v1.jsonl -o new.jsonl", 0, {"output", "stopped", "agents", "agreement", "usage"}),
         ("estimate table.csv --method frequentist", 0, {"summary", "baseline"}),
         ("compare table.csv --agent v2 --baseline v1 --pairing none", 0, {"verdict", "prob_better"}),
-        ("rank table.csv", 0, {"ranks", "superiority"}),
+        ("rank table.csv", 0, {"agents", "superiority"}),
         ("gate table.csv --agent v2 --at-least 0.5", 11, {"verdict", "exit_code", "flags"}),
         ("plan --mu 0.7 --rho 0.4 --budget 40 --trials 2", 0, {"best", "designs"}),
         ("monitor --width 0.3 --batch 10 --looks 2", 0, {"rule", "look"}),
@@ -1078,7 +1107,7 @@ def test_json_is_one_strict_document(run, files, table, suite, tmp_path, command
     evidence = ("assess", *files, "-o", "e.jsonl")
     for before in (evidence, ("run", "--new")):
         assert run(*before).code == 0
-    done = run(*command.split(), "--json")
+    done = run(*command.split(), "--to", "json")
     assert done.code == code, done.err
     found = strict(done.out)
     if isinstance(keys, list):
@@ -1086,6 +1115,32 @@ def test_json_is_one_strict_document(run, files, table, suite, tmp_path, command
         assert all(set(one) >= keys[0] for one in found)
     else:
         assert set(found) >= keys
+
+
+MARKUP = {"markdown": ("**", "| --- |"), "html": ("<table>", "</table>"), "latex": (r"\begin{table}", r"\end{table}")}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "validate v1.jsonl",
+        "show v1.jsonl",
+        "assess v1.jsonl -o new.jsonl",
+        "estimate table.csv --method conjugate --k 1",
+        "compare table.csv --agent v2 --baseline v1 --pairing none",
+        "rank table.csv",
+        "gate table.csv --agent v2 --at-least 0.5",
+        "plan --mu 0.7 --rho 0.4 --budget 40 --trials 2",
+        "monitor --width 0.3 --batch 10 --looks 2",
+    ],
+)
+def test_tables_for_a_page_or_a_paper(run, files, table, command):
+    """With --to markdown, html or latex a command prints its tables in that language and nothing else."""
+    for to, (begins, holds) in MARKUP.items():
+        done = run(*command.split(), "--to", to)
+        assert done.code in (0, 11), done.err
+        assert done.out.startswith(begins)
+        assert holds in done.out
 
 
 # How it looks
@@ -1185,7 +1240,7 @@ def test_the_hash_seed_changes_nothing(files, table, tmp_path):
     """Output and files are the same for any PYTHONHASHSEED."""
     commands = [
         ["assess", *map(str, files), "-o", "e.jsonl"],
-        ["estimate", "e.jsonl", *FAST, "--json", "--indicator", "joint"],
+        ["estimate", "e.jsonl", *FAST, "--to", "json", "--indicator", "joint"],
         ["compare", str(table), "--agent", "v2", "--baseline", "v1", *UNPAIRED],
         ["estimate", str(table), *FAST, "--errors", "x", "--unit", "y", "--columns", "task=z"],
         ["estimate", str(table), *FAST, "--columns", "task=z,correct=y,agent=x"],
@@ -1203,9 +1258,9 @@ def test_shuffled_rows_change_nothing(run, tmp_path):
     """The order of the rows of a table changes no byte of the output."""
     header, *rows = TABLE.splitlines(keepends=True)
     (tmp_path / "t.csv").write_text(TABLE)
-    one = run("estimate", "t.csv", *FAST, "--json")
+    one = run("estimate", "t.csv", *FAST, "--to", "json")
     (tmp_path / "t.csv").write_text(header + "".join(rows[::-1]))
-    assert run("estimate", "t.csv", *FAST, "--json").out == one.out
+    assert run("estimate", "t.csv", *FAST, "--to", "json").out == one.out
 
 
 def test_the_command_runs_as_a_module(table, tmp_path):
@@ -1251,7 +1306,7 @@ def test_results_are_made_again(run, table, tmp_path):
     assert done.out.startswith("identical: ")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["command"][:2] == ["agentic-bayes", "estimate"]
-    assert strict(run("reproduce", "out", "--json").out)["verdict"] == "identical"
+    assert strict(run("reproduce", "out", "--to", "json").out)["verdict"] == "identical"
     summary = tmp_path / "out" / "summary.csv"
     rows = summary.read_text().splitlines()
     cells = rows[1].split(",")
@@ -1261,14 +1316,12 @@ def test_results_are_made_again(run, table, tmp_path):
     assert done.code == 1
     assert "summary.csv was changed after it was written" in done.out
     assert "mean: 0.123 stored" in " ".join(done.out.split())
-    found = strict(run("reproduce", "out", "--json").out)
+    found = strict(run("reproduce", "out", "--to", "json").out)
     assert (found["verdict"], len(found["differences"])) == ("differs", 1)
     assert_refused(run("reproduce", tmp_path), "is not a folder of results: it holds no manifest.json")
     refused = run("reproduce", "nothere")
     assert refused.code == 2
-    said = (
-        "nothere: no such folder, and results holds no run of this id: a run that is elsewhere is given by its folder"
-    )
+    said = "nothere: no such folder, and no run of this id in results; give a run elsewhere by its folder"
     assert said in " ".join(refused.err.split())
 
 
@@ -1328,7 +1381,7 @@ def test_the_threshold_of_a_metric_is_its_own(run, files):
     """`--threshold` is for the answer; a metric's is given where it is made."""
     run("assess", *files, "-o", "e.jsonl", "--metrics", "coherence=0.9")
     refused = run("estimate", "e.jsonl", "--indicator", "coherence", "--threshold", "0.3")
-    assert_refused(refused, "coherence is cut at its own threshold (assess --metrics coherence=0.3)")
+    assert_refused(refused, "coherence has its own threshold (assess --metrics coherence=0.3)")
     counted = run("estimate", "e.jsonl", "--indicator", "coherence", "--k", "1")
     assert "coherence ≥ 0.9" in " ".join(counted.out.split())
     assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "coherence=x"), "coherence=0.3, got")
@@ -1340,7 +1393,7 @@ def test_metrics_are_columns_of_the_evidence(run, files, tmp_path, provider):
     assert done.code == 0, done.err
     assert "v1 coherence 3 0" in " ".join(done.out.split())
     assert set(Evidence.read(tmp_path / "e.jsonl").rows[0].metrics) == {"coherence", "loop_detection"}
-    counted = run("estimate", "e.jsonl", "--indicator", "loop_detection", "--k", "1", "--json")
+    counted = run("estimate", "e.jsonl", "--indicator", "loop_detection", "--k", "1", "--to", "json")
     assert json.loads(counted.out)["summary"][0]["indicator"] == "loop_detection"
     assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "confidance"), "did you mean 'confidence'")
     assert_refused(run("assess", *files, "-o", "e.jsonl", "--metrics", "confidence"), "needs a model: give model=")
@@ -1395,10 +1448,10 @@ def test_a_suite_is_written_checked_and_run(run, suite, tmp_path):
         *("total_tasks", "total_trials", "passed_trials", "failed_trials", "error_trials", "overall_pass_rate")
     ]
     assert (summary["total_trials"], summary["passed_trials"]) == (15, 14)
-    listed = json.loads(run("list", "--json").out)
+    listed = json.loads(run("list", "--to", "json").out)
     assert [(one["run_id"], one["pending"]) for one in listed] == [(folder.name, 0)]
     assert "14 of 15 trials passed" in run("show", folder.name).out
-    assert_refused(run("init", "."), "is there already")
+    assert_refused(run("init", "."), "exists already")
     assert json.loads((tmp_path / "suite.schema.json").read_text(encoding="utf-8"))["title"] == "SuiteConfig"
 
 
@@ -1411,11 +1464,11 @@ def test_runs_decide(run, suite, tmp_path):
     first, *_, last = sorted(path.name for path in (tmp_path / "results").iterdir())
     compared = run("compare", first, last)
     assert compared.code == 0, compared.err
-    assert "crossed, pairing tasks, 3 shared tasks" in " ".join(compared.out.split())
+    assert "3 tasks both attempted" in " ".join(compared.out.split())
     runs = [RunResults.of(tmp_path / "results" / name).outcomes for name in (first, last)]
     together = ab.combine_outcomes(*runs, names=[first, last])
     same = compare(estimate(together), last, baseline=first)
-    document = json.loads(run("compare", first, last, "--json").out)
+    document = json.loads(run("compare", first, last, "--to", "json").out)
     assert (document["mean"], document["lower"], document["upper"]) == (same.mean, same.lower, same.upper)
     assert (document["pairing"], document["prob_better"]) == ("tasks", same.prob_better)
     assert not compared.err
@@ -1425,11 +1478,11 @@ def test_runs_decide(run, suite, tmp_path):
     latest = sorted(path.name for path in (tmp_path / "results").iterdir())[-1]
     changed = " ".join(run("compare", first, latest).err.split())
     assert "input, expectations, graders or pass threshold differ between the runs in" in changed
-    assert run("gate", first, "--at-least", "0.3", "--probability", "0.8").code == 0
+    assert run("gate", first, "--at-least", "0.3", "--confidence", "0.8").code == 0
     assert "indicator all graders" in " ".join(run("estimate", first, "--k", "1").out.split())
     assert_refused(run("run", "--gate", "pass^3"), 'a gate must be like "pass^3>=0.7@0.95"')
     assert_refused(run("run", "--fail-under", "90"), "fail_under must be")
-    assert_refused(run("run", "--tags", "none"), "no task has the tag 'none': there is easy, hard")
+    assert_refused(run("run", "--tags", "none"), "no task has the tag 'none'; tags of this suite: easy, hard")
     assert_refused(run("run", "-c", "none.yaml"), "no such file")
 
 
@@ -1448,7 +1501,7 @@ def test_an_unfinished_run_goes_on(run, suite, tmp_path):
     assert run("run", "--gate", "pass^1>=0.3").code == 11
     (tmp_path / "down").unlink()
     again = run("run")
-    assert "going on with run" in again.out
+    assert "resuming run" in again.out
     assert "14 of 15 trials passed" in again.out
     assert again.code == 0
     assert len(list((tmp_path / "results").iterdir())) == 1
@@ -1491,7 +1544,7 @@ def test_a_pass_rate_is_decided_only_if_open_trials_cannot_change_it(run, suite,
 def test_what_is_wrong_is_said_before_a_trial_is_paid_for(run, suite, tmp_path):
     """Gates, k, agents: checked first."""
     for arguments, message in (
-        (("--gate", "pass^3>=0.7@2"), "the gate's probability must lie between 0 and 1, both excluded, got 2"),
+        (("--gate", "pass^3>=0.7@2"), "the gate's confidence must lie strictly between 0 and 1, got 2"),
         (("--gate", "pass^99999999>=0.5"), "k must be at most 1,000,000"),
         (("--k", "0"), "must be an integer ≥ 1"),
     ):
@@ -1511,7 +1564,7 @@ def test_a_damaged_run_is_left_out_with_a_warning(run, suite, tmp_path):
     for name, content in (("20990101-a", b""), ("20990102-b", b"garbage" * 999)):
         (tmp_path / "results" / name).mkdir()
         (tmp_path / "results" / name / "trials.sqlite").write_bytes(content)
-    listed = run("list", "--json")
+    listed = run("list", "--to", "json")
     assert len(json.loads(listed.out)) == 1
     assert "warning: 20990101-a is left out: " in listed.err
     again = run("run")
@@ -1524,7 +1577,7 @@ def test_json_of_a_run_stands_alone(run, suite, tmp_path):
     agent = (tmp_path / "agent.py").read_text(encoding="utf-8")
     noisy = agent.replace("    total = ", '    print("noise")\n    total = ')
     (tmp_path / "agent.py").write_text(noisy, encoding="utf-8")
-    assert strict(run("run", "--json").out)["passed_trials"] == 14
+    assert strict(run("run", "--to", "json").out)["passed_trials"] == 14
 
 
 def test_all_problems_of_a_suite_are_said_at_once(run, suite, tmp_path):

@@ -67,6 +67,7 @@ class TestAgainstClosedForms:
         assert str(found).startswith("Undecided: P(v2 better on pass^1) = ")
         assert "is better" not in str(found)
 
+    @pytest.mark.stack
     def test_the_hierarchical_method_is_undecided_about_identical_agents(self):
         """Two agents with the same outcomes are never told apart, by any engine's draws."""
         for engine in ENGINES:

@@ -151,6 +151,7 @@ class TestTheBaseline:
 class TestWhatMayNotPass:
     """An estimate that cannot be trusted decides nothing."""
 
+    @pytest.mark.stack
     def test_an_estimate_that_did_not_converge(self):
         """Failed diagnostics make every requirement inconclusive, however high its probability."""
         good = fit_two("pymc") if "pymc" in ENGINES else pytest.fail("no sampling engine")

@@ -16,8 +16,6 @@ from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.formatting import Metric
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def rule():

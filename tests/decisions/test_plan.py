@@ -11,8 +11,6 @@ from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
 
-pytestmark = pytest.mark.once
-
 GUESS = {"mu": 0.65, "rho": 0.45}
 
 

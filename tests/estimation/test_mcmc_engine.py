@@ -20,6 +20,8 @@ from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.values import Crossed, Hierarchical
 from agentic_bayes.reports.tables import estimate_tables
 
+pytestmark = pytest.mark.stack
+
 TWO = counts({"v1": WEAKER, "v2": STRONGER})
 
 

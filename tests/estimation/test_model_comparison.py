@@ -17,7 +17,7 @@ from agentic_bayes.estimation.methods.crossed import CrossedLikelihood
 from agentic_bayes.estimation.methods.values import Conjugate, Crossed, Hierarchical
 
 # ArviZ 0.23 sorts its table in a way that pandas 3.1 announces to give up
-pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword:")
+pytestmark = [pytest.mark.stack, pytest.mark.filterwarnings("ignore:The inplace keyword:")]
 
 
 def groups(est):

@@ -18,6 +18,8 @@ from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
 from agentic_bayes.formatting import Metric
 
+pytestmark = pytest.mark.stack
+
 
 @pytest.fixture(params=ENGINES)
 def engine(request):

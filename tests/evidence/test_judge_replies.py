@@ -14,8 +14,6 @@ from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.prompt import Prompt
 from agentic_bayes.evidence.llm.store import Store
 
-pytestmark = pytest.mark.once
-
 GOOD, LOW = verdict(0.9, "right"), verdict(0.1, "wrong")
 PROSE = "The answer could be right or wrong. " * 6000  # 216 KB
 

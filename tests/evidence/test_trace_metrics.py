@@ -9,8 +9,6 @@ import agentic_bayes as ab
 from agentic_bayes.evidence.metrics.registry import make_metric, metric_names
 from agentic_bayes.evidence.metrics.trace import available_tools, trace_record
 
-pytestmark = pytest.mark.once
-
 WITH_MODEL = (
     "argument_correctness",
     "confidence",

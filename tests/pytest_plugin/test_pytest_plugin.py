@@ -555,7 +555,9 @@ def test_the_plugin_can_be_switched_off(run):
     assert "'agentic' not found in `markers` configuration option" in done.output
 
 
-@pytest.mark.parametrize("arguments", [("-v",), ("-q",), ("-rA",), ("--durations", "0", "--durations-min", "60")], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [("-v",), ("-q",), ("-rA",), ("--durations", "0", "--durations-min", "60")], ids=" ".join
+)
 def test_the_plugin_is_silent_where_nobody_uses_it(run, arguments):
     """Without a marked test not a line of the output differs from that without the plugin."""
 

@@ -19,8 +19,6 @@ from strategies import json_values
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
 from agentic_bayes.records.read import read_conversations
 
-pytestmark = pytest.mark.once
-
 fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 CHAT = [

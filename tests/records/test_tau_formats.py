@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 import agentic_bayes as ab
 from agentic_bayes.records.formats.evals import tau2
 
-pytestmark = pytest.mark.once
-
 AIRLINE = "taubench_airline/gpt-4o-airline.json.gz"
 
 

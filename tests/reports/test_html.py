@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import in_turn, verdict
 
-from agentic_bayes.cli.app import app as cli
+from agentic_bayes.cli import app as cli
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName

@@ -14,8 +14,6 @@ from agentic_bayes.formatting import format_interval, format_number
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html.page import write_report
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 PROGRAMS = {name: shutil.which(name) for name in ("chromium", "chromedriver")}

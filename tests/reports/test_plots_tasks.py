@@ -12,6 +12,8 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.reports.plots.forest import plot_forest
 from agentic_bayes.reports.plots.tasks import plot_heatmap, plot_shrinkage
 
+pytestmark = pytest.mark.stack
+
 mpl.use("Agg")
 
 

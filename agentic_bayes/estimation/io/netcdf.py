@@ -21,7 +21,7 @@ GROUPS = ("outcomes", "draws", "sample_stats")
 
 
 def write_groups(target: Path, record: Mapping[str, Any], groups: Mapping[str, xr.Dataset | None]) -> Path:
-    """Write a record and datasets; beside their place first, so that nothing is left half-written."""
+    """Write a record and datasets under another name first, so that no half-written file is left."""
     import xarray as xr
 
     check_replaceable(target)

@@ -65,16 +65,14 @@ class ConjugatePosterior(Posterior):
         a, b = (parameter[agent][slice(None) if tasks is None else tasks] for parameter in self._parameters)
         size = CHAINS * DRAWS
         if self.method.pool_tasks:
-            pooled: Array = rng.beta(a[0], b[0], size=(size, 1))
-            return np.broadcast_to(pooled, (size, a.size))
-        drawn: Array = rng.beta(a, b, size=(size, a.size))
-        return drawn
+            return np.broadcast_to(rng.beta(a[0], b[0], size=(size, 1)), (size, a.size))
+        return rng.beta(a, b, size=(size, a.size))
 
     @cached_property
     def _pooled(self) -> Array:
         """Draws of each agent's pooled p, inside (0, 1), shape (draws, agents)."""
         p = np.stack([self.task_draws(agent)[:, 0] for agent in range(len(self.counts.agents))], axis=1)
-        return np.clip(p, 1e-300, 1 - 1e-16)
+        return np.asarray(np.clip(p, 1e-300, 1 - 1e-16))
 
     def log_likelihood(self) -> Array | None:
         """Log probability of every scored cell given the pooled p; None for separate tasks, which share nothing."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.estimation.arithmetic import apply_metric
-from agentic_bayes.estimation.distribution import Distribution, NothingScored, PointEstimate
+from agentic_bayes.estimation.distribution import Distribution, NoDistribution, PointEstimate
 from agentic_bayes.estimation.methods.values import Frequentist
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.formatting import Metric, plural
@@ -26,7 +26,7 @@ class FrequentistEstimate(Posterior):
             return self._by_task(agent, metric)
         scored = self.counts.scored[agent]
         if not scored.any():
-            return NothingScored()
+            return NoDistribution()
         c, n = self.counts.successes[agent, scored], self.counts.trials[agent, scored]
         if self.method.estimator == "plugin":
             return _plugin(int(c.sum()), int(n.sum()), metric, n_tasks=c.size)
@@ -76,7 +76,7 @@ def _mean_over_tasks(values: Array, k: int) -> Distribution:
     known = values[~np.isnan(values)]
     left_out = values.size - known.size
     if known.size == 0:
-        return NothingScored(note=f"no task has {k} trials")
+        return NoDistribution(note=f"no task has {k} trials")
     note = f"{plural(left_out, 'task')} of {values.size} with fewer than {k} trials left out" if left_out else ""
     error = float(known.std(ddof=1) / np.sqrt(known.size)) if known.size > 1 else float("nan")
     return PointEstimate(

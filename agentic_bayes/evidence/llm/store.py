@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -93,6 +93,10 @@ class Usage:
     cost: float = 0.0
     unpriced: int = 0
     seconds: float = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """The same for JSON; the cost is None if it is known of no call."""
+        return {**asdict(self), "cost": self.cost if self.unpriced < self.calls else None}
 
 
 class Store:
@@ -261,6 +265,13 @@ class Store:
         """The usage since this object was made."""
         with self._lock:
             return Usage(*self._session)  # type: ignore[arg-type]
+
+    def session_record(self) -> dict[str, Any]:
+        """`session` for JSON, with what was reused and the latencies."""
+        usage, latencies = self.session, self.to_pandas()["latency"]
+        recent = latencies.tail(usage.calls)
+        median, slow = (float(recent.quantile(q)) if usage.calls else None for q in (0.5, 0.95))
+        return {**usage.record(), "reused": self.reused, "latency_p50": median, "latency_p95": slow}
 
     def __len__(self) -> int:
         with self._lock:

@@ -156,8 +156,8 @@ def agent_consistency(
 
     Parameters
     ----------
-    signals, weights, ci_prob, resamples, random_seed
-        As for `agent_reliability`.
+    signals, weights, ci_prob, resamples, random_seed : as in `agent_reliability`
+        The traces, their weights, and the bootstrap.
 
     Returns
     -------

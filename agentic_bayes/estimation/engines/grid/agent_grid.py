@@ -134,7 +134,7 @@ class InflatedAxis(RhoAxis):
 
 
 class InflatedLikelihood(AgentLikelihood):
-    """As `AgentLikelihood`, with point masses at p = 0 and p = 1 beside the Beta distribution.
+    """As `AgentLikelihood`, with point masses at p = 0 and p = 1 next to the Beta distribution.
 
     Their weights are (never, always, rest) ~ Dirichlet(1, 1, 4), laid out in s = never + always and
     t = never/(never + always), whose prior density is 20 s (1 - s)^3.

@@ -6,7 +6,6 @@ import json
 import pytest
 from scripted import conversation, turn
 
-from agentic_bayes.cli.inputs import holds_conversations, open_input, read_outcomes
 from agentic_bayes.errors import EstimateError, EvidenceError, InvalidArgument, OutcomesError, UnknownName
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.evidence.assess import assess
@@ -15,6 +14,7 @@ from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.records.write import write_conversations
+from agentic_bayes.suites.inputs import holds_conversations, open_input, read_outcomes
 
 TABLE = "agent,task,correct\nv1,a,1\nv1,a,0\nv2,b,1\n"
 

@@ -1,0 +1,54 @@
+"""Commands on a store of judgements: cache list, cache clear."""
+
+from __future__ import annotations
+
+from typer import Option, Typer
+
+from agentic_bayes.cli.options import StoreFile, ToJson
+from agentic_bayes.cli.output import say, say_json
+
+cache = Typer(help="List or clear the judgements kept by assess --store.", no_args_is_help=True)
+commands = Typer()
+commands.add_typer(cache, name="cache")
+
+
+@cache.command("list")
+def list_models(file: StoreFile, to: ToJson = None) -> None:
+    """List judgements, tokens and cost by model."""
+    from agentic_bayes.checks import check_input_file
+    from agentic_bayes.evidence.llm.store import Store
+    from agentic_bayes.formatting import plural
+
+    check_input_file(file)
+    with Store(file) as store:
+        models, judgements, size = store.models(), len(store), store.size
+    if to == "json":
+        by_model = {model: usage.record() for model, usage in models.items()}
+        say_json({"models": by_model, "judgements": judgements, "bytes": size})
+        return
+    for model, usage in models.items():
+        tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+        cost = usage.record()["cost"]
+        known_cost = "" if cost is None else f", cost {cost:,.6g}"
+        say(f"{model}: {plural(usage.judgements, 'judgement')}, {tokens}{known_cost}")
+    say(f"{plural(judgements, 'judgement')} in {size:,} bytes")
+
+
+@cache.command()
+def clear(
+    file: StoreFile,
+    model: str | None = Option(None, help="Clear only the judgements of this model."),
+    to: ToJson = None,
+) -> None:
+    """Clear judgements; they will have to be paid for again."""
+    from agentic_bayes.checks import check_input_file
+    from agentic_bayes.evidence.llm.store import Store
+    from agentic_bayes.formatting import plural
+
+    check_input_file(file)
+    with Store(file) as store:
+        cleared = store.clear(model)
+    if to == "json":
+        say_json({"cleared": cleared})
+    else:
+        say(f"{plural(cleared, 'judgement')} cleared")

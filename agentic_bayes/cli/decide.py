@@ -1,0 +1,137 @@
+"""Commands that decide: compare, rank, gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Exit, Option, Typer
+
+from agentic_bayes.cli import options as opt
+from agentic_bayes.cli.exits import EXIT_CODES, exit_code
+from agentic_bayes.cli.output import answer, say_json, show
+from agentic_bayes.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from agentic_bayes.estimation.estimate import Estimate
+
+commands = Typer()
+
+
+@commands.command()
+@opt.with_groups
+def compare(
+    files: Annotated[
+        list[str],
+        Argument(metavar="FILES", help="One file with both agents, or the baseline's file and the new agent's."),
+    ],
+    *,
+    agent: str | None = Option(None, help="The new agent (of the second file, if there are two)."),
+    baseline: str | None = Option(
+        None, help="The agent to compare with (of the first file, if there are two), or a number."
+    ),
+    ask: opt.QuestionOptions,
+    rope: str = Option(
+        "0.02", help="Differences too small to matter: a half-width, or LOW,HIGH.", metavar="NUMBER[,NUMBER]"
+    ),
+    pairing: str = Option("auto", help="Compare on shared tasks: auto (if there are), tasks (always) or none."),
+    fit: opt.FitOptions,
+    read: opt.ReadOptions,
+    to: opt.To = None,
+) -> None:
+    """Compare two agents, or an agent with a number: is the new one better, and by how much?"""
+    from agentic_bayes.checks import check_choice, check_rope
+    from agentic_bayes.decisions.compare import compare as compare_agents
+
+    question, margin = ask.checked(), check_rope(opt.parse_rope(rope))
+    check_choice("pairing", pairing, ("auto", "tasks", "none"))
+    est, new, other = _two_agents(files, agent, baseline, fit, read)
+    comparison = compare_agents(est, new, baseline=other, rope=margin, pairing=pairing, **question)  # type: ignore[arg-type]
+    answer(comparison, f"{comparison}\n", to)
+    if to is None:
+        show(comparison.table())
+
+
+def _two_agents(
+    files: list[str], agent: str | None, baseline: str | None, fit: opt.FitOptions, read: opt.ReadOptions
+) -> tuple[Estimate, str, str | float]:
+    """An estimate that holds both agents, and their names in it; the baseline may be a number."""
+    from agentic_bayes.estimation.estimate import estimate
+    from agentic_bayes.suites.inputs import combine_two, read_estimate
+
+    match files:
+        case [file]:
+            number = opt.parse_number(baseline)
+            if baseline is None or (agent is None and number is None):
+                raise InvalidArgument("with one file, choose the agents with --agent NEW and --baseline OLD")
+            asked = [agent, baseline if number is None else None]
+            est = read_estimate(file, settings=fit.settings(), agents=asked, choose="--agent", **read.reading())
+            # an agent may be called 0.7
+            other = baseline if number is None or baseline in est.agents else number
+            return est, est.agents[est.agent_index(agent)], other
+        case [old, new]:
+            outcomes, first, second = combine_two(old, new, baseline=baseline, agent=agent, **read.reading())
+            return estimate(outcomes, **fit.settings()), second, first
+        case _:
+            raise InvalidArgument(f"compare takes one or two files, got {len(files)}")
+
+
+@commands.command()
+@opt.with_groups
+def rank(
+    file: opt.InputFile, *, ask: opt.QuestionOptions, fit: opt.FitOptions, read: opt.ReadOptions, to: opt.To = None
+) -> None:
+    """Rank agents: which is probably the best, and which beats which?"""
+    from agentic_bayes.decisions.rank import rank as rank_agents
+    from agentic_bayes.reports.tables import superiority_table
+    from agentic_bayes.suites.inputs import read_estimate
+
+    question = ask.checked()
+    ranking = rank_agents(read_estimate(file, settings=fit.settings(), **read.reading()), **question)
+    if to == "json":
+        say_json(ranking.to_dict() | {"superiority": ranking.superiority().to_dict("index")})
+    else:
+        show(ranking.table(), superiority_table(ranking), to=to)
+
+
+@commands.command(epilog=EXIT_CODES)
+@opt.with_groups
+def gate(
+    file: opt.InputFile,
+    *,
+    at_least: float = Option(..., help="The bar, between 0 and 1."),
+    agent: opt.DecidedAgent = None,
+    ask: opt.QuestionOptions,
+    confidence: opt.Confidence = 0.95,
+    baseline: str | None = Option(None, help="Also require that the metric is not below this agent's."),
+    margin: float = Option(0.0, help="How far it may be below the baseline's."),
+    inconclusive_is: str = Option(
+        "inconclusive", help="Exit code of an inconclusive gate: inconclusive (11), fail (10) or pass (0)."
+    ),
+    junit: Path | None = Option(None, help="Also write JUnit XML to this file."),
+    fit: opt.FitOptions,
+    read: opt.EvidenceOptions,
+    to: opt.To = None,
+) -> None:
+    """Decide whether an agent is good enough to ship: pass, fail or inconclusive. For CI: the exit code tells."""
+    from agentic_bayes.checks import check_choice, check_output_file, check_probability
+    from agentic_bayes.decisions.gate import check_confidence
+    from agentic_bayes.decisions.gate import gate as judge_agent
+    from agentic_bayes.reports.junit import junit_xml
+    from agentic_bayes.suites.inputs import read_estimate
+
+    question = ask.checked()
+    check_probability(at_least, "at_least")
+    check_probability(margin, "margin")
+    check_confidence(confidence)
+    check_choice("inconclusive_is", inconclusive_is, ("inconclusive", "fail", "pass"))
+    if junit is not None:
+        check_output_file(junit, "--junit", source=file)
+    est = read_estimate(file, settings=fit.settings(), agents=[agent, baseline], choose="--agent", **read.reading())
+    bars: dict[str, Any] = {"at_least": at_least, "confidence": confidence, "margin": margin}
+    result = judge_agent(est, agent, baseline=baseline, **bars, **question)
+    code = exit_code(inconclusive_is if result.verdict == "inconclusive" else result.verdict)
+    if junit is not None:
+        junit.write_text(junit_xml(result, excused=inconclusive_is == "pass"), encoding="utf-8")
+    answer(result, str(result), to, exit_code=code)
+    raise Exit(code)

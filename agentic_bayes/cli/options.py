@@ -1,0 +1,252 @@
+"""Arguments and options that several commands have, each declared once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+from typer import Argument, Option
+
+from agentic_bayes.cli.output import OutputFormat
+from agentic_bayes.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from agentic_bayes.evidence.tools.rubric import ToolRubric
+    from agentic_bayes.records.model import Conversation
+
+ESTIMANDS = "population (new tasks like these) or tasks (only the tasks that were run)."
+KS = "Numbers of attempts, separated by commas."
+SEED = "The same seed gives the same numbers."
+INPUT = "Outcomes (CSV or TSV), evidence (JSONL), a saved estimate (.nc), or a run of a suite (folder or id)."
+
+ConversationFiles = Annotated[
+    list[str], Argument(metavar="FILES", help="Conversation files, folders or globs (JSON, JSONL, .gz, .eval).")
+]
+InputFile = Annotated[str, Argument(metavar="FILE", help=INPUT)]
+StoreFile = Annotated[Path, Argument(metavar="STORE", help="The file given to assess --store.")]
+RubricFile = Annotated[Path | None, Option("--tool-rubric", help="Settings of the tool rubric (JSON).")]
+OutputFolder = Annotated[Path | None, Option("-o", "--output", help="Folder to write the results to.")]
+To = Annotated[OutputFormat | None, Option("--to", help="Print this format instead of plain text.")]
+ToJson = Annotated[Literal["json"] | None, Option("--to", help="Print this format instead of plain text.")]
+Ks = Annotated[str, Option("--k", help=KS)]
+RandomSeed = Annotated[int, Option("--random-seed", help=SEED)]
+DecidedAgent = Annotated[str | None, Option("--agent", help="Which agent; not needed if there is only one.")]
+MetricName = Annotated[str, Option("--metric", help="Metric to decide by, for example pass^3 or pass@1.")]
+Confidence = Annotated[
+    float,
+    Option("--confidence", help="A gate passes if P(metric ≥ bar) is at least this, fails if P(metric < bar) is."),
+]
+CiProb = Annotated[float | None, Option(help="Probability of the intervals.", show_default="0.95")]
+CiKind = Annotated[
+    str | None, Option(help="Intervals: eti (equal-tailed) or hdi (highest density).", show_default="eti")
+]
+
+
+def _fitting(help: str, default: str | bool = True) -> Any:
+    return Option(help=help, show_default=default, rich_help_panel="How the estimate is fitted")
+
+
+def _evidence(help: str, default: str) -> Any:
+    return Option(help=f"Evidence: {help}", show_default=default, rich_help_panel="How FILE is read")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordOptions:
+    """How conversation files are read."""
+
+    format: Annotated[
+        str, Option(help="auto (by content), native, openai, langchain, tau-bench, tau2, inspect or otel.")
+    ] = "auto"
+    agent: Annotated[
+        str | None, Option(help="Name of the agent in files that do not name one.", show_default="the file's name")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationOptions(RecordOptions):
+    """The same, with expectations from another file."""
+
+    expected_tools: Annotated[
+        Path | None, Option(help="Expected tool calls by task: a table, or JSON (task → list of calls).")
+    ] = None
+
+    def read(self, files: list[str]) -> Iterator[Conversation]:
+        """The conversations in the files."""
+        from agentic_bayes.evidence.tools.expected import join_expected_tools
+        from agentic_bayes.records.read import read_conversations
+
+        conversations = read_conversations(files, format=self.format, agent=self.agent)  # type: ignore[arg-type]
+        return conversations if self.expected_tools is None else join_expected_tools(conversations, self.expected_tools)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How outcomes are read from a table, or counted from evidence."""
+
+    columns: Annotated[
+        str | None,
+        Option(
+            help="Table: its column names, if they differ: agent=model,task=id,correct=ok.",
+            rich_help_panel="How FILE is read",
+        ),
+    ] = None
+    unit: Annotated[
+        str | None, _evidence("what is one trial: a conversation, interaction or question.", "conversation")
+    ] = None
+    indicator: Annotated[
+        str | None, _evidence("what must be right: answer, tools, joint (both), or a metric's name.", "answer")
+    ] = None
+    threshold: Annotated[float | None, _evidence("minimum score for an answer to count as correct.", "0.7")] = None
+    tool_threshold: Annotated[float | None, _evidence("minimum score for tool use to count as correct.", "1.0")] = None
+    errors: Annotated[
+        str | None, _evidence("count a crashed agent's trial as unscored, as fail, or both ways (bounds).", "unscored")
+    ] = None
+
+    def reading(self) -> dict[str, Any]:
+        """What was given, as the functions that read FILE take it."""
+        return {"columns": self._columns(), "counting": self.counting()}
+
+    def counting(self) -> dict[str, Any]:
+        """The arguments of `count_outcomes` that were given."""
+        from agentic_bayes.outcomes.count import INDICATORS
+
+        rules = given(**vars(self) | {"columns": None})
+        indicator = rules.get("indicator", "answer")
+        if "threshold" in rules and indicator not in INDICATORS:
+            raise InvalidArgument(
+                f"--threshold applies to answers; {indicator} has its own threshold (assess --metrics {indicator}=0.3)"
+            )
+        return rules
+
+    def _columns(self) -> dict[str, str]:
+        pairs = [part.partition("=") for part in self.columns.split(",")] if self.columns else []
+        allowed = ("agent", "task", "trial", "correct", "successes", "trials")
+        if any(name.strip() not in allowed or not column.strip() for name, _, column in pairs):
+            raise InvalidArgument(
+                f"--columns must be like agent=model,task=id; names: {', '.join(allowed)}; got {self.columns!r}"
+            )
+        return {name.strip(): column.strip() for name, _, column in pairs}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceOptions(ReadOptions):
+    """The same, where all agents may be counted as one."""
+
+    agents: Annotated[str | None, _evidence("count agents separate, or together as one.", "separate")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionOptions:
+    """What is asked of an estimate."""
+
+    metric: MetricName = "pass^1"
+    estimand: Annotated[str, Option(help=ESTIMANDS)] = "population"
+
+    def checked(self) -> dict[str, Any]:
+        """Both, as the functions that decide take them."""
+        from agentic_bayes.checks import check_choice
+        from agentic_bayes.formatting import Metric
+
+        check_choice("estimand", self.estimand, ("population", "tasks"))
+        return {"metric": Metric(self.metric), "estimand": self.estimand}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """How an estimate is made; a saved one is used as it is, except for what is given here."""
+
+    method: Annotated[
+        str | None, _fitting("hierarchical, crossed, conjugate, auto, or (estimate only) frequentist.", "hierarchical")
+    ] = None
+    ci_prob: Annotated[float | None, _fitting("Probability of the intervals.", "0.95")] = None
+    ci_kind: Annotated[str | None, _fitting("Intervals: eti (equal-tailed) or hdi (highest density).", "eti")] = None
+    random_seed: Annotated[int | None, _fitting(SEED, "0")] = None
+    judge_labels: Annotated[
+        Path | None,
+        _fitting(
+            "Table with columns judge, human (0/1) and, if known, agent, task, trial; the intervals then allow for the "
+            "judge's errors."
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments of `estimate` that were given."""
+        settings = dict(vars(self))
+        if self.judge_labels is not None:
+            import pandas as pd
+
+            from agentic_bayes.evidence.table import read_columns
+
+            _, columns = read_columns(self.judge_labels, error=InvalidArgument)
+            settings["judge_labels"] = pd.DataFrame(dict(columns), dtype=object)
+        return given(**settings)
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command for Typer: each parameter that is a dataclass of options becomes the options in it."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        parts = [(name, hints[name], parameter.default)]
+        if name in groups:
+            options = get_type_hints(groups[name], include_extras=True)
+            parts = [(option.name, options[option.name], option.default) for option in fields(groups[name])]
+        parameters += [
+            inspect.Parameter(part, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+            for part, kind, default in parts
+        ]
+
+    def flat(**values: Any) -> None:
+        for name, kind in groups.items():
+            values[name] = kind(**{option.name: values.pop(option.name) for option in fields(kind)})
+        command(**values)
+
+    flat.__name__, flat.__doc__, flat.__module__ = command.__name__, command.__doc__, command.__module__
+    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return flat
+
+
+def read_rubric(path: Path | None) -> ToolRubric:
+    """The tool rubric in a file; the default one without a file."""
+    from agentic_bayes.evidence.tools.rubric import ToolRubric
+
+    return ToolRubric() if path is None else ToolRubric.from_file(path)
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def parse_ks(text: str, option: str = "--k") -> tuple[int, ...]:
+    """Read "1,3,5"."""
+    from agentic_bayes.checks import check_ks
+
+    try:
+        ks = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidArgument(f'{option} must be whole numbers ≥ 1, for example "1,3,5", got {text!r}') from None
+    return check_ks(ks)
+
+
+def parse_number(text: str | None) -> float | None:
+    """The number that a text is, if it is one."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def parse_rope(text: str) -> float | tuple[float, float]:
+    """Read "0.02", the half-width, or "-0.01,0.05"."""
+    match [parse_number(part) for part in text.split(",")]:
+        case [float(half_width)]:
+            return half_width
+        case [float(low), float(high)]:
+            return low, high
+    raise InvalidArgument(f"--rope must be a number or LOW,HIGH, got {text!r}")

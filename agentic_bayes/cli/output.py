@@ -1,0 +1,73 @@
+"""What commands print: text and tables for people, or markdown, html, json or latex."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from shutil import get_terminal_size
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from agentic_bayes.formatting import Table
+
+OutputFormat = Literal["markdown", "html", "json", "latex"]
+WIDTH = 80  # columns of the screen that text takes
+NARROWEST = 40  # with less, every line would be a word
+
+
+def say(text: str) -> None:
+    """Print text in lines that fit 80 columns, or the terminal if it has fewer."""
+    from agentic_bayes.formatting import plain_text
+
+    screen = get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    width = min(max(screen, NARROWEST), WIDTH)
+    for line in plain_text(text).split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        print(fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
+
+
+def complain(text: str) -> None:
+    """Print to standard error; control characters that a file may hold are written out."""
+    from agentic_bayes.formatting import plain_text
+
+    print(plain_text(text), file=sys.stderr)
+
+
+def say_json(value: Any) -> None:
+    """Print strict JSON; an undefined number is null."""
+    from agentic_bayes.formatting import json_ready
+
+    print(json.dumps(json_ready(value), indent=2, allow_nan=False))
+
+
+def answer(result: Any, text: str, to: OutputFormat | None, **more: Any) -> None:
+    """Print a result that is one table: its text, or its JSON with more, or its table in a markup language."""
+    if to == "json":
+        say_json(result.to_dict() | more)
+    elif to is None:
+        say(text)
+    else:
+        show(result.table(), to=to)
+
+
+def show(*tables: Table, lines: Iterable[str] = (), to: OutputFormat | None = None) -> None:
+    """Print tables, and lines below them, as plain text that fits the terminal, or tables in a markup language."""
+    from rich.console import Console
+
+    from agentic_bayes.reports.terminal import print_table
+
+    if to is not None and to != "json":
+        from agentic_bayes.reports.markup import table_markup
+
+        print("\n\n".join(table_markup(table, to) for table in tables))
+        return
+    asked = os.environ.get("COLUMNS", "")
+    width = None if sys.stdout.isatty() else int(asked) if asked.isdecimal() and int(asked) >= NARROWEST else WIDTH
+    console = Console(highlight=False, width=width)
+    for table in tables:
+        print_table(console, table)
+    if text := "\n".join(lines):
+        say(text)

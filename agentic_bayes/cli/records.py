@@ -1,0 +1,118 @@
+"""Commands on conversation files: validate, convert, show."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from typer import Option, Typer
+
+from agentic_bayes.cli import options as opt
+from agentic_bayes.cli.output import say, say_json, show
+
+commands = Typer()
+
+
+@commands.command()
+@opt.with_groups
+def validate(files: opt.ConversationFiles, *, records: opt.RecordOptions, to: opt.To = None) -> None:
+    """Validate conversation files or a suite (YAML): summarise them and list every problem."""
+    if all(Path(file).suffix.lower() in (".yaml", ".yml") for file in files):
+        _validate_suites(files, to)
+        return
+    from agentic_bayes.errors import RecordsError
+    from agentic_bayes.records.survey import survey
+    from agentic_bayes.reports.record_tables import survey_lines, survey_tables
+
+    overview = survey(files, format=records.format, agent=records.agent)  # type: ignore[arg-type]
+    if to == "json":
+        say_json(asdict(overview))
+    elif len(overview.files) > 1 or not overview.n_problems:  # for one bad file, its problems are enough
+        show(*survey_tables(overview), lines=survey_lines(overview), to=to)
+    if overview.n_problems:
+        raise RecordsError(overview.problems, overview.n_problems)
+
+
+def _validate_suites(files: list[str], to: str | None) -> None:
+    from agentic_bayes.formatting import plural
+    from agentic_bayes.suites.config import load_suite
+    from agentic_bayes.suites.runner import check_suite
+
+    suites = [load_suite(file) for file in files]
+    for suite in suites:
+        check_suite(suite, suite.tasks)
+    overviews = [suite.overview() for suite in suites]
+    if to == "json":
+        say_json(overviews)
+        return
+    for one in overviews:
+        tasks, most = plural(one["tasks"], "task"), "at most " if one["adaptive"] else ""
+        say(f"valid: suite {one['suite']}, {tasks}, trials {most}{one['trials']:,}, agent {one['agent']}")
+
+
+@commands.command()
+@opt.with_groups
+def convert(
+    files: opt.ConversationFiles,
+    *,
+    output: Path = Option(..., "-o", "--output", help="File to write: .jsonl or .json, optionally .gz."),
+    records: opt.ConversationOptions,
+    to: opt.ToJson = None,
+) -> None:
+    """Convert conversations from any supported format to the native one."""
+    from agentic_bayes.checks import check_output_file
+    from agentic_bayes.formatting import plural
+    from agentic_bayes.records.write import write_conversations
+
+    check_output_file(output, "--output")
+    written = write_conversations(records.read(files), output)
+    if to == "json":
+        say_json({"conversations": written, "output": str(output)})
+    else:
+        say(f"{plural(written, 'conversation')} written to {output}")
+
+
+@commands.command("show")
+@opt.with_groups
+def show_conversation(
+    files: opt.ConversationFiles,
+    *,
+    session: str | None = Option(None, help="Show the conversation with this session_id."),
+    task: str | None = Option(None, help="Show an attempt at this task."),
+    trial: int | None = Option(None, help="Show this attempt at the task."),
+    evidence: Path | None = Option(None, help="Evidence with the scores of the conversation (JSONL)."),
+    records: opt.ConversationOptions,
+    tool_rubric: opt.RubricFile = None,
+    to: opt.To = None,
+) -> None:
+    """Show one conversation with its tool calls and scores, or a run (folder or id). Without a choice, list them."""
+    from agentic_bayes.evidence.evidence import Evidence
+    from agentic_bayes.evidence.row import row_to_json
+    from agentic_bayes.records.select import select
+    from agentic_bayes.reports.record_tables import conversations_table
+    from agentic_bayes.reports.transcript import transcript
+    from agentic_bayes.suites.runner import find_run
+
+    if len(files) == 1 and (run := find_run(files[0])) is not None:
+        from agentic_bayes.cli.suite import show_run
+        from agentic_bayes.suites.results import RunResults
+
+        results = RunResults.of(run)
+        show_run(results, rulings=results.rule(), to=to)
+        return
+    rubric = opt.read_rubric(tool_rubric)
+    scored = () if evidence is None else Evidence.read(evidence).rows
+    matches = select(records.read(files), session=session, task=task, trial=trial)
+    if len(matches) != 1:
+        if to == "json":
+            say_json([{**asdict(match), "conversation": None} for match in matches])
+        elif matches:
+            show(conversations_table(matches), to=to)
+        return
+    match = matches[0]
+    rows = [row for row in scored if (row.agent, row.task, row.trial) == (match.agent, match.task, match.trial)]
+    if to == "json":
+        record = None if match.conversation is None else match.conversation.model_dump(mode="json", exclude_unset=True)
+        say_json({**asdict(match), "conversation": record, "evidence": [row_to_json(row) for row in rows]})
+    elif match.conversation is not None:
+        say(transcript(match.conversation, rows, tool_rubric=rubric))

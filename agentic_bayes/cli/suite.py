@@ -1,0 +1,171 @@
+"""Commands on suites: run, list, init."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typer import Argument, Exit, Option, Typer
+
+from agentic_bayes.cli.exits import EXIT_CODES, STOPPED, exit_code
+from agentic_bayes.cli.options import Ks, To, ToJson, parse_ks
+from agentic_bayes.cli.output import OutputFormat, complain, say, say_json, show
+
+if TYPE_CHECKING:
+    from agentic_bayes.decisions.bars import Ruling
+    from agentic_bayes.suites.results import RunResults
+
+commands = Typer()
+
+
+@commands.command(epilog=EXIT_CODES)
+def run(
+    config: Path = Option(Path("eval.yaml"), "-c", "--config", help="The suite (YAML)."),
+    k: Ks = "1,3,5",
+    tags: str | None = Option(None, help="Run only tasks with one of these tags: a,b."),
+    exclude_tags: str | None = Option(None, help="Leave out tasks with one of these tags."),
+    limit: int | None = Option(None, help="Run only the first tasks, at most this many.", min=1),
+    jobs: int | None = Option(None, "-j", "--jobs", help="Run this many trials at a time.", min=1),
+    resume: str | None = Option(None, help="Resume this run.", show_default="the latest unfinished one"),
+    new: bool = Option(False, "--new", help="Start a new run even if one is unfinished."),
+    fail_under: float | None = Option(None, help="Exit with 10 if the pass rate is below this."),
+    gate: str | None = Option(None, help='Exit with 10 if this gate fails, 11 if inconclusive: "pass^3>=0.7@0.95".'),
+    dry_run: bool = Option(False, "--dry-run", help="Say what would be run, and run nothing."),
+    output: Path | None = Option(None, "-o", "--output", help="Folder for the runs.", show_default="the suite's"),
+    to: To = None,
+) -> None:
+    """Run a suite (agent × tasks × trials) and grade it; an unfinished run is resumed."""
+    import asyncio
+
+    from agentic_bayes.checks import check_probability
+    from agentic_bayes.decisions.bars import GateBar
+    from agentic_bayes.formatting import plural
+    from agentic_bayes.suites.config import load_suite
+    from agentic_bayes.suites.results import RunResults
+    from agentic_bayes.suites.runner import check_suite, plan_run, run_suite, select_tasks
+
+    ks = parse_ks(k)
+    bar = None if gate is None else GateBar.parse(gate)
+    if fail_under is not None:
+        check_probability(fail_under, "fail_under")
+    suite = load_suite(config)
+    tasks = select_tasks(suite, tags=_parts(tags), exclude_tags=_parts(exclude_tags), limit=limit)
+    planned = plan_run(suite, tasks, output=output, resume=resume, new=new)
+    check_suite(suite, tasks)
+    work = f"{plural(len(tasks), 'task')}, {plural(planned.total, 'trial')}, {len(planned.pending):,} to run"
+    if planned.budget is not None:
+        work += f", then more where they are most informative, at most {planned.budget:,}"
+    if dry_run and to == "json":
+        say_json({"run_id": planned.id, "continued": planned.continued, "tasks": len(tasks), "trials": planned.total})
+        return
+    if dry_run:
+        say(f"{'would resume' if planned.continued else 'would start'} run {planned.id}: {work}")
+        return
+    if to is None:
+        say(f"{'resuming' if planned.continued else 'starting'} run {planned.id}: {work}")
+    stopped = False
+    try:
+        # what the agent prints must not get into output that a program reads
+        quiet = contextlib.nullcontext() if to is None else contextlib.redirect_stdout(sys.stderr)
+        with quiet, _trial_progress() as progress:
+            asyncio.run(run_suite(planned, concurrency=jobs, progress=progress))
+    except KeyboardInterrupt:
+        stopped = True
+    whole = RunResults.of(planned.folder)
+    est = whole.write(ks)
+    report = None
+    if suite.config.output.format in ("html", "all") and est is not None:
+        from agentic_bayes.suites.report import write_run_report
+
+        report = write_run_report(whole, whole.folder / "report.html", est=est)
+    results = whole.only(task.id for task in tasks)  # decide on the tasks that were asked for
+    code = show_run(results, ks, results.rule(fail_under, bar), to=to)
+    if report is not None and to is None:
+        say(f"report: {report}")
+    if stopped:
+        complain(f"stopped: {plural(results.pending, 'trial')} left; the same command resumes the run")
+        code = STOPPED
+    if code:
+        raise Exit(code)
+
+
+def _parts(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(part.strip() for part in text.split(","))
+
+
+@contextlib.contextmanager
+def _trial_progress() -> Iterator[Any]:
+    """A bar with the pass rate so far; silent off a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from agentic_bayes.numerics import wilson_interval
+
+    counts = {"pass": 0, "fail": 0, "error": 0}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
+        line = bar.add_task("trials", total=None)
+
+        def progress(result: Any, done: int, total: int) -> None:
+            counts[result.status] += 1
+            decided = counts["pass"] + counts["fail"]
+            low, high = (float(end) for end in wilson_interval(counts["pass"], decided))
+            rate = f"{counts['pass'] / decided:.2f} [{low:.2f}, {high:.2f}]" if decided else "–"
+            bar.update(line, completed=done, total=total, description=f"pass {rate}, errors {counts['error']}")
+
+        yield progress
+
+
+def show_run(
+    results: RunResults,
+    ks: tuple[int, ...] = (1, 3, 5),
+    rulings: tuple[Ruling, ...] = (),
+    *,
+    to: OutputFormat | None = None,
+) -> int:
+    """Print a run and the rulings on it; the exit code of the worst."""
+    from agentic_bayes.reports.suite_tables import run_lines, run_tables
+    from agentic_bayes.reports.tables import estimate_tables
+
+    summary = results.summary(ks)
+    code = exit_code(*(ruling.verdict for ruling in rulings))
+    if to == "json":
+        say_json({**summary, "exit_code": code})
+        return code
+    show(*run_tables(summary), *(estimate_tables(results.estimate(ks)) if results.decided else ()), to=to)
+    if to is None:
+        say("\n".join([*run_lines(summary, results.folder), *(ruling.sentence for ruling in rulings)]))
+    return code
+
+
+@commands.command("list")
+def list_runs(folder: Path = Argument(Path("results"), help="Folder of runs."), to: To = None) -> None:
+    """List the runs in a folder, the latest first."""
+    from agentic_bayes.reports.suite_tables import runs_table
+    from agentic_bayes.suites.results import runs_in
+
+    runs = runs_in(folder)
+    counts = [run.counts() for run in runs]
+    if to == "json":
+        say_json(counts)
+        return
+    show(runs_table(counts), to=to)
+    if to is None and runs and folder.resolve() != Path("results").resolve():
+        say(f"give a run to other commands by its folder, for example {runs[0].folder}")
+
+
+@commands.command()
+def init(folder: Path = Argument(Path(), help="Where to put the example suite."), to: ToJson = None) -> None:
+    """Write an example suite that runs offline, with a JSON schema for your editor."""
+    from agentic_bayes.suites.config import write_example_suite
+
+    written = write_example_suite(folder)
+    if to == "json":
+        say_json({"written": [str(path) for path in written]})
+        return
+    for path in written:
+        say(f"wrote {path}")
+    say(f"try: agentic-bayes run -c {folder / 'eval.yaml'}")

@@ -1,0 +1,186 @@
+"""Open a file or a run that a user names, by its content, and make of it the outcomes or the estimate to decide on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.checks import check_choice, no_such_file
+from agentic_bayes.errors import DoubtfulRecords, InvalidArgument
+from agentic_bayes.estimation.estimate import Estimate, estimate, estimate_as
+from agentic_bayes.estimation.fitting import posterior_of
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.outcomes.count import count_outcomes
+from agentic_bayes.outcomes.dataset import combine_outcomes
+from agentic_bayes.outcomes.table import outcomes_from_table
+from agentic_bayes.records.detect import format_of
+from agentic_bayes.suites.results import RunResults, unlike_tasks
+from agentic_bayes.suites.runner import find_run
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+HDF5 = b"\x89HDF"
+HEAD = 1 << 22  # the first record of conversations may hold a long context before its other keys
+SHOWN = 5  # names in a warning
+
+
+def open_input(path: str | Path) -> RunResults | Estimate | Evidence | Path:
+    """Open a run, an estimate or evidence; a table is left as its path, since its columns need names."""
+    if (run := find_run(str(path))) is not None:
+        return RunResults.of(run)
+    source = Path(path)
+    if not source.is_file():
+        raise InvalidArgument(no_such_file(source))
+    with source.open("rb") as stream:
+        head = stream.read(4)
+    if head == HDF5:
+        return Estimate.load(source)
+    if "answer_score" in _first_keys(source):
+        return Evidence.read(source)
+    if holds_conversations(source):
+        raise InvalidArgument(
+            f"{source} holds conversations: assess them first (agentic-bayes assess {source.name} -o evidence.jsonl)"
+        )
+    return source
+
+
+def holds_conversations(path: str | Path) -> bool:
+    """Whether a file begins like conversations do."""
+    with open(path, "rb") as stream:
+        return "conversation" in _first_keys(Path(path)) or format_of(stream) != "native"
+
+
+def check_not_conversations(path: Path, option: str) -> None:
+    """Refuse to overwrite a file of conversations."""
+    if path.exists() and holds_conversations(path):
+        raise InvalidArgument(f"{option} would overwrite the conversations in {path}")
+
+
+def _first_keys(path: Path) -> frozenset[str]:
+    """Keys near the beginning of a JSON or JSONL file; empty where it does not begin with an object or array."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig") as stream:
+            head = stream.read(HEAD).lstrip()
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error):
+        return frozenset()
+    try:
+        first = json.loads(head.partition("\n")[0])
+    except (ValueError, RecursionError):  # an object over several lines, or longer than what was read
+        return frozenset(re.findall(r'"(\w+)"\s*:', head) if head[:1] in ("{", "[") else ())
+    if isinstance(first, list):
+        first = next(iter(first), None)
+    return frozenset(first) if isinstance(first, dict) else frozenset()
+
+
+def read_outcomes(
+    path: str | Path, *, columns: Mapping[str, Any] | None = None, counting: Mapping[str, Any] | None = None
+) -> xr.Dataset:
+    """Outcomes of a table, evidence, a saved estimate or a run (its folder, or its id under ``results``)."""
+    return _outcomes_in(open_input(path), path, columns or {}, counting or {})
+
+
+def _outcomes_in(
+    opened: RunResults | Estimate | Evidence | Path,
+    path: str | Path,
+    columns: Mapping[str, Any],
+    counting: Mapping[str, Any],
+) -> xr.Dataset:
+    match opened:
+        case RunResults():
+            _refuse({**columns, **counting}, path, "a run of a suite")
+            return opened.outcomes
+        case Estimate():
+            _refuse({**columns, **counting}, path, "a saved estimate")
+            return opened.outcomes
+        case Evidence():
+            _refuse(columns, path, "evidence")
+            return count_outcomes(opened, **counting)
+        case table:
+            _refuse(counting, path, "a table")
+            return outcomes_from_table(table, **columns)
+
+
+def _refuse(options: Mapping[str, Any], path: str | Path, kind: str) -> None:
+    if options:
+        raise InvalidArgument(f"{path} is {kind}, which does not use {', '.join(sorted(options))}")
+
+
+def read_estimate(
+    path: str | Path,
+    *,
+    settings: Mapping[str, Any],
+    agents: Sequence[str | None] = (),
+    choose: str = "",
+    columns: Mapping[str, Any] | None = None,
+    counting: Mapping[str, Any] | None = None,
+) -> Estimate:
+    """A saved estimate with the settings that are given, or a new one; it is fitted only if it holds these agents.
+
+    `choose` is the option for the first agent, where there must be one.
+    """
+    opened = open_input(path)
+    outcomes = _outcomes_in(opened, path, columns or {}, counting or {})
+    names = [str(label) for label in outcomes["agent"].values]
+    for agent in agents:
+        if agent is not None:
+            check_choice("agent", agent, names)
+    if choose:
+        _check_chosen(agents[0], names, path, choose)
+    if not isinstance(opened, Estimate) or settings.keys() & {"method", "judge_labels"}:
+        return estimate(outcomes, **settings)
+    changed = replace(opened.settings, **settings)
+    if opened.draws is None or "random_seed" not in settings:
+        return replace(opened, settings=changed, posterior=posterior_of(opened.counts, changed, opened.draws))
+    return estimate_as(outcomes, changed)
+
+
+def _check_chosen(agent: str | None, names: Sequence[str], path: str | Path, option: str) -> None:
+    if agent is None and len(names) > 1:
+        raise InvalidArgument(f"several agents in {path}; choose one with {option}: {', '.join(names)}")
+
+
+def combine_two(
+    old: str | Path,
+    new: str | Path,
+    *,
+    baseline: str | None = None,
+    agent: str | None = None,
+    columns: Mapping[str, Any] | None = None,
+    counting: Mapping[str, Any] | None = None,
+) -> tuple[xr.Dataset, str, str]:
+    """Outcomes of one agent of each of two files, and their names; agents of the same name are named by file."""
+    _warn_of_unlike_tasks(old, new)
+    parts = []
+    for path, option, name in ((old, "--baseline", baseline), (new, "--agent", agent)):
+        outcomes = read_outcomes(path, columns=columns, counting=counting)
+        names = [str(label) for label in outcomes["agent"].values]
+        _check_chosen(name, names, path, option)
+        if name is not None:
+            check_choice("agent", name, names)
+        parts.append(outcomes.isel(agent=[0 if name is None else names.index(name)]))
+    labels = [str(part["agent"].values[0]) for part in parts]
+    if labels[0] == labels[1]:
+        if old == new:
+            raise InvalidArgument(f"compare needs two agents, got {labels[0]!r} of {old} twice")
+        stems = [Path(old).stem, Path(new).stem]
+        labels = stems if stems[0] != stems[1] else [str(old), str(new)]
+    return combine_outcomes(*parts, names=labels), labels[0], labels[1]
+
+
+def _warn_of_unlike_tasks(old: str | Path, new: str | Path) -> None:
+    """Warn if tasks of a suite changed between two runs: they then compare agents and graders at once."""
+    runs = find_run(str(old)), find_run(str(new))
+    if runs[0] is None or runs[1] is None or not (unlike := unlike_tasks(runs[0], runs[1])):
+        return
+    named = ", ".join(unlike[:SHOWN]) + (f" and {len(unlike) - SHOWN:,} more" if len(unlike) > SHOWN else "")
+    what = "input, expectations, graders or pass threshold"
+    warnings.warn(f"{what} differ between the runs in {named}", DoubtfulRecords, stacklevel=3)

@@ -1,0 +1,32 @@
+"""Bars that a run must reach: how they are written, and when they are decided."""
+
+import pytest
+
+from agentic_bayes.decisions.bars import GateBar, rule_on_pass_rate
+from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.formatting import Metric
+
+
+def test_a_gate_in_one_word():
+    """Metric, bar and confidence; anything else is refused with the form."""
+    assert GateBar.parse("pass^3>=0.7@0.9") == GateBar(Metric("pass^3"), 0.7, 0.9)
+    assert GateBar.parse("pass@1 >= .5") == GateBar(Metric("pass@1"), 0.5, 0.95)
+    for text in ("pass^3", "pass^3>=x", "pass^3>=0.7@", "0.7"):
+        with pytest.raises(InvalidArgument, match=r'a gate must be like "pass|unknown|metric'):
+            GateBar.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "pending", "at_least", "verdict"),
+    [
+        (9, 1, 0, 0.9, "pass"),
+        (9, 1, 0, 0.91, "fail"),
+        (3, 6, 6, 0.7, "fail"),
+        (3, 6, 6, 0.5, "inconclusive"),
+        (3, 6, 6, 0.2, "pass"),
+        (0, 0, 5, 0.0, "inconclusive"),
+    ],
+)
+def test_a_pass_rate_is_decided_only_if_pending_trials_cannot_change_it(passed, failed, pending, at_least, verdict):
+    """A bar is reached or missed only if that holds whether all pending trials pass or fail."""
+    assert rule_on_pass_rate(passed, failed, pending, at_least).verdict == verdict
