@@ -132,15 +132,6 @@ def format_estimate(mean: float, lower: float, upper: float, digits: int = 3) ->
     return value if interval == "–" else f"{value} {interval}"
 
 
-def nan_to_none(value: Any) -> Any:
-    """What strict JSON can hold: NaN becomes null, at any depth; tuples become lists."""
-    if isinstance(value, dict):
-        return {key: nan_to_none(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [nan_to_none(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
 def plural(count: int, noun: str) -> str:
     """Count and noun: "1 task", "2 tasks"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
