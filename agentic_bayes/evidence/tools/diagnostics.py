@@ -140,6 +140,9 @@ class ToolDiagnostics(Tabular):
         header = ["agent", "tool", "what", "calls", "share", "interval"]
         intervals = f"{100 * self.ci_prob:g} % Wilson intervals at the effective number of calls (tasks as clusters)"
         notes = ["" if rows else "nothing was wrong with any call", intervals]
+        unexpected = self.tools["failed"][self.tools["problem"] == "not expected"].sum()
+        if 2 * unexpected > self.tools["failed"].sum():
+            notes.append("most faults are calls that were not expected; a rubric with mode superset allows them")
         return Table(title="What goes wrong with tools", header=header, rows=rows, notes=notes)
 
     def __str__(self) -> str:
