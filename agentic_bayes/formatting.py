@@ -132,15 +132,6 @@ def format_estimate(mean: float, lower: float, upper: float, digits: int = 3) ->
     return value if interval == "–" else f"{value} {interval}"
 
 
-def nan_to_none(value: Any) -> Any:
-    """What strict JSON can hold: NaN becomes null, at any depth; tuples become lists."""
-    if isinstance(value, dict):
-        return {key: nan_to_none(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [nan_to_none(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
 def plural(count: int, noun: str) -> str:
     """Count and noun: "1 task", "2 tasks"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -266,15 +257,16 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def json_ready(value: Any) -> Any:
-    """What strict JSON can hold, at any depth: NaN becomes null, tuples lists, NumPy scalars plain numbers."""
+    """What strict JSON can hold, at any depth: NaN becomes null, tuples and arrays lists, scalars plain numbers."""
     if isinstance(value, Mapping):
         return {str(key): json_ready(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_ready(part) for part in value]
-    plain = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
-    if isinstance(plain, float) and not math.isfinite(plain):
+    if hasattr(value, "tolist"):  # an array or a scalar of NumPy's
+        return json_ready(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
         return None
-    return str(plain) if isinstance(plain, str) else plain
+    return str(value) if isinstance(value, str) else value
 
 
 def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:

@@ -145,7 +145,7 @@ class TestTheBaseline:
     def test_no_margin_means_no_drop(self):
         """The words fit a margin of 0."""
         found = gate(fit_two(ENGINES[0]), "v2", at_least=0.1, baseline="v1")
-        assert found.requirements[1].text == "it is not below v1's"
+        assert found.requirements[1].text == "P(not below v1)"
 
 
 class TestWhatMayNotPass:
