@@ -236,12 +236,7 @@ class Tabular:
         raise NotImplementedError
 
     def to_markdown(self) -> str:
-        """The result as Markdown: a title, a pipe table and notes.
-
-        Returns
-        -------
-        str
-        """
+        """The result as Markdown text: a title, a pipe table and notes."""
         return self.table().to_markdown()
 
     def _repr_html_(self) -> str:

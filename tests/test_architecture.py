@@ -95,6 +95,8 @@ def imports(source: Source) -> Iterator[tuple[str, bool, int]]:
             names = [a.value for a in node.args[:1] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         for name in names:
             root, _, inside = name.partition(".")
+            if inside == "__version__":
+                continue
             if root == "agentic_bayes":
                 # a public name of the package stands for the module that defines it
                 name = agentic_bayes._HOME.get(inside, "").removeprefix("agentic_bayes").lstrip(".") or inside
@@ -154,7 +156,11 @@ def private_names_at_home(source: Source) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 base = (node.module or "").removeprefix("agentic_bayes").lstrip(".")
-                if alias.name.startswith("_") and f"{base}.{alias.name}".lstrip(".") not in MODULES:
+                if (
+                    alias.name.startswith("_")
+                    and alias.name != "__version__"
+                    and f"{base}.{alias.name}".lstrip(".") not in MODULES
+                ):
                     yield f"{source.name}:{node.lineno} imports {alias.name}, which belongs to {node.module}"
 
 

@@ -102,7 +102,7 @@ def gate(
     at_least: float = Option(..., help="The bar, between 0 and 1."),
     agent: opt.DecidedAgent = None,
     ask: opt.QuestionOptions,
-    confidence: opt.Confidence = 0.95,
+    confidence: opt.VerdictConfidence = 0.95,
     baseline: str | None = Option(None, help="Also require that the metric is not below this agent's."),
     margin: float = Option(0.0, help="How far it may be below the baseline's."),
     inconclusive_is: str = Option(

@@ -35,7 +35,7 @@ Ks = Annotated[str, Option("--k", help=KS)]
 RandomSeed = Annotated[int, Option("--random-seed", help=SEED)]
 DecidedAgent = Annotated[str | None, Option("--agent", help="Which agent; not needed if there is only one.")]
 MetricName = Annotated[str, Option("--metric", help="Metric to decide by, for example pass^3 or pass@1.")]
-Confidence = Annotated[
+VerdictConfidence = Annotated[
     float,
     Option("--confidence", help="A gate passes if P(metric ≥ bar) is at least this, fails if P(metric < bar) is."),
 ]

@@ -30,7 +30,7 @@ def plan(
     width: float | None = Option(None, help="Goal: an interval this narrow."),
     at_least: float | None = Option(None, help="Goal: a gate at this bar that passes or fails."),
     difference: float | None = Option(None, help="Goal: tell apart agents that differ by this much."),
-    confidence: opt.Confidence = 0.95,
+    confidence: opt.VerdictConfidence = 0.95,
     power: float = Option(0.8, help="Probability with which the goal must be reached."),
     budget: float | None = Option(None, help="The most you may spend; without a goal: get the most for it."),
     cost_per_trial: float = Option(1.0, help="In any currency."),

@@ -28,7 +28,7 @@ def report(
     baseline: str | None = Option(None, help="The agent, or the number, to compare it with."),
     metric: opt.MetricName = "pass^1",
     at_least: float | None = Option(None, help="Also decide a gate at this bar; its verdict comes first."),
-    confidence: opt.Confidence = 0.95,
+    confidence: opt.VerdictConfidence = 0.95,
     k: str | None = Option(None, "--k", help=opt.KS, show_default="1,3,5"),
     estimand: str | None = Option(None, help=opt.ESTIMANDS, show_default="population"),
     fit: opt.FitOptions,

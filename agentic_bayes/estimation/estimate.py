@@ -18,25 +18,13 @@ from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.io.groups import draw_groups, hyper_dataset
 from agentic_bayes.estimation.io.netcdf import installed_versions, read_groups, write_groups
 from agentic_bayes.estimation.judge_labels import judge_words, rate_rows, read_labels
-from agentic_bayes.estimation.methods.values import (
-    Estimator,
-    Frequentist,
-    Method,
-    MethodName,
-)
+from agentic_bayes.estimation.methods.values import Estimator, Frequentist, Method, MethodName
 from agentic_bayes.estimation.model_checks import ModelChecks
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.estimation.predictive import Statistic
 from agentic_bayes.estimation.settings import Engine, Settings
 from agentic_bayes.estimation.summary import ALL, JUDGED, SHORT, estimate_table, summary_rows
-from agentic_bayes.formatting import (
-    Metric,
-    Table,
-    Tabular,
-    json_ready,
-    metrics_at,
-    plural,
-)
+from agentic_bayes.formatting import Metric, Table, Tabular, json_ready, metrics_at, plural
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import allowed_differences, check_outcomes, differing
 

@@ -70,7 +70,7 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(_listed)]
 UnitInterval = Annotated[float, Field(ge=0, le=1)]
 Trials = Annotated[int | Literal["auto"], BeforeValidator(_trials)]
 PositiveInt = Annotated[int, Field(ge=1)]
-TokenPrice = Annotated[float, Field(ge=0, le=1e6)]
+CostPerToken = Annotated[float, Field(ge=0, le=1e6)]
 
 
 class _SuitePart(BaseModel):
@@ -85,8 +85,8 @@ class AgentConfig(_SuitePart):
     type: Literal["openai", "anthropic", "langchain", "python", "http", "command"]
     name: Name | None = None  # in results; default: the model's name, else the suite's
     config: dict[str, Any] = Field(default_factory=dict)
-    cost_per_input_token: TokenPrice | None = None
-    cost_per_output_token: TokenPrice | None = None
+    cost_per_input_token: CostPerToken | None = None
+    cost_per_output_token: CostPerToken | None = None
 
 
 class GraderConfig(_SuitePart):

@@ -32,14 +32,15 @@ __all__ = ["ChatModel", "LLMJudge"]
 
 Combine = Literal["median", "majority"]
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    """`ChatModel`, LangChain's chat-model type, loaded on first use."""
-    if name == "ChatModel":
-        from langchain_core.language_models import BaseChatModel
+    def __getattr__(name: str) -> Any:
+        """`ChatModel`, LangChain's chat-model type, loaded on first use."""
+        if name == "ChatModel":
+            from langchain_core.language_models import BaseChatModel
 
-        return BaseChatModel
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return BaseChatModel
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class LLMJudge:

@@ -23,7 +23,7 @@ from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.model import Conversation
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
+    from agentic_bayes.evidence.llm.judge import ChatModel
 
 _text = functools.partial(prompt_text, __package__)
 # not every provider accepts these: the instructions say them in words, and the reply is checked when read
@@ -117,7 +117,7 @@ class StagedMetric:
 
     def __init__(
         self,
-        model: BaseChatModel | str,
+        model: ChatModel | str,
         *,
         threshold: float = 0.5,
         budget: int = 24_000,

@@ -91,7 +91,7 @@ def estimate_sections(est: Estimate, own: Any, plain: Any, ks: Sequence[int]) ->
                         "mean": format_number(one["mean"]),
                         "interval": format_interval(one["lower"], one["upper"]),
                         "bar": interval_bar(one["mean"], one["lower"], one["upper"]),
-                        "beside": [format_estimate(row["mean"], row["lower"], row["upper"]) for row in beside],
+                        "baselines": [format_estimate(row["mean"], row["lower"], row["upper"]) for row in beside],
                         "doubt": "; ".join(filter(None, (one["flags"], one["note"], _undefined(beside[0])))),
                     }
                 )
