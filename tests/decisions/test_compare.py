@@ -328,7 +328,7 @@ class TestArguments:
             ({"rope": 2}, InvalidArgument, r"rope \(a half-width, .*\) must be a number in \[0, 1\], got 2"),
             ({"rope": (1, 0)}, InvalidArgument, r"rope must be a half-width .* or a pair low ≤ high .*, got \(1, 0\)"),
             ({"pairing": "tsks"}, UnknownName, "unknown pairing 'tsks': did you mean 'tasks'"),
-            ({"metric": "pass_pow_k"}, InvalidArgument, "metric must be .*, got 'pass_pow_k'"),
+            ({"metric": "pass_k"}, InvalidArgument, "metric must be .*, got 'pass_k'"),
             ({"estimand": "populations"}, UnknownName, "did you mean 'population'"),
             ({"metric": "pass^0"}, InvalidArgument, "metric must be .*, got 'pass.0'"),
             ({"metric": "pass^2.0"}, InvalidArgument, r"metric must be .*, got 'pass.2\.0'"),

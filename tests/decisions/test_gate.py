@@ -205,7 +205,7 @@ class TestArguments:
             ({"agent": "v3"}, UnknownName, "unknown agent 'v3': valid: 'v1', 'v2'|did you mean"),
             ({"agent": None}, InvalidArgument, "several agents; choose one with agent=: 'v1', 'v2'"),
             ({"metric": "accuracy"}, InvalidArgument, r"metric must be .*, got 'accuracy'"),
-            ({"metric": "pass_pow_k"}, InvalidArgument, r"metric must be .*, got 'pass_pow_k'"),
+            ({"metric": "pass_k"}, InvalidArgument, r"metric must be .*, got 'pass_k'"),
             ({"metric": "pass^0"}, InvalidArgument, r"metric must be .*, got 'pass.0'"),
             ({"estimand": "task"}, UnknownName, "unknown estimand 'task'"),
         ],
