@@ -60,7 +60,7 @@ _HOME = {
     "RecordsError": "errors",
     "ReferenceJudge": "evidence.reference.judge",
     "Reproduction": "reports.reproduction",
-    "Retriever": "records.retriever",
+    "Retriever": "records.model",
     "Score": "evidence.score",
     "StoppedEarly": "errors",
     "SuiteError": "errors",

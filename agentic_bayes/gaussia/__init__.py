@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentic_bayes.evidence.tools.rubric import ToolCorrectnessScore
     from agentic_bayes.gaussia.agentic import Agentic
-    from agentic_bayes.gaussia.modes import BayesianMode, FrequentistMode
-    from agentic_bayes.gaussia.result import AgenticMetric, AgenticResult
-    from agentic_bayes.records.model import Batch, Dataset
-    from agentic_bayes.records.retriever import Retriever
+    from agentic_bayes.gaussia.result import AgenticMetric, AgenticResult, BayesianMode, FrequentistMode
+    from agentic_bayes.records.model import Batch, Dataset, Retriever
 
 __all__ = [
     "Agentic",
@@ -30,10 +28,10 @@ if not TYPE_CHECKING:
         "AgenticMetric": "gaussia.result",
         "AgenticResult": "gaussia.result",
         "Batch": "records.model",
-        "BayesianMode": "gaussia.modes",
+        "BayesianMode": "gaussia.result",
         "Dataset": "records.model",
-        "FrequentistMode": "gaussia.modes",
-        "Retriever": "records.retriever",
+        "FrequentistMode": "gaussia.result",
+        "Retriever": "records.model",
         "ToolCorrectnessScore": "evidence.tools.rubric",
     }
 

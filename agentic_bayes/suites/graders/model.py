@@ -18,26 +18,22 @@ from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.prompt import Prompt, PromptMessages, digest, fenced
 from agentic_bayes.evidence.llm.reply import objects_in, read_objects, read_text
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.records.base import Record, Text, short
+from agentic_bayes.records.base import Probability, Record, Text, short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.suites.declaration import Seconds
-from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, expected_text, graded_at, needs_text
-from agentic_bayes.suites.graders.trial_records import as_conversation, readable
+from agentic_bayes.suites.graders.rules import (
+    GraderContext,
+    as_conversation,
+    expected_text,
+    graded_at,
+    needs_text,
+    readable,
+)
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _ORDERS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _WORDS = {1.0: "win", 0.5: "tie", 0.0: "loss"}
 _QUOTED = 2000
-_ASKING = (
-    "use_structured_output",
-    "structured_method",
-    "attempts",
-    "backoff",
-    "timeout",
-    "price",
-    "model_arguments",
-    "sleep",
-)
 
 
 def _not_blank(value: Any) -> Any:
@@ -53,7 +49,7 @@ class _AskingSettings(Record):
     """How a model is asked; `Asker` checks the values."""
 
     model: Any  # "provider:model", for example "openai:gpt-4o-mini"; from Python also a LangChain chat model
-    threshold: ScoreThreshold | None = None  # minimum score to pass; default: the suite's ``pass_threshold``
+    threshold: Probability | None = None  # minimum score to pass; default: the suite's ``pass_threshold``
     use_structured_output: Any = True  # this and the following as for `LLMJudge`
     structured_method: Any = "auto"
     attempts: Any = 4
@@ -66,7 +62,8 @@ class _AskingSettings(Record):
     @property
     def asking(self) -> dict[str, Any]:
         """Arguments of `Asker` and `LLMJudge`, except the model."""
-        return {name: getattr(self, name) for name in _ASKING}
+        names = _AskingSettings.model_fields.keys() - {"model", "threshold"}
+        return {name: getattr(self, name) for name in names}
 
 
 class ModelGraderSettings(_AskingSettings):
@@ -89,8 +86,6 @@ class PairwiseSettings(_AskingSettings):
 class ModelGrader:
     """Grades with a model: against ``expected.text`` if a task has one, else by the rubric alone.
 
-    Notes
-    -----
     The model judges the last answer; if a task has several messages, it also sees the dialogue before. A model that
     fails, or whose replies cannot be read, gives `Unscored`.
     """
@@ -174,8 +169,6 @@ class _RubricJudge:
 class PairwiseGrader:
     """Compares the answer with another one, in both orders: 1 for a win, .5 for a tie, 0 for a loss, and their mean.
 
-    Notes
-    -----
     Models tend to prefer the first or the second answer, whichever it is. So both orders make one score, and its reason
     says if the orders disagree. The model is not told whose the answers are. If one order has no verdict, the trial is
     unscored.
@@ -208,8 +201,8 @@ class PairwiseGrader:
             return self._graded([0.5, 0.5], "The answers are the same text.")
         conversation = as_conversation(attempt, reply)
         background = _background(conversation, system=False)
-        shown = {"query": conversation.conversation[-1].query}
-        shown = {"context": background, **shown} if background else shown
+        shown = {"context": background} if background else {}
+        shown["query"] = conversation.conversation[-1].query
         self._asker.ready()
         results, reasons = [], []
         for swapped in (False, True):
@@ -220,7 +213,9 @@ class PairwiseGrader:
             results.append(1 - grade.value if swapped else grade.value)
             reasons.append(grade.reason)
         same = results[0] == results[1]
-        verdict = f"{_WORDS[results[0]]} in both orders" if same else f"the orders disagree ({_words(results)})"
+        words = [_WORDS[result] for result in results]
+        each = f"{words[0]} when first, {words[1]} when second"
+        verdict = f"{words[0]} in both orders" if same else f"the orders disagree ({each})"
         return self._graded(results, f"{verdict}: {' / '.join(dict.fromkeys(reasons))}")
 
     def _graded(self, results: Sequence[float], reason: str) -> Grade:
@@ -278,10 +273,6 @@ def _background(conversation: Conversation, *, system: bool) -> str:
     for turn in conversation.conversation[:-1]:
         parts += [f"User: {turn.query}", f"Agent: {turn.assistant}"]
     return "\n\n".join(parts)
-
-
-def _words(results: Sequence[float]) -> str:
-    return ", ".join(f"{_WORDS[value]} when {order}" for value, order in zip(results, ("first", "second"), strict=True))
 
 
 @functools.cache
