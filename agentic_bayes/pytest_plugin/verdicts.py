@@ -68,7 +68,7 @@ class _RepeatedTest:
 
     def reasons(self) -> list[str]:
         """Why trials did not pass: equal reasons grouped, the most frequent first."""
-        groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+        groups: dict[tuple[TrialStatus | None, str], list[int]] = defaultdict(list)
         for index in sorted(self.trials):
             done = self.trials[index]
             if done.status != "passed":

@@ -454,9 +454,11 @@ def _number(value: Any) -> float | None:
 def _messages(sample: Fields, key: str) -> list[Message]:
     found: list[Message] = []
     for message in sample.mappings(key):
-        match role := message.text("role", required=True):
-            case "system" | "user":
-                found.append(Message(role, _content(message)))
+        match message.text("role", required=True):
+            case "system":
+                found.append(Message("system", _content(message)))
+            case "user":
+                found.append(Message("user", _content(message)))
             case "tool":
                 found.append(_result(message, _content(message)))
             case "assistant":
@@ -464,7 +466,7 @@ def _messages(sample: Fields, key: str) -> list[Message]:
                 by_provider = list(_provider_calls(message))
                 found.append(Message("assistant", _content(message), [*(call for call, _ in by_provider), *calls]))
                 found += [result for _, result in by_provider]
-            case str():
+            case str(role):
                 wrong = f"must be system, user, assistant, tool, got {short(role)}"
                 message.faults.add((*message.path, "role"), wrong)
     return found
