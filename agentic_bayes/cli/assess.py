@@ -61,7 +61,7 @@ def assess(
     from agentic_bayes.checks import check_output_file
     from agentic_bayes.evidence.llm.store import Store
     from agentic_bayes.formatting import plural
-    from agentic_bayes.reports.tables import evidence_table, metrics_tables, tool_problems_tables
+    from agentic_bayes.reports.tables import metrics_tables, tool_problems_tables
     from agentic_bayes.suites.inputs import check_not_conversations
 
     check_output_file(output, "--output")
@@ -102,7 +102,7 @@ def assess(
         answer["agreement"] = None if agreement is None else agreement.to_pandas().to_dict("records")
         say_json({**answer, "usage": usage})
     else:
-        show(evidence_table(evidence), *metrics_tables(evidence), *tool_problems_tables(evidence), to=to)
+        show(evidence.table(), *metrics_tables(evidence), *tool_problems_tables(evidence), to=to)
     if to is None:
         if recorded[0] and not judge:
             known = plural(recorded[0], "conversation")

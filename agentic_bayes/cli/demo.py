@@ -24,7 +24,7 @@ def demo(output: OutputFolder = None, random_seed: RandomSeed = 0) -> None:
     from agentic_bayes.reports.html.page import write_report
     from agentic_bayes.reports.plots.save import save_pictures
     from agentic_bayes.reports.results_folder import write_results
-    from agentic_bayes.reports.tables import estimate_tables, evidence_table
+    from agentic_bayes.reports.tables import estimate_tables
     from agentic_bayes.suites.config import example_folder
 
     if output is not None:
@@ -33,7 +33,7 @@ def demo(output: OutputFolder = None, random_seed: RandomSeed = 0) -> None:
     say(f"1. Conversations of two versions of a support agent, judged offline ({folder.name})")
     files = [str(folder / "v1.jsonl"), str(folder / "v2.jsonl")]
     evidence = judge_all(ConversationOptions().read(files), judge=ReferenceJudge())
-    show(evidence_table(evidence))
+    show(evidence.table())
     say("2. Reliability: a hierarchical Beta-Binomial model in PyMC (the first fit takes a few seconds to compile)")
     outcomes = count_outcomes(evidence)
     est = estimate(outcomes, engine="pymc", random_seed=random_seed)

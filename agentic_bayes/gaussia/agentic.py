@@ -16,11 +16,15 @@ from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.score import Grade, Grader, Score
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.formatting import plural
-from agentic_bayes.gaussia.modes import BayesianMode, FrequentistMode, StatisticalMode
-from agentic_bayes.gaussia.result import AgenticResult, AgenticSettings
+from agentic_bayes.gaussia.result import (
+    AgenticResult,
+    AgenticSettings,
+    BayesianMode,
+    FrequentistMode,
+    StatisticalMode,
+)
 from agentic_bayes.records.base import short
-from agentic_bayes.records.model import Conversation
-from agentic_bayes.records.retriever import Retriever
+from agentic_bayes.records.model import Conversation, Retriever
 
 if TYPE_CHECKING:
     from agentic_bayes.evidence.llm.judge import ChatModel

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 
 import pytest
 
@@ -18,6 +18,7 @@ from agentic_bayes.pytest_plugin.trials import (
     PARAM,
     PlannedTrial,
     PytestTrial,
+    TrialCourse,
     TrialDesign,
     TrialStatus,
     planned_trial,
@@ -32,17 +33,7 @@ NO_VERDICT = ("Timeout (>", "async def functions are not natively supported")
 """How the message of `pytest.fail` begins if pytest-timeout ended a test or pytest could not run a coroutine."""
 
 
-@dataclass(slots=True)
-class _Course:
-    """The state of a trial while it runs; the first problem in its body decides its status."""
-
-    status: TrialStatus | None = None  # None until its body has run, which --setup-only and --setup-plan skip
-    reason: str = ""
-    xfail: str | None = None
-    strict: bool = False
-
-
-_course = pytest.StashKey[_Course]()
+_course = pytest.StashKey[TrialCourse]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -153,18 +144,18 @@ def pytest_runtest_makereport(
     planned = planned_trial(item)
     if planned is not None:
         if report.when == "setup":
-            item.stash[_course] = _Course()
-        course = item.stash.setdefault(_course, _Course())
+            item.stash[_course] = TrialCourse()
+        course = item.stash.setdefault(_course, TrialCourse())
         went_wrong = _observe(course, report, call)
         if went_wrong or report.when == "call":
             report.agentic_status = course.status  # type: ignore[attr-defined]
         if report.when == "teardown" and course.status is not None:
-            record = {"trial": planned.index, "design": asdict(planned.design), **asdict(course)}
+            record = {"trial": planned.index, "design": asdict(planned.design), "course": asdict(course)}
             report.agentic = record  # type: ignore[attr-defined]
     return report
 
 
-def _observe(course: _Course, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
+def _observe(course: TrialCourse, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
     """Update the trial's status after a phase; return whether something went wrong, which the report then shows."""
     known_failure = getattr(report, "wasxfail", None)
     if call.excinfo is None:
@@ -207,7 +198,7 @@ def _says_failed(error: BaseException) -> bool:
     return isinstance(error, (AssertionError, pytest.xfail.Exception))
 
 
-def _excuse(report: pytest.TestReport, course: _Course) -> None:
+def _excuse(report: pytest.TestReport, course: TrialCourse) -> None:
     """Report the trial as an expected failure, which every reporter shows without counting a failed test."""
     report.outcome = "skipped"
     report.wasxfail = f"trial {course.status}: {course.reason}"

@@ -77,6 +77,16 @@ class PytestTrial:
     seed: int  # in [0, 2^31); different for every trial, and the same in every run
 
 
+@dataclass(slots=True)
+class TrialCourse:
+    """How a trial went so far; the first problem in its body decides its status."""
+
+    status: TrialStatus | None = None  # None until its body has run, which --setup-only and --setup-plan skip
+    reason: str = ""
+    xfail: str | None = None
+    strict: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
     """A trial before it runs, as a parameter of its item."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +13,14 @@ import pytest
 
 from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.formatting import Metric, plain_text, plural
-from agentic_bayes.pytest_plugin.trials import Inconclusive, TrialDesign, TrialStatus, planned_trial, trial_of
+from agentic_bayes.pytest_plugin.trials import (
+    Inconclusive,
+    TrialCourse,
+    TrialDesign,
+    TrialStatus,
+    planned_trial,
+    trial_of,
+)
 
 if TYPE_CHECKING:
     from agentic_bayes.decisions.gate import Gate
@@ -31,16 +38,6 @@ def check_report_path(config: pytest.Config, path: str) -> Path:
     return target
 
 
-@dataclass(frozen=True, slots=True)
-class _FinishedTrial:
-    """A trial that ran."""
-
-    status: TrialStatus
-    reason: str
-    xfail: str | None
-    strict: bool
-
-
 @dataclass(slots=True)
 class _RepeatedTest:
     """A test and its trials so far."""
@@ -48,7 +45,7 @@ class _RepeatedTest:
     name: str
     planned: int = 0
     design: TrialDesign | None = None
-    trials: dict[int, _FinishedTrial] = field(default_factory=dict)
+    trials: dict[int, TrialCourse] = field(default_factory=dict)
     keys: list[Any] = field(default_factory=list)
     location: tuple[str, int | None, str] = ("", None, "")
     first_failure: pytest.TestReport | None = None
@@ -71,7 +68,7 @@ class _RepeatedTest:
 
     def reasons(self) -> list[str]:
         """Why trials did not pass: equal reasons grouped, the most frequent first."""
-        groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+        groups: dict[tuple[TrialStatus | None, str], list[int]] = defaultdict(list)
         for index in sorted(self.trials):
             done = self.trials[index]
             if done.status != "passed":
@@ -90,25 +87,20 @@ def _numbers(numbers: Sequence[int]) -> str:
 class _Explanation:
     """The text of a verdict, in the form that pytest and its reporters print."""
 
-    sentence: str
+    message: str
     details: str
 
     @property
-    def reprcrash(self) -> Any:
-        """For the short summary."""
-        return _Crash(self.sentence)
+    def reprcrash(self) -> _Explanation:
+        """What the short summary takes its message from."""
+        return self
 
     def toterminal(self, tw: Any) -> None:
         """Write it."""
         tw.line(str(self))
 
     def __str__(self) -> str:
-        return f"{self.sentence}\n{self.details}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Crash:
-    message: str
+        return f"{self.message}\n{self.details}"
 
 
 class Verdicts:
@@ -158,8 +150,8 @@ class Verdicts:
             reason = str(report.longrepr)
             report.outcome, report.wasxfail = "skipped", f"trial errored: {reason}"
             report.agentic_status = "errored"  # type: ignore[attr-defined]
-            course = {"status": "errored", "reason": reason, "xfail": None, "strict": False}
-            report.agentic = {"trial": test_and_index[1], "design": None, **course}  # type: ignore[attr-defined]
+            course = asdict(TrialCourse("errored", reason))
+            report.agentic = {"trial": test_and_index[1], "design": None, "course": course}  # type: ignore[attr-defined]
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -176,8 +168,7 @@ class Verdicts:
             test.first_failure = report
         if record is None or test.category:
             return
-        course = {name: record[name] for name in ("status", "reason", "xfail", "strict")}
-        test.trials[record["trial"]] = _FinishedTrial(**course)
+        test.trials[record["trial"]] = TrialCourse(**record["course"])
         test.keys.append(getattr(report, "id", report.nodeid))  # the key under which --lf remembers it
         if record["design"] is not None:
             test.design = TrialDesign(**record["design"])

@@ -85,6 +85,9 @@ def _some(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
+Pattern = Annotated[Text, AfterValidator(_pattern)]
+
+
 class Matcher(Record):
     """How one argument is compared with its expected value. Give at most one rule; without any, it must be equal.
 
@@ -123,7 +126,7 @@ class Matcher(Record):
     integers: StrictBool = False
     ignore_case: StrictBool = False
     ignore_whitespace: StrictBool = False
-    regex: Annotated[Text, AfterValidator(_pattern)] | None = None
+    regex: Pattern | None = None
     one_of: Annotated[tuple[Json, ...], AfterValidator(_some)] | None = None
     datetime: StrictBool = False
     as_set: StrictBool = False

@@ -6,6 +6,8 @@ The JSON form is the record format of Gaussia and Fair-Forge; `task_id`, `trial`
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SerializeAsAny, StrictBool
@@ -27,7 +29,17 @@ from agentic_bayes.records.base import (
 )
 from agentic_bayes.records.matchers import Matcher
 
-__all__ = ["Batch", "Conversation", "Dataset", "ExpectedCall", "ExpectedTools", "Interaction", "ToolCall", "ToolUse"]
+__all__ = [
+    "Batch",
+    "Conversation",
+    "Dataset",
+    "ExpectedCall",
+    "ExpectedTools",
+    "Interaction",
+    "Retriever",
+    "ToolCall",
+    "ToolUse",
+]
 
 
 class ToolCall(Record):
@@ -264,6 +276,17 @@ class Conversation(Record):
         placed = any(t.assistant is None or t.error is not None for t in self.conversation)
         hit = turn.assistant is None if placed else position == len(self.conversation) - 1
         return self.error if hit else None
+
+
+class Retriever(ABC):
+    """A source of conversations: subclass it and implement `load_dataset`.
+
+    It has the shape of Gaussia's class, so retrievers written for Gaussia work here.
+    """
+
+    @abstractmethod
+    def load_dataset(self) -> Iterable[Conversation]:
+        """Return the conversations as a list or a generator."""
 
 
 # names used by code written for Gaussia and Fair-Forge

@@ -12,11 +12,20 @@ from pydantic import ValidationError
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError
 from agentic_bayes.records.base import problems_of
-from agentic_bayes.records.detect import FORMATS, RecordFormat, format_of, native_only, reader_of
 from agentic_bayes.records.formats.native import parse
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
+from agentic_bayes.records.sources import (
+    FORMATS,
+    READERS,
+    PathLike,
+    Problems,
+    RecordFormat,
+    Source,
+    find_sources,
+    format_of,
+    native_only,
+)
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, joined
 
 __all__ = ["read_conversations"]
@@ -168,7 +177,8 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
         stream = BufferedReader(replay)
     if name == "native":
         return parse(stream) if source.format == name else native_only(parse(stream))
-    return reader_of(name).read(stream, source.origin)
+    records: Iterator[Parsed] = READERS[name].read(stream, source.origin)
+    return records
 
 
 class _Replay(RawIOBase):

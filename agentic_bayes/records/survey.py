@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agentic_bayes.errors import InvalidArgument, Problem
-from agentic_bayes.records.detect import RecordFormat
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import Doubts, check_reading, format_in, records_of
-from agentic_bayes.records.sources import PathLike, Problems, find_sources
+from agentic_bayes.records.sources import PathLike, Problems, RecordFormat, find_sources
 
 
 @dataclass(frozen=True, slots=True)

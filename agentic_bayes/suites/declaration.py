@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import Metric
+from agentic_bayes.records.base import Identifier
 
 MOST_TRIALS = 1_000_000
 """Most trials of a task, and of a run."""
@@ -28,15 +29,6 @@ def _seconds(value: object) -> object:
     if value < 0:
         raise ValueError("must not be negative")
     return float(value)
-
-
-def _name(value: object) -> object:
-    """Accept a name that YAML read as a whole number."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, str) and not value.strip():
-        raise ValueError("must not be blank")
-    return value
 
 
 def _listed(value: object) -> object:
@@ -65,8 +57,7 @@ def _metric(value: str) -> str:
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
-Name = Annotated[str, BeforeValidator(_name)]
-Names = Annotated[tuple[Name, ...], BeforeValidator(_listed)]
+Names = Annotated[tuple[Identifier, ...], BeforeValidator(_listed)]
 UnitInterval = Annotated[float, Field(ge=0, le=1)]
 Trials = Annotated[int | Literal["auto"], BeforeValidator(_trials)]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -83,7 +74,7 @@ class AgentConfig(_SuitePart):
     """The agent to evaluate."""
 
     type: Literal["openai", "anthropic", "langchain", "python", "http", "command"]
-    name: Name | None = None  # in results; default: the model's name, else the suite's
+    name: Identifier | None = None  # in results; default: the model's name, else the suite's
     config: dict[str, Any] = Field(default_factory=dict)
     cost_per_input_token: CostPerToken | None = None
     cost_per_output_token: CostPerToken | None = None
@@ -92,7 +83,7 @@ class AgentConfig(_SuitePart):
 class GraderConfig(_SuitePart):
     """A grader: its type, its weight in a trial's score, and its settings."""
 
-    type: Name
+    type: Identifier
     weight: Annotated[float, Field(ge=0, le=1e6)] = 1.0
     config: dict[str, Any] = Field(default_factory=dict)
 
@@ -162,7 +153,7 @@ class TaskInput(_SuitePart):
 class TaskConfig(_SuitePart):
     """A task: its input, what graders expect, and its own graders and trials if it has any."""
 
-    id: Name
+    id: Identifier
     name: str = ""
     tags: Annotated[Names, Field(strict=False)] = ()
     input: TaskInput
@@ -175,7 +166,7 @@ class TaskConfig(_SuitePart):
 class SuiteConfig(_SuitePart):
     """The whole suite file."""
 
-    name: Name
+    name: Identifier
     description: str = ""
     agent: AgentConfig
     defaults: Defaults = Defaults()

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
 import subprocess
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 import anyio.abc
 from pydantic import BeforeValidator
 
+from agentic_bayes.errors import HookFailed
 from agentic_bayes.records.base import short
+from agentic_bayes.suites.declaration import Hooks
 
+_HOOK_SECONDS = 60.0
 _KEPT_ERRORS = 65_536  # bytes of standard error that are kept: its end
 _LONGEST_LINE = 300
 _POLL_SECONDS = 0.05
@@ -119,6 +124,26 @@ async def run_command(
         with anyio.CancelScope(shield=True):
             await process.aclose()
     return CommandResult(status, bytes(output), errors.decode("utf-8", "replace"), timed_out)
+
+
+async def run_hook(hooks: Hooks, name: str, event: Mapping[str, Any], folder: Path) -> None:
+    """Run one hook if the suite declares it; a hook that fails is a warning and does not stop the run.
+
+    Background processes end with their hook, unless they have left its process group (``setsid``).
+    """
+    command = getattr(hooks, name)
+    if command is None:
+        return
+    event_json = json.dumps({"event": name, **event}).encode()
+    try:
+        ended = await run_command(command, event_json, folder=folder, timeout=_HOOK_SECONDS)
+    except OSError as error:
+        problem = str(error)
+    else:
+        problem = f"ended with {ended.status}{last_line(ended.errors)}" if ended.status else ""
+        problem = f"took longer than {_HOOK_SECONDS:g} s" if ended.timed_out else problem
+    if problem:
+        warnings.warn(HookFailed(f"hook {name}: {problem}"), stacklevel=2)
 
 
 async def _started(starting: asyncio.Future[anyio.abc.Process]) -> anyio.abc.Process:

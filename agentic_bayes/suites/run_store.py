@@ -32,8 +32,6 @@ _BUSY_SECONDS = 60.0
 class RunStore:
     """The trials of one run, and facts about the run.
 
-    Notes
-    -----
     SQLite in WAL mode with ``synchronous=NORMAL``, so that a killed process loses nothing that was added.
     """
 

@@ -20,7 +20,7 @@ from agentic_bayes.formatting import Metric, plural
 from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
 from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import MOST_TRIALS, TaskConfig
-from agentic_bayes.suites.hooks import run_hook
+from agentic_bayes.suites.processes import run_hook
 from agentic_bayes.suites.run_store import FILE, RunStore
 from agentic_bayes.suites.trial import Agent, TrialResult
 

@@ -57,11 +57,9 @@ class Agent(Protocol):
     @property
     def identity(self) -> str:
         """Kind, model and everything else that changes its behaviour; no secrets."""
-        ...
 
     async def attempt(self, attempt: TrialAttempt) -> AgentReply:
         """Attempt a task; an exception makes the trial an error."""
-        ...
 
 
 @runtime_checkable
@@ -73,7 +71,6 @@ class TrialGrader(Protocol):
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Grade a reply: a `Score` whose details hold ``pass`` (bool), or `Unscored`; an exception is unscored, too."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,10 @@ class LocalWork:
 
     def __init__(self, suite: Suite, tasks: Sequence[TaskConfig], agent: Agent | None) -> None:
         self._graders = make_graders(suite, tasks)
-        _check_ready(suite, self._graders)
+        # refuse graders whose model or package is missing, before the first trial costs anything
+        every = {id(grader): grader for graders in self._graders.values() for grader in graders}
+        problems = {grader.name: ready() for grader in every.values() if (ready := getattr(grader, "ready", None))}
+        _refuse(suite, [f"{name}: {problem}" for name, problem in problems.items() if problem])
         self._agent = agent or make_agent(suite.config.agent, folder=suite.folder)
 
     async def reply(self, attempt: TrialAttempt) -> AgentReply:
@@ -93,12 +96,8 @@ def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[Tr
         key = "\0".join(config.model_dump_json() for config in configs)
         if key not in made:
             problems: list[str] = []
-            made[key] = registry.make_graders(
-                configs,
-                pass_threshold=suite.config.defaults.pass_threshold,
-                folder=suite.folder,
-                problems=problems,
-            )
+            threshold = suite.config.defaults.pass_threshold
+            made[key] = registry.make_graders(configs, pass_threshold=threshold, folder=suite.folder, problems=problems)
             messages |= dict.fromkeys(f"graders: {problem}" for problem in problems)
         for grader in made[key]:
             check = getattr(grader, "check", None)
@@ -107,13 +106,6 @@ def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[Tr
         by_task[task.id] = made[key]
     _refuse(suite, messages)
     return by_task
-
-
-def _check_ready(suite: Suite, graders: Mapping[str, Sequence[TrialGrader]]) -> None:
-    """Refuse graders whose model or package is missing, before the first trial costs anything."""
-    every = {id(grader): grader for some in graders.values() for grader in some}
-    problems = {grader.name: ready() for grader in every.values() if (ready := getattr(grader, "ready", None))}
-    _refuse(suite, [f"{name}: {problem}" for name, problem in problems.items() if problem])
 
 
 def _refuse(suite: Suite, messages: Iterable[str]) -> None:

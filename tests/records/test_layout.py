@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from agentic_bayes.records import formats, wire
-from agentic_bayes.records.detect import FORMATS, RecordFormat, reader_of
+from agentic_bayes.records.sources import FORMATS, READERS, RecordFormat
 
 WIRE = sorted(Path(wire.__file__).parent.glob("*.py"))
 TOOLS = re.compile(r"langchain|openai|anthropic|tau2|tau-bench|\binspect\b|otel|opentelemetry", re.IGNORECASE)
@@ -34,7 +34,7 @@ def test_every_module_of_a_format_is_in_the_list_of_formats():
     named = {module.NAME for module in readers()}
     assert named == set(get_args(RecordFormat)) - {"auto", "native"} == set(FORMATS) - {"auto", "native"}
     for module in readers():
-        reader = reader_of(module.NAME)
+        reader = READERS[module.NAME]
         assert (reader.recognises, reader.read) == (module.recognises, module.read)
 
 

@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from agentic_bayes.errors import HookFailed
-from agentic_bayes.suites import hooks as module
+from agentic_bayes.suites import processes as module
 from agentic_bayes.suites.declaration import Hooks
-from agentic_bayes.suites.hooks import run_hook
+from agentic_bayes.suites.processes import run_hook
 
 
 def hook(command: str, folder: Path) -> float:
@@ -54,6 +54,6 @@ def test_a_hook_that_floods_its_outputs_is_not_kept_in_memory(tmp_path):
 
 def test_a_hook_that_takes_too_long_is_ended(tmp_path, monkeypatch):
     """With a warning."""
-    monkeypatch.setattr(module, "_SECONDS", 0.3)
+    monkeypatch.setattr(module, "_HOOK_SECONDS", 0.3)
     with pytest.warns(HookFailed, match=r"took longer than 0\.3 s"):
         assert hook("sleep 60", tmp_path) < 6

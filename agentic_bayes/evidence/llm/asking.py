@@ -203,8 +203,9 @@ class Asker:
                         score = question.read(reply, mode != TEXT)
                     except Exception as error:
                         # whatever the reply holds, it is the reply that is unusable, not the transport
-                        known = isinstance(error, ReplyError)
-                        wrong = error if known else ReplyError(f"{type(error).__name__}: {error}")
+                        wrong = (
+                            error if isinstance(error, ReplyError) else ReplyError(f"{type(error).__name__}: {error}")
+                        )
                         correction[:] = to_langchain(question.correction(reply_text(reply), wrong))
                         raise wrong from error
                     return Score(score.value, score.reason, {"mode": mode, **score.details})

@@ -31,8 +31,6 @@ class Faults:
 class Fields:
     """An object of a file, read field by field.
 
-    Notes
-    -----
     Every method returns None (or an empty list or object) for a field that is absent or null. It does so too for a
     field of the wrong type, and notes it. With ``required=True``, absent and null are also faults.
     """

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
 from agentic_bayes.errors import AgentError, InvalidArgument, did_you_mean
-from agentic_bayes.records.base import Json, Record, Text, problem_at, short
+from agentic_bayes.records.base import Json, Record, Text, field_of, problem_at, short
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.suites.agents.declared import MOST_OUTPUT, Bytes, TextMapping, digest, identity, without_secrets
 from agentic_bayes.suites.agents.reply import (
@@ -58,7 +58,7 @@ def _url(value: str) -> str:
     return value
 
 
-def _method(value: object) -> object:
+def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
@@ -78,7 +78,7 @@ class HttpSettings(Record):
     # The URL. Here, in headers and in the body, ``{{prompt}}``, ``{{messages}}``, ``{{system}}``, ``{{task_id}}``,
     # ``{{trial}}``, ``{{seed}}``, ``{{params}}`` and ``{{params.name}}`` are replaced.
     url: Annotated[Text, AfterValidator(_url)]
-    method: Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE"], BeforeValidator(_method)] = "POST"
+    method: Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE"], BeforeValidator(_upper)] = "POST"
     headers: TextMapping = Field(default_factory=dict)  # added to the usual ones
     # Any JSON value. Text that is just one placeholder becomes the value itself, which may be a list or a number. A
     # body that is text is sent unchanged. Without a body, prompt and messages are sent; with GET and DELETE, nothing.
@@ -93,17 +93,16 @@ class HttpSettings(Record):
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
-        get = data.get if isinstance(data, dict) else lambda name, default=None: getattr(data, name, default)
         problems: list[InitErrorDetails] = []
         for field in ("url", "headers", "body"):
-            for name in _placeholders(get(field)):
+            for name in _placeholders(field_of(data, field)):
                 root, _, inside = name.partition(".")
                 if root in _NAMES and (root == "params" or not inside):
                     continue
                 hint = did_you_mean(name, [*_NAMES, "params.NAME"])
                 message = f"holds the unknown placeholder {short('{{' + name + '}}')}: {hint}"
                 problems.append(problem_at((field,), message, None))
-        headers = get("headers")
+        headers = field_of(data, "headers")
         for name, value in headers.items() if isinstance(headers, dict) else ():
             one_line = not {"\n", "\r"} & {*str(value)}
             if not one_line or not re.fullmatch(r"[!#$%&'*+.^`|~\w-]+", str(name), re.ASCII):

@@ -62,10 +62,7 @@ class RunnableAgent:
         task = attempt.task
         known = {"task_id": task.id, "trial": attempt.trial, "seed": attempt.seed}
         thread = f"{task.id}/{attempt.trial}/{uuid.uuid4().hex}"
-        config = {
-            "configurable": {"thread_id": thread, "params": dict(task.params), **known},
-            "metadata": known,
-        }
+        config = {"configurable": {"thread_id": thread, "params": dict(task.params), **known}, "metadata": known}
         dialogue = to_langchain([("system", task.system)] if task.system else [])
         turns: list[AgentTurn] = []
         for prompt in task.messages:

@@ -12,7 +12,7 @@ from pydantic_core import InitErrorDetails
 
 from agentic_bayes.errors import SuiteError, did_you_mean
 from agentic_bayes.evidence.llm.models import for_one_loop, resolve
-from agentic_bayes.records.base import Metadata, Number, Probability, Record, problem_at
+from agentic_bayes.records.base import Metadata, Number, Probability, Record, field_of, problem_at
 from agentic_bayes.suites.agents.declared import Plain, digest, identity, without_secrets, wrong
 from agentic_bayes.suites.agents.reply import reply_of, turn_of_langchain
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
@@ -21,6 +21,8 @@ _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _SETTINGS = ("base_url", "temperature", "top_p", "max_tokens")
 _NO_KEY_NEEDED = "none"
 _SECRET = re.compile(r"key|secret|token\b|password|header|auth", re.IGNORECASE)
+_NO_KEY_HERE = "must not be written here: name the environment variable that holds it in api_key_env"
+_FOR_EVERY_AGENT = "must be given in the suite's execution section, which holds for every agent"
 _NOT_RUN = "This tool was not run: the model was tested without its tools."
 
 
@@ -41,21 +43,13 @@ class ModelSettings(Record):
 
     @classmethod
     def _across_fields(cls, data: Any) -> list[InitErrorDetails]:
-        get = data.get if isinstance(data, dict) else lambda name, default=None: getattr(data, name, default)
-        options = get("options")
-        problems = []
-        for name in options if isinstance(options, dict) else ():
-            if name in cls.model_fields:
-                problems.append(
-                    problem_at(("options", name), f"must be given outside options: agent.config.{name}", None)
-                )
-            elif name in ("api_key", "openai_api_key", "anthropic_api_key"):
-                message = "must not be written here: name the environment variable that holds it in api_key_env"
-                problems.append(problem_at(("options", name), message, None))
-            elif name in ("max_retries", "timeout", "request_timeout"):
-                message = "must be given in the suite's execution section, which holds for every agent"
-                problems.append(problem_at(("options", name), message, None))
-        if get("tool_choice") is not None and not get("tools"):
+        options = field_of(data, "options")
+        misplaced = {name: f"must be given outside options: agent.config.{name}" for name in cls.model_fields}
+        misplaced |= dict.fromkeys(("api_key", "openai_api_key", "anthropic_api_key"), _NO_KEY_HERE)
+        misplaced |= dict.fromkeys(("max_retries", "timeout", "request_timeout"), _FOR_EVERY_AGENT)
+        given = [name for name in options if name in misplaced] if isinstance(options, dict) else []
+        problems = [problem_at(("options", name), misplaced[name], None) for name in given]
+        if field_of(data, "tool_choice") is not None and not field_of(data, "tools"):
             problems.append(problem_at(("tool_choice",), "needs tools, and none are given", None))
         return problems
 

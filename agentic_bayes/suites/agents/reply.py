@@ -27,10 +27,7 @@ KEYS = ("answer", "tool_calls", "usage", "messages")
 # other names of a call's parts → ours
 _NAMES = {"name": "tool_name", "arguments": "parameters", "args": "parameters", "input": "parameters"}
 _IGNORED = frozenset({"id", "call_id", "type", "index", "status"})
-_USAGE = {
-    "input": ("input_tokens", "prompt_tokens"),
-    "output": ("output_tokens", "completion_tokens"),
-}
+_USAGE = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))  # input, output
 _MOST_TOKENS = 2**53  # beyond it, JSON readers that use floats cannot tell neighbouring whole numbers apart
 
 ChatMessages = list[dict[str, Any]]
@@ -143,7 +140,7 @@ def usage_of(value: object) -> tuple[int | None, int | None]:
         return None, None
     if not isinstance(value, Mapping):
         raise AgentError(f"the agent's usage must be an object, got {short(value)}")
-    tokens = [next((value[name] for name in names if value.get(name) is not None), None) for names in _USAGE.values()]
+    tokens = [next((value[name] for name in names if value.get(name) is not None), None) for names in _USAGE]
     if value and tokens == [None, None]:
         raise AgentError(f"the agent's usage must hold input_tokens and output_tokens, got {short(dict(value))}")
     for count in tokens:

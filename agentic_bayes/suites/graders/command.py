@@ -25,7 +25,7 @@ from agentic_bayes.suites.processes import (
     signal_name,
     which,
 )
-from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
+from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
 _LONGEST_REASON = 300
 
@@ -77,8 +77,6 @@ class CommandGraderSettings(Record):
 class CommandGrader:
     """Grades with a command.
 
-    Notes
-    -----
     The command reads one JSON object: ``task_id, trial, messages, agent_output`` (the last answer), ``answers``,
     ``tool_calls``, ``expected``. If its output (or the last line of it) is a JSON object, that is the verdict:
     ``{"score": number in [0, 1], "pass": bool, "reason": str}`` with at least one of the first two; without ``pass``,
@@ -89,10 +87,6 @@ class CommandGrader:
 
     settings: CommandGraderSettings
     context: GraderContext
-
-    def check(self, task: SuiteTask) -> str | None:
-        """Accept every task."""
-        return None
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Run the command on a trial."""

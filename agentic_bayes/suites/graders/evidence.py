@@ -15,16 +15,23 @@ from agentic_bayes.evidence.metrics.registry import make_metric
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
-from agentic_bayes.records.base import Record, problems_of
-from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, graded, graded_at, needs_text
-from agentic_bayes.suites.graders.trial_records import as_conversation, as_interaction, expected_tools
+from agentic_bayes.records.base import Probability, Record, problems_of
+from agentic_bayes.suites.graders.rules import (
+    GraderContext,
+    as_conversation,
+    as_interaction,
+    expected_tools,
+    graded,
+    graded_at,
+    needs_text,
+)
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 
 class ReferenceSettings(Record):
     """How `ReferenceJudge` decides."""
 
-    threshold: ScoreThreshold | None = None  # minimum score to pass; default: the suite's ``pass_threshold``
+    threshold: Probability | None = None  # minimum score to pass; default: the suite's ``pass_threshold``
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +89,6 @@ class ToolRubricGrader:
 class TraceMetricGrader:
     """Scores with a trace metric, by its name.
 
-    Notes
-    -----
     A metric scores one interaction. If a task has several messages, the score is the mean over them; if one of them is
     unscored, so is the trial.
     """
@@ -104,10 +109,6 @@ class TraceMetricGrader:
             raise
         except Exception as error:  # a metric of another package may raise anything
             raise InvalidArgument(f"cannot be made: {type(error).__name__}: {error}") from error
-
-    def check(self, task: SuiteTask) -> str | None:
-        """Accept every task."""
-        return None
 
     def ready(self) -> None:
         """Make the metric's model, if it has one; raises if that fails."""

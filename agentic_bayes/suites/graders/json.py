@@ -35,8 +35,6 @@ def _tolerance(value: Any) -> Any:
 class JsonMatch(Record):
     """Compares the JSON in the answer with ``expected.json``; the score is the share of paths at which they agree.
 
-    Notes
-    -----
     The whole answer may be JSON, or it may contain JSON in a code fence or in prose, where the first complete object
     counts (the first list if a list is expected). The order of keys does not matter; ``true`` is not 1, and ``"5"`` is
     not 5. An answer without such JSON scores 0, because the agent failed to give it.

@@ -17,15 +17,22 @@ from agentic_bayes.evidence.llm.judge import LLMJudge, read_verdict
 from agentic_bayes.evidence.llm.prompt import Prompt, PromptMessages, corrected, digest, fenced, prompt_text
 from agentic_bayes.evidence.llm.reply import objects_in
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.records.base import Record, Text, short
+from agentic_bayes.records.base import Probability, Record, Text, short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.suites.declaration import Seconds
-from agentic_bayes.suites.graders.rules import GraderContext, ScoreThreshold, expected_text, graded_at, needs_text
-from agentic_bayes.suites.graders.trial_records import as_conversation, readable
+from agentic_bayes.suites.graders.rules import (
+    GraderContext,
+    as_conversation,
+    expected_text,
+    graded_at,
+    needs_text,
+    readable,
+)
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _ORDERS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _WORDS = {1.0: "win", 0.5: "tie", 0.0: "loss"}
+<<<<<<< HEAD
 _text = functools.partial(prompt_text, __package__)
 _ASKING = (
     "use_structured_output",
@@ -37,6 +44,9 @@ _ASKING = (
     "model_arguments",
     "sleep",
 )
+=======
+_QUOTED = 2000
+>>>>>>> 6d4e5a95f8673ac22ed5c4d646e4cc555605bbd8
 
 
 def _not_blank(value: Any) -> Any:
@@ -52,7 +62,7 @@ class _AskingSettings(Record):
     """How a model is asked; `Asker` checks the values."""
 
     model: Any  # "provider:model", for example "openai:gpt-4o-mini"; from Python also a LangChain chat model
-    threshold: ScoreThreshold | None = None  # minimum score to pass; default: the suite's ``pass_threshold``
+    threshold: Probability | None = None  # minimum score to pass; default: the suite's ``pass_threshold``
     use_structured_output: Any = True  # this and the following as for `LLMJudge`
     structured_method: Any = "auto"
     attempts: Any = 4
@@ -65,7 +75,8 @@ class _AskingSettings(Record):
     @property
     def asking(self) -> dict[str, Any]:
         """Arguments of `Asker` and `LLMJudge`, except the model."""
-        return {name: getattr(self, name) for name in _ASKING}
+        names = _AskingSettings.model_fields.keys() - {"model", "threshold"}
+        return {name: getattr(self, name) for name in names}
 
 
 class ModelGraderSettings(_AskingSettings):
@@ -88,8 +99,6 @@ class PairwiseSettings(_AskingSettings):
 class ModelGrader:
     """Grades with a model: against ``expected.text`` if a task has one, else by the rubric alone.
 
-    Notes
-    -----
     The model judges the last answer; if a task has several messages, it also sees the dialogue before. A model that
     fails, or whose replies cannot be read, gives `Unscored`.
     """
@@ -163,8 +172,6 @@ class _RubricJudge:
 class PairwiseGrader:
     """Compares the answer with another one, in both orders: 1 for a win, .5 for a tie, 0 for a loss, and their mean.
 
-    Notes
-    -----
     Models tend to prefer the first or the second answer, whichever it is. So both orders make one score, and its reason
     says if the orders disagree. The model is not told whose the answers are. If one order has no verdict, the trial is
     unscored.
@@ -197,8 +204,8 @@ class PairwiseGrader:
             return self._graded([0.5, 0.5], "The answers are the same text.")
         conversation = as_conversation(attempt, reply)
         background = _background(conversation, system=False)
-        shown = {"query": conversation.conversation[-1].query}
-        shown = {"context": background, **shown} if background else shown
+        shown = {"context": background} if background else {}
+        shown["query"] = conversation.conversation[-1].query
         self._asker.ready()
         results, reasons = [], []
         for swapped in (False, True):
@@ -209,7 +216,9 @@ class PairwiseGrader:
             results.append(1 - grade.value if swapped else grade.value)
             reasons.append(grade.reason)
         same = results[0] == results[1]
-        verdict = f"{_WORDS[results[0]]} in both orders" if same else f"the orders disagree ({_words(results)})"
+        words = [_WORDS[result] for result in results]
+        each = f"{words[0]} when first, {words[1]} when second"
+        verdict = f"{words[0]} in both orders" if same else f"the orders disagree ({each})"
         return self._graded(results, f"{verdict}: {' / '.join(dict.fromkeys(reasons))}")
 
     def _graded(self, results: Sequence[float], reason: str) -> Grade:
@@ -268,5 +277,11 @@ def _background(conversation: Conversation, *, system: bool) -> str:
     return "\n\n".join(parts)
 
 
+<<<<<<< HEAD
 def _words(results: Sequence[float]) -> str:
     return ", ".join(f"{_WORDS[value]} when {order}" for value, order in zip(results, ("first", "second"), strict=True))
+=======
+@functools.cache
+def _text(name: str) -> str:
+    return importlib.resources.files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
+>>>>>>> 6d4e5a95f8673ac22ed5c4d646e4cc555605bbd8

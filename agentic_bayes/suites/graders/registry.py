@@ -39,11 +39,12 @@ class SuiteGrader:
 
     def check(self, task: SuiteTask) -> str | None:
         """Why the task cannot be graded; None if it can."""
-        return self.rule.check(task)
+        check = getattr(self.rule, "check", None)
+        return None if check is None else check(task)
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Grade one trial; a task that cannot be graded is unscored."""
-        problem = self.rule.check(attempt.task)
+        problem = self.check(attempt.task)
         return await self.rule.grade(attempt, reply) if problem is None else Unscored(problem)
 
     def ready(self) -> str | None:

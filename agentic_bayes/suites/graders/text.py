@@ -11,10 +11,9 @@ from pydantic_core import InitErrorDetails
 from agentic_bayes.errors import did_you_mean
 from agentic_bayes.evidence.score import Grade
 from agentic_bayes.records.base import Record, problem_at, short
-from agentic_bayes.records.matchers import compiled_pattern
+from agentic_bayes.records.matchers import Pattern, compiled_pattern
 from agentic_bayes.records.wire.strict_json import strict_json
-from agentic_bayes.suites.graders.rules import Pattern, PatternList, TextList, expected_text, graded, needs_text
-from agentic_bayes.suites.graders.trial_records import readable
+from agentic_bayes.suites.graders.rules import PatternList, TextList, expected_text, graded, needs_text, readable
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _SHOWN = 80
@@ -176,42 +175,34 @@ class Constraint(Record):
                 problems.append(problem_at((f"min_{what}",), f"must be at most max_{what} ({high}), got {low}", None))
         return problems
 
-    def check(self, task: SuiteTask) -> str | None:
-        """Accept every task."""
-        return None
-
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Score the share of rules that the answer keeps."""
         answer = readable(reply.text)
         sizes = {"words": len(answer.split()), "chars": len(answer), "lines": len(answer.splitlines())}
-        kept, broken = 0, []
+        rules: list[tuple[str, bool]] = []  # what to say if it is broken, and whether it is kept
         for what, size in sizes.items():
-            for end, bound in (("min", getattr(self, f"min_{what}")), ("max", getattr(self, f"max_{what}"))):
-                if bound is None:
-                    continue
-                if size >= bound if end == "min" else size <= bound:
-                    kept += 1
-                else:
-                    broken.append(f"{size} {what}, {'at least' if end == 'min' else 'at most'} {bound} allowed")
-        checks = [(f"the answer is not {self.format}", _has_format(answer, self.format))] if self.format else []
+            if (least := getattr(self, f"min_{what}")) is not None:
+                rules.append((f"{size} {what}, at least {least} allowed", size >= least))
+            if (most := getattr(self, f"max_{what}")) is not None:
+                rules.append((f"{size} {what}, at most {most} allowed", size <= most))
+        if self.format:
+            rules.append((f"the answer is not {self.format}", _has_format(answer, self.format)))
         for pattern in self.must_match:
-            checks.append((f"nothing matches {short(pattern)}", compiled_pattern(pattern).search(answer) is not None))
+            rules.append((f"nothing matches {short(pattern)}", compiled_pattern(pattern).search(answer) is not None))
         for pattern in self.must_not_match:
-            checks.append((f"something matches {short(pattern)}", compiled_pattern(pattern).search(answer) is None))
-        kept += sum(good for _, good in checks)
-        broken += [message for message, good in checks if not good]
-        return graded(kept / (kept + len(broken)), not broken, "; ".join(broken) or "All constraints are kept.")
+            rules.append((f"something matches {short(pattern)}", compiled_pattern(pattern).search(answer) is None))
+        broken = [message for message, kept in rules if not kept]
+        share = (len(rules) - len(broken)) / len(rules)
+        return graded(share, not broken, "; ".join(broken) or "All constraints are kept.")
 
 
 def _has_format(answer: str, form: str) -> bool:
-    match form:
-        case "json":
-            return _is_json(answer)
-        case "markdown":
-            return compiled_pattern(_MARKUP).search(answer) is not None
-        case _:
-            structured = answer.lstrip()[:1] in ("{", "[") and _is_json(answer)
-            return not structured and compiled_pattern(_MARKUP).search(answer) is None
+    if form == "json":
+        return _is_json(answer)
+    has_markup = compiled_pattern(_MARKUP).search(answer) is not None
+    if form == "markdown":
+        return has_markup
+    return not has_markup and not (answer.lstrip()[:1] in ("{", "[") and _is_json(answer))
 
 
 def _is_json(answer: str) -> bool:

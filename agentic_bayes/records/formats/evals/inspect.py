@@ -15,7 +15,7 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import ChatCall, Message, Role, doubts_of, one_turn, system_text
+from agentic_bayes.records.wire.chat import ChatCall, Message, doubts_of, one_turn, system_text
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
@@ -32,6 +32,7 @@ _SUMMED_UP = re.compile(r"(summaries|reductions)\.json|_journal/.+")
 _LIKE_A_SAMPLE = re.compile(r"[./\\]*samples[/\\]", re.IGNORECASE)
 # a chunked sample has its own folder, and this is the main member in it
 _CHUNKED = "/sample.json"
+_IN_CHUNKS = "is a sample in chunks (version 3 of Inspect's logs), which is not supported"
 _FOLDER = re.compile(r"samples/.+_epoch_\d+(?=/|$)")
 # unused members of a log and of a sample; they can be most of the file
 _LEFT_OUT = frozenset({"plan", "stats", "reductions", "log_updates"})
@@ -175,13 +176,11 @@ def _plain(stream: BufferedReader, log: _InspectLog) -> Iterator[Parsed]:
         if not checked and log.members:
             checked = True
             yield from _header_faults(log)
-        for sample in waiting:
-            yield _sample(sample.place, sample.value, sample.faults, log)
+        yield from (_sample(sample.place, sample.value, sample.faults, log) for sample in waiting)
         waiting = []
     if not checked:
         yield from _header_faults(log)
-    for sample in waiting:
-        yield _sample(sample.place, sample.value, sample.faults, log)
+    yield from (_sample(sample.place, sample.value, sample.faults, log) for sample in waiting)
     if not log.found:
         yield _no_sample(log)
 
@@ -216,20 +215,16 @@ def _zipped(stream: BufferedReader, log: _InspectLog) -> Iterator[Parsed]:
                 yield Parsed(header, faults=faults)
                 return
             yield from _header_faults(log)
-            chunked = {
-                name.removesuffix(_CHUNKED) for name in members if _FOLDER.fullmatch(name.removesuffix(_CHUNKED))
-            }
+            chunked = set(filter(_FOLDER.fullmatch, (name.removesuffix(_CHUNKED) for name in members)))
             for name, member in members.items():
-                folder, where = _FOLDER.match(name), _place(name)
+                folder, where = _FOLDER.match(name), name if len(name) <= 200 else name[:199] + "…"
                 if other := named_otherwise(packed, member):
                     log.found += 1
                     yield broken(where, f"must have one name, got {short(other)} in front of its data")
                 elif folder and folder[0] in chunked:
                     if name == folder[0] + _CHUNKED:
                         log.found += 1
-                        yield broken(
-                            where, "is a sample in chunks (version 3 of Inspect's logs), which is not supported"
-                        )
+                        yield broken(where, _IN_CHUNKS)
                 elif name.startswith(_SAMPLES) and name.endswith(".json"):
                     log.found += 1
                     value, faults = _members(packed, member, _PASSED_OVER)
@@ -240,11 +235,6 @@ def _zipped(stream: BufferedReader, log: _InspectLog) -> Iterator[Parsed]:
                 yield _no_sample(log)
     except OSError as error:
         yield broken("", str(error))
-
-
-def _place(name: str) -> str:
-    """A member's name, shortened for display."""
-    return name if len(name) <= 200 else name[:199] + "…"
 
 
 def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
@@ -335,6 +325,8 @@ def _conversation(value: Any, faults: Faults, log: _InspectLog) -> Mapping[str, 
     if error is not None:
         turn["assistant"] = turn["assistant"] or None
         score = None
+    times: dict[str, Any] = {key: sample.number(key) for key in ("total_time", "working_time")}
+    times |= {key: sample.text(key) for key in ("started_at", "completed_at")}
     metadata = {
         "format": NAME,
         "task": task,
@@ -347,7 +339,7 @@ def _conversation(value: Any, faults: Faults, log: _InspectLog) -> Mapping[str, 
         "tokens": _tokens(sample),
         "model_usage": sample.mapping("model_usage").value,
         "role_usage": sample.mapping("role_usage").value,
-        "times": _times(sample),
+        "times": {key: value for key, value in times.items() if value is not None},
         "numbers_not_finite": faults.not_finite,
         "retried": len(sample.sequence("error_retries")),
         "sample": sample.mapping("metadata").value,
@@ -402,12 +394,6 @@ def _tokens(sample: Fields) -> dict[str, int]:
     return total if any(total.values()) else {}
 
 
-def _times(sample: Fields) -> dict[str, Any]:
-    seconds = {key: sample.number(key) for key in ("total_time", "working_time")}
-    moments = {key: sample.text(key) for key in ("started_at", "completed_at")}
-    return {key: value for key, value in (seconds | moments).items() if value is not None}
-
-
 def _error(sample: Fields, status: str | None, *, scored: bool) -> str | None:
     """Why the sample cannot be judged; None if it can."""
     if "invalidation" in sample:
@@ -454,16 +440,10 @@ def _scores(sample: Fields) -> tuple[float | None, dict[str, Any], str | None]:
 
 def _number(value: Any) -> float | None:
     """A score as a number; text counts as in Inspect."""
-    if isinstance(value, (bool, int, float)):
-        return _finite(value)
-    if not isinstance(value, str):
+    if isinstance(value, str) and (known := _LETTERS.get(value, _WORDS.get(value.lower()))) is not None:
+        return known
+    if not isinstance(value, (bool, int, float, str)):
         return None
-    if value in _LETTERS:
-        return _LETTERS[value]
-    return _WORDS.get(value.lower(), _finite(value))
-
-
-def _finite(value: Any) -> float | None:
     try:
         number = float(value)
     except (ValueError, OverflowError):
@@ -471,28 +451,24 @@ def _finite(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-_ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-
-
 def _messages(sample: Fields, key: str) -> list[Message]:
     found: list[Message] = []
     for message in sample.mappings(key):
-        name = message.text("role", required=True)
-        if name is None:
-            continue
-        role = _ROLES.get(name)
-        if role is None:
-            wrong = f"must be {', '.join(_ROLES)}, got {short(name)}"
-            message.faults.add((*message.path, "role"), wrong)
-            continue
-        text = _content(message)
-        if role == "tool":
-            found.append(_result(message, text))
-            continue
-        calls = [_call(call) for call in message.mappings("tool_calls")] if role == "assistant" else []
-        by_provider = list(_provider_calls(message)) if role == "assistant" else []
-        found.append(Message(role, text, [*(call for call, _ in by_provider), *calls]))
-        found += [result for _, result in by_provider]
+        match message.text("role", required=True):
+            case "system":
+                found.append(Message("system", _content(message)))
+            case "user":
+                found.append(Message("user", _content(message)))
+            case "tool":
+                found.append(_result(message, _content(message)))
+            case "assistant":
+                calls = [_call(call) for call in message.mappings("tool_calls")]
+                by_provider = list(_provider_calls(message))
+                found.append(Message("assistant", _content(message), [*(call for call, _ in by_provider), *calls]))
+                found += [result for _, result in by_provider]
+            case str(role):
+                wrong = f"must be system, user, assistant, tool, got {short(role)}"
+                message.faults.add((*message.path, "role"), wrong)
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from itertools import chain
@@ -58,7 +58,7 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     results = _Tau2Results(origin)
     index, home = _index_of(origin.name), _home_of(origin.name)
     # the simulations need what their results file says; of that file itself, only the problems are yielded
-    from_index = _of_file(index, lambda pieces: results.take(pieces, is_index=True)) if index else ()
+    from_index: Iterable[Parsed] = _of_file(index, lambda pieces: results.take(pieces, is_index=True)) if index else ()
     sound = True
     for parsed in chain(
         (replace(parsed, file=str(index)) for parsed in from_index),

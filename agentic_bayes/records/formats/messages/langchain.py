@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
@@ -153,7 +153,8 @@ def _turn(turn: Interaction, number: int) -> Iterator[BaseMessage]:
         yield AIMessage("", tool_calls=right, invalid_tool_calls=wrong)
     for call, name in zip(calls, ids, strict=True):
         if call.has_result:
-            content, status = call.result, "success"
+            content: Any = call.result
+            status: Literal["success", "error"] = "success"
             if isinstance(content, dict) and content.keys() == {"status", "content"} and content["status"] == "error":
                 content, status = content["content"], "error"
             text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)

@@ -48,6 +48,7 @@ _EVENT_ROLES: dict[str, Role] = {
 }
 _NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(?:tool_calls\.(\d+)\.)?(\w+)")
 _LONGEST_NUMBER = 9
+_UNTYPED = ("text", "toolUse", "toolResult")  # a part without a type has one of these members
 _DETAILS = "gen_ai.client.inference.operation.details"
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
@@ -95,12 +96,8 @@ class Span:
         return self.begin, self.id
 
 
-def attributes_of(owner: Fields) -> dict[str, Any]:
-    """The attributes of a span, an event or a resource."""
-    return _pairs(owner, "attributes")
-
-
-def _pairs(owner: Fields, key: str) -> dict[str, Any]:
+def attributes_of(owner: Fields, key: str = "attributes") -> dict[str, Any]:
+    """The attributes of a span, an event or a resource, or the members of an attribute that is an object."""
     found: dict[str, Any] = {}
     for pair in owner.mappings(key):
         name, value = pair.text("key", required=True), _value(pair.mapping("value"))
@@ -132,7 +129,7 @@ def _value(value: Fields) -> Any:
         case "arrayValue":
             return [_value(item) for item in value.mapping(kind).mappings("values")]
         case "kvlistValue":
-            return _pairs(value.mapping(kind), "values")
+            return attributes_of(value.mapping(kind), "values")
     allowed = "stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue or bytesValue of its type"
     value.faults.add(value.path, f"must hold {allowed}, got {short(dict(value.value))}")
     return None
@@ -260,15 +257,8 @@ def _ratings(name: str, event: Fields, attributes: Mapping[str, Any]) -> Iterato
 
 
 def _take_call(span: Span, attributes: Mapping[str, Any], faults: Faults) -> None:
-    called = Fields(
-        {
-            "name": attributes.get("gen_ai.tool.name"),
-            "id": attributes.get("gen_ai.tool.call.id"),
-            "arguments": attributes.get("gen_ai.tool.call.arguments"),
-        },
-        ("attributes",),
-        faults,
-    )
+    names = {"name": "gen_ai.tool.name", "id": "gen_ai.tool.call.id", "arguments": "gen_ai.tool.call.arguments"}
+    called = Fields({name: attributes.get(key) for name, key in names.items()}, ("attributes",), faults)
     span.call = _named_call(called, called.name("id"), "arguments")
     if attributes.get("gen_ai.tool.call.result") is not None:
         span.result = (attributes["gen_ai.tool.call.result"],)
@@ -382,7 +372,8 @@ def _from_events(events: list[Any], faults: Faults, *, choices: bool) -> list[Me
     for name, _, attributes in events:
         role = _EVENT_ROLES.get(name)
         body = dict(attributes)
-        if isinstance(packed := _unpacked(body.pop("gen_ai.event.content", None)), dict):
+        content = body.pop("gen_ai.event.content", None)
+        if isinstance(packed := _json(content) if isinstance(content, str) else content, dict):
             body |= packed
         if name == "gen_ai.choice" and choices:
             if body.get("index") not in (None, 0, "0"):
@@ -398,10 +389,6 @@ def _from_events(events: list[Any], faults: Faults, *, choices: bool) -> list[Me
             body["tool_calls"] = None if packed.strip() in ("", "null") else _json(packed) or packed
         listed += _messages(Fields(fitting(body, (name,), faults), (name,), faults), role)
     return listed
-
-
-def _unpacked(value: Any) -> Any:
-    return _json(value) if isinstance(value, str) else value
 
 
 def _choice(body: dict[str, Any]) -> dict[str, Any]:
@@ -453,22 +440,18 @@ def _messages(item: Fields, default: Role) -> Iterator[Message]:
 def _are_parts(value: Any) -> bool:
     """Whether JSON text is a message in parts and not the text of an answer."""
     known = {"text", "tool_use", "tool_result", "tool_call", "tool_call_response", "image_url", "image", "thinking"}
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(
-            isinstance(part, dict)
-            and (
-                (isinstance(part.get("type"), str) and part["type"] in known)
-                or ("type" not in part and part.keys() & {"text", "toolUse", "toolResult"})
-            )
-            for part in value
-        )
-    )
+
+    def is_part(part: Any) -> bool:
+        if not isinstance(part, dict):
+            return False
+        kind = part.get("type")
+        return kind in known if isinstance(kind, str) else "type" not in part and any(key in part for key in _UNTYPED)
+
+    return isinstance(value, list) and bool(value) and all(map(is_part, value))
 
 
 def _take_part(part: Fields, texts: list[str], calls: list[ChatCall], results: list[Message]) -> None:
-    kind = part.raw("type") or next((key for key in ("text", "toolUse", "toolResult") if key in part), None)
+    kind = part.raw("type") or next((key for key in _UNTYPED if key in part), None)
     match kind:
         case "text":
             texts.append(part.text("content") or part.text("text") or "")
