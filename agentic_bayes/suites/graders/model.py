@@ -32,7 +32,6 @@ from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _ORDERS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _WORDS = {1.0: "win", 0.5: "tie", 0.0: "loss"}
-<<<<<<< HEAD
 _text = functools.partial(prompt_text, __package__)
 _ASKING = (
     "use_structured_output",
@@ -44,9 +43,6 @@ _ASKING = (
     "model_arguments",
     "sleep",
 )
-=======
-_QUOTED = 2000
->>>>>>> 6d4e5a95f8673ac22ed5c4d646e4cc555605bbd8
 
 
 def _not_blank(value: Any) -> Any:
@@ -275,13 +271,3 @@ def _background(conversation: Conversation, *, system: bool) -> str:
     for turn in conversation.conversation[:-1]:
         parts += [f"User: {turn.query}", f"Agent: {turn.assistant}"]
     return "\n\n".join(parts)
-
-
-<<<<<<< HEAD
-def _words(results: Sequence[float]) -> str:
-    return ", ".join(f"{_WORDS[value]} when {order}" for value, order in zip(results, ("first", "second"), strict=True))
-=======
-@functools.cache
-def _text(name: str) -> str:
-    return importlib.resources.files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
->>>>>>> 6d4e5a95f8673ac22ed5c4d646e4cc555605bbd8
