@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import itertools
+import json
 import os
+import re
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.checks import check_probability, no_such_file
 from agentic_bayes.errors import EvidenceError, Problem
-from agentic_bayes.evidence.jsonl import read_objects, write_objects
 from agentic_bayes.evidence.row import (
     COLUMNS,
     INDEX_COLUMNS,
@@ -24,6 +28,8 @@ from agentic_bayes.evidence.row import (
 )
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.formatting import Table, Tabular, format_number, plural
+from agentic_bayes.records.wire.strict_json import strict_json
+from agentic_bayes.records.write import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +38,7 @@ __all__ = ["Evidence"]
 
 _SHOWN = 50
 MOST_REASONS = 3  # that a notebook shows
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, repr=False)
@@ -198,7 +205,8 @@ class Evidence(Tabular):
         path : path
             Where to write; an existing file is replaced.
         """
-        write_objects(Path(path), (row_to_json(row) for row in self.rows))
+        with replacing(str(path)) as file:
+            file.writelines(_line(row_to_json(row)) for row in self.rows)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Evidence:
@@ -253,7 +261,7 @@ def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
     rows: list[EvidenceRow] = []
     places: dict[tuple[str, str, int, int], int] = {}
     problems: list[Problem] = []
-    for number, record in read_objects(path):
+    for number, record in _read_objects(path):
         wrong = [("", record)] if isinstance(record, str) else record_problems(record)
         if not wrong and isinstance(record, dict):
             row = row_from_json(record)
@@ -269,3 +277,34 @@ def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
     if not rows:
         raise EvidenceError(f"{path}: must have one JSON object per interaction, is empty")
     return tuple(rows)
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    # half of a surrogate pair cannot be encoded, but JSON text can escape it
+    return _LONE_SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text).encode() + b"\n"
+
+
+def _read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """The objects of a file, each with its line number; a text instead of an object says what is wrong with a line."""
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        lines = io.TextIOWrapper(gzip.GzipFile(fileobj=file) if packed else file, encoding="utf-8-sig", newline="\n")
+        number = 0
+        try:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield number, _parse(line)
+        except UnicodeDecodeError as error:
+            yield number + 1, f"must be UTF-8 text: {error}"
+        except (EOFError, gzip.BadGzipFile, zlib.error, OSError) as error:
+            yield number + 1, f"cannot be read: {error}"
+
+
+def _parse(line: str) -> dict[str, Any] | str:
+    try:
+        record = strict_json(line)
+    except ValueError as error:
+        return f"must be one JSON object: {error}"
+    return record if isinstance(record, dict) else f"must be a JSON object, got {line.strip()[:40]}"

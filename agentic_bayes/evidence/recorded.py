@@ -137,23 +137,11 @@ def evidence_from_table(
     names = _metric_names(metrics)
     source, columns = read_columns(table, error=EvidenceError)
     value = _score_column(columns, score, correct)
-    optional = {
-        "agent": agent,
-        "trial": trial,
-        "interaction": interaction,
-        "qa_id": qa_id,
-        "session_id": session_id,
-        "reason": reason,
-        "unscored_reason": unscored_reason,
-    }
-    named = [name for default, name in optional.items() if name != default]
-    require_columns(
-        source,
-        columns,
-        [task, value, *named, *names],
-        hint='Name the columns: task="…", score="…" or correct="…"',
-        error=EvidenceError,
-    )
+    optional = ("agent", "trial", "interaction", "qa_id", "session_id", "reason", "unscored_reason")
+    given = (agent, trial, interaction, qa_id, session_id, reason, unscored_reason)
+    named = [name for default, name in zip(optional, given, strict=True) if name != default]
+    hint = 'Name the columns: task="…", score="…" or correct="…"'
+    require_columns(source, columns, [task, value, *named, *names], hint=hint, error=EvidenceError)
     problems: list[str] = []
     reader = _ColumnReader(columns, problems)
     size = len(columns[task])
@@ -166,7 +154,8 @@ def evidence_from_table(
     no_repetition(places, lambda p: "agent {!r}, task {!r}, trial {}, interaction {}".format(*p) + advice, problems)
     answers = reader.grades(value, reason, unscored_reason, zero_or_one=value == correct and value != score)
     further = {name: reader.grades(name, None, None, zero_or_one=False) for name in names}
-    questions = reader.texts(qa_id, [_question(*at, interaction in columns) for at in zip(tasks, turns, strict=True)])
+    with_turn = [f"{name}/{turn}" for name, turn in zip(tasks, turns, strict=True)]
+    questions = reader.texts(qa_id, with_turn if interaction in columns else tasks)
     sessions = reader.texts(session_id, [f"{name}/{number}" for name, number in zip(tasks, trials, strict=True)])
     refuse(source, problems, error=EvidenceError)
     return Evidence(
@@ -198,12 +187,8 @@ class _ColumnReader:
         """The labels of a column; `otherwise` replaces blank cells and a missing column."""
         if column not in self._columns:
             return list(otherwise)
-        cells = self._columns[column]
-        return labels(
-            [text if is_blank(cell) else cell for cell, text in zip(cells, otherwise, strict=True)],
-            column,
-            self._problems,
-        )
+        cells = zip(self._columns[column], otherwise, strict=True)
+        return labels([text if is_blank(cell) else cell for cell, text in cells], column, self._problems)
 
     def grades(self, column: str, reason: str | None, unscored: str | None, *, zero_or_one: bool) -> list[Grade]:
         """Scores with their reasons."""
@@ -243,10 +228,6 @@ def _score_column(columns: TableColumns, score: str, correct: str) -> str:
     if correct != "correct" or (score == "score" and score not in columns and correct in columns):
         return correct
     return score
-
-
-def _question(task: str, turn: int, has_turns: bool) -> str:
-    return f"{task}/{turn}" if has_turns else task
 
 
 def _answer(grade: Grade) -> dict[str, Any]:

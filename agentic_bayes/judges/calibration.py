@@ -14,15 +14,7 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import EvidenceError, did_you_mean
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import (
-    Table,
-    Tabular,
-    format_interval,
-    format_number,
-    json_ready,
-    one_line,
-    plural,
-)
+from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, json_ready, one_line, plural
 from agentic_bayes.judges.error_rates import PRIOR, Proportion, labels_for_width
 from agentic_bayes.judges.labels import HumanLabel, JudgeScores, judge_scores, place_name, read_human_labels
 from agentic_bayes.judges.raters import AgreementMeasure, agreement
@@ -122,14 +114,8 @@ class JudgeCalibration(Tabular):
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "threshold": self._roc.thresholds.copy(),
-                "sensitivity": self._roc.sensitivity.copy(),
-                "false_pass_rate": self._roc.false_pass_rate.copy(),
-                "youden": self._roc.youden,
-            }
-        )
+        columns = {name: getattr(self._roc, name).copy() for name in ("sensitivity", "false_pass_rate", "youden")}
+        return pd.DataFrame({"threshold": self._roc.thresholds.copy(), **columns})
 
     def reliability(self) -> pd.DataFrame:
         """How often people pass an answer, by the judge's score.
@@ -142,9 +128,8 @@ class JudgeCalibration(Tabular):
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            list(self._bins), columns=["from", "to", "labels", "mean_score", "human_pass", "lower", "upper"]
-        )
+        header = ["from", "to", "labels", "mean_score", "human_pass", "lower", "upper"]
+        return pd.DataFrame(list(self._bins), columns=header)
 
     def to_judge_labels(self) -> pd.DataFrame:
         """The labels in the form that `estimate(judge_labels=…)` takes.
@@ -218,14 +203,12 @@ class JudgeCalibration(Tabular):
 
     def table(self) -> Table:
         """One row per measure, with the caveats as notes."""
-        rates: list[tuple[str, Proportion]] = [(name, getattr(self, name)) for name in RATES]
-        rows = [
-            [name, format_number(s.value), format_interval(s.lower, s.upper), f"{s.successes:,} of {s.total:,}"]
-            for name, s in rates
-        ]
-        kappa = format_interval(self.kappa.lower, self.kappa.upper)
-        rows.append(["kappa", format_number(self.kappa.value), kappa, ""])
-        rows.append(["AUC", format_number(self.auc), format_interval(self.auc_lower, self.auc_upper), ""])
+        rows = []
+        for name in RATES:
+            rate: Proportion = getattr(self, name)
+            value = [format_number(rate.value), format_interval(rate.lower, rate.upper)]
+            rows.append([name, *value, f"{rate.successes:,} of {rate.total:,}"])
+        rows += [["kappa", *self._kappa(), ""], ["AUC", *self._auc(), ""]]
         notes = [
             f"{100 * self.ci_prob:g} % intervals (of rates: equal-tailed, of the Beta posterior); {self.blank:,} rows "
             f"unlabelled, {len(self.unjudged):,} labelled but without a verdict, {len(self.unmatched):,} labelled but "
@@ -235,18 +218,22 @@ class JudgeCalibration(Tabular):
         header = ["measure", "value", "interval", "labels"]
         return Table(title=f"Judge {self.judge}", header=header, rows=rows, text=self._basis(), notes=notes)
 
+    def _kappa(self) -> tuple[str, str]:
+        return format_number(self.kappa.value), format_interval(self.kappa.lower, self.kappa.upper)
+
+    def _auc(self) -> tuple[str, str]:
+        return format_number(self.auc), format_interval(self.auc_lower, self.auc_upper)
+
     def _basis(self) -> str:
         return f" at threshold {self.threshold:g}, compared with {plural(self.labels, 'human label')} of {self.unit}s"
 
     def __str__(self) -> str:
-        auc = f"{format_number(self.auc)} {format_interval(self.auc_lower, self.auc_upper)}"
-        kappa = f"{format_number(self.kappa.value)} {format_interval(self.kappa.lower, self.kappa.upper)}"
         best = f"{self.best_threshold:g}" if math.isfinite(self.best_threshold) else "–"
         lines = [
             f"{self.judge}{self._basis()}; {100 * self.ci_prob:g} % intervals",
             f"  sensitivity {self.sensitivity}",
             f"  specificity {self.specificity}",
-            f"  agreement {self.agreement}; kappa {kappa}; AUC {auc}",
+            f"  agreement {self.agreement}; kappa {' '.join(self._kappa())}; AUC {' '.join(self._auc())}",
             f"  both pass {self.true_passes:,}, only people pass {self.missed_passes:,}, "
             f"only the judge passes {self.false_passes:,}, neither passes {self.true_fails:,}",
             f"  best threshold on these labels: {best} (J {format_number(self.best_youden)})",
@@ -381,13 +368,8 @@ def _score_measures(used: Sequence[tuple[HumanLabel, JudgeScores]], threshold: f
     best, youden = _best(scores, truth, curve, threshold)
     bins = reliability(scores, truth, BINS)
     low, high = wilson_interval(bins["positives"], bins["items"], ci_prob)
-    numbers = (
-        bins["from"],
-        bins["to"],
-        bins["items"].astype(int),
-        bins["mean_score"],
-        bins["positives"] / bins["items"],
-    )
+    shares = bins["positives"] / bins["items"]
+    columns = (bins["from"], bins["to"], bins["items"].astype(int), bins["mean_score"], shares, low, high)
     return {
         "auc": curve.auc,
         "auc_lower": lower,
@@ -395,7 +377,7 @@ def _score_measures(used: Sequence[tuple[HumanLabel, JudgeScores]], threshold: f
         "best_threshold": best,
         "best_youden": youden,
         "_roc": curve,
-        "_bins": tuple(zip(*(column.tolist() for column in (*numbers, low, high)), strict=True)),
+        "_bins": tuple(zip(*(column.tolist() for column in columns), strict=True)),
     }
 
 

@@ -69,13 +69,7 @@ class Proportion:
         )
 
 
-def labels_needed(
-    width: float,
-    *,
-    rate: float = 0.9,
-    share: float = 0.5,
-    ci_prob: float = 0.95,
-) -> int:
+def labels_needed(width: float, *, rate: float = 0.9, share: float = 0.5, ci_prob: float = 0.95) -> int:
     """Number of labels that makes the interval of a judge's sensitivity or specificity this narrow.
 
     Parameters

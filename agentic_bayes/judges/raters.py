@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -16,18 +16,10 @@ import numpy as np
 
 from agentic_bayes.checks import check_choice, check_count, check_probability, check_seed
 from agentic_bayes.errors import EvidenceError, InvalidArgument
-from agentic_bayes.evidence.table import labels, read_columns, refuse, require_columns
-from agentic_bayes.formatting import (
-    Table,
-    Tabular,
-    format_interval,
-    format_number,
-    json_ready,
-    one_line,
-    plural,
-)
-from agentic_bayes.judges.rating_codes import Level, code_ratings
+from agentic_bayes.evidence.table import is_blank, labels, number, read_columns, refuse, require_columns, zero_one
+from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, json_ready, one_line, plural
 from agentic_bayes.judges.rating_patterns import (
+    Level,
     PatternStatistic,
     RatingPatterns,
     alpha,
@@ -36,7 +28,7 @@ from agentic_bayes.judges.rating_patterns import (
     kappa_standard_error,
     raw_agreement,
 )
-from agentic_bayes.numerics import Floats, wilson_interval
+from agentic_bayes.numerics import Floats, Ints, wilson_interval
 from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:
@@ -174,20 +166,9 @@ class Agreement(Tabular):
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "measure": m.measure,
-                "raters": ", ".join(m.raters),
-                "value": m.value,
-                "lower": m.lower,
-                "upper": m.upper,
-                "standard_error": m.standard_error,
-                "items": m.items,
-                "ci_prob": self.ci_prob,
-                "note": m.note,
-            }
-            for m in self.measures
-        )
+        header = ["measure", "raters", "value", "lower", "upper", "standard_error", "items", "ci_prob", "note"]
+        table = pd.DataFrame([asdict(m) for m in self.measures]).assign(ci_prob=self.ci_prob)
+        return table.assign(raters=[", ".join(m.raters) for m in self.measures])[header]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as an object that JSON can hold; undefined numbers are None.
@@ -213,13 +194,10 @@ class Agreement(Tabular):
 
     def table(self) -> Table:
         """One row per measure."""
-        rows = [
-            [
-                *(m.measure, ", ".join(m.raters), format_number(m.value), format_interval(m.lower, m.upper)),
-                *(f"{m.items:,}", m.note),
-            ]
-            for m in self.measures
-        ]
+        rows = []
+        for m in self.measures:
+            value = [format_number(m.value), format_interval(m.lower, m.upper)]
+            rows.append([m.measure, ", ".join(m.raters), *value, f"{m.items:,}", m.note])
         header = ["measure", "raters", "value", "interval", "items", ""]
         title = f"Agreement of {plural(len(self.raters), 'rater')}"
         return Table(title=title, header=header, rows=rows, notes=[self._basis()], noun="measure")
@@ -301,9 +279,7 @@ def agreement(
     require_columns(source, columns, needed, hint='Name the columns: raters=["…", "…"]', error=EvidenceError)
     problems: list[str] = []
     groups = None if cluster is None else labels(columns[cluster], cluster, problems)
-    ratings = code_ratings(
-        [columns[name] for name in names], names, level=level, categories=categories, problems=problems
-    )
+    ratings = _code_ratings([columns[name] for name in names], names, level, categories, problems)
     refuse(source, problems, error=EvidenceError)
     patterns = RatingPatterns.of(ratings.codes, groups)
     wanted = list(_measures(patterns, ratings.values, level))
@@ -367,11 +343,8 @@ def _interval(
             return low, high, "Wilson's interval: the bootstrap has no spread here"
         # perfect agreement: chance disagrees with probability 1 - chance; raters may still disagree in 1 - low
         chance = chance_agreement(patterns, raters)
-        return (
-            max(-1.0, 1 - (1 - low) / (1 - chance)),
-            1.0,
-            "lower end from Wilson's interval: the bootstrap has no spread here",
-        )
+        lower = max(-1.0, 1 - (1 - low) / (1 - chance))
+        return lower, 1.0, "lower end from Wilson's interval: the bootstrap has no spread here"
     defined = drawn[~np.isnan(drawn)]
     lost = len(drawn) - len(defined)
     note = f"undefined in {lost:,} of {len(drawn):,} resamples, which are left out" if lost else ""
@@ -379,12 +352,62 @@ def _interval(
         return math.nan, math.nan, note
     if np.ptp(defined) < SPREAD:
         if raw > 0:
-            return (
-                math.nan,
-                math.nan,
-                "no interval: the bootstrap has no spread here (does a rater never vary?)",
-            )
+            note = "no interval: the bootstrap has no spread here (does a rater never vary?)"
+            return math.nan, math.nan, note
         high = float(wilson_interval(0, units, ci_prob)[1])
         return value, 1 - (1 - value) * (1 - high), "upper end from Wilson's interval: the bootstrap has no spread here"
     lower, upper = np.quantile(defined, [(1 - ci_prob) / 2, (1 + ci_prob) / 2])
     return float(lower), float(upper), note
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Numbered ratings."""
+
+    codes: Ints  # shape (items, raters); categories from 0; -1 where a rater gave none
+    categories: tuple[str, ...]  # their names, in order
+    # shape (categories,); their numbers or, if they are not numbers, their positions in the order
+    values: Floats
+
+
+def _code_ratings(
+    columns: Sequence[Sequence[Any]],
+    raters: Sequence[str],
+    level: Level,
+    categories: Sequence[object] | None,
+    problems: list[str],
+) -> Ratings:
+    """Number the categories of ratings."""
+    rated = [(i, j, cell) for j, column in enumerate(columns) for i, cell in enumerate(column) if not is_blank(cell)]
+    cells = [cell for _, _, cell in rated]
+    other = next((cell for cell in (*cells, *(categories or ())) if _value(cell) is None), None)
+    key_of: Callable[[object], Any] = _value if other is None else _text
+    keys = [key_of(cell) for cell in cells]
+    if level == "interval" and (other is not None or categories is not None):
+        problems.append(f"level 'interval' needs numbers and no categories, got {short(other or categories)}")
+    if level == "ordinal" and other is not None and categories is None:
+        problems.append("level 'ordinal' needs categories=[…] in order, unless they are numbers")
+    order = sorted(set(keys)) if categories is None else [key_of(category) for category in categories]
+    code_of = {key: code for code, key in enumerate(order)}
+    if len(code_of) < len(order):
+        problems.append(f"categories must differ, got {short(categories)}")
+    codes = np.full((len(columns[0]), len(raters)), -1, dtype=np.int64)
+    for (i, j, cell), key in zip(rated, keys, strict=True):
+        if key not in code_of:
+            problems.append(f"row {i + 1}: {raters[j]} must be one of the categories or blank, got {short(cell)}")
+        codes[i, j] = code_of.get(key, -1)
+    values = order if other is None and categories is None else range(len(order))
+    return Ratings(codes, tuple(map(_text, order)), np.asarray(list(values), dtype=np.float64))
+
+
+def _value(cell: object) -> float | None:
+    """A number, 1 or 0 for true and false, or None."""
+    value = number(cell)
+    if value is None and zero_one(cell) in (0, 1):
+        return float(zero_one(cell) == 1)
+    return value
+
+
+def _text(cell: object) -> str:
+    """The cell as text; whole floats, which columns with gaps turn integers into, become integers again."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()

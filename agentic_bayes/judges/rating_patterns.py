@@ -8,16 +8,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_bayes.judges.rating_codes import Level
 from agentic_bayes.numerics import Floats, Ints
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+Level = Literal["nominal", "ordinal", "interval"]
 
 # counts of the patterns, shape (patterns, resamples) → values, shape (resamples,); NaN where undefined
 PatternStatistic = Callable[[Floats], Floats]

@@ -44,11 +44,8 @@ def judge_agreement(
         Minimum score for an answer to count as right, in [0, 1]; the same for all judges.
     compare : {"verdicts", "scores"}
         Compare right or wrong; or the scores themselves, for which only alpha (at the interval level) makes sense.
-    ci_prob : float
-        Probability of the intervals, in (0, 1).
-    resamples, random_seed : int
-        Number of bootstrap samples, and their seed. The bootstrap resamples whole tasks, since attempts of one task
-        are alike.
+    ci_prob, resamples, random_seed : float, int, int
+        As for `agreement`. The bootstrap resamples whole tasks, since attempts of one task are alike.
 
     Returns
     -------
@@ -82,12 +79,11 @@ def judge_agreement(
         raise EvidenceError(f"none of the judges {', '.join(names)} scored an answer")
     import pandas as pd
 
-    columns: dict[str, list[Any]] = {name: [_score(row, name) for row in rows] for name in names}
-    if compare == "verdicts":
-        columns = {
-            name: [None if score is None else int(score >= threshold) for score in scores]
-            for name, scores in columns.items()
-        }
+    def rating(row: EvidenceRow, judge: str) -> float | None:
+        score = _score(row, judge)
+        return score if score is None or compare == "scores" else int(score >= threshold)
+
+    columns: dict[str, list[Any]] = {name: [rating(row, name) for row in rows] for name in names}
     return agreement(
         pd.DataFrame({**columns, _TASK: [row.task for row in rows]}, dtype=object),
         raters=names,

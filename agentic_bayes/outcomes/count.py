@@ -1,9 +1,4 @@
-"""Turns scored interactions into outcomes: counts in one `xarray.Dataset`, all that an estimate needs.
-
-Dims ``(agent, task)``; integer variables ``successes``, ``trials``, ``unscored`` and ``errored`` (the part of
-``unscored`` due to crashed agents); the attributes say what was counted: ``unit``, ``indicator``,
-``threshold``, ``tool_threshold``, ``judge``, ``source``, and ``tool_rubric`` if tool verdicts count.
-"""
+"""Turns scored interactions into outcomes: counts in one `xarray.Dataset`, as `dataset` describes it."""
 
 from __future__ import annotations
 
@@ -52,21 +47,17 @@ class IndicatorRule:
             return None
         if row.crashed:
             return "fail" if self.errors == "fail" else "errored"
-        match self.indicator:
-            case "answer":
-                return self._answer(row)
-            case "tools":
-                return self._tools(row)
-            case "joint":
-                return worst([self._answer(row), self._tools(row)])
-            case name if name in TOOL_DIMENSIONS:
-                score = getattr(row, name)
-                return "unscored" if score is None else self._reached(score)
-            case name:
-                grade = row.metrics.get(name)
-                if not isinstance(grade, Score):
-                    return "unscored"
-                return "pass" if grade.value >= self.metric_threshold else "fail"
+        if self.indicator not in INDICATORS:
+            grade = row.metrics.get(self.indicator)
+            return _reached(grade.value if isinstance(grade, Score) else None, self.metric_threshold)
+        answer = _reached(row.answer_score, self.threshold)
+        tool_score = row.tool_overall if self.indicator in ("tools", "joint") else getattr(row, self.indicator, None)
+        tools = _reached(tool_score, self.tool_threshold - ROUNDING)
+        if self.indicator == "answer":
+            return answer
+        if self.indicator == "joint":  # without tools to judge, the answer alone decides
+            return worst([answer, tools if tool_score is not None or row.tools_unscored else None])
+        return tools
 
     def whole(self, rows: Sequence[EvidenceRow], verdicts: Sequence[TrialVerdict | None]) -> TrialVerdict | None:
         """The verdict on a conversation from the verdicts on its interactions."""
@@ -75,18 +66,11 @@ class IndicatorRule:
             return "fail" if self.errors == "fail" else "errored"  # it ended early, so part of it is unknown
         return verdict
 
-    def _answer(self, row: EvidenceRow) -> TrialVerdict:
-        if row.answer_score is None:
-            return "unscored"
-        return "pass" if row.answer_score >= self.threshold else "fail"
 
-    def _tools(self, row: EvidenceRow) -> TrialVerdict | None:
-        if row.tool_overall is None:
-            return "unscored" if row.tools_unscored else None
-        return self._reached(row.tool_overall)
-
-    def _reached(self, score: float) -> TrialVerdict:
-        return "pass" if score >= self.tool_threshold - ROUNDING else "fail"
+def _reached(score: float | None, threshold: float) -> TrialVerdict:
+    if score is None:
+        return "unscored"
+    return "pass" if score >= threshold else "fail"
 
 
 WORST_FIRST: tuple[TrialVerdict, ...] = ("fail", "errored", "unscored", "pass")

@@ -11,6 +11,7 @@ from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence.table import (
     TableColumns,
     labels,
+    no_repetition,
     read_columns,
     refuse,
     require_columns,
@@ -82,13 +83,12 @@ def outcomes_from_table(
     tasks = labels(columns[task], task, problems)
     if count_names[0] is not None and count_names[1] is not None:
         counts = _from_counts(columns, agents, tasks, count_names[0], count_names[1], problems)
-        indicator = count_names[0]
     else:
         trial_labels = labels(columns[trial], trial, problems) if trial in columns else None
         counts = _from_rows(columns[correct], agents, tasks, trial_labels, correct, problems)
-        indicator = correct
     refuse(source, problems, error=OutcomesError)
-    return dataset_from_counts(counts, {"unit": "conversation", "indicator": indicator, "source": source})
+    attrs = {"unit": "conversation", "indicator": count_names[0] or correct, "source": source}
+    return dataset_from_counts(counts, attrs)
 
 
 def _from_rows(
@@ -101,14 +101,10 @@ def _from_rows(
 ) -> dict[tuple[str, str], tuple[int, int, int, int]]:
     """Counts of 0/1 rows."""
     cells: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    first: dict[tuple[str, str, str], int] = {}
+    if trials is not None:
+        places = zip(agents, tasks, trials, strict=True)
+        no_repetition(places, lambda place: "agent {!r}, task {!r}, trial {!r}".format(*place), problems)
     for i, (agent, task, value) in enumerate(zip(agents, tasks, values, strict=True)):
-        if trials is not None:
-            before = first.setdefault((agent, task, trials[i]), i)
-            if before != i:
-                problems.append(
-                    f"rows {before + 1} and {i + 1} are both agent {agent!r}, task {task!r}, trial {trials[i]!r}"
-                )
         cell = cells[agent, task]
         outcome = zero_one(value)
         if outcome is None:
@@ -126,26 +122,20 @@ def _from_counts(
 ) -> dict[tuple[str, str], tuple[int, int, int, int]]:
     """Counts from columns of counts."""
     cells: dict[tuple[str, str], tuple[int, int, int, int]] = {}
-    first: dict[tuple[str, str], int] = {}
-    unscored = columns.get("unscored", [0] * len(tasks))
-    for i, (agent, task) in enumerate(zip(agents, tasks, strict=True)):
-        numbers = []
-        for name, value in (
-            (successes, columns[successes][i]),
-            (trials, columns[trials][i]),
-            ("unscored", unscored[i]),
-        ):
-            number = whole_number(value)
-            if number is None:
-                problems.append(f"row {i + 1}: {name} must be a whole number in [0, 2^53), got {value!r}")
-            else:
-                numbers.append(number)
-        if len(numbers) < 3:
+    names = (successes, trials, "unscored")
+    values = [columns.get(name, [0] * len(tasks)) for name in names]
+    for i, (agent, task, *cell) in enumerate(zip(agents, tasks, *values, strict=True)):
+        numbers = [number for value in cell if (number := whole_number(value)) is not None]
+        if len(numbers) < len(names):
+            problems += [
+                f"row {i + 1}: {name} must be a whole number in [0, 2^53), got {value!r}"
+                for name, value in zip(names, cell, strict=True)
+                if whole_number(value) is None
+            ]
             continue
         if numbers[0] > numbers[1]:
             problems.append(f"row {i + 1}: {successes} must not exceed {trials}, got {numbers[0]} of {numbers[1]}")
-        before = first.setdefault((agent, task), i)
-        if before != i:
-            problems.append(f"rows {before + 1} and {i + 1} are both agent {agent!r}, task {task!r}")
         cells[agent, task] = (numbers[0], numbers[1], numbers[2], 0)
+    places = zip(agents, tasks, strict=True)
+    no_repetition(places, lambda place: "agent {!r}, task {!r}".format(*place), problems)
     return cells

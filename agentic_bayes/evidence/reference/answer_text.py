@@ -1,4 +1,4 @@
-"""Splits answers into comparable tokens: words, numbers with units, and codes, each negated or not.
+"""Splits answers into tokens (words, numbers with units, and codes, each negated or not), and compares them.
 
 Everything here accepts any text and takes linear time.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -24,6 +24,7 @@ from agentic_bayes.evidence.reference.vocabulary import (
     NEGATIONS,
     NUMBER_WORDS,
     POWERS_OF_TEN,
+    STOP_WORDS,
     TENS,
     UNIT_PREFIXES,
     UNITS,
@@ -211,11 +212,8 @@ class _Tokenizer:
             elif head == "cannot":
                 found += [Token("word", "can"), Token("word", "not")]
             else:
-                found += [
-                    Token("word", _stem(word))
-                    for word in (head, *tails)
-                    if word == head or word not in CONTRACTION_TAILS
-                ]
+                kept = [head, *(tail for tail in tails if tail == head or tail not in CONTRACTION_TAILS)]
+                found += [Token("word", _stem(word)) for word in kept]
         return [token for token in found if token.text]
 
     def _number_in_words(self) -> Token | None:
@@ -358,10 +356,7 @@ class _Tokenizer:
             return self.text[max(lexeme.start - 1, 0) : lexeme.start] not in ("", "-", "=", "\n")
         if lexeme.text not in ("-", "#"):
             return False
-        before, after = (
-            self.text[max(lexeme.start - 1, 0) : lexeme.start],
-            self.text[lexeme.end : lexeme.end + 1],
-        )
+        before, after = self.text[max(lexeme.start - 1, 0) : lexeme.start], self.text[lexeme.end : lexeme.end + 1]
         return before.isalnum() and not after.isalnum()
 
 
@@ -388,3 +383,40 @@ def _negations(text: Iterator[Token]) -> Iterator[Token]:
             since += 1
         else:
             since = _REACH + 1
+
+
+def content(text: Sequence[Token]) -> list[Token]:
+    """The tokens with content; neighbours in a script without spaces become pairs."""
+    kept: list[Token] = []
+    for i, token in enumerate(text):
+        if token.kind == "character":
+            after = text[i + 1] if i + 1 < len(text) else None
+            before = text[i - 1] if i else None
+            if after and after.kind == "character" and not after.opens:
+                kept.append(token._replace(text=token.text + after.text))
+            elif token.opens or not before or before.kind != "character":
+                kept.append(token)
+        elif token.text not in STOP_WORDS or token.kind != "word":
+            kept.append(token)
+    return kept
+
+
+def found_in(wanted: Token, text: Collection[Token]) -> bool:
+    """Whether the text has the token, or one with the same value and a unit that does not contradict."""
+    return wanted in text or any(wanted.key == token.key and wanted.fits(token) for token in text)
+
+
+def shared(wanted: Iterable[Token], text: Iterable[Token]) -> float:
+    """Share of the distinct wanted tokens that the text has, negated or not; 1 if none are wanted."""
+    index = index_of(text)
+    distinct = {(token.key, token.units): token for token in wanted}.values()
+    hits = sum(found_in(token, index.get(token.key, ())) for token in distinct)
+    return hits / len(distinct) if distinct else 1.0
+
+
+def index_of(text: Iterable[Token]) -> dict[tuple[str, str], set[Token]]:
+    """The tokens by kind and text; equal ones are kept once, so entries stay short."""
+    index: dict[tuple[str, str], set[Token]] = {}
+    for token in text:
+        index.setdefault(token.key, set()).add(token._replace(opens=False) if token.opens else token)
+    return index

@@ -20,12 +20,7 @@ _DOLLARS = frozenset({"usd", "cad", "aud", "nzd", "sgd", "hkd", "mxn"})
 
 CURRENCY_SYMBOLS: dict[str, Meanings] = {
     "$": _DOLLARS,
-    "€": frozenset({"eur"}),
-    "£": frozenset({"gbp"}),
-    "¥": frozenset({"jpy", "cny"}),
-    "₹": frozenset({"inr"}),
-    "₩": frozenset({"krw"}),
-    "₽": frozenset({"rub"}),
+    **_table({"eur": "€", "gbp": "£", "jpy": "¥", "cny": "¥", "inr": "₹", "krw": "₩", "rub": "₽"}),
 }
 
 # After "degrees" or "°"; a bare degree may be any of these, so it says nothing.
@@ -33,67 +28,26 @@ DEGREE_SCALES: dict[str, Meanings] = _table(
     {"celsius": ("c", "celsius", "centigrade"), "fahrenheit": ("f", "fahrenheit")}
 )
 
+# meaning: its spellings
+_UNIT_SPELLINGS = """
+    percent: % percent pct; permille: ‰; eur: eur euro euros; gbp: gbp quid pound pounds; jpy: jpy yen 円
+    cny: cny rmb yuan 元; inr: inr rupee rupees; krw: krw 원; chf: chf franc francs; usd: usd; cad: cad; aud: aud
+    cents: cent cents; mm: mm millimeter millimeters millimetre millimetres
+    cm: cm centimeter centimeters centimetre centimetres; m: m meter meters metre metres
+    km: km kilometer kilometers kilometre kilometres; m2: m2 sqm; km2: km2; m3: m3; mile: mi mile miles
+    foot: ft foot feet; inch: inch inches; yard: yd yard yards; mg: mg milligram milligrams; g: g gram grams
+    kg: kg kgs kilo kilos kilogram kilograms; pound: lb lbs pound pounds; ounce: oz ounce ounces
+    tonne: tonne tonnes ton tons; ml: ml milliliter milliliters millilitre millilitres
+    l: l liter liters litre litres; gallon: gal gallon gallons; ms: ms millisecond milliseconds
+    s: s sec secs second seconds; min: min mins minute minutes; h: h hr hrs hour hours; day: day days
+    week: week weeks; month: month months; year: year years yr yrs; am: am a.m; pm: pm p.m
+    kb: kb kilobyte kilobytes; mb: mb megabyte megabytes; gb: gb gigabyte gigabytes; tb: tb terabyte terabytes
+    kw: kw kilowatt kilowatts; kwh: kwh; watt: w watt watts; km/h: km/h kmh kph; mph: mph
+"""
+_SPELLINGS = [entry.partition(":") for entry in _UNIT_SPELLINGS.strip().replace("\n", ";").split(";")]
 UNITS: dict[str, Meanings] = {
-    **_table(
-        {
-            "percent": ("%", "percent", "pct"),
-            "permille": ("‰",),
-            "eur": ("eur", "euro", "euros"),
-            "gbp": ("gbp", "quid", "pound", "pounds"),
-            "jpy": ("jpy", "yen", "円"),
-            "cny": ("cny", "rmb", "yuan", "元"),
-            "inr": ("inr", "rupee", "rupees"),
-            "krw": ("krw", "원"),
-            "chf": ("chf", "franc", "francs"),
-            "usd": ("usd",),
-            "cad": ("cad",),
-            "aud": ("aud",),
-            "cents": ("cent", "cents"),
-            "mm": ("mm", "millimeter", "millimeters", "millimetre", "millimetres"),
-            "cm": ("cm", "centimeter", "centimeters", "centimetre", "centimetres"),
-            "m": ("m", "meter", "meters", "metre", "metres"),
-            "km": ("km", "kilometer", "kilometers", "kilometre", "kilometres"),
-            "m2": ("m2", "sqm"),
-            "km2": ("km2",),
-            "m3": ("m3",),
-            "mile": ("mi", "mile", "miles"),
-            "foot": ("ft", "foot", "feet"),
-            "inch": ("inch", "inches"),
-            "yard": ("yd", "yard", "yards"),
-            "mg": ("mg", "milligram", "milligrams"),
-            "g": ("g", "gram", "grams"),
-            "kg": ("kg", "kgs", "kilo", "kilos", "kilogram", "kilograms"),
-            "pound": ("lb", "lbs", "pound", "pounds"),
-            "ounce": ("oz", "ounce", "ounces"),
-            "tonne": ("tonne", "tonnes", "ton", "tons"),
-            "ml": ("ml", "milliliter", "milliliters", "millilitre", "millilitres"),
-            "l": ("l", "liter", "liters", "litre", "litres"),
-            "gallon": ("gal", "gallon", "gallons"),
-            "ms": ("ms", "millisecond", "milliseconds"),
-            "s": ("s", "sec", "secs", "second", "seconds"),
-            "min": ("min", "mins", "minute", "minutes"),
-            "h": ("h", "hr", "hrs", "hour", "hours"),
-            "day": ("day", "days"),
-            "week": ("week", "weeks"),
-            "month": ("month", "months"),
-            "year": ("year", "years", "yr", "yrs"),
-            "am": ("am", "a.m"),
-            "pm": ("pm", "p.m"),
-            "kb": ("kb", "kilobyte", "kilobytes"),
-            "mb": ("mb", "megabyte", "megabytes"),
-            "gb": ("gb", "gigabyte", "gigabytes"),
-            "tb": ("tb", "terabyte", "terabytes"),
-            "kw": ("kw", "kilowatt", "kilowatts"),
-            "kwh": ("kwh",),
-            "watt": ("w", "watt", "watts"),
-            "km/h": ("km/h", "kmh", "kph"),
-            "mph": ("mph",),
-        }
-    ),
-    "dollar": _DOLLARS,
-    "dollars": _DOLLARS,
-    "buck": _DOLLARS,
-    "bucks": _DOLLARS,
+    **_table({unit.strip(): names.split() for unit, _, names in _SPELLINGS}),
+    **dict.fromkeys(("dollar", "dollars", "buck", "bucks"), _DOLLARS),
     **DEGREE_SCALES,
     **CURRENCY_SYMBOLS,
 }
@@ -172,8 +126,5 @@ STOP_WORDS = frozenset(
 
 # They say that a call worked, not what it found.
 STATUS_WORDS = frozenset(
-    _words(
-        "ok okay success successful succeeded done complete completed",
-        "true false none null error failed",
-    )
+    _words("ok okay success successful succeeded done complete completed true false none null error failed")
 )

@@ -84,10 +84,8 @@ class ArgumentRule:
                 continue
             block = np.ix_(rows, columns)
             common[block] += 1
-            agreeing[block] += self._equal_table(
-                [canonical(expected[row][key]) for row in rows],
-                [canonical(made[column][key]) for column in columns],
-            )
+            wanted, actual = [expected[row][key] for row in rows], [made[column][key] for column in columns]
+            agreeing[block] += self._equal_table([*map(canonical, wanted)], [*map(canonical, actual)])
         sizes = np.array([len(call) for call in expected], dtype=np.int64)[:, None]
         if self.over == "expected_keys":
             return agreeing, np.broadcast_to(sizes, shape)

@@ -188,11 +188,7 @@ def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagno
         for (agent, tool, problem), cells in sorted(problems.items())
     ]
     of_arguments = [
-        (
-            *place,
-            *(int(sum(cell[2 + i] for cell in cells.values())) for i in range(len(_LOST))),
-            *_share(cells, ci_prob),
-        )
+        (*place, *np.sum([*cells.values()], axis=0)[2:].astype(int).tolist(), *_share(cells, ci_prob).values())
         for place, cells in sorted(arguments.items())
     ]
     return ToolDiagnostics(

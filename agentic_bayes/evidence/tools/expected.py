@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,8 @@ _WHOLE = ("expected_tools", "tool_sequence_matters", "allowed_tools", "forbidden
 _KNOWN = ("task", "qa_id", *_CALL, *_WHOLE)
 _IN_JSON = ("parameters", "matchers", "expected_tools", "allowed_tools", "forbidden_tools")
 
+# where a row of expectations comes from, and the row
+_Row = tuple[str, Any]
 # task, and the interaction: its qa_id, or None for the only one
 _TaskPlace = tuple[str, str | None]
 
@@ -72,8 +73,7 @@ def join_expected_tools(
     """
     check_flag(replace, "replace")
     source, rows = _rows(expected)
-    wanted = _grouped(source, rows)
-    return _joined(conversations, source, wanted, replace=replace)
+    return _joined(conversations, source, _grouped(source, rows), replace=replace)
 
 
 def _joined(
@@ -102,12 +102,7 @@ def _joined(
 
 
 def _with_tools(
-    conversation: Conversation,
-    task: str,
-    places: Mapping[str | None, ExpectedTools],
-    source: str,
-    *,
-    replace: bool,
+    conversation: Conversation, task: str, places: Mapping[str | None, ExpectedTools], source: str, *, replace: bool
 ) -> Conversation:
     turns = list(conversation.conversation)
     where = f"{source}: task {task!r}, session {conversation.session_id!r}"
@@ -130,14 +125,6 @@ def _with_tools(
     return conversation.model_copy(update={"conversation": tuple(turns)})
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One row of expectations, and where it comes from."""
-
-    where: str
-    values: Any
-
-
 def _rows(expected: Any) -> tuple[str, list[_Row]]:
     if isinstance(expected, Mapping):
         return "expected", _of_object(expected)
@@ -150,7 +137,7 @@ def _rows(expected: Any) -> tuple[str, list[_Row]]:
         except ValueError as error:
             raise EvidenceError(f"{path}: is not JSON ({error})") from None
         if isinstance(value, list):
-            return str(path), [_Row(f"index {i}", row) for i, row in enumerate(value)]
+            return str(path), [(f"index {i}", row) for i, row in enumerate(value)]
         if not isinstance(value, dict):
             raise EvidenceError(f"{path}: must be an object (task → expected calls) or a list, got {short(value)}")
         return str(path), _of_object(value)
@@ -162,7 +149,7 @@ def _rows(expected: Any) -> tuple[str, list[_Row]]:
     size = len(columns["task"])
     rows = [{name: columns[name][i] for name in columns if not _absent(name, columns[name][i])} for i in range(size)]
     # a table row without a tool means that none is expected
-    return source, [_Row(f"row {i + 1}", {"tool_name": None, **row}) for i, row in enumerate(rows)]
+    return source, [(f"row {i + 1}", {"tool_name": None, **row}) for i, row in enumerate(rows)]
 
 
 def _absent(name: str, value: Any) -> bool:
@@ -173,74 +160,69 @@ def _absent(name: str, value: Any) -> bool:
 
 
 def _of_object(tasks: Mapping[str, Any]) -> list[_Row]:
-    rows = []
-    for task, value in tasks.items():
-        whole = {"expected_tools": value} if isinstance(value, Sequence) and not isinstance(value, str) else value
-        if not isinstance(whole, Mapping):
-            whole = {"expected_tools": value}
-        rows.append(_Row(f"task {task!r}", {**whole, "task": task}))
-    return rows
+    return [
+        (f"task {task!r}", {**(value if isinstance(value, Mapping) else {"expected_tools": value}), "task": task})
+        for task, value in tasks.items()
+    ]
 
 
 def _grouped(source: str, rows: Sequence[_Row]) -> dict[_TaskPlace, ExpectedTools]:
     """The expectations for every task and interaction."""
     problems: list[str] = []
     groups: dict[_TaskPlace, dict[str, Any]] = {}
-    where: dict[_TaskPlace, str] = {}
+    first_at: dict[_TaskPlace, str] = {}
     whole: set[_TaskPlace] = set()  # places with a complete list of calls
-    for row in rows:
-        values = row.values
+    for where, values in rows:
         if not isinstance(values, Mapping):
-            problems.append(f"{row.where}: must be an object, got {short(values)}")
+            problems.append(f"{where}: must be an object, got {short(values)}")
             continue
-        values = {_ALIASES.get(name, name): value for name, value in values.items()}
-        for name in values:
+        row = {_ALIASES.get(name, name): value for name, value in values.items()}
+        for name in row:
             if name not in _KNOWN:
-                problems.append(f"{row.where}: unknown key {short(name)}: {did_you_mean(str(name), _KNOWN)}")
-        task, qa_id = (_label(name, values.get(name)) for name in ("task", "qa_id"))
+                problems.append(f"{where}: unknown key {short(name)}: {did_you_mean(str(name), _KNOWN)}")
+        task, qa_id = (_label(name, row.get(name)) for name in ("task", "qa_id"))
         if task is None:
-            problems.append(f"{row.where}: task must not be blank")
+            problems.append(f"{where}: task must not be blank")
             continue
-        read = {name: _parsed(name, values[name], row.where, problems) for name in values}
+        read = {name: _parsed(name, value, where, problems) for name, value in row.items()}
         place = (task, qa_id)
-        where.setdefault(place, row.where)
+        first_at.setdefault(place, where)
         group = groups.setdefault(place, {"expected_tools": []})
         named = read.get("tool_name") is not None
         details = [name for name in _CALL[1:] if name in read]
         if "expected_tools" in read and (named or details):
-            problems.append(f"{row.where}: must give expected_tools or one call, got both")
+            problems.append(f"{where}: must give expected_tools or one call, got both")
         elif "expected_tools" in read:
             calls = read["expected_tools"]
             if place in whole or group["expected_tools"] or not isinstance(calls, list):
                 known = place in whole or group["expected_tools"]
                 wrong = "is given twice" if known else f"must be a list, got {short(calls)}"
-                problems.append(f"{row.where}: expected_tools of task {task!r} {wrong}")
+                problems.append(f"{where}: expected_tools of task {task!r} {wrong}")
                 continue
             group["expected_tools"] = calls
             whole.add(place)
         elif "tool_name" not in read:
-            problems.append(f"{row.where}: must give tool_name or expected_tools")
+            problems.append(f"{where}: must give tool_name or expected_tools")
         elif place in whole or (not named and (group["expected_tools"] or details)):
-            problems.append(f"{row.where}: says that task {task!r} expects no call, but this or another row gives one")
+            problems.append(f"{where}: says that task {task!r} expects no call, but this or another row gives one")
         elif named:
             call = {key: read[key] for key in _CALL if key in read}
-            if "step" in call:
-                found_step = whole_number(call["step"])
-                call["step"] = call["step"] if found_step is None else found_step
+            if "step" in call and (step := whole_number(call["step"])) is not None:
+                call["step"] = step
             group["expected_tools"].append(call)
         else:
             whole.add(place)
         for name in _WHOLE[1:]:
             if name in read and group.setdefault(name, read[name]) != read[name]:
-                problems.append(f"{row.where}: {name} of task {task!r} differs from that of {where[place]}")
-    found: dict[_TaskPlace, ExpectedTools] = {}
+                problems.append(f"{where}: {name} of task {task!r} differs from that of {first_at[place]}")
+    expectations: dict[_TaskPlace, ExpectedTools] = {}
     for place, group in groups.items():
         try:
-            found[place] = ExpectedTools.model_validate(group)
+            expectations[place] = ExpectedTools.model_validate(group)
         except ValidationError as error:
             problems += map(str, problems_of(error, source=f"task {place[0]!r}", where=""))
     refuse(source, problems, error=EvidenceError)
-    return found
+    return expectations
 
 
 def _label(name: str, value: Any) -> str | None:

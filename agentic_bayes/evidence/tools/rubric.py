@@ -177,11 +177,8 @@ class ToolRubric:
         if check_probability(self.float_tolerance, "float_tolerance") == 1:
             raise InvalidArgument("float_tolerance must be below 1, got 1")
         check_flag(self.numeric_strings, "numeric_strings")
-        for name, allowed in (
-            ("parameters", get_args(ParametersRule)),
-            ("utilization", get_args(UtilizationRule)),
-        ):
-            check_choice(f"value of {name}", getattr(self, name), allowed)
+        check_choice("value of parameters", self.parameters, get_args(ParametersRule))
+        check_choice("value of utilization", self.utilization, get_args(UtilizationRule))
         check_choice("mode", self.mode, get_args(Mode))
         object.__setattr__(self, "matchers", _matchers(self.matchers))
         _names_of(self.aliases)
@@ -267,38 +264,28 @@ class ToolRubric:
         Parameters
         ----------
         interaction : Interaction
-            The turn with its calls and expectations.
-
-        Returns
-        -------
-        ToolVerdict, Unscored or None
+            As for `grade`.
         """
         if interaction.ground_truth_agentic is None:
             return None
         if interaction.agentic is None:
             return Unscored("tool calls were not recorded")
-        calls = MatchedCalls.of(
-            interaction,
-            self._rule,
-            names=_names_of(self.aliases),
-            allowed=self.allowed_tools,
-            forbidden=self.forbidden_tools,
-        )
+        names, allowed, forbidden = _names_of(self.aliases), self.allowed_tools, self.forbidden_tools
+        calls = MatchedCalls.of(interaction, self._rule, names=names, allowed=allowed, forbidden=forbidden)
         ordered = self.mode in ("strict", "in_order") or (
             self.mode == "default" and interaction.ground_truth_agentic.tool_sequence_matters
         )
         costs = {"missing": self.mode != "subset", "extra": self.mode not in ("in_order", "superset"), "order": ordered}
         if not calls.expected and not calls.made:
-            score = self._score(1.0, 1.0, 1.0, 1.0, ["No call was expected and none was made."])
+            score = self._score((1.0, 1.0, 1.0, 1.0), ["No call was expected and none was made."])
         else:
             used, about_use = self._use(interaction, calls.made)
             reasons = list(calls.lost_points(**costs))
             about_calls = reasons or ["The calls have none of the faults that this rubric looks for."]
             if not reasons and self.mode in ("default", "strict", "unordered"):
                 about_calls = ["All expected calls were made as expected."]
-            dimensions = self._dimensions(calls, ordered=ordered)
-            scope = not calls.scope_violations
-            score = self._score(*dimensions, used, [*about_calls, *about_use], in_scope=scope)
+            dimensions = (*self._dimensions(calls, ordered=ordered), used)
+            score = self._score(dimensions, [*about_calls, *about_use], in_scope=not calls.scope_violations)
         return score if isinstance(score, Unscored) else ToolVerdict(score, calls.counts(**costs))
 
     def _dimensions(self, calls: MatchedCalls, *, ordered: bool) -> tuple[float, float, float]:
@@ -333,16 +320,9 @@ class ToolRubric:
         return self.weights or {}
 
     def _score(
-        self,
-        selection: float,
-        parameters: float,
-        sequence: float,
-        used: float,
-        reasons: Sequence[str],
-        *,
-        in_scope: bool = True,
+        self, dimensions: Sequence[float], reasons: Sequence[str], *, in_scope: bool = True
     ) -> ToolCorrectnessScore | Unscored:
-        scores = dict(zip(_WEIGHTS, (selection, parameters, sequence, used), strict=True))
+        scores = dict(zip(_WEIGHTS, dimensions, strict=True))
         known = {name: score for name, score in scores.items() if not math.isnan(score)}
         total = math.fsum(self._weights[name] for name in known)
         if total == 0:
@@ -351,10 +331,10 @@ class ToolRubric:
         overall = min(1.0, math.fsum(self._weights[name] * score for name, score in known.items()) / total)
         overall = overall if in_scope else 0.0
         return ToolCorrectnessScore(
-            tool_selection_correct=selection,
-            parameter_accuracy=parameters,
-            sequence_correct=sequence,
-            result_utilization=used,
+            tool_selection_correct=scores["selection"],
+            parameter_accuracy=scores["parameters"],
+            sequence_correct=scores["sequence"],
+            result_utilization=scores["utilization"],
             overall_correctness=overall,
             is_correct=in_scope and overall >= self.threshold - ROUNDING,
             reasoning=" ".join(reasons),

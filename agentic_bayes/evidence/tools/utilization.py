@@ -7,9 +7,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
-from agentic_bayes.evidence.reference.answer_text import Token, tokens
+from agentic_bayes.evidence.reference.answer_text import Token, content, found_in, index_of, shared, tokens
 from agentic_bayes.evidence.reference.numerals import plain_number
-from agentic_bayes.evidence.reference.overlap import content, found_in, index_of, shared
 from agentic_bayes.evidence.reference.vocabulary import STATUS_WORDS, UNITS
 from agentic_bayes.records.model import ToolCall
 
