@@ -132,15 +132,6 @@ def format_estimate(mean: float, lower: float, upper: float, digits: int = 3) ->
     return value if interval == "–" else f"{value} {interval}"
 
 
-def nan_to_none(value: Any) -> Any:
-    """What strict JSON can hold: NaN becomes null, at any depth; tuples become lists."""
-    if isinstance(value, dict):
-        return {key: nan_to_none(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [nan_to_none(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
 def plural(count: int, noun: str) -> str:
     """Count and noun: "1 task", "2 tasks"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -212,13 +203,13 @@ class Table:
             ]
         )
 
-    def to_html(self) -> str:
-        """What a notebook shows: the first `MOST_ROWS` rows.
+    def to_html(self, most: int = MOST_ROWS) -> str:
+        """What a notebook shows: the first rows.
 
         Everything is escaped, invisible characters are written out, and long cells are cut. There are no colours and
         no style sheet, so that it reads on light and on dark pages, and where HTML is cleaned before it is shown.
         """
-        shown, hidden = self.rows[:MOST_ROWS], len(self.rows) - MOST_ROWS
+        shown, hidden = self.rows[:most], len(self.rows) - most
         more = [f"… and {hidden:,} more {self.noun if hidden == 1 else f'{self.noun}s'}"] if hidden > 0 else []
         align = [f' style="text-align:{"right" if right else "left"}"' for right in self.numeric]
 
@@ -261,15 +252,16 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def json_ready(value: Any) -> Any:
-    """What strict JSON can hold, at any depth: NaN becomes null, tuples lists, NumPy scalars plain numbers."""
+    """What strict JSON can hold, at any depth: NaN becomes null, tuples and arrays lists, scalars plain numbers."""
     if isinstance(value, Mapping):
         return {str(key): json_ready(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_ready(part) for part in value]
-    plain = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
-    if isinstance(plain, float) and not math.isfinite(plain):
+    if hasattr(value, "tolist"):  # an array or a scalar of NumPy's
+        return json_ready(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
         return None
-    return str(plain) if isinstance(plain, str) else plain
+    return str(value) if isinstance(value, str) else value
 
 
 def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable
 
 import agentic_bayes as ab
-from agentic_bayes.evidence.metrics.coherence import Coherence
+from agentic_bayes.evidence.metrics.embedding_metrics import Coherence, LoopDetection
 from agentic_bayes.evidence.metrics.embeddings import offline_embeddings
-from agentic_bayes.evidence.metrics.loop_detection import LoopDetection
 
 INTERACTIONS = 10_000
 WORDS = [

@@ -18,6 +18,7 @@ from agentic_bayes.formatting import (
     Metric,
     Table,
     Tabular,
+    format_estimate,
     format_interval,
     format_number,
     format_percent,
@@ -209,6 +210,32 @@ def test_one_and_many(count, text):
     assert plural(count, "task") == text
 
 
+def test_a_number_with_its_interval():
+    """Value and interval in one cell; without an interval the value alone, and one dash where neither is defined."""
+    assert format_estimate(0.42, 0.2523, 0.5661) == "0.420 [0.252, 0.566]"
+    assert format_estimate(0.42, math.nan, math.nan) == "0.420"
+    assert format_estimate(math.nan, math.nan, math.nan) == "–"
+    assert format_estimate(0.42, 0.25, 0.57, 2) == "0.42 [0.25, 0.57]"
+
+
+def test_a_table_as_latex():
+    """Columns are aligned as in the other forms, the title is the caption, and what LaTeX would read is escaped."""
+    table = Table(title="A & B", text=": 50 %", header=["agent_1", "k"], rows=[["a#b", "1"]], notes=["", "$x$"])
+    assert table.to_latex().split("\n") == [
+        r"\begin{table}",
+        r"\caption{A \& B: 50 \%}",
+        r"\begin{tabular}{lr}",
+        r"\hline",
+        r"agent\_1 & k \\",
+        r"\hline",
+        r"a\#b & 1 \\",
+        r"\hline",
+        r"\end{tabular}",
+        r"\par\footnotesize \$x\$",
+        r"\end{table}",
+    ]
+
+
 def test_html_is_escaped():
     """No text of a title, cell, header or note becomes markup."""
     page = Table(title="a < b", header=["<b>"], rows=[["<script>alert('x')</script>"]], notes=["<i>"]).to_html()
@@ -290,7 +317,7 @@ def test_a_markdown_table_without_rows_is_a_header():
 
 def test_what_json_cannot_hold_becomes_plain():
     """NaN and infinities become None at any depth, and NumPy values plain ones."""
-    value = {"a": np.float64("nan"), "b": (np.int64(3), math.inf), "d": [True, "x"]}
+    value = {"a": np.float64("nan"), "b": (np.int64(3), math.inf), "c": np.array([1.5, math.nan]), 4: [np.True_, "x"]}
     plain = json_ready(value)
-    assert plain == {"a": None, "b": [3, None], "d": [True, "x"]}
+    assert plain == {"a": None, "b": [3, None], "c": [1.5, None], "4": [True, "x"]}
     assert json.dumps(plain, allow_nan=False)

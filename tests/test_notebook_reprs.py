@@ -111,7 +111,7 @@ def made():
     found = {
         "AgenticResult": seed_result(),
         "Agreement": ab.judges.agreement(raters, raters=[HOSTILE, OTHER], resamples=50),
-        "Comparison": ab.compare(est, OTHER, baseline=HOSTILE, k=3),
+        "Comparison": ab.compare(est, OTHER, baseline=HOSTILE, metric="pass^3"),
         "Estimate": est,
         "Evidence": evidence,
         "Gate": ab.gate(est, HOSTILE, at_least=0.6),
@@ -161,16 +161,17 @@ def test_a_notebook_may_be_light_or_dark(kind):
     [
         ("Estimate", ("hierarchical", "95 % equal-tailed", "unit conversation", "correct", "population", "tasks")),
         ("Estimate", ("95 scored trials", "1 unscored", "of them 0 agent errors", "pass@k", "pass^k")),
-        ("Comparison", ("pass^3 (population)", "95 % equal-tailed", "crossed", "12 shared tasks", "unit conversation")),
-        ("Comparison", ("expected loss", "odds ratio", "P(difference within ±0.020)", "indicator correct", "p = ")),
-        ("Gate", ("pass^1 (population)", "required 0.95", "95 % equal-tailed", "hierarchical", "12 tasks", "correct")),
-        ("Plan", ("recommended", "width of pass^1", "95 % equal-tailed", "simulated 20 times", "(population)")),
+        ("Comparison", ("in pass^3", "estimand population", "95 % equal", "crossed", "unit conversation", "12 tasks")),
+        ("Comparison", ("expected loss", "odds ratio", "P(difference within ±2 points)", "indicator correct", "p = ")),
+        ("Gate", ("P(pass^1 ≥ 0.6)", "estimand population", "needs 95 %", "95 % equal-tailed", "hierarchical")),
+        ("Gate", ("12 tasks", "indicator correct")),
+        ("Plan", ("recommended", "width of pass^1", "95 % equal-tailed", "simulated 20 times", "on a new task")),
         ("Evidence", ("80 interactions (79 scored, 1 unscored)", "agent errors", "1 × ", "judge: ")),
         ("AgenticResult", ("1 of 2", "pass^2", "unit interaction", "answer ≥ 0.7", "BayesianMode", "ci_level=0.95")),
         ("TierProbabilities", ("pass@1 and pass^3 (population)", "hierarchical", "unit conversation", "paper table")),
         ("JudgeCalibration", ("threshold 0.7", "79 human labels", "95 % intervals", "specificity", "kappa")),
-        ("StoppingRule", ("0.700 (the bar)", "95 % equal-tailed", "200 simulated runs", "(population)")),
-        ("Look", ("look 0 of 10", "P(pass^1 ≥ 0.7), required", "95 % equal-tailed", "hierarchical", "correct")),
+        ("StoppingRule", ("0.700 (the bar)", "95 % equal-tailed", "200 simulated runs", "on a new task")),
+        ("Look", ("look 0 of 10", "P(pass^1 ≥ 0.7), needs", "on a new task", "95 % equal", "hierarchical", "correct")),
         ("RunResults", ("2 trials, 1 passed, 0 failed, 1 errored, 1 pending", "all graders", "1.000")),
         ("ToolDiagnostics", ("1 of 1", "not called", "95 % Wilson")),
         ("Agreement", ("6 items", "95 % percentile bootstrap", "kappa", "alpha")),
@@ -187,7 +188,7 @@ def test_flags_are_explained():
     """A flag is followed by what it means."""
     once = counted(("solo",), trials=1)
     assert "prior_driven: no task was tried twice" in once._repr_html_()
-    assert "prior_driven: no task was tried twice" in ab.gate(once, at_least=0.5, k=3)._repr_html_()
+    assert "prior_driven: no task was tried twice" in ab.gate(once, at_least=0.5, metric="pass^3")._repr_html_()
 
 
 def test_a_frequentist_estimate_names_its_estimator():

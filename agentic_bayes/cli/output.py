@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 if TYPE_CHECKING:
     from agentic_bayes.formatting import Table
@@ -60,9 +60,7 @@ def show(*tables: Table, lines: Iterable[str] = (), to: OutputFormat | None = No
     from agentic_bayes.reports.terminal import print_table
 
     if to is not None and to != "json":
-        from agentic_bayes.reports.markup import table_markup
-
-        print("\n\n".join(table_markup(table, to) for table in tables))
+        print("\n\n".join(_marked_up(table, to) for table in tables))
         return
     asked = os.environ.get("COLUMNS", "")
     width = None if sys.stdout.isatty() else int(asked) if asked.isdecimal() and int(asked) >= NARROWEST else WIDTH
@@ -71,3 +69,15 @@ def show(*tables: Table, lines: Iterable[str] = (), to: OutputFormat | None = No
         print_table(console, table)
     if text := "\n".join(lines):
         say(text)
+
+
+def _marked_up(table: Table, to: Literal["markdown", "html", "latex"]) -> str:
+    match to:
+        case "markdown":
+            return table.to_markdown()
+        case "html":
+            return table.to_html(most=len(table.rows))
+        case "latex":
+            return table.to_latex()
+        case _:
+            assert_never(to)

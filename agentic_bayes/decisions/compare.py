@@ -381,7 +381,8 @@ def compare(
         if not bottom.any():
             return Ratio(math.nan, math.nan, math.nan)  # nothing is a multiple of zero
         drawn = np.exp(np.log(np.maximum(top, TINIEST)) - np.log(np.maximum(bottom, TINIEST)))
-        return Ratio(float(np.median(drawn)), *Drawn.of(drawn).interval(ci_prob, settings.ci_kind))
+        median = float(np.median(drawn))  # the mean may be infinite, and the sd overflow
+        return Ratio(median, *Drawn(mean=median, sd=math.nan, values=drawn).interval(ci_prob, settings.ci_kind))
 
     return Comparison(
         agent=agent,

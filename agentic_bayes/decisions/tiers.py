@@ -176,7 +176,7 @@ def classify(
         if given:
             raise InvalidArgument(f"give an estimate or typed-in values, not both (got {', '.join(given)})")
         at_k, pow_k = (1, 3) if table == "paper" else (k, k)
-        at_metric, pow_metric = Metric.of("pass_at_k", at_k), Metric.of("pass_pow_k", pow_k)
+        at_metric, pow_metric = Metric(f"pass@{at_k}"), Metric(f"pass^{pow_k}")
         at = est.metric_draws(agent, metric=at_metric, estimand=estimand)
         power = est.metric_draws(agent, metric=pow_metric, estimand=estimand)
         name, attrs = est.agents[est.agent_index(agent)], est.outcomes.attrs

@@ -14,7 +14,7 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.methods.values import Hierarchical
 from agentic_bayes.estimation.population import Population
-from agentic_bayes.formatting import Metric, MetricFamily
+from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import check_outcomes
 
@@ -186,9 +186,8 @@ def disagreements(population: Population, c: Array, n: Array, size: Array, ks: S
     # with many distinct pairs fewer draws do: the mean over tasks is averaged over both
     population = population.thinned(max(MOST_VALUES // (c.size * population.mu.shape[1]), LEAST_DRAWS))
     far: set[Metric] = set()
-    families: tuple[MetricFamily, ...] = ("pass_pow_k", "pass_at_k")
-    for family, powers in zip(families, population.powers(c, n, 2 * max(asked)), strict=True):
-        hits = c if family == "pass_pow_k" else n - c
+    for sign, powers in zip("^@", population.powers(c, n, 2 * max(asked)), strict=True):
+        hits = c if sign == "^" else n - c
         for k in asked:
             used = n >= k
             shared = _shared(n[used], k)  # of sets of k trials; j = 0 adds nothing
@@ -197,7 +196,7 @@ def disagreements(population: Population, c: Array, n: Array, size: Array, ks: S
             difference = numerics.pass_pow_k(n[used], hits[used], k) - moments[:, k]
             count = size[used]
             if abs(np.sum(count * difference)) > FAR * np.sqrt(np.sum(count * spread)):
-                far.add(Metric.of(family, k))
+                far.add(Metric(f"pass{sign}{k}"))
     return frozenset(far)
 
 

@@ -10,13 +10,12 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
 
-from agentic_bayes.checks import check_count, check_number, check_type
+from agentic_bayes.checks import check_count, check_type
 from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.ledger import Ledger, TurnGrades
@@ -112,8 +111,8 @@ def assess(
 
     The graders run in a thread of their own, so this works in a notebook, too.
     """
-    limits = _Limits(concurrency, requests_per_second, max_cost, fail_fast)
-    run = _Assessment(conversations, judge, tool_rubric, metrics, limits, progress, store)
+    calls = RunCalls(requests_per_second=requests_per_second, max_cost=max_cost, fail_fast=fail_fast)
+    run = _Assessment(conversations, judge, tool_rubric, metrics, concurrency, progress, store, calls)
     context = contextvars.copy_context()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="assess") as thread:
         try:
@@ -141,28 +140,10 @@ async def assess_async(
 
     Parameters, results, errors and warnings are those of `assess`. Cancelling the task cancels the run.
     """
-    limits = _Limits(concurrency, requests_per_second, max_cost, fail_fast)
-    run = _Assessment(conversations, judge, tool_rubric, metrics, limits, progress, store)
+    calls = RunCalls(requests_per_second=requests_per_second, max_cost=max_cost, fail_fast=fail_fast)
+    run = _Assessment(conversations, judge, tool_rubric, metrics, concurrency, progress, store, calls)
     await run.work()
     return run.result()
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """Limits of a run: concurrency, pace, cost and failures."""
-
-    concurrency: int
-    requests_per_second: float | None
-    max_cost: float | None
-    fail_fast: int | None
-
-    def __post_init__(self) -> None:
-        check_count(self.concurrency, "concurrency")
-        if self.fail_fast is not None:
-            check_count(self.fail_fast, "fail_fast")
-        for name in ("requests_per_second", "max_cost"):
-            if getattr(self, name) is not None:
-                check_number(getattr(self, name), name, above_zero=True)
 
 
 class _Assessment:
@@ -174,20 +155,21 @@ class _Assessment:
         judge: Grader,
         tool_rubric: ToolRubric,
         metrics: Sequence[Grader],
-        limits: _Limits,
+        concurrency: int,
         progress: ProgressCallback | None,
         store: Store | str | os.PathLike[str] | None,
+        calls: RunCalls,
     ) -> None:
+        self._concurrency = check_count(concurrency, "concurrency")
         _check_arguments(conversations, judge, tool_rubric, metrics, progress)
-        if limits.max_cost is not None and all(getattr(grader, "price", None) is None for grader in (judge, *metrics)):
+        if calls.max_cost is not None and all(getattr(grader, "price", None) is None for grader in (judge, *metrics)):
             raise InvalidArgument(
                 "max_cost needs the price of the judge's tokens, for example LLMJudge(…, price=(0.15, 0.6))"
             )
         self._judge, self._tool_rubric, self._metrics = judge, tool_rubric, tuple(metrics)
-        self._limits, self._progress = limits, progress
+        self._calls, self._progress = calls, progress
         detailed: object = progress
         self._report = detailed.report if isinstance(detailed, DetailedProgress) else None
-        self._owns_store = not isinstance(store, Store)
         self._ledger = Ledger()
         self._done = self._unscored = 0
         self._total: int | None = None
@@ -204,7 +186,8 @@ class _Assessment:
             self._total = len(items)
             self._items = iter(items)
         # opened last, so that a refused run creates no file
-        self._store = store if isinstance(store, Store) or store is None else Store(store)
+        self._own_store = None if isinstance(store, Store) or store is None else Store(store)
+        calls.store = store if isinstance(store, Store) else self._own_store
 
     def _pull(self, conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int, TurnGrades]]:
         """The interactions one by one; a conversation enters the ledger with its first interaction."""
@@ -214,12 +197,6 @@ class _Assessment:
 
     async def work(self) -> None:
         """Judge everything, or until something stops the run; raises only cancellation."""
-        self._calls = RunCalls(
-            store=self._store,
-            requests_per_second=self._limits.requests_per_second,
-            max_cost=self._limits.max_cost,
-            fail_fast=self._limits.fail_fast,
-        )
         token = RUN.set(self._calls)
         try:
             async with anyio.create_task_group() as group:
@@ -229,8 +206,8 @@ class _Assessment:
         finally:
             RUN.reset(token)
             await self._calls.close()
-            if self._store is not None and self._owns_store:
-                self._store.close()
+            if self._own_store is not None:
+                self._own_store.close()
 
     async def _worker(self, group: TaskGroup, number: int) -> None:
         """Judge interactions from the iterator that all workers share; each worker starts the next one."""
@@ -238,9 +215,9 @@ class _Assessment:
             for conversation, position, turn in self._items:
                 if self._ending is not None or self._failure is not None:
                     return
-                if number < self._limits.concurrency:
+                if number < self._concurrency:
                     group.start_soon(self._worker, group, number + 1)
-                    number = self._limits.concurrency
+                    number = self._concurrency
                 await self._grade(conversation, position, turn)
                 self._ending = self._ending or self._calls.stopped
                 self._done += 1
@@ -320,12 +297,10 @@ async def _ask(grader: Grader, conversation: Conversation, position: int) -> Gra
     if isinstance(grade, Unscored) and grade.reason.startswith(AGENT_ERROR):
         return Unscored(f"judge: {grade.reason}")  # only a crashed agent has the bare prefix
     if isinstance(grade, Score):
-        reason, details = cast("object", grade.reason), cast("object", grade.details)
-        if isinstance(reason, str) and isinstance(details, Mapping):
-            return grade
         # the score was paid for: an odd reason must not lose it
-        kept = details if isinstance(details, Mapping) else {}
-        return Score(grade.value, reason if isinstance(reason, str) else str(reason or ""), kept)
+        reason, details = cast("object", grade.reason), cast("object", grade.details)
+        text = reason if isinstance(reason, str) else str(reason or "")
+        return Score(grade.value, text, details if isinstance(details, Mapping) else {})
     if not isinstance(grade, Unscored):
         return Unscored(f"{grader.name} must give a Score or Unscored, got {short(grade)}")
     return grade
@@ -343,11 +318,7 @@ def _checked(conversations: Iterable[Conversation]) -> Iterator[Conversation]:
 
 
 def _check_arguments(
-    conversations: object,
-    judge: object,
-    tool_rubric: object,
-    metrics: object,
-    progress: object,
+    conversations: object, judge: object, tool_rubric: object, metrics: object, progress: object
 ) -> None:
     if isinstance(conversations, (str, bytes, Conversation)) or not isinstance(conversations, Iterable):
         raise InvalidArgument(

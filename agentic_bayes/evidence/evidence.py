@@ -90,13 +90,19 @@ class Evidence(Tabular):
         return f"Evidence: {turns} of {plural(conversations, 'conversation')}, {plural(agents, 'agent')}{lost}{ending}"
 
     def table(self) -> Table:
-        """One row per agent; the notes name the judge and the commonest reasons for missing scores."""
+        """One row per agent; the notes name the judge and the commonest reasons for missing scores and verdicts."""
         reasons = Counter(row.unscored_reason for row in self.rows if row.unscored_reason)
         judges, more = sorted({row.judge for row in self.rows if row.judge}), len(reasons) - MOST_REASONS
+        # a crash is among the reasons above already
+        silent = Counter(row.tool_reason for row in self.rows if row.tools_unscored and not row.crashed)
+        wrong_tools = int(self.summary()["right_answer_wrong_tools"].sum())
         notes = [
             f"judge: {', '.join(judges) or 'none'}; score: mean over the scored; tools right: of those with a verdict",
             *(f"{count:,} × {reason}" for reason, count in reasons.most_common(MOST_REASONS)),
             f"… and {plural(more, 'more reason')}: unscored_reason in to_pandas()" if more > 0 else "",
+            f"{plural(wrong_tools, 'right answer')} (≥ 0.7) through wrong tools" if wrong_tools else "",
+            f"no tool verdict for {plural(silent.total(), 'turn')}:" if silent else "",
+            *(f"{count:,} × {reason}" for reason, count in silent.most_common(MOST_REASONS)),
         ]
         header = ["agent", "conversations", "turns", "scored", "unscored", "agent errors", "score", "tools right"]
         agents = itertools.groupby(self.rows, key=lambda row: row.agent)

@@ -62,14 +62,8 @@ class RecordedJudge:
 
         Parameters
         ----------
-        conversation : Conversation
-            The conversation.
-        position : int
-            Index of the interaction.
-
-        Returns
-        -------
-        Score or Unscored
+        conversation, position : Conversation, int
+            As for `Grader.grade`.
         """
         own = conversation.conversation[position].recorded_score
         if own is not None:

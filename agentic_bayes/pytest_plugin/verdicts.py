@@ -354,7 +354,7 @@ def _trials_needed(decision: Gate, test: _RepeatedTest) -> str:
 
     assert test.design is not None
     d, metric = test.design, Metric(test.design.metric)
-    bar = d.at_least ** (1 / metric.k) if metric.family == "pass_pow_k" else 1 - (1 - d.at_least) ** (1 / metric.k)
+    bar = d.at_least ** (1 / metric.k) if metric.power else 1 - (1 - d.at_least) ** (1 / metric.k)
     # if all n trials pass, p is Beta(n + 1, 1), and P(p ≥ bar) = 1 - bar^(n + 1)
     needed = math.ceil(math.log(1 - d.confidence) / math.log(bar) - 1 - 1e-9)
     if decision.verdict != "inconclusive" or needed <= len(test.trials):

@@ -100,7 +100,7 @@ def read_conversations(
     piped = any(source.once for source in sources)
     problems.add(index.problems(complete=not problems and not piped))
     if problems:
-        raise problems.error()
+        raise RecordsError(problems.kept, problems.total)
     doubts.warn()
     return _checked(sources, index if piped else None)
 

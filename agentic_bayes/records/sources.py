@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.errors import InvalidArgument, Problem, RecordsError, did_you_mean
+from agentic_bayes.errors import InvalidArgument, Problem, did_you_mean
 from agentic_bayes.records.base import short
 from agentic_bayes.records.detect import format_of
 from agentic_bayes.records.formats.evals import tau2
@@ -44,9 +44,9 @@ class Problems:
     """Collects problems, each once: the first thousand are kept, all are counted."""
 
     def __init__(self) -> None:
-        self._kept: list[Problem] = []
+        self.kept: list[Problem] = []
+        self.total = 0
         self._known: set[Problem] = set()
-        self._total = 0
 
     def add(self, problems: Iterable[Problem]) -> None:
         """Add problems that are not known yet."""
@@ -54,27 +54,13 @@ class Problems:
             # a problem in a file that several files need is found once with each of them
             if problem in self._known:
                 continue
-            self._total += 1
-            if len(self._kept) < _KEPT:
-                self._kept.append(problem)
+            self.total += 1
+            if len(self.kept) < _KEPT:
+                self.kept.append(problem)
                 self._known.add(problem)
 
     def __bool__(self) -> bool:
-        return self._total > 0
-
-    @property
-    def kept(self) -> tuple[Problem, ...]:
-        """The first thousand problems."""
-        return tuple(self._kept)
-
-    @property
-    def total(self) -> int:
-        """The number of all problems."""
-        return self._total
-
-    def error(self) -> RecordsError:
-        """All problems as one error."""
-        return RecordsError(self._kept, self._total)
+        return self.total > 0
 
 
 def find_sources(paths: Any, agent: str | None, format: str, problems: Problems) -> list[Source]:

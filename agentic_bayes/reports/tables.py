@@ -1,4 +1,4 @@
-"""Tables of evidence, and of pass@k and pass^k next to the frequentist baseline.
+"""Tables of metrics, and of pass@k and pass^k next to the frequentist baseline.
 
 Other results are one table each, their own `table()`.
 """
@@ -35,35 +35,6 @@ MOST_REASONS = 5
 ESTIMANDS = {"population": "on a new task of this kind", "tasks": "on these tasks"}
 
 
-def evidence_table(evidence: Evidence, *, threshold: float = 0.7) -> Table:
-    """Per agent: conversations, turns, how many were scored, and how tools were used.
-
-    A notebook shows less of tools and reasons, and how many agents crashed: it has `Evidence.summary()`.
-    """
-    summary = evidence.summary(threshold=threshold)
-    rows = [
-        [
-            row["agent"],
-            *(str(row[name]) for name in ("conversations", "interactions", "scored", "unscored")),
-            format_number(row["mean_answer_score"], 2),
-            f"{row['tools_right']} of {row['tools_scored']}",
-        ]
-        for row in summary.to_dict("records")
-    ]
-    notes = [f"{evidence.scored} scored, {evidence.unscored} unscored"]
-    notes += _reasons(row.unscored_reason for row in evidence)
-    wrong_tools = int(summary["right_answer_wrong_tools"].sum())
-    # the reasons above include crashes already
-    no_verdict = [row.tool_reason for row in evidence if row.tools_unscored and not row.crashed]
-    if wrong_tools:
-        notes.append(f"{plural(wrong_tools, 'right answer')} (≥ {threshold:g}) through wrong tools")
-    if no_verdict:
-        notes.append(f"{plural(len(no_verdict), 'tool verdict')} could not be given")
-        notes += _reasons(no_verdict)
-    header = ["agent", "conversations", "turns", "scored", "unscored", "score", "tools right"]
-    return Table(title="Judged conversations", header=header, rows=rows, notes=notes, noun="agent")
-
-
 def metrics_tables(evidence: Evidence) -> list[Table]:
     """Further metrics, by agent; no table where there is none."""
     names = sorted({name for row in evidence for name in row.metrics})
@@ -87,33 +58,11 @@ def metrics_tables(evidence: Evidence) -> list[Table]:
 
 
 def tool_problems_tables(evidence: Evidence) -> list[Table]:
-    """The commonest faults by tool and argument; no table where there are none.
-
-    One cell holds share and interval, and one agent is not named in every row: terminals are narrow.
-    """
+    """The table of tool diagnostics; no table where no call was judged or nothing was wrong."""
     if not any(row.tool_overall is not None and row.tool_details for row in evidence):
         return []
-    diagnostics = tool_diagnostics(evidence)
-    worst = diagnostics.worst()
-    if worst.empty:
-        return []
-    one_agent = len({row.agent for row in evidence}) == 1
-    rows = [
-        [
-            *([] if one_agent else [row["agent"]]),
-            row["tool"],
-            row["what"],
-            f"{row['failed']:,} of {row['of']:,}",
-            format_estimate(row["share"], row["lower"], row["upper"], 2),
-        ]
-        for row in worst.to_dict("records")
-    ]
-    notes = ["95 % Wilson intervals at the effective number of calls (tasks as clusters)"]
-    tools = diagnostics.tools
-    if 2 * tools[tools["problem"] == "not expected"]["failed"].sum() > tools["failed"].sum():
-        notes.append("most faults are calls that were not expected: a rubric with mode superset does not count them")
-    header = [*([] if one_agent else ["agent"]), "tool", "what", "calls", "share"]
-    return [Table(title="Faults with tools", header=header, rows=rows, notes=notes)]
+    table = tool_diagnostics(evidence).table()
+    return [table] if table.rows else []
 
 
 def _reasons(reasons: Iterable[str | None]) -> list[str]:

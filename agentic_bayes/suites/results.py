@@ -253,7 +253,7 @@ def runs_in(folder: Path) -> list[RunResults]:
         try:
             runs.append(RunResults.of(run))
         except InvalidArgument as error:
-            warnings.warn(f"{run.name} is left out: {error}", DamagedRun, stacklevel=2)
+            warnings.warn(f"skipped {run.name}: {error}", DamagedRun, stacklevel=2)
     return runs
 
 

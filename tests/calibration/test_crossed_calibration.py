@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from fits import draws_of
 from scipy import stats
 
 from agentic_bayes.estimation.counts import Counts
@@ -42,9 +43,9 @@ def covered(size, seed):
         trials = np.tile(rng.integers(1, 5, size=int(rng.integers(15, 40))), (2, 1))
         truth, counts = simulated(rng, 2, trials)
         fit = fit_crossed(counts, random_seed=i, size=2048)
-        posterior = CrossedPosterior(counts, 0.95, "eti", i, fit.theta, fit.sigma, fit.rho)
+        posterior = CrossedPosterior(counts=counts, random_seed=i, theta=fit.theta, sigma=fit.sigma, rho=fit.rho)
         one, three = (population(*truth, k) for k in (1, 3))
-        drawn = [posterior.draws(agent, "population", f"pass^{k}") for agent, k in ((0, 1), (0, 3), (1, 3))]
+        drawn = [draws_of(posterior, agent, "population", f"pass^{k}") for agent, k in ((0, 1), (0, 3), (1, 3))]
         pairs = ((drawn[0], one[0]), (drawn[1], three[0]), (drawn[2] - drawn[1], three[1] - three[0]))
         for j, (values, value) in enumerate(pairs):
             lower, upper = np.quantile(values, [0.025, 0.975])

@@ -1117,7 +1117,7 @@ def test_json_is_one_strict_document(run, files, table, suite, tmp_path, command
         assert set(found) >= keys
 
 
-MARKUP = {"markdown": ("**", "| --- |"), "html": ("<table>", "</table>"), "latex": (r"\begin{table}", r"\end{table}")}
+MARKUP = {"markdown": ("**", "| ---"), "html": ("<table>", "</table>"), "latex": (r"\begin{table}", r"\end{table}")}
 
 
 @pytest.mark.parametrize(
@@ -1566,10 +1566,10 @@ def test_a_damaged_run_is_left_out_with_a_warning(run, suite, tmp_path):
         (tmp_path / "results" / name / "trials.sqlite").write_bytes(content)
     listed = run("list", "--to", "json")
     assert len(json.loads(listed.out)) == 1
-    assert "warning: 20990101-a is left out: " in listed.err
+    assert "warning: skipped 20990101-a: " in listed.err
     again = run("run")
     assert again.code == 0
-    assert "warning: 20990102-b is left out: " in again.err
+    assert "warning: skipped 20990102-b: " in again.err
 
 
 def test_json_of_a_run_stands_alone(run, suite, tmp_path):

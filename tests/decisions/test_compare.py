@@ -285,7 +285,8 @@ class TestPairing:
         assert (paired.pairing, paired.method, paired.n_shared_tasks) == ("tasks", "crossed", 10)
         assert paired.note == "fewer than 15 shared tasks say little about shared difficulty"
         assert paired.verdict == "better"
-        assert "crossed, pairing tasks, 10 shared tasks" in str(paired)
+        assert "(new tasks; 10 tasks both attempted)" in str(paired)
+        assert paired.basis.startswith("crossed; pairing tasks; unit conversation")
 
     def test_pairing_is_the_same_from_any_estimate(self, paired):
         """The paired answer depends on the outcomes alone: also a frequentist estimate's agents can be compared."""
@@ -323,14 +324,14 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("change", "error", "message"),
         [
-            ({"rope": -0.1}, InvalidArgument, r"rope must be a number in \[0, 1\], got -0\.1"),
-            ({"rope": 2}, InvalidArgument, r"rope must be a number in \[0, 1\], got 2"),
-            ({"rope": (0, 1)}, InvalidArgument, r"rope must be a number in \[0, 1\], got \(0, 1\)"),
+            ({"rope": -0.1}, InvalidArgument, r"rope \(a half-width, .*\) must be a number in \[0, 1\], got -0\.1"),
+            ({"rope": 2}, InvalidArgument, r"rope \(a half-width, .*\) must be a number in \[0, 1\], got 2"),
+            ({"rope": (1, 0)}, InvalidArgument, r"rope must be a half-width .* or a pair low ≤ high .*, got \(1, 0\)"),
             ({"pairing": "tsks"}, UnknownName, "unknown pairing 'tsks': did you mean 'tasks'"),
-            ({"metric": "pass^3"}, UnknownName, "unknown metric 'pass\\^3'"),
+            ({"metric": "pass_k"}, InvalidArgument, "metric must be .*, got 'pass_k'"),
             ({"estimand": "populations"}, UnknownName, "did you mean 'population'"),
-            ({"k": 0}, InvalidArgument, "k must be an integer ≥ 1, got 0"),
-            ({"k": 2.0}, InvalidArgument, r"k must be an integer ≥ 1, got 2\.0"),
+            ({"metric": "pass^0"}, InvalidArgument, "metric must be .*, got 'pass.0'"),
+            ({"metric": "pass^2.0"}, InvalidArgument, r"metric must be .*, got 'pass.2\.0'"),
             ({"baseline": "v1 "}, UnknownName, "unknown agent 'v1 ': did you mean 'v1'"),
             ({"baseline": "v2"}, InvalidArgument, "agent and baseline must differ, got 'v2' for both"),
         ],
@@ -354,9 +355,7 @@ class TestArguments:
     def test_an_undefined_estimand(self):
         """Unpooled conjugate estimates have no population, and the error names what they have."""
         est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="conjugate")
-        with pytest.raises(
-            EstimateError, match=r"'population' is not defined by method 'conjugate'; defined: \['tasks'\]"
-        ):
+        with pytest.raises(EstimateError, match=r"'population' is not defined by Conjugate\(\); defined: \['tasks'\]"):
             unpaired(est, "v2", baseline="v1")
         assert unpaired(est, "v2", baseline="v1", estimand="tasks").verdict == "better"
 
@@ -501,7 +500,7 @@ class TestNamesAndOrder:
         est = estimate(counts({"v1": UNEQUAL, "v2": UNEQUAL}))
         for pairing in ("auto", "none"):
             for k in (1, 3):
-                found = compare(est, "v2", baseline="v1", k=k, pairing=pairing)
+                found = compare(est, "v2", baseline="v1", metric=f"pass^{k}", pairing=pairing)
                 assert (found.prob_better, found.verdict) == (0.5, "undecided")
                 assert found.mean == pytest.approx(0, abs=1e-12)
                 assert found.lower == pytest.approx(-found.upper, abs=1e-12)
@@ -564,7 +563,7 @@ def test_every_two_agents_of_a_public_benchmark_keep_their_verdict(shared_data):
     for i, first in enumerate(agents):
         for second in agents[:i]:
             for k in (1, 3):
-                found = compare(est, first, baseline=second, k=k)
-                same = compare(again, turned[first], baseline=turned[second], k=k)
+                found = compare(est, first, baseline=second, metric=f"pass^{k}")
+                same = compare(again, turned[first], baseline=turned[second], metric=f"pass^{k}")
                 assert (found.verdict, found.mean) == (same.verdict, same.mean)
                 assert found.frequentist.name == ("McNemar" if k == 1 else "paired t")

@@ -213,7 +213,7 @@ def test_progress_is_told():
         ({"budget": 10, "mu": 1}, InvalidArgument, r"mu must be a number strictly between 0 and 1, got 1"),
         ({"budget": 10, "rho": 1.2}, InvalidArgument, r"rho must be a number in \[0, 1\], got 1\.2"),
         ({"budget": 10, "agent": "v1"}, InvalidArgument, "an agent needs an estimate, got agent 'v1' without one"),
-        ({"budget": 10, "metric": "pass_pow_k"}, InvalidArgument, r"metric must be .*, got 'pass_pow_k'"),
+        ({"budget": 10, "metric": "pass_k"}, InvalidArgument, r"metric must be .*, got 'pass_k'"),
         ({"budget": 10, "metric": "pass^0"}, InvalidArgument, r"metric must be .*, got 'pass.0'"),
         ({"budget": 10, "ci_prob": 95}, InvalidArgument, "ci_prob must be a number"),
         ({"budget": 10, "random_seed": -1}, InvalidArgument, "random_seed must be an integer ≥ 0, got -1"),

@@ -134,7 +134,7 @@ def test_wrong_arguments():
     with pytest.raises(InvalidArgument, match=r"est must be an Estimate \(estimate\(\) makes one\), got dict"):
         rank({})
     with pytest.raises(InvalidArgument, match="metric must be"):
-        rank(two, metric="pass_pow_k")
+        rank(two, metric="pass_k")
     with pytest.raises(InvalidArgument, match="metric must be"):
         rank(two, metric="pass^0")
     with pytest.raises(EstimateError, match="the frequentist method has no posterior"):

@@ -58,7 +58,7 @@ class TestPaper:
     @settings(max_examples=25, deadline=None)
     def test_the_second_tier_cannot_be_reached_from_one_set_of_trials(self, cells, pool, seed):
         """Draw by draw pass^3 ≥ 3·pass@1 - 2, so that pass@1 > .90 implies pass^3 > .70."""
-        est = estimate(counts({"a": [(9, 9), *cells]}), method="conjugate", pool_tasks=pool, random_seed=seed)
+        est = estimate(counts({"a": [(9, 9), *cells]}), method=Conjugate(pool_tasks=pool), random_seed=seed)
         once = est.metric_draws("a", metric="pass@1", estimand="tasks")
         thrice = est.metric_draws("a", metric="pass^3", estimand="tasks")
         assert (thrice >= 3 * once - 2 - 1e-9).all()

@@ -225,7 +225,7 @@ class TestWhereTheyAreShown:
         beyond = est.with_k((4, 5))
         beyond.summary(**EVERY)
         beyond.summary(**EVERY)
-        assert asked == [("pass@5"), ("pass^5")] * 2
+        assert asked == [("pass@5",), ("pass^5",)] * 2
 
     def test_counts_without_bounds_say_so(self):
         """Where no distribution fits, the note says that trials vary less than repeats can."""

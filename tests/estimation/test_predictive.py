@@ -318,13 +318,13 @@ class TestDisagreement:
     @settings(max_examples=60, deadline=None)
     def test_variance_of_the_unbiased_estimate(self, n, k, p):
         """The formula for its variance given p equals the sum over all counts."""
+        from agentic_bayes import numerics
         from agentic_bayes.estimation.predictive import _shared
-        from agentic_bayes.numerics import pass_pow_k
 
         if k > n:
             return
         c = np.arange(n + 1)
-        exact = stats.binom.pmf(c, n, p) @ pass_pow_k(n, c, k) ** 2 - p ** (2 * k)
+        exact = stats.binom.pmf(c, n, p) @ numerics.pass_pow_k(n, c, k) ** 2 - p ** (2 * k)
         j = np.arange(1, k + 1)
         assert _shared(np.array([n]), k)[0] @ (p ** (2 * k - j) - p ** (2 * k)) == pytest.approx(exact, abs=1e-12)
 
@@ -354,7 +354,7 @@ class TestPriorPredictive:
         assert float(share.mean()) == pytest.approx(0.5, abs=4 * 0.3 / math.sqrt(4000))
         assert int(found["successes"].max()) == 4
 
-    def test_pass_pow_k_is_the_moment_of_the_population(self):
+    def test_pass_to_the_k_is_the_moment_of_the_population(self):
         """E p^k given (μ, ρ), draw by draw, as the Beta's moments."""
         found = prior_predictive(counts({"solo": UNEQUAL}), draws=20, k=(1, 3))
         kappa = 1 / found["rho"].values[:, 0] - 1

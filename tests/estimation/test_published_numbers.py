@@ -25,6 +25,7 @@ class TestTauBenchAirline:
         assert np.isnan(found["mean"].iloc[4])
         assert found["note"].iloc[4] == "no task has 8 trials"
 
+    @pytest.mark.stack
     def test_the_intra_class_correlation_is_far_from_zero(self, tau_bench):
         """ρ of the 50 airline tasks is about .40 [.25, .56]: its tasks differ, and the plug-in formula is wrong."""
         from agentic_bayes.estimation.io import stacks

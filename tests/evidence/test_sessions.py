@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentic_bayes as ab
-from agentic_bayes.evidence.metrics.coherence import Coherence
+from agentic_bayes.evidence.metrics.embedding_metrics import Coherence, LoopDetection, distinct_words, jaccard
 from agentic_bayes.evidence.metrics.embeddings import Embedder, offline_embeddings
-from agentic_bayes.evidence.metrics.loop_detection import LoopDetection, distinct_words, jaccard
 from agentic_bayes.evidence.metrics.session import agent_consistency, agent_reliability
 
 GOOD = {"confidence": 0.9, "loop_detection": 1.0, "tool_correctness": 0.9, "coherence": 0.8}

@@ -387,7 +387,7 @@ class TestEvidence:
         rows = judged_page.table("Who judged")
         assert ["judge", "reference-judge/1"] in rows
         assert any(row[0] == "tokens and cost" and "unknown" in row[1] for row in rows)
-        assert judged_page.table("What was judged")[1][0] == "v1"
+        assert judged_page.table("Evidence: ")[1][0] == "v1"
 
     def test_attempts_have_their_verdicts(self, judged_page):
         """Each attempt is embedded once, with the verdict by which it was counted."""

@@ -194,7 +194,7 @@ def test_the_two_main_colours_can_be_told_apart_without_red_and_green():
 # x of what is drawn for two agents of 12 tasks; one table for both stacks
 EXPECTED = {
     "forest of agents": {"means": [0.5720, 0.1830], "intervals": [[0.3302, 0.8026], [0.0368, 0.4434]]},
-    "curves": {"pass_at_k": [0.4132, 0.5722, 0.6601], "pass_pow_k": [0.4132, 0.2541, 0.1830]},
+    "curves": {"pass@k": [0.4132, 0.5722, 0.6601], "pass^k": [0.4132, 0.2541, 0.1830]},
 }
 
 

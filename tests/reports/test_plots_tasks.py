@@ -171,7 +171,7 @@ class TestShrinkage:
             assert 0 < y < 1
             assert x not in (0, 1) or abs(y - 0.5) < 0.5
 
-    def test_few_trials_are_left_out_of_pass_pow_k(self):
+    def test_few_trials_are_left_out_of_pass_to_the_k(self):
         """With k = 5 only tasks with five trials have a raw rate; how many have none is said."""
         ax = plot_shrinkage(fit("quadrature", UNEQUAL), metric="pass^5")
         assert len(points(ax)) == len({cell for cell in UNEQUAL if cell[1] >= 5})

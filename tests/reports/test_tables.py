@@ -16,7 +16,6 @@ from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.reports.junit import junit_xml
 from agentic_bayes.reports.tables import (
     estimate_tables,
-    evidence_table,
     superiority_table,
 )
 
@@ -151,32 +150,31 @@ def scored(agent, trial, interaction, **fields):
 
 
 class TestEvidenceTable:
-    """What was judged, per agent."""
+    """Evidence is one table for notebooks, terminals and pages."""
 
     def test_scored_and_unscored_are_counted_apart(self):
         """Three scored turns and one unscored: the mean is over three, and the reason is shown."""
         rows = [scored("a", 0, i, answer_score=value) for i, value in enumerate((1.0, 0.5, 0.9))]
         rows.append(scored("a", 1, 0, unscored_reason="the judge gave no verdict: 429"))
-        table = evidence_table(Evidence(tuple(rows)))
-        assert table.rows == [["a", "2", "4", "3", "1", "0.80", "0 of 0"]]
-        assert table.notes == ["3 scored, 1 unscored", "  1 × the judge gave no verdict: 429"]
+        table = Evidence(tuple(rows)).table()
+        assert table.rows == [["a", "2", "4", "3", "1", "0", "0.800", "–"]]
+        assert "(3 scored, 1 unscored)" in table.title
+        assert "1 × the judge gave no verdict: 429" in table.notes
 
     def test_a_right_answer_through_wrong_tools_is_flagged(self):
-        """It is counted below the table, by the threshold that is given, and so is a tool verdict that is missing."""
+        """It is counted below the table, and so is a missing tool verdict, unless a crash explains it."""
         zero = {"selection": 0.0, "parameters": 0.0, "sequence": 1.0, "tool_overall": 0.3, "tools_correct": False}
         rows = [scored("a", i, 0, answer_score=0.8, tool_reason="not made", **zero) for i in range(2)]
         rows.append(scored("a", 2, 0, answer_score=0.8, tool_reason="tool calls were not recorded"))
         rows.append(scored("a", 3, 0, unscored_reason="agent error: x", tool_reason="agent error: x"))
-        table = evidence_table(Evidence(tuple(rows)))
+        table = Evidence(tuple(rows)).table()
         assert table.rows[0][-1] == "0 of 2"
-        assert table.notes == [
-            "3 scored, 1 unscored",
-            "  1 × agent error: x",
+        assert list(filter(None, table.notes))[1:] == [
+            "1 × agent error: x",
             "2 right answers (≥ 0.7) through wrong tools",
-            "1 tool verdict could not be given",
-            "  1 × tool calls were not recorded",
+            "no tool verdict for 1 turn:",
+            "1 × tool calls were not recorded",
         ]
-        assert not any("wrong tools" in note for note in evidence_table(Evidence(tuple(rows)), threshold=0.9).notes)
 
 
 class TestDecisions:

@@ -167,9 +167,8 @@ class Asker:
         modes = self.reply_modes(question.schema, question.digest)
         run = RUN.get() or RunCalls()
         key = text_digest(f"{modes.digest} {repeat} {text}")
-        grade = await run.judgement(
-            key, self.model_name, partial(self._answer, run, key, modes, question, opening, text)
-        )
+        answer = partial(self._answer, run, key, modes, question, opening, text)
+        grade = await run.judgement(key, self.model_name, answer)
         if isinstance(grade, Score):
             modes.adopt(grade.details.get("mode"))
         return grade
@@ -185,7 +184,7 @@ class Asker:
         log: list[ModelCall],
     ) -> Score:
         """The answer of the first attempt that gives one; raises what the last attempt raised."""
-        messages = [*opening, _human(text)]
+        messages = [*opening, *to_langchain([("human", text)])]
         correction: list[BaseMessage] = []
 
         async def attempt() -> Score:
@@ -204,9 +203,8 @@ class Asker:
                         score = question.read(reply, mode != TEXT)
                     except Exception as error:
                         # whatever the reply holds, it is the reply that is unusable, not the transport
-                        wrong = (
-                            error if isinstance(error, ReplyError) else ReplyError(f"{type(error).__name__}: {error}")
-                        )
+                        known = isinstance(error, ReplyError)
+                        wrong = error if known else ReplyError(f"{type(error).__name__}: {error}")
                         correction[:] = to_langchain(question.correction(reply_text(reply), wrong))
                         raise wrong from error
                     return Score(score.value, score.reason, {"mode": mode, **score.details})
@@ -238,22 +236,13 @@ def _checked_price(price: object) -> TokenPrice | None:
     return given, made
 
 
-def _message_kinds() -> Mapping[str, Callable[[str], BaseMessage]]:
-    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-
-    return {"system": SystemMessage, "human": HumanMessage, "ai": AIMessage}
-
-
 def to_langchain(messages: PromptMessages) -> list[BaseMessage]:
     """(role, text) pairs as LangChain's messages."""
-    kinds = _message_kinds()
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+
+    kinds: Mapping[str, Callable[[str], BaseMessage]]
+    kinds = {"system": SystemMessage, "human": HumanMessage, "ai": AIMessage}
     return [kinds[role](text) for role, text in messages]
-
-
-def _human(text: str) -> BaseMessage:
-    from langchain_core.messages import HumanMessage
-
-    return HumanMessage(text)
 
 
 def _raw(reply: Any) -> Any:

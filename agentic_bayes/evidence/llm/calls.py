@@ -12,6 +12,7 @@ from types import TracebackType
 
 import anyio
 
+from agentic_bayes.checks import check_count, check_number
 from agentic_bayes.errors import ReplyError
 from agentic_bayes.evidence.llm.retries import Sleep, Stopped, is_refused
 from agentic_bayes.evidence.llm.store import READ, Judgement, ModelCall, Store
@@ -30,14 +31,19 @@ class RunCalls:
     def __init__(
         self,
         *,
-        store: Store | None = None,
         requests_per_second: float | None = None,
         max_cost: float | None = None,
         fail_fast: int | None = None,
     ) -> None:
+        if fail_fast is not None:
+            check_count(fail_fast, "fail_fast")
+        for name, limit in (("requests_per_second", requests_per_second), ("max_cost", max_cost)):
+            if limit is not None:
+                check_number(limit, name, above_zero=True)
+        self.store: Store | None = None
+        self.max_cost, self._fail_fast = max_cost, fail_fast
         self.stopped: str | None = None
         self.at_end: list[Callable[[], Awaitable[object]]] = []
-        self._store, self._max_cost, self._fail_fast = store, max_cost, fail_fast
         self._interval = 0.0 if requests_per_second is None else 1 / requests_per_second
         self._turn = asyncio.Lock()
         self._next_start = 0.0
@@ -57,10 +63,10 @@ class RunCalls:
 
     async def judgement(self, key: str, model: str, ask: Callable[[list[ModelCall]], Awaitable[Score]]) -> Grade:
         """One judgement: from the store, or from the model and then stored before anything else happens."""
-        if self._store is None:
+        if self.store is None:
             return await self._judged(key, model, ask)
         while True:
-            if (stored := self._store.get(key)) is not None:
+            if (stored := self.store.get(key)) is not None:
                 return stored
             if key not in self._asked:
                 break
@@ -92,7 +98,7 @@ class RunCalls:
             self._unstored.append(((key, model, calls, None), None))
             self._flush()
             raise
-        if self._store is None or not calls:
+        if self.store is None or not calls:
             return grade
         return await self._stored((key, model, calls, score)) or grade
 
@@ -108,11 +114,11 @@ class RunCalls:
     def _flush(self) -> None:
         waiting = [(judgement, done) for judgement, done in self._unstored if judgement[2]]
         self._unstored.clear()
-        if self._store is None or not waiting:
+        if self.store is None or not waiting:
             return
         judgements = [judgement for judgement, _ in waiting]
         try:
-            scores = self._store.add_all(judgements)
+            scores = self.store.add_all(judgements)
         except sqlite3.Error as error:
             # pay for nothing more that cannot be stored
             self.stop(f"stopped: the evidence store cannot be written: {error}")
@@ -152,8 +158,8 @@ class RunCalls:
                     await self.pause(early, anyio.sleep)
                 self._next_start = time.monotonic() + self._interval
         expected = self.spent + (self._running + 1) * self._dearest
-        if self._max_cost is not None and expected > self._max_cost * (1 + 1e-9):
-            self.stop(f"stopped: max_cost of {self._max_cost:g} is reached")
+        if self.max_cost is not None and expected > self.max_cost * (1 + 1e-9):
+            self.stop(f"stopped: max_cost of {self.max_cost:g} is reached")
         if self.stopped:
             raise Stopped(self.stopped)
         self._running += 1
@@ -164,7 +170,7 @@ class RunCalls:
         if call.cost is not None:
             self.spent += call.cost
             self._dearest = max(self._dearest, call.cost)
-        elif replied and self._max_cost is not None:
+        elif replied and self.max_cost is not None:
             self.stop("stopped: max_cost cannot be enforced: a model has no price or does not report its tokens")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -172,18 +171,12 @@ class LLMJudge:
         return f"llm-judge/1 model={self._asker.description} prompt={prompt} {modes.modes[modes.mode]}{repeats}"
 
     async def grade(self, conversation: Conversation, position: int) -> Grade:
-        """Judge one answer.
+        """Judge one answer; the model is shown only this turn.
 
         Parameters
         ----------
-        conversation : Conversation
-            The conversation; the model is shown only this turn.
-        position : int
-            Index of the interaction.
-
-        Returns
-        -------
-        Score or Unscored
+        conversation, position : Conversation, int
+            As for `Grader.grade`.
         """
         self._asker.ready()
         turn = conversation.conversation[position]
@@ -197,24 +190,10 @@ class LLMJudge:
         if self._context:
             material = {"context": conversation.context or "", **material}
         text = self._prompt.question(material)
-        question = ModelQuestion(
-            self._prompt.schema,
-            self._prompt.digest,
-            partial(self._read, list(material.values())),
-            self._prompt.correction,
-        )
+        read = partial(read_verdict, self._prompt, list(material.values()))
+        question = ModelQuestion(self._prompt.schema, self._prompt.digest, read, self._prompt.correction)
         grades = [await self._asker.ask(question, self._opening, text, repeat=repeat) for repeat in range(self._n)]
         return self._combined(grades)
-
-    def _read(self, judged: Sequence[str], reply: Any, structured: bool) -> Score:
-        objects = structured_objects(reply, structured=structured)
-        score = read_text(reply_text(reply), judged) if objects is None else read_objects(objects, judged)
-        if self._prompt.choices is None:
-            return score
-        choice = self._prompt.choice(score.value)
-        if choice is None:
-            raise ReplyError(f"correctness_score must be {self._prompt.allowed}, got {score.value:g}")
-        return Score(choice[1], score.reason)
 
     def _combined(self, grades: Sequence[Grade]) -> Grade:
         """One grade of the judgements."""
@@ -224,7 +203,7 @@ class LLMJudge:
         if 2 * len(scores) <= len(grades):
             return next(grade for grade in reversed(grades) if isinstance(grade, Unscored))
         values = [score.value for score in scores]
-        value = statistics.median(values) if self._combine == "median" else _most_frequent(values)
+        value = statistics.median(values) if self._combine == "median" else min(statistics.multimode(values))
         details = {"scores": values, "spread": max(values) - min(values), "judgements": self._n}
         listed = ", ".join(f"{value:g}" for value in values)
         lost = f" ({self._n - len(values)} of {self._n} unscored)" if len(values) < self._n else ""
@@ -239,6 +218,13 @@ class LLMJudge:
         return Score(grade.value, grade.reason, {**({"choice": choice[0]} if choice else {}), **(details or {})})
 
 
-def _most_frequent(values: Sequence[float]) -> float:
-    counts = Counter(values)
-    return min(value for value, count in counts.items() if count == max(counts.values()))
+def read_verdict(prompt: Prompt, judged: Sequence[str], reply: Any, structured: bool) -> Score:
+    """The verdict in a reply; with choices, the score of the choice that it names."""
+    objects = structured_objects(reply, structured=structured)
+    score = read_text(reply_text(reply), judged) if objects is None else read_objects(objects, judged)
+    if prompt.choices is None:
+        return score
+    choice = prompt.choice(score.value)
+    if choice is None:
+        raise ReplyError(f"correctness_score must be {prompt.allowed}, got {score.value:g}")
+    return Score(choice[1], score.reason)

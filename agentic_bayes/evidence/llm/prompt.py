@@ -101,8 +101,13 @@ class Prompt:
 
     def correction(self, reply: str, problem: ReplyError) -> PromptMessages:
         """The reply that could not be read, shortened, and what was wrong with it."""
-        request = Template(_text("judge_correction")).substitute(problem=problem, number=self.allowed).strip()
-        return [("ai", reply.strip()[:_QUOTED] or "(no text)"), ("human", request)]
+        return corrected(reply, _text("judge_correction"), problem=problem, number=self.allowed)
+
+
+def corrected(reply: str, template: str, **values: object) -> PromptMessages:
+    """A reply that could not be read, shortened, and the request to correct it."""
+    request = Template(template).substitute(values).strip()
+    return [("ai", reply.strip()[:_QUOTED] or "(no text)"), ("human", request)]
 
 
 def digest(content: object) -> str:
@@ -116,8 +121,12 @@ def text_digest(text: str) -> str:
 
 
 @functools.cache
-def _text(name: str) -> str:
-    return importlib.resources.files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
+def prompt_text(package: str, name: str) -> str:
+    """A text among the prompts of a package."""
+    return importlib.resources.files(package).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
+
+
+_text = functools.partial(prompt_text, __package__)
 
 
 def fenced(material: Mapping[str, str], template: str) -> str:

@@ -18,15 +18,15 @@ GROUP = "agentic_bayes.metrics"
 
 # name → (module, class)
 _BUILT_IN = {
-    "argument_correctness": ("argument_correctness", "ArgumentCorrectness"),
-    "coherence": ("coherence", "Coherence"),
-    "confidence": ("confidence", "Confidence"),
-    "loop_detection": ("loop_detection", "LoopDetection"),
-    "plan_adherence": ("planning", "PlanAdherence"),
-    "plan_quality": ("planning", "PlanQuality"),
-    "step_efficiency": ("step_efficiency", "StepEfficiency"),
-    "task_completion": ("task_completion", "TaskCompletion"),
-    "tool_correctness": ("tool_correctness", "ToolCorrectness"),
+    "argument_correctness": ("model_metrics", "ArgumentCorrectness"),
+    "coherence": ("embedding_metrics", "Coherence"),
+    "confidence": ("model_metrics", "Confidence"),
+    "loop_detection": ("embedding_metrics", "LoopDetection"),
+    "plan_adherence": ("model_metrics", "PlanAdherence"),
+    "plan_quality": ("model_metrics", "PlanQuality"),
+    "step_efficiency": ("model_metrics", "StepEfficiency"),
+    "task_completion": ("model_metrics", "TaskCompletion"),
+    "tool_correctness": ("model_metrics", "ToolCorrectness"),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -132,16 +132,14 @@ def agent_reliability(
         raise InvalidArgument(f"tail must be a number in (0, 1], got {tail!r}")
     _check_bootstrap(ci_prob, resamples, random_seed)
     risks = [max((w * (1 - s) for w, s in trace.values()), default=math.nan) for trace in used]
-    known = np.array([risk for risk in risks if not math.isnan(risk)])
 
     def value(sample: Floats) -> Floats:
         k = max(1, math.ceil(tail * sample.shape[-1] - 1e-9))
         worst = np.sort(sample, axis=-1)[..., -k:]
         return np.asarray(np.clip(1 - (_MEAN * worst.mean(axis=-1) + _WORST * worst[..., -1]), 0, 1))
 
-    if not known.size:
-        return SessionScore(1.0, math.nan, math.nan, ci_prob, tuple(risks), (), "no trace has a signal")
-    return _session(value, known, risks, ci_prob, resamples, random_seed)
+    undefined = SessionScore(1.0, math.nan, math.nan, ci_prob, tuple(risks), (), "no trace has a signal")
+    return _session(value, risks, ci_prob, resamples, random_seed) or undefined
 
 
 def agent_consistency(
@@ -178,20 +176,14 @@ def agent_consistency(
     _check_bootstrap(ci_prob, resamples, random_seed)
     risks = []
     for trace in used:
-        if "confidence" not in trace:
-            risks.append(math.nan)
-            continue
-        others = sum(w * (1 - s) for name, (w, s) in trace.items() if name != "confidence")
-        weight, confidence = trace["confidence"]
-        risks.append((1 + others) * weight * (1 - confidence))
-    known = np.array([risk for risk in risks if not math.isnan(risk)])
-    if not known.size:
-        return Unscored("no trace has confidence")
+        lost = {name: w * (1 - s) for name, (w, s) in trace.items()}
+        uncertain = lost.pop("confidence", math.nan)
+        risks.append((1 + sum(lost.values())) * uncertain)
 
     def value(sample: Floats) -> Floats:
         return np.asarray(np.clip(1 - np.sqrt(np.mean(sample**2, axis=-1)), 0, 1))
 
-    return _session(value, known, risks, ci_prob, resamples, random_seed)
+    return _session(value, risks, ci_prob, resamples, random_seed) or Unscored("no trace has confidence")
 
 
 def session_scores(
@@ -209,14 +201,8 @@ def session_scores(
     ----------
     evidence : Evidence
         Scored interactions whose metrics include the signals.
-    weights : mapping, optional
-        Metric → weight ≥ 0 (default: `WEIGHTS`).
-    tail : float
-        Share of the traces (those with the highest risk) whose mean risk counts for reliability, in (0, 1].
-    ci_prob : float
-        Probability of the intervals, in (0, 1).
-    resamples, random_seed : int
-        Number of bootstrap samples of the traces, and their seed.
+    weights, tail, ci_prob, resamples, random_seed : mapping, float, float, int, int
+        As for `agent_reliability`.
 
     Returns
     -------
@@ -242,12 +228,7 @@ def session_scores(
     sessions: dict[tuple[str, str, int], list[EvidenceRow]] = {}
     for row in evidence.rows:
         sessions.setdefault((row.agent, row.task, row.trial), []).append(row)
-    options: dict[str, Any] = {
-        "weights": weights,
-        "ci_prob": ci_prob,
-        "resamples": resamples,
-        "random_seed": random_seed,
-    }
+    options: Any = {"weights": weights, "ci_prob": ci_prob, "resamples": resamples, "random_seed": random_seed}
     scores = []
     for (agent, task, trial), rows in sessions.items():
         signals = [
@@ -255,7 +236,8 @@ def session_scores(
             for row in rows
         ]
         reliability = agent_reliability(signals, tail=tail, **options)
-        consistency = agent_consistency(signals, **options)
+        grade = agent_consistency(signals, **options)
+        consistency = None if isinstance(grade, Unscored) else grade
         scores.append(
             {
                 "agent": agent,
@@ -267,21 +249,22 @@ def session_scores(
                 "agent_reliability": reliability.score if any(signals) else math.nan,
                 "reliability_lower": reliability.lower,
                 "reliability_upper": reliability.upper,
-                **_consistency_columns(consistency),
+                "agent_consistency": consistency.score if consistency else math.nan,
+                "consistency_lower": consistency.lower if consistency else math.nan,
+                "consistency_upper": consistency.upper if consistency else math.nan,
                 "flagged": len(reliability.flagged),
             }
         )
     return pd.DataFrame(scores)
 
 
-def _consistency_columns(grade: SessionScore | Unscored) -> dict[str, float]:
-    score, lower, upper = (math.nan,) * 3 if isinstance(grade, Unscored) else (grade.score, grade.lower, grade.upper)
-    return {"agent_consistency": score, "consistency_lower": lower, "consistency_upper": upper}
-
-
 def _session(
-    value: Any, known: Floats, risks: Sequence[float], ci_prob: float, resamples: int, random_seed: int
-) -> SessionScore:
+    value: Callable[[Floats], Floats], risks: Sequence[float], ci_prob: float, resamples: int, random_seed: int
+) -> SessionScore | None:
+    """The score with its interval, or None if no trace has a risk."""
+    known = np.array([risk for risk in risks if not math.isnan(risk)])
+    if not known.size:
+        return None
     lower = upper = math.nan
     note = "an interval needs at least two traces"
     if known.size > 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.resources
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -16,7 +15,7 @@ from agentic_bayes.errors import ReplyError
 from agentic_bayes.evidence.llm.asking import Asker, ModelQuestion, reply_text, structured_objects, to_langchain
 from agentic_bayes.evidence.llm.calls import TokenPrice
 from agentic_bayes.evidence.llm.models import StructuredMethod
-from agentic_bayes.evidence.llm.prompt import PromptMessages, digest, fenced
+from agentic_bayes.evidence.llm.prompt import PromptMessages, corrected, digest, fenced, prompt_text
 from agentic_bayes.evidence.llm.reply import objects_in
 from agentic_bayes.evidence.metrics.trace import LEAST_BUDGET, TraceRecord, trace_record
 from agentic_bayes.evidence.score import Grade, Score, Unscored
@@ -26,7 +25,7 @@ from agentic_bayes.records.model import Conversation
 if TYPE_CHECKING:
     from agentic_bayes.evidence.llm.judge import ChatModel
 
-_QUOTED = 2000
+_text = functools.partial(prompt_text, __package__)
 # not every provider accepts these: the instructions say them in words, and the reply is checked when read
 _NOT_FOR_PROVIDERS = ("title", "minimum", "maximum", "default")
 
@@ -56,16 +55,16 @@ class Stage:
 
     def correction(self, reply: str, problem: ReplyError) -> PromptMessages:
         """The reply that could not be read, shortened, and what was wrong with it."""
-        request = Template(_text("correction")).substitute(problem=problem, keys=", ".join(self.keys)).strip()
-        return [("ai", reply.strip()[:_QUOTED] or "(no text)"), ("human", request)]
+        return corrected(reply, _text("correction"), problem=problem, keys=", ".join(self.keys))
 
     def read(self, judged: Sequence[str], check: Callable[[Any], str | None], reply: Any, structured: bool) -> Score:
         """The one valid object in a reply, as the details of a score; a `ReplyError` unless there is exactly one."""
         objects = structured_objects(reply, structured=structured)
         if objects is None:
             text = reply_text(reply)
-            objects = [value for _, value in objects_in(text)]
-            objects = [value for value in objects if isinstance(value, dict) and set(self.keys) & set(value)]
+            objects = [
+                value for _, value in objects_in(text) if isinstance(value, dict) and set(self.keys) & set(value)
+            ]
             if not objects:
                 raise ReplyError(f"expected one JSON object with {', '.join(self.keys)}: {short(text, 120)}")
         quoted = set(self._quoted(judged)) if self.reply.is_verdict else set()
@@ -100,10 +99,6 @@ class Stage:
 
 class StageFailed(Exception):
     """A stage got no reply that could be read; this ends the metric."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class StagedMetric:
@@ -168,7 +163,7 @@ class StagedMetric:
         try:
             value, reason, details = await self.evaluate(record)
         except StageFailed as failed:
-            return Unscored(failed.reason)
+            return Unscored(str(failed))
         details |= {"record_cut": True} if record.cut else {}
         return Score(value, reason, {**details, "threshold": self.threshold, "success": value >= self.threshold})
 
@@ -199,11 +194,6 @@ class StagedMetric:
         if isinstance(grade, Unscored):
             raise StageFailed(f"{stage}: {grade.reason}")
         return kind.model_validate(grade.details["reply"])
-
-
-@functools.cache
-def _text(name: str) -> str:
-    return importlib.resources.files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
 
 
 def _schema(reply: type[StageReply], name: str) -> dict[str, Any]:

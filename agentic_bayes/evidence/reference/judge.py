@@ -71,15 +71,8 @@ class ReferenceJudge:
 
         Parameters
         ----------
-        conversation : Conversation
-            The conversation.
-        position : int
-            Index of the interaction.
-
-        Returns
-        -------
-        Score or Unscored
-            `Unscored` if there is no reference or no recorded answer.
+        conversation, position : Conversation, int
+            As for `Grader.grade`.
         """
         turn = conversation.conversation[position]
         reference, answer = turn.ground_truth_assistant, turn.assistant

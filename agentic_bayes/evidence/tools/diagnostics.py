@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,39 +12,22 @@ import numpy as np
 from agentic_bayes.checks import check_count, check_probability, check_type
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.row import COUNTS
-from agentic_bayes.formatting import (
-    Table,
-    Tabular,
-    format_interval,
-    format_number,
-    json_ready,
-    one_line,
-    plural,
-)
-from agentic_bayes.numerics import wilson_interval
+from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, json_ready, one_line, plural
+from agentic_bayes.numerics import Floats, wilson_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["ToolDiagnostics", "tool_diagnostics"]
 
-# problem → (count of failures, count of opportunities), both per tool
+# problem → (dimension, count of failures, count of opportunities), the counts per tool
 _PROBLEMS = {
-    "not called": ("missed", "expected"),
-    "not expected": ("extra", "made"),
-    "wrong arguments": ("wrong_arguments", "matched"),
-    "out of order": ("out_of_order", "matched"),
-    "schema broken": ("invalid", "matched"),
-    "scope violation": ("scope_violations", "made"),
-}
-_DIMENSION = {
-    "not called": "selection",
-    "not expected": "selection",
-    "wrong arguments": "parameters",
-    "out of order": "sequence",
-    "schema broken": "parameters",
-    "scope violation": "scope",
+    "not called": ("selection", "missed", "expected"),
+    "not expected": ("selection", "extra", "made"),
+    "wrong arguments": ("parameters", "wrong_arguments", "matched"),
+    "out of order": ("sequence", "out_of_order", "matched"),
+    "schema broken": ("parameters", "invalid", "matched"),
+    "scope violation": ("scope", "scope_violations", "made"),
 }
 _IF_ASKED = ("schema broken", "scope violation")  # only if the rubric or the data ask for it
 _LOST = ("unequal", "missing", "extra")
@@ -52,7 +35,7 @@ _SHARE = ("failed", "of", "share", "lower", "upper", "tasks")
 _SHOWN = 10
 
 # (agent, tool, problem or argument) → task → (failed, of, …)
-_TaskCounts = defaultdict[tuple[str, str, str], defaultdict[str, list[int]]]
+_TaskCounts = defaultdict[tuple[str, str, str], defaultdict[str, Floats]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,6 +123,9 @@ class ToolDiagnostics(Tabular):
         header = ["agent", "tool", "what", "calls", "share", "interval"]
         intervals = f"{100 * self.ci_prob:g} % Wilson intervals at the effective number of calls (tasks as clusters)"
         notes = ["" if rows else "nothing was wrong with any call", intervals]
+        unexpected = self.tools["failed"][self.tools["problem"] == "not expected"].sum()
+        if 2 * unexpected > self.tools["failed"].sum():
+            notes.append("most faults are calls that were not expected; a rubric with mode superset allows them")
         return Table(title="What goes wrong with tools", header=header, rows=rows, notes=notes)
 
     def __str__(self) -> str:
@@ -182,55 +168,43 @@ def tool_diagnostics(evidence: Evidence, *, ci_prob: float = 0.95) -> ToolDiagno
     rows = [row for row in evidence.rows if row.tool_overall is not None and row.tool_details]
     if not rows:
         raise EvidenceError("no interaction has a tool verdict with counts, so there is nothing to diagnose")
-    problems: _TaskCounts = defaultdict(lambda: defaultdict(lambda: [0, 0]))
-    arguments: _TaskCounts = defaultdict(lambda: defaultdict(lambda: [0] * (2 + len(_LOST))))
+    problems: _TaskCounts = defaultdict(lambda: defaultdict(lambda: np.zeros(2)))
+    arguments: _TaskCounts = defaultdict(lambda: defaultdict(lambda: np.zeros(2 + len(_LOST))))
     for row in rows:
         for tool, counts in row.tool_details.items():
-            for problem, failed, of in _of_tool(counts):
-                cell = problems[row.agent, tool, problem][row.task]
-                cell[0] += failed
-                cell[1] += of
+            for problem, (_, failed, of) in _PROBLEMS.items():
+                numbers = [int(counts.get(name, 0)) for name in (failed, of)]
+                if numbers[1] and (numbers[0] or problem not in _IF_ASKED):
+                    problems[row.agent, tool, problem][row.task] += numbers
             for argument, tally in counts.get("arguments", {}).items():
-                lost = [int(tally.get(kind, 0)) for kind in _LOST]
-                if not sum(tally.values()):
-                    continue
-                cell = arguments[row.agent, tool, argument][row.task]
-                for i, number in enumerate([sum(lost), sum(lost) + int(tally.get("agree", 0)), *lost]):
-                    cell[i] += number
+                if sum(tally.values()):
+                    lost = [int(tally.get(kind, 0)) for kind in _LOST]
+                    compared = sum(lost) + int(tally.get("agree", 0))
+                    arguments[row.agent, tool, argument][row.task] += [sum(lost), compared, *lost]
     import pandas as pd
 
-    of_tools = pd.DataFrame(
-        {"agent": agent, "tool": tool, "problem": problem, "dimension": _DIMENSION[problem], **_share(cells, ci_prob)}
+    of_tools = [
+        (agent, tool, problem, _PROBLEMS[problem][0], *_share(cells, ci_prob).values())
         for (agent, tool, problem), cells in sorted(problems.items())
+    ]
+    of_arguments = [
+        (
+            *place,
+            *(int(sum(cell[2 + i] for cell in cells.values())) for i in range(len(_LOST))),
+            *_share(cells, ci_prob),
+        )
+        for place, cells in sorted(arguments.items())
+    ]
+    return ToolDiagnostics(
+        pd.DataFrame(of_tools, columns=["agent", "tool", "problem", "dimension", *_SHARE]),
+        pd.DataFrame(of_arguments, columns=["agent", "tool", "argument", *_LOST, *_SHARE]),
+        ci_prob,
     )
-    of_arguments = pd.DataFrame(
-        {
-            "agent": agent,
-            "tool": tool,
-            "argument": argument,
-            **{kind: sum(cell[2 + i] for cell in cells.values()) for i, kind in enumerate(_LOST)},
-            **_share(cells, ci_prob),
-        }
-        for (agent, tool, argument), cells in sorted(arguments.items())
-    )
-    if of_tools.empty:
-        of_tools = pd.DataFrame(columns=["agent", "tool", "problem", "dimension", *_SHARE])
-    if of_arguments.empty:
-        of_arguments = pd.DataFrame(columns=["agent", "tool", "argument", *_LOST, *_SHARE])
-    return ToolDiagnostics(of_tools, of_arguments, ci_prob)
 
 
-def _of_tool(counts: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
-    """Problem, failures and opportunities of one tool in one interaction."""
-    numbers = {name: int(counts.get(name, 0)) for name in COUNTS}
-    for problem, (failed, of) in _PROBLEMS.items():
-        if numbers[of] and (numbers[failed] or problem not in _IF_ASKED):
-            yield problem, numbers[failed], numbers[of]
-
-
-def _share(cells: Mapping[str, list[int]], ci_prob: float) -> dict[str, Any]:
+def _share(cells: Mapping[str, Floats], ci_prob: float) -> dict[str, Any]:
     """Failures, opportunities, their ratio and its interval, with tasks as clusters."""
-    table = np.array([cell[:2] for cell in cells.values()], dtype=np.float64)
+    table = np.array([cell[:2] for cell in cells.values()])
     failed, of = (float(total) for total in table.sum(axis=0))
     share, tasks = failed / of, len(table)
     effective = of
@@ -240,11 +214,4 @@ def _share(cells: Mapping[str, list[int]], ci_prob: float) -> dict[str, Any]:
         variance = tasks / (tasks - 1) * float(((table[:, 0] - share * table[:, 1]) ** 2).sum()) / of**2
         effective = min(of, share * (1 - share) / variance) if variance > 0 else of
     lower, upper = (float(end) for end in wilson_interval(share * effective, effective, ci_prob))
-    return {
-        "failed": int(failed),
-        "of": int(of),
-        "share": share,
-        "lower": lower,
-        "upper": upper,
-        "tasks": tasks,
-    }
+    return dict(zip(_SHARE, (int(failed), int(of), share, lower, upper, tasks), strict=True))

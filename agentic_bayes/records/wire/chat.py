@@ -44,8 +44,14 @@ def function_calls(message: Fields) -> list[ChatCall]:
     calls = [chat_call(call) for call in message.mappings("tool_calls")]
     if "function_call" in message and not calls:
         function = message.mapping("function_call")
-        calls = [ChatCall(function.name("name", required=True) or "?", function.arguments("arguments"))]
+        calls = [named_call(function, None, "arguments")]
     return calls
+
+
+def named_call(source: Fields, identity: str | None, *arguments: str) -> ChatCall:
+    """A call from an object with its name, from the members with these names: its id, and its arguments."""
+    name = source.name("name", required=True) or "?"
+    return ChatCall(name, source.arguments(*arguments), source.name(identity) if identity else None)
 
 
 def chat_call(call: Fields) -> ChatCall:
@@ -57,6 +63,13 @@ def chat_call(call: Fields) -> ChatCall:
         function = call.mapping("function", required=True)
         name, arguments = function.name("name", required=True), function.arguments("arguments")
     return ChatCall(name or "?", arguments, call.name("id"))
+
+
+def tool_message(result: Any, answers: str | None, tool: str | None = None) -> Message:
+    """The result of a call as a message."""
+    if isinstance(result, str):
+        return Message("tool", result, answers=answers, tool=tool)
+    return Message("tool", answers=answers, tool=tool, result=result)
 
 
 @dataclass(slots=True)

@@ -27,10 +27,6 @@ class Faults:
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self._noted)
 
-    def as_tuple(self) -> tuple[tuple[str, str], ...]:
-        """All problems noted so far."""
-        return tuple(self._noted)
-
 
 class Fields:
     """An object of a file, read field by field.

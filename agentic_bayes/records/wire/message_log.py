@@ -13,15 +13,7 @@ from dataclasses import replace as changed
 from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
-from agentic_bayes.records.wire.chat import (
-    ChatCall,
-    Message,
-    Role,
-    doubts_of,
-    opening,
-    system_text,
-    turns,
-)
+from agentic_bayes.records.wire.chat import ChatCall, Message, Role, doubts_of, opening, system_text, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 from agentic_bayes.records.wire.layout import Origin, Shape
@@ -213,21 +205,14 @@ class _ConversationInProgress:
         else:
             log.faults.add(path, f"must be an object, got {short(value)}")
 
-    def begin_list(self, key: str) -> None:
-        """Begin a list that is a member and whose items follow."""
-        if key in self.logs and (key == "messages" or not self.is_message):
+    def member(self, key: str, value: Any) -> None:
+        """Take a whole member, or the beginning of a list whose items follow."""
+        if isinstance(value, list) and key in self.logs and (key == "messages" or not self.is_message):
             self.found.add(key)
         else:
-            self.about[key] = []
-
-    def member(self, key: str, value: Any) -> None:
-        """Take a whole member."""
-        if isinstance(value, list):
-            self.begin_list(key)
-            for index, item in enumerate(value):
-                self.item(key, index, item)
-            return
-        self.about[key] = value
+            self.about[key] = [] if isinstance(value, list) else value
+        for index, item in enumerate(value) if isinstance(value, list) else ():
+            self.item(key, index, item)
 
     def _take_plain(self) -> None:
         """Take members that are text in place of a list of messages."""
@@ -264,9 +249,8 @@ class _ConversationInProgress:
         elif not self.found & (self.dialect.instead | {"messages"}):
             faults.add(("messages",), f"must be given, got {got}")
         failure = self.dialect.failure(about) if "messages" not in self.found else None
-        record = _record(
-            messages, about, self.dialect.name, failure, next((log.model for log in logs if log.model), None)
-        )
+        model = next((log.model for log in logs if log.model), None)
+        record = _record(messages, about, self.dialect.name, failure, model)
         doubts += doubts_of(record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
@@ -283,9 +267,9 @@ def _record(
     conversation = turns(messages)
     if error and conversation:
         conversation[-1] |= {"error": error[:LONGEST_ERROR], "assistant": conversation[-1]["assistant"] or None}
-    usage = about.mapping("usage")
-    taken = next((usage.whole(key) for key in ("input_tokens", "prompt_tokens") if key in usage), None)
-    given = next((usage.whole(key) for key in ("output_tokens", "completion_tokens") if key in usage), None)
+    usage = [about.mapping("usage")]
+    taken = _first(usage, ("input_tokens", "prompt_tokens"), Fields.whole)
+    given = _first(usage, ("output_tokens", "completion_tokens"), Fields.whole)
     tokens = {side: number for side, number in (("input", taken), ("output", given)) if number is not None}
     known = {
         "format": name,
@@ -294,7 +278,6 @@ def _record(
         "tokens": tokens,
         "cost": about.number("cost"),
     }
-    score = _first(places, ("recorded_score", "score", "reward"), Fields.share)
     return {
         "session_id": _first(places, ("session_id", "conversation_id", "thread_id", "id"), Fields.name),
         "assistant_id": _first(places, ("assistant_id", "agent", "agent_id"), Fields.name),
@@ -302,7 +285,7 @@ def _record(
         "trial": _first(places, ("trial",), Fields.whole),
         "context": system_text(messages),
         "conversation": conversation,
-        "recorded_score": score,
+        "recorded_score": _first(places, ("recorded_score", "score", "reward"), Fields.share),
         "metadata": {
             **about.mapping("metadata").value,
             **{key: content for key, content in known.items() if content not in (None, "", {})},
@@ -336,16 +319,15 @@ def _error(places: Iterable[Fields]) -> str | None:
         error = place.raw("error")
         if not error:
             continue
-        text = place.text("error") or "" if not isinstance(error, dict) else _described(place.mapping("error"))
+        if isinstance(error, dict):
+            details = place.mapping("error")
+            text = ": ".join(filter(None, (details.name(key) for key in ("code", "message")))) or short(error)
+        else:
+            text = place.text("error") or ""
         fitting(text, (*place.path, "error"), place.faults)
         if text.strip():
             return text.strip()
     return None
-
-
-def _described(error: Fields) -> str:
-    texts = [error.name(key) for key in ("code", "message") if key in error]
-    return ": ".join(filter(None, texts)) or short(dict(error.value))
 
 
 class _MessageFile:
@@ -437,7 +419,7 @@ class _MessageFile:
             self.dialect.take(self.record.about, (), log)
             if log.faults:
                 self.spoiled = True
-                yield Parsed(where, faults=log.faults.as_tuple())
+                yield Parsed(where, faults=tuple(log.faults))
         elif self.items != "conversation":
             if not self.record.about and not self.record.found:
                 self.record.found.add("messages")  # [] and {} only mean that nobody spoke

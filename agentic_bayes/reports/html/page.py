@@ -42,7 +42,6 @@ from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence
 from agentic_bayes.reports.html.verdict import answers, headline
 from agentic_bayes.reports.tables import (
     ESTIMANDS,
-    evidence_table,
     metrics_tables,
     superiority_table,
     tool_problems_tables,
@@ -204,7 +203,7 @@ def _page(
             **_comparison(asked),
             failures=failures,
             **_attempts(est, asked, trials),
-            evidence=[evidence_table(evidence), *metrics_tables(evidence)] if evidence is not None else [],
+            evidence=[evidence.table(), *metrics_tables(evidence)] if evidence is not None else [],
             tools=tools,
             judges=judge_tables(est, evidence, store, facts),
             diagnostics=diagnostics_table(est),
@@ -273,8 +272,8 @@ def _failed_most(failures: Sequence[Table], tools: Sequence[Table]) -> list[str]
             reason, n, _ = table.rows[0]
             lines.append(f"Commonest reason: {cut(reason, 200)} ({'1 trial' if n == '1' else f'{n} trials'})")
     for table in tools[:1]:
-        *who, what, calls, _ = table.rows[0]
-        lines.append(f"Commonest fault with tools: {', '.join(who)}, {what} ({calls} calls)")
+        agent, tool, what, calls, *_ = table.rows[0]
+        lines.append(f"Commonest fault with tools: {agent}, {tool}, {what} ({calls} calls)")
     return lines
 
 

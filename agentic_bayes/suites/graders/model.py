@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,9 +13,9 @@ from pydantic import BeforeValidator, StrictBool
 
 from agentic_bayes.errors import ReplyError
 from agentic_bayes.evidence.llm.asking import Asker, ModelQuestion, reply_text, structured_objects, to_langchain
-from agentic_bayes.evidence.llm.judge import LLMJudge
-from agentic_bayes.evidence.llm.prompt import Prompt, PromptMessages, digest, fenced
-from agentic_bayes.evidence.llm.reply import objects_in, read_objects, read_text
+from agentic_bayes.evidence.llm.judge import LLMJudge, read_verdict
+from agentic_bayes.evidence.llm.prompt import Prompt, PromptMessages, corrected, digest, fenced, prompt_text
+from agentic_bayes.evidence.llm.reply import objects_in
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.base import Record, Text, short
 from agentic_bayes.records.model import Conversation
@@ -27,7 +26,7 @@ from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _ORDERS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _WORDS = {1.0: "win", 0.5: "tie", 0.0: "loss"}
-_QUOTED = 2000
+_text = functools.partial(prompt_text, __package__)
 _ASKING = (
     "use_structured_output",
     "structured_method",
@@ -155,19 +154,9 @@ class _RubricJudge:
         material = {"query": turn.query, "answer": turn.assistant or ""}
         if conversation.context:
             material = {"context": conversation.context, **material}
-        read = partial(self._read, list(material.values()))
+        read = partial(read_verdict, self._prompt, list(material.values()))
         question = ModelQuestion(self._prompt.schema, self._digest, read, self._prompt.correction)
         return await self._asker.ask(question, to_langchain(self._opening), fenced(material, _text("rubric_material")))
-
-    def _read(self, judged: Sequence[str], reply: Any, structured: bool) -> Score:
-        objects = structured_objects(reply, structured=structured)
-        score = read_text(reply_text(reply), judged) if objects is None else read_objects(objects, judged)
-        if self._prompt.choices is None:
-            return score
-        choice = self._prompt.choice(score.value)
-        if choice is None:
-            raise ReplyError(f"correctness_score must be {self._prompt.allowed}, got {score.value:g}")
-        return Score(choice[1], score.reason)
 
 
 @dataclass(frozen=True)
@@ -268,8 +257,7 @@ def _read_pair(judged: Sequence[str], reply: Any, structured: bool) -> Score:
 
 def _pair_correction(reply: str, problem: ReplyError) -> PromptMessages:
     """Quote the reply that could not be read, shortened, and say what is wrong with it."""
-    request = Template(_text("pairwise_correction")).substitute(problem=problem).strip()
-    return [("ai", reply.strip()[:_QUOTED] or "(no text)"), ("human", request)]
+    return corrected(reply, _text("pairwise_correction"), problem=problem)
 
 
 def _background(conversation: Conversation, *, system: bool) -> str:
@@ -282,8 +270,3 @@ def _background(conversation: Conversation, *, system: bool) -> str:
 
 def _words(results: Sequence[float]) -> str:
     return ", ".join(f"{_WORDS[value]} when {order}" for value, order in zip(results, ("first", "second"), strict=True))
-
-
-@functools.cache
-def _text(name: str) -> str:
-    return importlib.resources.files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")

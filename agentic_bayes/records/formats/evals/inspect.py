@@ -188,7 +188,7 @@ def _plain(stream: BufferedReader, log: _InspectLog) -> Iterator[Parsed]:
 
 def _header_faults(log: _InspectLog) -> Iterator[Parsed]:
     if faults := log.faults():
-        yield Parsed("", faults=faults.as_tuple())
+        yield Parsed("", faults=tuple(faults))
 
 
 def _no_sample(log: _InspectLog) -> Parsed:
@@ -283,7 +283,7 @@ def _sample(where: str, value: Any, wrong: tuple[tuple[str, str], ...], log: _In
     if wrong:
         return Parsed(where, faults=wrong)
     record = _conversation(value, faults, log)
-    return Parsed(where, NO_VALUE if faults else record, faults.as_tuple(), doubts_of(record["conversation"]))
+    return Parsed(where, NO_VALUE if faults else record, tuple(faults), doubts_of(record["conversation"]))
 
 
 @dataclass(slots=True)

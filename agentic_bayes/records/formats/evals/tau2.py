@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.evals.tau_bench import CONTROL
-from agentic_bayes.records.wire.chat import ChatCall, Message, doubts_of, one_turn, opening
+from agentic_bayes.records.formats.evals.tau_bench import CONTROL, complete, from_user_or_system
+from agentic_bayes.records.wire.chat import Message, doubts_of, named_call, one_turn, opening
 from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, joined, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
@@ -48,21 +48,20 @@ def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
     keys = shape.record_keys
     whole = {"simulations", "info"} <= keys or {"simulation_index", "info"} <= keys
-    tasks = {"tasks", "info"} <= keys and "evaluation_criteria" in _keys(shape.first.get("tasks"))
+    task = shape.first.get("tasks")
+    tasks = {"tasks", "info"} <= keys and isinstance(task, dict) and "evaluation_criteria" in task
     return whole or tasks or {"task_id", "termination_reason", "reward_info"} <= keys
-
-
-def _keys(value: Any) -> set[str]:
-    return set(value) if isinstance(value, dict) else set()
 
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The simulations of a file and, if it has a folder of simulations next to it, of that folder."""
     results = _Tau2Results(origin)
     index, home = _index_of(origin.name), _home_of(origin.name)
+    # the simulations need what their results file says; of that file itself, only the problems are yielded
+    from_index = _of_file(index, lambda pieces: results.take(pieces, is_index=True)) if index else ()
     sound = True
     for parsed in chain(
-        _read_index(results, index) if index else (),
+        (replace(parsed, file=str(index)) for parsed in from_index),
         results.take(parts(stream, STREAMED)),
         _beside(results, home / FOLDER) if home else (),
     ):
@@ -91,12 +90,6 @@ def _index_of(name: str) -> Path | None:
 def _home_of(name: str) -> Path | None:
     """The folder of a results file, which may also hold a simulations folder; None for other files."""
     return next((path.parent for path in _paths(name) if path.name in INDEXES), None)
-
-
-def _read_index(results: _Tau2Results, index: Path) -> Iterator[Parsed]:
-    """Learn what the simulations need from their results file, and yield its problems."""
-    for parsed in _of_file(index, lambda pieces: results.take(pieces, is_index=True)):
-        yield replace(parsed, file=str(index))
 
 
 def _beside(results: _Tau2Results, folder: Path) -> Iterator[Parsed]:
@@ -195,7 +188,7 @@ class _Tau2Results:
                     elif key not in _OF_RESULTS:
                         document.members[key] = part.value
                     elif faults := self._learn(part, document):
-                        yield Parsed(part.where, faults=faults.as_tuple())
+                        yield Parsed(part.where, faults=tuple(faults))
                 case _ if part.faults or not is_index:
                     yield Parsed(part.place, faults=part.faults or (("", "must be inside an object of results"),))
 
@@ -222,8 +215,11 @@ class _Tau2Results:
         match part.path:
             case ("tasks", int(place)):
                 self._learn_task(Fields(part.value, ("tasks", place), faults), place, document)
-            case ("info",):
-                self._learn_info(Fields({"info": part.value}, (), faults).mapping("info"))
+            case ("info",):  # never keep all of it: the model's arguments may hold an API key
+                info = Fields({"info": part.value}, (), faults).mapping("info")
+                environment = info.mapping("environment_info")
+                self._domain, self._policy = environment.text("domain_name"), environment.text("policy") or ""
+                self._model = info.mapping("agent_info").text("llm")
             case ("simulation_index",):
                 listed = Fields({"simulation_index": part.value}, (), faults).mappings("simulation_index")
                 self.listed |= {identity for entry in listed if (identity := entry.name("id", required=True))}
@@ -232,12 +228,6 @@ class _Tau2Results:
                 if key == "tasks":
                     self._tasks = {}
         return faults
-
-    def _learn_info(self, info: Fields) -> None:
-        # never keep all of info: the model's arguments may hold an API key
-        environment = info.mapping("environment_info")
-        self._domain, self._policy = environment.text("domain_name"), environment.text("policy") or ""
-        self._model = info.mapping("agent_info").text("llm")
 
     def _learn_task(self, task: Fields, place: int, document: _Tau2Document) -> None:
         criteria = task.mapping("evaluation_criteria")
@@ -255,9 +245,7 @@ class _Tau2Results:
         faults, doubts = Faults(), Faults()
         record = self._conversation(Fields(value, (), faults), doubts)
         together = (*wrong, *faults)
-        return Parsed(
-            where, NO_VALUE if together else record, together, (*doubts.as_tuple(), *doubts_of(record["conversation"]))
-        )
+        return Parsed(where, NO_VALUE if together else record, together, (*doubts, *doubts_of(record["conversation"])))
 
     def _conversation(self, run: Fields, doubts: Faults) -> Mapping[str, Any]:
         task_id, session = run.name("task_id", required=True), run.name("id", required=True)
@@ -277,28 +265,20 @@ class _Tau2Results:
             doubts.add((), VOICE)
             del turn["agentic"]
         expected = _expected(reward, reason, task.actions, doubts)
-        if expected is not None:
-            turn["ground_truth_agentic"] = {"expected_tools": expected, "tool_sequence_matters": False}
-        if task.facts:
-            turn["ground_truth_assistant"] = ", ".join(task.facts)
-        if error is not None:
-            turn |= {"assistant": turn["assistant"] or None, "error": error}
+        complete(turn, expected, task.facts, error)
         tokens = [m.tokens for m in messages if m.role == "assistant" and any(m.tokens)]
+        cost = {side: run.number(f"{side}_cost") for side in ("agent", "user")}
         metadata = {
             "format": NAME,
             "domain": self._domain,
             "model": self._model,
             "termination_reason": reason,
-            "cost": {
-                side: amount
-                for side, amount in (("agent", run.number("agent_cost")), ("user", run.number("user_cost")))
-                if amount is not None
-            },
+            "cost": {side: amount for side, amount in cost.items() if amount is not None},
             "tokens": {"input": sum(t for t, _ in tokens), "output": sum(t for _, t in tokens)} if tokens else None,
             "duration": run.number("duration"),
             "started": run.text("start_time"),
             "opening": opening(messages),
-            "task_id_contradicted": True if ("", CONTRADICTION) in doubts.as_tuple() else None,
+            "task_id_contradicted": True if ("", CONTRADICTION) in doubts else None,
         }
         return {
             "session_id": session,
@@ -355,26 +335,13 @@ def _by_agent(call: Fields) -> bool:
 
 
 def _message(message: Fields) -> Message:
-    role = message.text("role", required=True)
     text = message.text("content") or ""
     usage = message.mapping("usage")
     tokens = (usage.whole("prompt_tokens") or 0, usage.whole("completion_tokens") or 0)
-    match role:
+    match message.raw("role"):
         case "assistant":
-            calls = [
-                ChatCall(call.name("name", required=True) or "?", call.arguments("arguments"), call.name("id"))
-                for call in message.mappings("tool_calls")
-                if _by_agent(call)
-            ]
+            calls = [named_call(call, "id", "arguments") for call in message.mappings("tool_calls") if _by_agent(call)]
             return Message("assistant", "" if text.strip() in CONTROL else text, calls, tokens=tokens)
-        case "tool":
-            if not _by_agent(message):
-                return Message("system")  # the user's own tools
-            return Message("tool", text, answers=message.name("id"))
-        case "user":
-            return Message("user", "" if text.strip() in CONTROL else text)
-        case "system":
-            return Message("system", text)
-    if role is not None:
-        message.faults.add((*message.path, "role"), f"must be system, user, assistant or tool, got {role!r}")
-    return Message("system")
+        case "tool":  # the user's own tools are left out
+            return Message("tool", text, answers=message.name("id")) if _by_agent(message) else Message("system")
+    return from_user_or_system(message)

@@ -6,7 +6,7 @@ databases and not the order of calls, so the order does not matter here either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
 from typing import Any
 
@@ -40,17 +40,11 @@ def _conversation(value: Any, faults: Faults, origin: Origin) -> Mapping[str, An
     error = _error(info, reward)
     turn = one_turn(messages, qa_id=f"task {task}")
     turn["query"] = turn["query"] or described.text("instruction") or ""
-    if "actions" in described:
-        expected = [
-            {"tool_name": action.name("name", required=True), "parameters": action.arguments("kwargs", "arguments")}
-            for action in described.mappings("actions")
-        ]
-        turn["ground_truth_agentic"] = {"expected_tools": expected, "tool_sequence_matters": False}
-    if outputs := described.texts("outputs"):
-        turn["ground_truth_assistant"] = ", ".join(outputs)
-    if error is not None:
-        turn |= {"assistant": turn["assistant"] or None, "error": error}
-        reward = None
+    expected = [
+        {"tool_name": action.name("name", required=True), "parameters": action.arguments("kwargs", "arguments")}
+        for action in described.mappings("actions")
+    ]
+    complete(turn, expected if "actions" in described else None, described.texts("outputs"), error)
     cost = {"user": info.number("user_cost"), "agent": info.number("agent_cost")}
     metadata = {"format": NAME, "cost": {side: amount for side, amount in cost.items() if amount is not None}}
     return {
@@ -60,9 +54,21 @@ def _conversation(value: Any, faults: Faults, origin: Origin) -> Mapping[str, An
         "trial": trial,
         "context": system_text(messages),
         "conversation": [turn],
-        "recorded_score": reward,
+        "recorded_score": None if error else reward,
         "metadata": {key: content for key, content in metadata.items() if content},
     }
+
+
+def complete(
+    turn: dict[str, Any], expected: list[dict[str, Any]] | None, outputs: Iterable[str], error: str | None
+) -> None:
+    """Add to a turn the calls and the texts that were expected, and why it cannot be judged."""
+    if expected is not None:
+        turn["ground_truth_agentic"] = {"expected_tools": expected, "tool_sequence_matters": False}
+    if outputs:
+        turn["ground_truth_assistant"] = ", ".join(outputs)
+    if error is not None:
+        turn |= {"assistant": turn["assistant"] or None, "error": error}
 
 
 def _error(info: Fields, reward: float | None) -> str | None:
@@ -76,18 +82,21 @@ def _error(info: Fields, reward: float | None) -> str | None:
 
 
 def _message(message: Fields) -> Message:
-    role = message.text("role", required=True)
     text = message.text("content") or ""
-    match role:
+    match message.raw("role"):
         case "assistant":
-            calls = [chat_call(call) for call in message.mappings("tool_calls")]
-            return Message("assistant", text, calls)
+            return Message("assistant", text, [chat_call(call) for call in message.mappings("tool_calls")])
         case "tool":
             return Message("tool", text, answers=message.name("tool_call_id"), tool=message.name("name"))
-        case "user":
-            return Message("user", "" if text.strip() in CONTROL else text)
-        case "system":
-            return Message("system", text)
-    if role is not None:
+    return from_user_or_system(message)
+
+
+def from_user_or_system(message: Fields) -> Message:
+    """A message of the simulated user or of the system; any other role is a fault."""
+    role = message.text("role", required=True)
+    text = message.text("content") or ""
+    if role == "user":
+        return Message("user", "" if text.strip() in CONTROL else text)
+    if role not in (None, "system"):
         message.faults.add((*message.path, "role"), f"must be system, user, assistant or tool, got {role!r}")
-    return Message("system")
+    return Message("system", text)

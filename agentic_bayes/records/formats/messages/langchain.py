@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
-from agentic_bayes.records.model import Conversation, Interaction, ToolCall
-from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls
+from agentic_bayes.records.model import Conversation, Interaction
+from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
 from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
@@ -37,12 +37,12 @@ KINDS = ("human", "ai", "system", "tool", "function", "chat")
 
 # roles of a ChatMessage, and the kinds of message that they mean
 ROLES = {"user": "human", "human": "human", "assistant": "ai", "ai": "ai", "system": "system", "developer": "system"}
-# content parts that are calls, with the names of their fields
+# content parts that are calls, with the names of the fields that hold their ids and their arguments
 CALL_PARTS = {
-    "tool_use": ("name", "input", "id"),
-    "tool_call": ("name", "args", "id"),
-    "function_call": ("name", "arguments", "call_id"),
-    "invalid_tool_call": ("name", "args", "id"),
+    "tool_use": ("id", "input"),
+    "tool_call": ("id", "args"),
+    "function_call": ("call_id", "arguments"),
+    "invalid_tool_call": ("id", "args"),
 }
 CALLS_IN_PIECES = frozenset({"tool_call_chunk", "input_json_delta"})
 # tools that the provider runs itself: neither calls nor results appear among a message's calls
@@ -94,8 +94,12 @@ def conversation_from_langchain(
     **fields: Any,
 ) -> Conversation:
     """Build a conversation from LangChain messages."""
-    dumps = [dict(message) if isinstance(message, Mapping) else _dumped(message) for message in messages]
-    parsed = one_conversation(dumps, _DIALECT)
+    from langchain_core.messages import BaseMessage
+
+    # anything that is no message stays as it is and is refused later
+    dumps = (message.model_dump() if isinstance(message, BaseMessage) else message for message in messages)
+    plain = [dict(dump) if isinstance(dump, Mapping) else dump for dump in dumps]
+    parsed = one_conversation(plain, _DIALECT)
     if parsed.value is NO_VALUE:
         raise RecordsError([Problem("messages", "", path, message) for path, message in parsed.faults])
     given = {"session_id": session_id, "assistant_id": agent, "task_id": task_id or session_id, "trial": trial}
@@ -138,40 +142,24 @@ def _turn(turn: Interaction, number: int) -> Iterator[BaseMessage]:
     calls = turn.agentic.tools_used if turn.agentic else ()
     ids = [f"call_{number}_{position}" for position in range(1, len(calls) + 1)]
     if calls:
-        wrong = [_invalid(call, name) for call, name in zip(calls, ids, strict=True) if _is_invalid(call)]
-        right = [
-            {"name": call.tool_name, "args": call.parameters, "id": name, "type": "tool_call"}
-            for call, name in zip(calls, ids, strict=True)
-            if not _is_invalid(call)
-        ]
+        right: list[Any] = []
+        wrong: list[Any] = []
+        for call, name in zip(calls, ids, strict=True):
+            about, text = {"name": call.tool_name, "id": name}, call.parameters.get(UNREADABLE)
+            if call.parameters.keys() == {UNREADABLE} and isinstance(text, str):
+                wrong.append({**about, "args": text, "error": None, "type": "invalid_tool_call"})
+            else:
+                right.append({**about, "args": call.parameters, "type": "tool_call"})
         yield AIMessage("", tool_calls=right, invalid_tool_calls=wrong)
     for call, name in zip(calls, ids, strict=True):
         if call.has_result:
-            status, content = ("error", call.result["content"]) if _is_failed(call.result) else ("success", call.result)
+            content, status = call.result, "success"
+            if isinstance(content, dict) and content.keys() == {"status", "content"} and content["status"] == "error":
+                content, status = content["content"], "error"
             text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
             yield ToolMessage(text, tool_call_id=name, name=call.tool_name, status=status)
     if turn.assistant is not None:
         yield AIMessage(turn.assistant)
-
-
-def _is_invalid(call: ToolCall) -> bool:
-    return set(call.parameters) == {UNREADABLE} and isinstance(call.parameters[UNREADABLE], str)
-
-
-def _invalid(call: ToolCall, name: str) -> dict[str, Any]:
-    text = call.parameters[UNREADABLE]
-    return {"name": call.tool_name, "args": text, "id": name, "error": None, "type": "invalid_tool_call"}
-
-
-def _is_failed(result: Any) -> bool:
-    return isinstance(result, dict) and result.keys() == {"status", "content"} and result["status"] == "error"
-
-
-def _dumped(message: Any) -> Any:
-    """Dump a message object; anything else stays as it is and is refused later."""
-    from langchain_core.messages import BaseMessage
-
-    return message.model_dump() if isinstance(message, BaseMessage) else message
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:
@@ -198,14 +186,11 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
             _answer(body, log)
         case "tool":
             text = content_text(body, "content", required=True)
-            failed = {"status": "error", "content": text} if body.text("status") == "error" else None
-            answers, tool = body.name("tool_call_id"), body.name("name")
-            log.add(Message("tool", "" if failed else text, answers=answers, tool=tool, result=failed), path)
+            result = {"status": "error", "content": text} if body.text("status") == "error" else text
+            log.add(tool_message(result, body.name("tool_call_id"), body.name("name")), path)
         case "function":
-            log.add(
-                Message("tool", content_text(body, "content", required=True), tool=body.name("name", required=True)),
-                path,
-            )
+            text = content_text(body, "content", required=True)
+            log.add(tool_message(text, None, body.name("name", required=True)), path)
         case _ if kind_of(named) != "chat":
             log.faults.add((*path, "type"), f"must be {', '.join(KINDS)}, got {short(named)}")
 
@@ -241,10 +226,7 @@ def _answer(body: Fields, log: MessageLog) -> None:
 
 def _calls(body: Fields) -> list[ChatCall]:
     """The calls of a message, which may contain them up to three times; each counts once."""
-    calls = [
-        ChatCall(call.name("name", required=True) or "?", call.arguments("args"), call.name("id"))
-        for call in body.mappings("tool_calls")
-    ]
+    calls = [named_call(call, "id", "args") for call in body.mappings("tool_calls")]
     # LangChain could not parse these calls, but the model made them
     calls += [
         ChatCall(call.name("name") or "(no name)", call.arguments("args"), call.name("id"))
@@ -257,10 +239,7 @@ def _calls(body: Fields) -> list[ChatCall]:
         kind = block.get("type") if isinstance(block, dict) else None
         if isinstance(kind, str) and kind in CALL_PARTS:
             fields = Fields(block, (*body.path, "content", position), body.faults)
-            name, arguments, identity = CALL_PARTS[kind]
-            calls.append(
-                ChatCall(fields.name(name, required=True) or "?", fields.arguments(arguments), fields.name(identity))
-            )
+            calls.append(named_call(fields, *CALL_PARTS[kind]))
     return calls or function_calls(body.mapping("additional_kwargs"))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.messages import langchain
-from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls
+from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
@@ -128,9 +128,10 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     if kind == "message":
         _message(item, log, is_item="type" in item)
     elif kind == "function_call":
-        log.add_call(_named_call(item, item.arguments("arguments")), path)
+        log.add_call(named_call(item, "call_id", "arguments"), path)
     elif kind == "custom_tool_call":
-        log.add_call(_named_call(item, {"input": item.text("input") or ""}), path)
+        arguments = {"input": item.text("input") or ""}
+        log.add_call(ChatCall(item.name("name", required=True) or "?", arguments, item.name("call_id")), path)
     elif kind.endswith(OUTPUT):
         _result(item, log)
     elif kind.endswith(CALL):
@@ -159,9 +160,7 @@ def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
             else:
                 log.add(Message("assistant", text, calls), message.path)
         case "tool":
-            log.add(
-                Message("tool", text, answers=message.name("tool_call_id"), tool=message.name("name")), message.path
-            )
+            log.add(tool_message(text, message.name("tool_call_id"), message.name("name")), message.path)
         case "function":
             log.add(Message("tool", text, tool=message.name("name", required=True)), message.path)
         case "user":
@@ -173,28 +172,19 @@ def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
             message.faults.add((*message.path, "role"), f"must be {allowed}, got {short(named)}")
 
 
-def _named_call(item: Fields, arguments: dict[str, Any]) -> ChatCall:
-    return ChatCall(item.name("name", required=True) or "?", arguments, item.name("call_id"))
-
-
 def _result(item: Fields, log: MessageLog) -> None:
     output = item.raw("output")
     answers = item.name("call_id")
     if isinstance(output, dict):
-        # a screenshot is all image
         kind = item.mapping("output").text("type")
-        log.add(
-            Message("tool", f"[{kind}]" if kind else "", answers=answers, result=None if kind else output), item.path
-        )
-    elif isinstance(output, list) and item.raw("type") not in ("function_call_output", "custom_tool_call_output"):
-        log.add(Message("tool", answers=answers, result=output), item.path)
-    else:
-        log.add(Message("tool", content_text(item, "output"), answers=answers), item.path)
+        output = f"[{kind}]" if kind else output  # a screenshot is all image
+    elif not isinstance(output, list) or item.raw("type") in ("function_call_output", "custom_tool_call_output"):
+        output = content_text(item, "output")
+    log.add(tool_message(output, answers), item.path)
 
 
 def _call_of_the_service(item: Fields, kind: str, log: MessageLog) -> None:
     """A call of a tool that the service runs itself: its result, if recorded, is in the same item."""
-    arguments: dict[str, Any] = {}
     if "arguments" in item:
         arguments = item.arguments("arguments")
     elif "action" in item:
@@ -205,16 +195,13 @@ def _call_of_the_service(item: Fields, kind: str, log: MessageLog) -> None:
     answers = item.name("call_id") or item.name("id")
     log.add_call(ChatCall(name, arguments, answers), item.path)
     log.waiting = False
+    result = next((item.raw(key) for key in ("result", *RESULTS) if key in item), None)
     if "error" in item:
-        log.add(Message("tool", answers=answers, tool=name, result={"error": item.raw("error")}), item.path)
-        return
-    result = next((item.raw(key) for key in RESULTS if key in item), None)
-    if "result" in item:
-        result = "[image]" if kind == "image_generation_call" else item.raw("result")
-    if isinstance(result, str):
-        log.add(Message("tool", result, answers=answers, tool=name), item.path)
-    elif result is not None:
-        log.add(Message("tool", answers=answers, tool=name, result=result), item.path)
+        result = {"error": item.raw("error")}
+    elif "result" in item and kind == "image_generation_call":
+        result = "[image]"
+    if result is not None:
+        log.add(tool_message(result, answers, name), item.path)
 
 
 _DIALECT = Dialect(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import ChatCall, Message, Role, system_text
+from agentic_bayes.records.wire.chat import ChatCall, Message, Role, system_text, tool_message
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.strict_json import strict_json
 
@@ -493,10 +493,7 @@ def _take_part(part: Fields, texts: list[str], calls: list[ChatCall], results: l
 
 
 def _result(identity: str | None, part: Fields, *keys: str) -> Message:
-    value = next((part.raw(key) for key in keys if key in part), "")
-    if isinstance(value, str):
-        return Message("tool", value, answers=identity)
-    return Message("tool", answers=identity, result=value)
+    return tool_message(next((part.raw(key) for key in keys if key in part), ""), identity)
 
 
 def _named_call(source: Fields, identity: str | None, *keys: str) -> ChatCall:

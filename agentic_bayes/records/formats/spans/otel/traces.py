@@ -52,10 +52,8 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     if waiting is not None:
         yield replace(waiting, doubts=tuple(("", message) for message in spans.doubts()))
     elif not wrong:
-        yield broken(
-            "",
-            f"holds no conversation: none of its {spans.total:,} spans calls a model, agent or tool (gen_ai.*)",
-        )
+        none = f"none of its {spans.total:,} spans calls a model, agent or tool (gen_ai.*)"
+        yield broken("", f"holds no conversation: {none}")
 
 
 @dataclass(slots=True)
@@ -167,7 +165,7 @@ def _taken(part: JsonPart, spans: _FileSpans) -> Iterator[Parsed]:
             for place, resource in enumerate(document.mappings(SPANS)):
                 yield from _resource(resource, f"{part.place}.{SPANS}[{place}]", spans)
             if faults:
-                yield Parsed(part.place, faults=faults.as_tuple())
+                yield Parsed(part.place, faults=tuple(faults))
 
 
 def _resource(resource: Fields, place: str, spans: _FileSpans) -> Iterator[Parsed]:
@@ -208,7 +206,7 @@ def _one(raw: Any, where: str, service: Any, spans: _FileSpans) -> Iterator[Pars
         else:
             faults.add(("spanId",), f"must be unique in its trace, got {short(span.id)} for two different spans")
     if faults:
-        yield Parsed(where, faults=faults.as_tuple())
+        yield Parsed(where, faults=tuple(faults))
 
 
 @dataclass(slots=True)
