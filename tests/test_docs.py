@@ -78,16 +78,15 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-# pages that draw or use ArviZ; one that is missed fails, as conftest.py says
-STACKED = re.compile(
-    r"plot_|arviz|build_model|engine=\"pymc\"|make demo|agentic-bayes (?:demo|estimate .* -o|plan .*--picture)"
-)
+# code that draws or uses ArviZ; a page that is missed fails, as conftest.py says
+STACKED = re.compile(r"plot_\w+\(|arviz|build_model\(|pymc")
 
 
 def marked(path: Path) -> Any:
-    """A page as a parameter, to be run on both stacks if they may differ on it."""
-    stacked = STACKED.search(path.read_text(encoding="utf-8"))
-    return pytest.param(path, marks=[pytest.mark.stack] if stacked else [], id=str(path.relative_to(ROOT)))
+    """A page as a parameter, to be run on both stacks if its code may differ on them."""
+    code = "".join(block.text for block in blocks(path) if block.language == "python" and not block.not_run)
+    marks = [pytest.mark.stack] if STACKED.search(code) else []
+    return pytest.param(path, marks=marks, id=str(path.relative_to(ROOT)))
 
 
 @pytest.mark.parametrize("path", [marked(path) for path in RUN])
