@@ -96,7 +96,8 @@ def hermite(x: Array, y: Array, slopes: Array, cell: Array, at: Array) -> tuple[
     width = np.maximum(x[cell + 1] - x[cell], 1e-300)
     secant = (y[cell + 1] - y[cell]) / width
     left, right = (np.clip(slopes[i], 0, 3 * np.maximum(secant, 0)) for i in (cell, cell + 1))
-    return _cubic((at - x[cell]) / width, width, y[cell], secant, left, right)
+    share = np.clip((at - x[cell]) / width, 0, 1)  # cells without width, where the values saturate, hold no point
+    return _cubic(share, width, y[cell], secant, left, right)
 
 
 def _cubic(t: Array, width: Any, start: Array, secant: Array, left: Array, right: Array) -> tuple[Array, Array]:
