@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from agentic_bayes.estimation.engines.nuts import build_model as build_model
     from agentic_bayes.estimation.estimate import Estimate as Estimate
     from agentic_bayes.estimation.estimate import estimate as estimate
-    from agentic_bayes.estimation.methods.values import Conjugate as Conjugate
-    from agentic_bayes.estimation.methods.values import Crossed as Crossed
-    from agentic_bayes.estimation.methods.values import Frequentist as Frequentist
-    from agentic_bayes.estimation.methods.values import Hierarchical as Hierarchical
+    from agentic_bayes.estimation.methods.options import Conjugate as Conjugate
+    from agentic_bayes.estimation.methods.options import Crossed as Crossed
+    from agentic_bayes.estimation.methods.options import Frequentist as Frequentist
+    from agentic_bayes.estimation.methods.options import Hierarchical as Hierarchical
     from agentic_bayes.evidence.assess import assess as assess
     from agentic_bayes.evidence.assess import assess_async as assess_async
     from agentic_bayes.evidence.evidence import Evidence as Evidence

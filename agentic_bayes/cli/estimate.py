@@ -57,7 +57,7 @@ def estimate(
 
 
 def _inflated(method: str | None) -> Any:
-    from agentic_bayes.estimation.methods.values import Hierarchical
+    from agentic_bayes.estimation.methods.options import Hierarchical
 
     if method not in (None, "hierarchical"):
         raise InvalidArgument(f"--inflate is an option of the hierarchical method; {method} does not use it")

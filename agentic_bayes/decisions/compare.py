@@ -14,7 +14,7 @@ from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.distribution import CIKind, Drawn
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.methods.values import Crossed
+from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (

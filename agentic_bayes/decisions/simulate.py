@@ -13,7 +13,7 @@ from agentic_bayes.estimation.engines.grid.axes import Concentration, log_logist
 from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table, mean_power
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 

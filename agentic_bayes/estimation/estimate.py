@@ -18,7 +18,7 @@ from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.io.groups import draw_groups, hyper_dataset
 from agentic_bayes.estimation.io.netcdf import installed_versions, read_groups, write_groups
 from agentic_bayes.estimation.judge_labels import judge_words, rate_rows, read_labels
-from agentic_bayes.estimation.methods.values import Estimator, Frequentist, Method, MethodName
+from agentic_bayes.estimation.methods.options import Estimator, Frequentist, Method, MethodName
 from agentic_bayes.estimation.model_checks import ModelChecks
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.estimation.predictive import Statistic

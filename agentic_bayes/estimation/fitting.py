@@ -19,7 +19,7 @@ from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.methods.inflated import InflatedPosterior
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
-from agentic_bayes.estimation.methods.values import (
+from agentic_bayes.estimation.methods.options import (
     Conjugate,
     Crossed,
     Frequentist,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agentic_bayes.estimation.bounds import pass_bounds
-from agentic_bayes.estimation.methods.values import Crossed, Frequentist, Hierarchical
+from agentic_bayes.estimation.methods.options import Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.estimation.predictive import LEAST_TASKS, Check, Replicated, check_counts, disagreements, replicate

@@ -12,7 +12,7 @@ from agentic_bayes import numerics
 from agentic_bayes.checks import check_k
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes.estimation.distribution import STATISTICS, Stats
-from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import ModelChecks, flag_words
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.score import Score, Unscored

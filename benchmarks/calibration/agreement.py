@@ -16,7 +16,7 @@ from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array

@@ -17,7 +17,7 @@ from agentic_bayes.estimation.arithmetic import apply_metric, mean_of_metric
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate, unbiased
-from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
+from agentic_bayes.estimation.methods.options import Conjugate, Frequentist
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array

@@ -17,7 +17,7 @@ from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.methods.frequentist import unbiased
-from agentic_bayes.estimation.methods.values import Conjugate
+from agentic_bayes.estimation.methods.options import Conjugate
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array, plugin_pass_pow_k
 from calibration.simulate import counts_of, exact_posterior, spread, success_probabilities

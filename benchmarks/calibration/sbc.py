@@ -17,7 +17,7 @@ from scipy import stats
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array

@@ -15,7 +15,7 @@ from agentic_bayes.estimation.distribution import CIKind, Stats, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array

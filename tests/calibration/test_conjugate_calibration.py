@@ -13,7 +13,7 @@ from fits import rows
 from scipy import stats
 
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
+from agentic_bayes.estimation.methods.options import Conjugate, Frequentist
 
 K = 3
 

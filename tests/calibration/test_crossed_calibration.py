@@ -10,7 +10,7 @@ from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.engines.importance import fit_crossed
 from agentic_bayes.estimation.methods.crossed import DELTA, LOG_WEIGHT, CrossedPosterior, expit_pair
-from agentic_bayes.estimation.methods.values import Crossed
+from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.formatting import Metric
 from agentic_bayes.outcomes.table import outcomes_from_table
 

@@ -6,7 +6,7 @@ from fits import STRONGER, WEAKER, counts
 
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Conjugate, Crossed, Frequentist, Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.formatting import Metric
 
 METHODS = [

@@ -8,7 +8,7 @@ import pytest
 from fits import ENGINES, EVERY, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit_two
 
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Conjugate, Frequentist, method_of
+from agentic_bayes.estimation.methods.options import Conjugate, Frequentist, method_of
 
 METHODS = {
     "unbiased": {"method": "frequentist"},

@@ -15,7 +15,7 @@ from agentic_bayes.decisions.classical import ClassicalTest
 from agentic_bayes.decisions.compare import Comparison, Ratio, compare
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Conjugate, Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
 from agentic_bayes.formatting import Metric
 from agentic_bayes.outcomes.table import outcomes_from_table
 

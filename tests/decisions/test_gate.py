@@ -14,7 +14,7 @@ from agentic_bayes.decisions.gate import gate, ruling, shown_beside
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.methods.values import Conjugate
+from agentic_bayes.estimation.methods.options import Conjugate
 from agentic_bayes.formatting import Metric
 from agentic_bayes.reports.junit import junit_xml
 

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Conjugate
+from agentic_bayes.estimation.methods.options import Conjugate
 from agentic_bayes.outcomes.dataset import combine_outcomes
 
 COLUMNS = ["agent", "prob_best", "expected_rank", "lower_rank", "upper_rank"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentic_bayes.decisions.tiers import classify
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Conjugate
+from agentic_bayes.estimation.methods.options import Conjugate
 
 PAPER = ("production-ready", "functional but inconsistent", "needs improvement", "not ready")
 GAUSSIA = ("reliable", "inconsistent", "needs improvement", "unclassified")

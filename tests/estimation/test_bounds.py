@@ -16,7 +16,7 @@ from agentic_bayes.estimation import bounds
 from agentic_bayes.estimation import model_checks as checks
 from agentic_bayes.estimation.bounds import pass_bounds
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Conjugate
+from agentic_bayes.estimation.methods.options import Conjugate
 
 # tau-bench airline: tasks with 0, …, 4 successes in 4 trials
 TAU_BENCH = ([0, 1, 2, 3, 4], [4] * 5, [14, 12, 10, 4, 10])

@@ -15,7 +15,7 @@ from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation import arithmetic
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks
-from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
+from agentic_bayes.estimation.methods.options import Conjugate, Frequentist
 
 pytestmark = pytest.mark.stack
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError, UnknownName
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.methods.values import Conjugate, Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
 from agentic_bayes.estimation.settings import Engine
 from agentic_bayes.outcomes.table import outcomes_from_table
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 
 pytestmark = pytest.mark.stack
 

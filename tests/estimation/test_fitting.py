@@ -13,7 +13,7 @@ from agentic_bayes.estimation.engines import importance
 from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Crossed, Hierarchical
+from agentic_bayes.estimation.methods.options import Crossed, Hierarchical
 
 TWO = {"v1": WEAKER, "v2": STRONGER}
 UNSCORED = (0, 0, 2)

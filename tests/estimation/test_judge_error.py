@@ -19,7 +19,7 @@ from agentic_bayes.estimation.engines.grid.judged import fit_judged
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.judge_labels import JudgeLabels, read_labels
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.formatting import metrics_at
 
 CELLS = ((3, 3), (1, 3), (2, 3), (3, 4), (0, 2))

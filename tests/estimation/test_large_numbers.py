@@ -12,7 +12,7 @@ from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.estimation.engines.grid import betabinomial
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.outcomes.count import count_outcomes
 
 MANY = 10**6

@@ -17,7 +17,7 @@ from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.io import stacks
-from agentic_bayes.estimation.methods.values import Crossed, Hierarchical
+from agentic_bayes.estimation.methods.options import Crossed, Hierarchical
 from agentic_bayes.reports.tables import estimate_tables
 
 pytestmark = pytest.mark.stack

@@ -14,7 +14,7 @@ from agentic_bayes.estimation.engines.nuts import build_model
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.crossed import CrossedLikelihood
-from agentic_bayes.estimation.methods.values import Conjugate, Crossed, Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Hierarchical
 
 # ArviZ 0.23 sorts its table in a way that pandas 3.1 announces to give up
 pytestmark = [pytest.mark.stack, pytest.mark.filterwarnings("ignore:The inplace keyword:")]

@@ -17,7 +17,7 @@ from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.predictive import Check, check_counts, disagreements, prior_predictive
 from agentic_bayes.reports.tables import estimate_tables

@@ -6,7 +6,7 @@ from fits import ENGINES, EVERY, counts, fit_table, row, rows
 
 from agentic_bayes.decisions.tiers import classify
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.estimation.methods.options import Frequentist
 
 
 @pytest.fixture(params=ENGINES)

@@ -15,7 +15,7 @@ from fits import ENGINES, EVERY, KS, STRONGER, UNEQUAL, WEAKER, counts, fit, fit
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.io import stacks
-from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
+from agentic_bayes.estimation.methods.options import Conjugate, Frequentist
 from agentic_bayes.formatting import Metric
 
 pytestmark = pytest.mark.stack

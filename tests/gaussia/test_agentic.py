@@ -23,7 +23,7 @@ from agentic_bayes.errors import (
     RecordsError,
     UnknownName,
 )
-from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.gaussia import (
     Agentic,
     AgenticMetric,

@@ -23,7 +23,7 @@ from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.judge import LLMJudge

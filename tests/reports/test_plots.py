@@ -12,7 +12,7 @@ from scipy import stats
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, EvidenceError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Conjugate, Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.judges.calibration import calibrate_judge

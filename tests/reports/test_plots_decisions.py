@@ -10,7 +10,7 @@ from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.values import Conjugate
+from agentic_bayes.estimation.methods.options import Conjugate
 from agentic_bayes.reports.plots.comparison import plot_comparison
 from agentic_bayes.reports.plots.planning import plot_plan
 

@@ -15,7 +15,7 @@ from agentic_bayes.errors import EstimateError, InvalidArgument, NotConverged
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, diagnose
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE
-from agentic_bayes.estimation.methods.values import Crossed, Hierarchical, method_from_record, method_of
+from agentic_bayes.estimation.methods.options import Crossed, Hierarchical, method_from_record, method_of
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.outcomes.dataset import check_outcomes
 

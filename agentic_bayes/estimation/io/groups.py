@@ -8,7 +8,7 @@ import numpy as np
 
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.io.log_density import density_groups
-from agentic_bayes.estimation.methods.values import Method
+from agentic_bayes.estimation.methods.options import Method
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior
 from agentic_bayes.formatting import FAMILIES, Metric
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from agentic_bayes.estimation.arithmetic import apply_metric, mean_of_metric, mean_over_tasks
 from agentic_bayes.estimation.distribution import Distribution, Drawn, OfBeta
-from agentic_bayes.estimation.methods.values import Conjugate
+from agentic_bayes.estimation.methods.options import Conjugate
 from agentic_bayes.estimation.population import log_binomial
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
 from agentic_bayes.formatting import Metric

@@ -9,7 +9,7 @@ import numpy as np
 from agentic_bayes import numerics
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.distribution import Distribution, NoDistribution, PointEstimate
-from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.formatting import Metric, plural
 from agentic_bayes.numerics import Array

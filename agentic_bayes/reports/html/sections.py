@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_bayes.decisions.compare import Comparison, rope_words
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.methods.values import Conjugate, Crossed, Frequentist, Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store, Usage

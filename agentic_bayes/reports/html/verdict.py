@@ -13,7 +13,7 @@ import numpy as np
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.gate import Gate, shown_beside
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.formatting import Metric, format_number, format_percent, format_points, indicator_words, plural
 from agentic_bayes.reports.html.question import ReportQuestion

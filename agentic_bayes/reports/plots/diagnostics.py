@@ -19,7 +19,7 @@ from agentic_bayes.estimation.engines.diagnostics import (
 )
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.io import stacks as _arviz
-from agentic_bayes.estimation.methods.values import Conjugate, Frequentist
+from agentic_bayes.estimation.methods.options import Conjugate, Frequentist
 from agentic_bayes.estimation.predictive import Replicated
 from agentic_bayes.formatting import format_number, plural
 from agentic_bayes.numerics import Array

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import plural
 from agentic_bayes.reports.plots.curves import CURVES_SIZE, plot_pass_curves

@@ -10,7 +10,7 @@ from agentic_bayes import numerics
 from agentic_bayes.checks import check_type
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.methods.values import Frequentist
+from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.formatting import Metric, format_number, plural
 from agentic_bayes.numerics import Array
 from agentic_bayes.reports.plots.style import (

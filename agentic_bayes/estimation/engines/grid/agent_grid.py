@@ -20,7 +20,7 @@ from agentic_bayes.estimation.engines.grid.axes import (
     widened_range,
 )
 from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table
-from agentic_bayes.estimation.methods.values import Hierarchical, LogDensity
+from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
 from agentic_bayes.numerics import Array
 
 RHO_NODES = 32

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.methods.values import Hierarchical, LogDensity
+from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
 from agentic_bayes.numerics import Array
 
 NEGLIGIBLE = 30.0  # log density below its maximum at which a grid may end: e^-30 ≈ 1e-13

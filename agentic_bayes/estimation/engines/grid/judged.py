@@ -35,7 +35,7 @@ from agentic_bayes.estimation.engines.grid.axes import (
 from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table
 from agentic_bayes.estimation.engines.grid.quadrature import GridFit, log_prior_theta
 from agentic_bayes.estimation.judge_labels import JudgeLabels
-from agentic_bayes.estimation.methods.values import Hierarchical, LogDensity
+from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
 from agentic_bayes.numerics import Array
 
 MOST_TRIALS = 200  # of a task: sums over z take time with their square

@@ -37,7 +37,7 @@ from agentic_bayes.estimation.engines.grid.axes import (
     softplus,
     spline_at,
 )
-from agentic_bayes.estimation.methods.values import Hierarchical, LogDensity
+from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
 from agentic_bayes.numerics import Array
 
 STEP_M, STEP_TAU = 0.22, 0.2

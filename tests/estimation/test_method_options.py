@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from agentic_bayes.errors import InvalidArgument, UnknownName
-from agentic_bayes.estimation.methods.values import (
+from agentic_bayes.estimation.methods.options import (
     Conjugate,
     Crossed,
     Frequentist,
