@@ -75,6 +75,9 @@ class Axis:
         return self.step * np.hypot(self.scale, theta - self.centre)
 
 
+Pair = tuple[Array, Array]  # values at the lower and at the upper end of each cell
+
+
 def node_slopes(values: Array) -> Array:
     """Slopes by node number of a smooth function at uniform nodes, along the first axis, to fourth order."""
     slopes = np.empty(values.shape)
@@ -87,17 +90,18 @@ def node_slopes(values: Array) -> Array:
     return slopes
 
 
-def hermite(x: Array, y: Array, slopes: Array, cell: Array, at: Array) -> tuple[Array, Array]:
-    """The cubic of each cell through its ends with these slopes, and its derivative, at points inside the cells.
+def hermite(x: Pair, y: Pair, slopes: Pair, at: Array) -> tuple[Array, Array]:
+    """The cubic through both ends of each cell with these slopes, and its derivative, at points inside the cells.
 
     Slopes are cut to three times the secant, which keeps the cubic monotone (Fritsch and Carlson 1980,
     doi:10.1137/0717021).
     """
-    width = np.maximum(x[cell + 1] - x[cell], 1e-300)
-    secant = (y[cell + 1] - y[cell]) / width
-    left, right = (np.clip(slopes[i], 0, 3 * np.maximum(secant, 0)) for i in (cell, cell + 1))
-    share = np.clip((at - x[cell]) / width, 0, 1)  # cells without width, where the values saturate, hold no point
-    return _cubic(share, width, y[cell], secant, left, right)
+    width = np.maximum(x[1] - x[0], 1e-300)
+    secant = np.maximum(y[1] - y[0], 0) / width
+    left, right = (np.minimum(np.maximum(slope, 0), 3 * secant) for slope in slopes)
+    # cells without width, where the values saturate, hold no point
+    share = np.minimum(np.maximum((at - x[0]) / width, 0), 1)
+    return _cubic(share, width, y[0], secant, left, right)
 
 
 def _cubic(t: Array, width: Any, start: Array, secant: Array, left: Array, right: Array) -> tuple[Array, Array]:

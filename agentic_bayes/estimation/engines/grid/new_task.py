@@ -71,14 +71,18 @@ class NewTask:
 
     def _below(self, at: Array) -> tuple[Array, Array]:
         """P(logit metric ≤ at) and its density there: for each ρ by cubic interpolation, summed."""
-        total, density = np.zeros((2, at.size))
-        for logits, mass, slopes in zip(self.logits, self.cumulative, self.slopes, strict=True):
-            cell = np.clip(np.searchsorted(logits, at, side="right") - 1, 0, logits.size - 2)
-            value, slope = hermite(logits, mass, slopes, cell, at)
-            inside = (at >= logits[0]) & (at <= logits[-1])
-            total += np.where(inside, value, np.where(at < logits[0], 0.0, mass[-1]))
-            density += np.where(inside, slope, 0.0)
-        return np.clip(total, 0, 1), density
+        # shape (ρ nodes, points): the cell of each point, and the values at its ends
+        cell = np.array([np.searchsorted(logits, at, side="right") for logits in self.logits]) - 1
+        cell = np.minimum(np.maximum(cell, 0), self.logits.shape[1] - 2)
+        x, y, slopes = (
+            (np.take_along_axis(table, cell, 1), np.take_along_axis(table, cell + 1, 1))
+            for table in (self.logits, self.cumulative, self.slopes)
+        )
+        value, density = hermite(x, y, slopes, at)
+        low, high = at < self.logits[:, :1], at > self.logits[:, -1:]
+        value = np.where(low, 0.0, np.where(high, self.cumulative[:, -1:], value))
+        density = np.where(low | high, 0.0, density)
+        return np.minimum(np.maximum(value.sum(axis=0), 0), 1), density.sum(axis=0)
 
     def below(self, y: Array) -> Array:
         """P(metric ≤ y)."""
@@ -90,9 +94,10 @@ class NewTask:
         """Normal quantiles, logits of the metric there, and their slopes."""
         from scipy.special import ndtr, ndtri
 
-        order = np.argsort(self.logits, axis=None, kind="stable")
-        rough = np.cumsum(self.mass.ravel()[order])
-        at = np.unique(np.interp(ndtr(QUANTILES), rough / rough[-1], self.logits.ravel()[order]))
+        logits, weight = self.logits[:, ::REFINE].ravel(), self.mass[:, ::REFINE].ravel()
+        order = np.argsort(logits, kind="stable")
+        rough = np.cumsum(weight[order])
+        at = np.unique(np.interp(ndtr(QUANTILES), rough / rough[-1], logits[order]))
         mass, density = self._below(at)
         z = ndtri(np.clip(mass, 1e-14, 1 - 1e-14))
         rising = np.append(True, np.diff(np.maximum.accumulate(z)) > 0)
@@ -104,13 +109,14 @@ class NewTask:
         """Inverse of `below` at probabilities q."""
         from scipy.special import ndtri
 
-        z, at, slopes = self._table
+        z, at, _ = self._table
         wanted = np.clip(ndtri(q), z[0], z[-1])
         if z.size == 1:
             values = np.full(q.shape, at[0])
         else:
             cell = np.clip(np.searchsorted(z, wanted, side="right") - 1, 0, z.size - 2)
-            values = hermite(z, at, slopes, cell, wanted)[0]
+            x, y, slopes = ((part[cell], part[cell + 1]) for part in self._table)
+            values = hermite(x, y, slopes, wanted)[0]
         small = np.exp(-np.logaddexp(0, -values if self.power else values))
         return np.asarray(small if self.power else 1 - small)
 
