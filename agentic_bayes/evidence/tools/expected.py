@@ -176,10 +176,10 @@ def _grouped(source: str, rows: Sequence[_Row]) -> dict[_TaskPlace, ExpectedTool
         if not isinstance(values, Mapping):
             problems.append(f"{where}: must be an object, got {short(values)}")
             continue
-        row = {_ALIASES.get(name, name): value for name, value in values.items()}
+        row = {_ALIASES.get(str(name), str(name)): value for name, value in values.items()}
         for name in row:
             if name not in _KNOWN:
-                problems.append(f"{where}: unknown key {short(name)}: {did_you_mean(str(name), _KNOWN)}")
+                problems.append(f"{where}: unknown key {short(name)}: {did_you_mean(name, _KNOWN)}")
         task, qa_id = (_label(name, row.get(name)) for name in ("task", "qa_id"))
         if task is None:
             problems.append(f"{where}: task must not be blank")
