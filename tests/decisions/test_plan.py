@@ -140,7 +140,7 @@ class TestAConclusion:
         assert one.detected == pytest.approx(stats.norm.sf(1.96 - z), abs=0.12)
         assert one.cost == 2 * one.tasks
         assert "for each of the two agents" in str(found)
-        assert "on shared tasks fewer do" in str(found)
+        assert "on shared tasks fewer are enough" in str(found)
 
 
 class TestFromAnEstimate:
@@ -152,7 +152,7 @@ class TestFromAnEstimate:
         found = plan(est, "v1", metric="pass^3", width=0.2, simulations=30)
         fresh = plan(mu=found.mu, rho=found.rho, metric="pass^3", width=0.2, simulations=30)
         assert found.best.cost < fresh.best.cost
-        assert "together with the 40 tasks there are" in str(found)  # two cells of twelve were never scored
+        assert "added to the 40 tasks already tried" in str(found)  # two cells of twelve were never scored
 
     def test_the_truth_is_drawn_from_the_posterior(self):
         """Mean μ and ρ of the simulations are those of the agent's posterior."""

@@ -64,9 +64,9 @@ def test_a_question_is_named_where_there_are_several():
     frame = pd.DataFrame({"task": ["1"], "qa_id": ["b"], "tool_name": ["f"]})
     (joined,) = ab.join_expected_tools([two], frame)
     assert (names(joined, 0), names(joined, 1)) == (None, [("f", {})])
-    with pytest.raises(ab.EvidenceError, match="it has 2 interactions, so give the qa_id of one"):
+    with pytest.raises(ab.errors.EvidenceError, match="it has 2 interactions, so give the qa_id of one"):
         list(ab.join_expected_tools([two], {"1": []}))
-    with pytest.raises(ab.EvidenceError, match="0 of its interactions have qa_id 'c'"):
+    with pytest.raises(ab.errors.EvidenceError, match="0 of its interactions have qa_id 'c'"):
         list(ab.join_expected_tools([two], frame.assign(qa_id="c")))
     stopped = conversation("1", qa_ids=("a",), error="crashed")
     assert next(iter(ab.join_expected_tools([stopped, two], frame))) == stopped  # it never came to this question
@@ -75,7 +75,7 @@ def test_a_question_is_named_where_there_are_several():
 def test_expectations_are_not_replaced_silently():
     """A conversation that has some is refused, or loses them on request."""
     has = conversation("1", ground_truth_agentic={"expected_tools": []})
-    with pytest.raises(ab.EvidenceError, match="already has expected tools; replace=True"):
+    with pytest.raises(ab.errors.EvidenceError, match="already has expected tools; replace=True"):
         list(ab.join_expected_tools([has], {"1": [{"name": "f"}]}))
     (joined,) = ab.join_expected_tools([has], {"1": [{"name": "f"}]}, replace=True)
     assert names(joined) == [("f", {})]
@@ -83,9 +83,9 @@ def test_expectations_are_not_replaced_silently():
 
 def test_tasks_that_nobody_attempted_are_said():
     """Some unmatched tasks are a warning, all of them an error."""
-    with pytest.warns(ab.DoubtfulRecords, match="no conversation attempted '2'"):
+    with pytest.warns(ab.errors.DoubtfulRecords, match="no conversation attempted '2'"):
         list(ab.join_expected_tools([conversation("1")], {"1": [], "2": []}))
-    with pytest.raises(ab.EvidenceError, match="no conversation attempted any of its tasks \\('2', …\\)"):
+    with pytest.raises(ab.errors.EvidenceError, match="no conversation attempted any of its tasks \\('2', …\\)"):
         list(ab.join_expected_tools([conversation("1")], {"2": []}))
 
 
@@ -114,7 +114,7 @@ def test_bad_tables_are_refused_as_a_whole(tmp_path, content, message):
     """What is wrong is named with its row or task, before any conversation is read."""
     file = tmp_path / "expected.csv"
     file.write_text(content, encoding="utf-8")
-    with pytest.raises(ab.EvidenceError, match=message):
+    with pytest.raises(ab.errors.EvidenceError, match=message):
         ab.join_expected_tools(iter(()), file)
 
 
@@ -131,7 +131,7 @@ def test_bad_json_is_refused(tmp_path, content, message):
     """The same for JSON."""
     file = tmp_path / "expected.json"
     file.write_text(content, encoding="utf-8")
-    with pytest.raises(ab.EvidenceError, match=message):
+    with pytest.raises(ab.errors.EvidenceError, match=message):
         ab.join_expected_tools(iter(()), file)
 
 
@@ -145,7 +145,7 @@ def test_joined_conversations_are_judged():
 def test_an_interaction_is_named_once():
     """With its qa_id and without, for the same interaction, nobody can tell which is meant."""
     frame = pd.DataFrame({"task": ["1", "1"], "qa_id": ["q", None], "tool_name": ["f", "g"]})
-    with pytest.raises(ab.EvidenceError, match="one interaction is given both with its qa_id and without"):
+    with pytest.raises(ab.errors.EvidenceError, match="one interaction is given both with its qa_id and without"):
         list(ab.join_expected_tools([conversation("1")], frame))
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import agentic_bayes as ab
 from agentic_bayes.evidence.metrics.embedding_metrics import Coherence, LoopDetection, distinct_words, jaccard
 from agentic_bayes.evidence.metrics.embeddings import Embedder, offline_embeddings
-from agentic_bayes.evidence.metrics.session import agent_consistency, agent_reliability
+from agentic_bayes.evidence.metrics.session import agent_consistency, agent_reliability, session_scores
+from agentic_bayes.reports.metric_correlations import metric_correlations
 
 GOOD = {"confidence": 0.9, "loop_detection": 1.0, "tool_correctness": 0.9, "coherence": 0.8}
 BAD = {"confidence": 0.2, "loop_detection": 0.3, "tool_correctness": 0.1, "coherence": 0.5}
@@ -104,7 +105,7 @@ def test_weights_and_tail_are_yours():
 )
 def test_session_arguments_are_checked(arguments, message):
     """What is outside what is allowed is named."""
-    with pytest.raises(ab.InvalidArgument, match=message):
+    with pytest.raises(ab.errors.InvalidArgument, match=message):
         agent_reliability(**arguments)
 
 
@@ -136,15 +137,15 @@ def test_sessions_of_evidence(tmp_path):
     vectors = {"?": [1.0, 0.0], "a b": [1.0, 0.0], "c d": [0.6, 0.8]}
     metrics = [Coherence(Given(vectors)), LoopDetection(Given(vectors))]
     evidence = ab.assess([conversation("a b", "c d", "a b")], judge=ab.RecordedJudge(), metrics=metrics)
-    (row,) = ab.session_scores(evidence).to_dict("records")
+    (row,) = session_scores(evidence).to_dict("records")
     assert (row["traces"], row["flagged"]) == (3, 1)
     assert row["agent_reliability"] == pytest.approx(0.0)  # the third output repeats the first
     assert math.isnan(row["agent_consistency"])
     with pytest.raises(
-        ab.InvalidArgument,
+        ab.errors.InvalidArgument,
         match="the evidence needs at least one of the metrics speed; it has: coherence, loop_detection",
     ):
-        ab.session_scores(evidence, weights={"speed": 1.0})
+        session_scores(evidence, weights={"speed": 1.0})
 
 
 # Coherence
@@ -324,7 +325,7 @@ def test_embeddings_of_langchain_are_taken(monkeypatch):
 
     fake = DeterministicFakeEmbedding(size=8)
     assert 0 <= Coherence(fake).grade(conversation("a"), 0).value <= 1
-    with pytest.raises(ab.InvalidArgument, match="embeddings must have `embed_documents`"):
+    with pytest.raises(ab.errors.InvalidArgument, match="embeddings must have `embed_documents`"):
         Coherence("openai")
     offline_embeddings.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -361,17 +362,17 @@ def test_correlations_by_hand():
     ]
     metrics = [Marks("one", first), Marks("two", second), Marks("flat", [1] * 9)]
     evidence = ab.assess(conversations, judge=ab.RecordedJudge(), metrics=metrics)
-    table = ab.metric_correlations(evidence, ["one", "two", "flat"], resamples=200)
+    table = metric_correlations(evidence, ["one", "two", "flat"], resamples=200)
     row = table[(table["first"] == "one") & (table["second"] == "two")].iloc[0]
     known = [(a, b) for a, b in zip(first, second, strict=True) if a is not None]
     assert row["phi"] == pytest.approx(np.corrcoef(np.array(known).T)[0, 1])
     assert (row["interactions"], row["both"], row["tasks"]) == (8, 3, 4)
     assert row["lower"] <= row["phi"] <= row["upper"]
     assert table[table["second"] == "flat"]["phi"].isna().all()
-    with pytest.raises(ab.InvalidArgument, match="at least two indicators"):
-        ab.metric_correlations(evidence, ["one"])
-    with pytest.raises(ab.UnknownName, match="unknown indicator 'on'"):
-        ab.metric_correlations(evidence, ["on", "two"])
+    with pytest.raises(ab.errors.InvalidArgument, match="at least two indicators"):
+        metric_correlations(evidence, ["one"])
+    with pytest.raises(ab.errors.UnknownName, match="unknown indicator 'on'"):
+        metric_correlations(evidence, ["on", "two"])
 
 
 def test_a_session_score_as_text_and_json():

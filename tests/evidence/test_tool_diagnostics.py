@@ -162,7 +162,7 @@ def test_evidence_without_tool_verdicts_has_nothing_to_diagnose():
         ],
         judge=ab.ReferenceJudge(),
     )
-    with pytest.raises(ab.EvidenceError, match="no interaction has a tool verdict"):
+    with pytest.raises(ab.errors.EvidenceError, match="no interaction has a tool verdict"):
         ab.tool_diagnostics(bare)
 
 
@@ -192,7 +192,7 @@ def test_counts_of_another_shape_are_refused_when_read(tmp_path, details):
     evidence(ATTEMPTS[:1]).write(file)
     record = json.loads(file.read_text(encoding="utf-8")) | {"tool_details": details}
     file.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(ab.EvidenceError, match="tool_details: must map tools to counts"):
+    with pytest.raises(ab.errors.EvidenceError, match="tool_details: must map tools to counts"):
         ab.Evidence.read(file)
 
 

@@ -6,6 +6,7 @@ import pytest
 from scripted import ScriptedChatModel
 
 import agentic_bayes as ab
+from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.evidence.metrics.registry import make_metric, metric_names
 from agentic_bayes.evidence.metrics.trace import available_tools, trace_record
 
@@ -234,7 +235,7 @@ def test_a_second_run_costs_no_call(tmp_path):
     objects, score = SCRIPTS["argument_correctness"]
     for threshold in (0.5, 0.9):
         metric = make_metric("argument_correctness", model=replies(*objects), threshold=threshold)
-        with ab.Store(tmp_path / "kept.sqlite") as store:
+        with Store(tmp_path / "kept.sqlite") as store:
             evidence = ab.assess([conversation()], judge=ab.RecordedJudge(), metrics=[metric], store=store)
             assert evidence.rows[0].metrics["argument_correctness"].value == score
             assert (store.session.calls, store.reused) == ((3, 0) if threshold == 0.5 else (0, 3))
@@ -258,17 +259,17 @@ def test_every_metric_is_made_by_its_name():
         metric = make_metric(name, model=replies())
         assert metric.name == name
         assert metric.identity.startswith(f"{name}/1 ")
-    with pytest.raises(ab.UnknownName, match="unknown metric 'task_completeness': did you mean 'task_completion'"):
+    with pytest.raises(ab.errors.UnknownName, match="'task_completeness': did you mean 'task_completion'"):
         make_metric("task_completeness")
-    with pytest.raises(ab.InvalidArgument, match="the metric 'confidence' needs a model: give model=…"):
+    with pytest.raises(ab.errors.InvalidArgument, match="the metric 'confidence' needs a model: give model=…"):
         make_metric("confidence")
-    with pytest.raises(ab.InvalidArgument, match="the metric 'coherence' has no option 'budget'"):
+    with pytest.raises(ab.errors.InvalidArgument, match="the metric 'coherence' has no option 'budget'"):
         make_metric("coherence", budget=5)
-    with pytest.raises(ab.InvalidArgument, match="threshold must be"):
+    with pytest.raises(ab.errors.InvalidArgument, match="threshold must be"):
         make_metric("confidence", model=replies(), threshold=70)
-    with pytest.raises(ab.InvalidArgument, match="budget must be an integer ≥ 1000, got 100"):
+    with pytest.raises(ab.errors.InvalidArgument, match="budget must be an integer ≥ 1000, got 100"):
         make_metric("confidence", model=replies(), budget=100)
-    with pytest.raises(ab.UnknownName, match="unknown metric"):
+    with pytest.raises(ab.errors.UnknownName, match="unknown metric"):
         make_metric(["confidence"])
 
 
@@ -309,7 +310,7 @@ def test_metrics_of_other_packages_are_known_by_name(monkeypatch):
     assert "brevity" in metric_names()
     evidence = ab.assess([conversation()], judge=ab.RecordedJudge(), metrics=[make_metric("brevity")])
     assert 0 < evidence.rows[0].metrics["brevity"].value < 1
-    with pytest.raises(ab.InvalidArgument, match="must make a grader"):
+    with pytest.raises(ab.errors.InvalidArgument, match="must make a grader"):
         make_metric("nothing")
 
 
@@ -513,7 +514,7 @@ def test_the_evidence_says_what_made_a_metrics_score(tmp_path):
         evidence.write(tmp_path / "e.jsonl")
         found.append(ab.count_outcomes(ab.Evidence.read(tmp_path / "e.jsonl"), indicator="confidence"))
         assert f"model={name}" in found[-1].attrs["judge"]
-    with pytest.raises(ab.OutcomesError, match="judge"):
+    with pytest.raises(ab.errors.OutcomesError, match="judge"):
         ab.combine_outcomes(*found, names=["a", "b"])
 
 
@@ -523,7 +524,7 @@ def test_a_threshold_that_is_none_is_refused(threshold):
     metric = Lengths()
     metric.grade = lambda conversation, position: ab.Score(0.5, "", {"threshold": threshold})
     evidence = ab.assess([conversation()], judge=ab.RecordedJudge(), metrics=[metric])
-    with pytest.raises(ab.OutcomesError, match=r"metric 'brevity': threshold must be a number in \[0, 1\]"):
+    with pytest.raises(ab.errors.OutcomesError, match=r"metric 'brevity': threshold must be a number in \[0, 1\]"):
         ab.count_outcomes(evidence, indicator="brevity")
 
 

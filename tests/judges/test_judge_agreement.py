@@ -8,6 +8,7 @@ from scripted import ScriptedChatModel
 
 import agentic_bayes as ab
 from agentic_bayes.evidence.row import row_from_json, row_to_json
+from agentic_bayes.judges import judge_agreement
 
 QUESTIONS = [f"q{i}" for i in range(12)]
 
@@ -48,7 +49,7 @@ THIRD = [1, 1, None, 1, 0, 0, 0, 0, 1, None, 0, 1]
 
 def test_two_judges_agree_as_cohen_says():
     """Raw agreement and kappa are the verdicts' at the threshold, by hand: 9 of 12, and (.75 - p_e)/(1 - p_e)."""
-    found = ab.judge_agreement(judged(FIRST, SECOND), resamples=50)
+    found = judge_agreement(judged(FIRST, SECOND), resamples=50)
     assert found.raw("answer", "judge1").value == pytest.approx(9 / 12)
     chance = (7 * 6 + 5 * 6) / 144
     assert found.kappa("answer", "judge1").value == pytest.approx((9 / 12 - chance) / (1 - chance))
@@ -58,19 +59,19 @@ def test_two_judges_agree_as_cohen_says():
 def test_three_judges_have_an_alpha_and_an_unread_reply_is_no_rating():
     """What a judge left unscored is missing for this judge alone."""
     evidence = judged(FIRST, SECOND, THIRD)
-    found = ab.judge_agreement(evidence, resamples=50)
+    found = judge_agreement(evidence, resamples=50)
     assert found.raters == ("answer", "judge1", "judge2")
     assert found.raw("answer", "judge2").items == 10
     assert found.raw("answer", "judge2").value == 1
     assert -1 <= found.alpha.value < 1
-    pair = ab.judge_agreement(evidence, judges=["judge1", "judge2"], resamples=50)
+    pair = judge_agreement(evidence, judges=["judge1", "judge2"], resamples=50)
     assert pair.raters == ("judge1", "judge2")
 
 
 def test_scores_are_compared_as_numbers_on_request():
     """At the interval level a difference of .01 hardly counts, though it lies across the threshold."""
     close = [score - 0.01 if score else 0 for score in FIRST]
-    found = ab.judge_agreement(judged(FIRST, close), compare="scores", resamples=50)
+    found = judge_agreement(judged(FIRST, close), compare="scores", resamples=50)
     assert found.level == "interval"
     assert found.alpha.value > 0.99
 
@@ -78,22 +79,22 @@ def test_scores_are_compared_as_numbers_on_request():
 def test_bad_questions_are_refused():
     """One judge, unknown judges and thresholds outside [0, 1] are errors that say what is allowed."""
     evidence = judged(FIRST, SECOND)
-    with pytest.raises(ab.InvalidArgument, match="at least two judges"):
-        ab.judge_agreement(judged(FIRST))
-    with pytest.raises(ab.InvalidArgument, match="unknown judge 'judge2': did you mean 'judge1'"):
-        ab.judge_agreement(evidence, judges=["answer", "judge2"])
-    with pytest.raises(ab.InvalidArgument, match="threshold must be"):
-        ab.judge_agreement(evidence, threshold=70)
-    with pytest.raises(ab.InvalidArgument, match="must be a list of names"):
-        ab.judge_agreement(evidence, judges="answer")
-    with pytest.raises(ab.EvidenceError, match="none of the judges"):
-        ab.judge_agreement(judged([None] * 12, [None] * 12))
+    with pytest.raises(ab.errors.InvalidArgument, match="at least two judges"):
+        judge_agreement(judged(FIRST))
+    with pytest.raises(ab.errors.InvalidArgument, match="unknown judge 'judge2': did you mean 'judge1'"):
+        judge_agreement(evidence, judges=["answer", "judge2"])
+    with pytest.raises(ab.errors.InvalidArgument, match="threshold must be"):
+        judge_agreement(evidence, threshold=70)
+    with pytest.raises(ab.errors.InvalidArgument, match="must be a list of names"):
+        judge_agreement(evidence, judges="answer")
+    with pytest.raises(ab.errors.EvidenceError, match="none of the judges"):
+        judge_agreement(judged([None] * 12, [None] * 12))
 
 
 def test_a_judge_cannot_agree_with_itself():
     """The same judge twice would share its stored judgements; repeats are asked for in another way."""
     same = judge(FIRST, "one")
-    with pytest.raises(ab.InvalidArgument, match="n_judgements"):
+    with pytest.raises(ab.errors.InvalidArgument, match="n_judgements"):
         ab.assess(conversations(), judge=same, metrics=[same])
 
 

@@ -11,9 +11,9 @@ FUNCTIONS = ["agreement", "calibrate_judge", "judge_agreement", "labels_needed",
 
 
 def test_the_namespace_has_five_functions_and_their_results():
-    """`dir` lists exactly the public names, and each resolves."""
+    """The public names are listed, and each resolves."""
     results = ["Agreement", "AgreementMeasure", "JudgeCalibration", "Proportion"]
-    assert dir(judges) == judges.__all__ == [*results, *FUNCTIONS]
+    assert judges.__all__ == [*results, *FUNCTIONS]
     assert all(callable(getattr(judges, name)) for name in judges.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'agrement'"):
         judges.agrement  # noqa: B018
@@ -24,15 +24,5 @@ def test_a_name_is_a_function_whatever_was_imported_before(first):
     """No submodule hides a function of the same name, whichever is imported first."""
     check = f"import agentic_bayes.judges.{first}; from agentic_bayes import judges; " + "; ".join(
         f"assert judges.{name}.__name__ == {name!r}" for name in FUNCTIONS
-    )
-    subprocess.run([sys.executable, "-c", check], check=True)
-
-
-def test_importing_the_namespace_loads_nothing_heavy():
-    """The import alone loads neither pandas nor SciPy nor any module of the namespace."""
-    check = (
-        "import sys, agentic_bayes.judges\n"
-        "heavy = {'numpy', 'pandas', 'scipy', 'xarray', 'agentic_bayes.judges.raters'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", check], check=True)

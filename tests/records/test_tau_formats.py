@@ -139,7 +139,7 @@ def test_a_rubric_setting_finds_what_the_benchmark_calls_exact(shared_data):
 def test_tau2_airline_has_its_published_numbers(shared_data, name, share):
     """Fifty simulations, and the share of rewards that are 1."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ab.DoubtfulRecords)
+        warnings.simplefilter("ignore", ab.errors.DoubtfulRecords)
         conversations = list(ab.read_conversations(shared_data(f"tau2_airline/{name}.json.gz")))
     assert [c.assistant_id for c in conversations] == [name] * 50
     outcomes = ab.count_outcomes(ab.assess(conversations, judge=ab.RecordedJudge()))
@@ -160,7 +160,7 @@ def test_tau2_telecom_has_its_published_counts(shared_data):
 def test_contradictory_task_ids_are_reported(shared_data):
     """The checks of toolorchestra are not those of its tasks: a warning says so, once, with how many."""
     with pytest.warns(
-        ab.DoubtfulRecords, match=r"simulations\[0\] and 48 more: action_checks and the task with this task_id"
+        ab.errors.DoubtfulRecords, match=r"simulations\[0\] and 48 more: action_checks and the task with this task_id"
     ):
         conversations = list(ab.read_conversations(shared_data("tau2_airline/toolorchestra.json.gz")))
     assert sum(c.metadata.get("task_id_contradicted", False) for c in conversations) == 49
@@ -301,10 +301,10 @@ def test_the_folder_form_gives_the_same_conversations(tmp_path, read):
     for path in (folder, folder / "results.json", folder / "simulations"):
         assert [c.model_dump() for c in ab.read_conversations(path)] == [c.model_dump() for c in whole]
     os.unlink(folder / "simulations" / "s-2-0.json")
-    with pytest.raises(ab.RecordsError, match="lists simulations that are missing: s-2-0"):
+    with pytest.raises(ab.errors.RecordsError, match="lists simulations that are missing: s-2-0"):
         ab.read_conversations(folder)
     (folder / "simulations" / "s-2-0.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ab.RecordsError, match=r"simulations/s-2-0\.json: holds no simulation"):
+    with pytest.raises(ab.errors.RecordsError, match=r"simulations/s-2-0\.json: holds no simulation"):
         ab.read_conversations(folder)
 
 
@@ -335,13 +335,13 @@ def test_only_regular_files_among_the_simulations_are_opened(folder, kind):
         odd.symlink_to(folder / "nowhere")
     for path in (folder, folder / "results.json"):
         with pytest.raises(
-            ab.RecordsError, match=r"results.json, simulations/odd\.json: must be a regular file"
+            ab.errors.RecordsError, match=r"results.json, simulations/odd\.json: must be a regular file"
         ) as caught:
             ab.read_conversations(path)
         assert len(caught.value.problems) == 1
     if kind != "folder":
         wrong = "must be a regular file, got a pipe" if kind == "pipe" else "cannot be opened"
-        with pytest.raises(ab.RecordsError, match=rf"odd\.json: {wrong}"):
+        with pytest.raises(ab.errors.RecordsError, match=rf"odd\.json: {wrong}"):
             ab.read_conversations(folder / "simulations")
     odd.rmdir() if kind == "folder" else odd.unlink()
     assert sessions(folder) == ["s-1-0", "s-2-0"]
@@ -388,7 +388,7 @@ def test_broken_results_beside_simulations_are_reported_once(folder, text, field
     """Whether the folder, its simulations or one of them is named: without tasks, nobody knows what was expected."""
     (folder / "results.json").write_text(text, encoding="utf-8")
     for path in (folder, folder / "simulations", folder / "simulations" / "s-1-0.json"):
-        with pytest.raises(ab.RecordsError, match="problem") as caught:
+        with pytest.raises(ab.errors.RecordsError, match="problem") as caught:
             ab.read_conversations(path)
         (problem,) = caught.value.problems
         assert (problem.source, problem.field, problem.message) == (str(folder / "results.json"), field, message)
@@ -398,7 +398,7 @@ def test_results_that_are_no_file_are_reported(folder):
     """A pipe in their place is not opened."""
     (folder / "results.json").unlink()
     os.mkfifo(folder / "results.json")
-    with pytest.raises(ab.RecordsError, match=r"results\.json: must be a regular file, got a pipe or device"):
+    with pytest.raises(ab.errors.RecordsError, match=r"results\.json: must be a regular file, got a pipe or device"):
         ab.read_conversations(folder / "simulations")
 
 
@@ -407,13 +407,13 @@ def test_content_and_not_the_name_tells_the_format(read):
     packed = gzip.compress(json.dumps(results(simulation())).encode(), mtime=0)
     assert read(packed, "chat.jsonl")[0].metadata["format"] == "tau2"
     assert read([attempt()], "results.eval")[0].metadata["format"] == "tau-bench"
-    with pytest.raises(ab.RecordsError, match="simulations"):
+    with pytest.raises(ab.errors.RecordsError, match="simulations"):
         read(results(simulation()), format="native")
 
 
 def test_a_voice_run_is_said_to_be_unread(read):
     """Messages that are only in ticks: a warning, and no claim about calls."""
-    with pytest.warns(ab.DoubtfulRecords, match="keeps its messages in ticks"):
+    with pytest.warns(ab.errors.DoubtfulRecords, match="keeps its messages in ticks"):
         (found,) = read(results(simulation(messages=None, ticks=[{}])))
     assert found.conversation[0].agentic is None
 
@@ -446,7 +446,7 @@ def test_the_requestor_of_a_call_is_the_agent_or_the_user(read):
         value["simulations"][0]["messages"][2]["tool_calls"][0]["requestor"] = requestor
         value["simulations"][0]["messages"][3]["requestor"] = requestor
         value["tasks"][1]["evaluation_criteria"]["actions"] = [{"name": "f", "requestor": requestor}]
-        with pytest.raises(ab.RecordsError, match="must be assistant or user, got") as caught:
+        with pytest.raises(ab.errors.RecordsError, match="must be assistant or user, got") as caught:
             read(value)
         assert [problem.field for problem in caught.value.problems] == [
             "tasks[1].evaluation_criteria.actions[0].requestor",
@@ -460,7 +460,7 @@ def test_results_without_a_call_are_said(read):
     """A result with an id that no call has is of no call, even where a call of its tool waits."""
     value = attempt()
     value["traj"][3]["tool_call_id"] = "other"
-    with pytest.warns(ab.DoubtfulRecords, match="some tool results belong to no recorded call"):
+    with pytest.warns(ab.errors.DoubtfulRecords, match="some tool results belong to no recorded call"):
         (found,) = read([value])
     assert found.conversation[0].metadata["results_without_call"] == 1
     assert not found.conversation[0].agentic.tools_used[0].has_result
@@ -502,9 +502,9 @@ def test_any_wrong_value_is_reported_or_harmless(read, name):
             text = json.dumps(replaced(VALID[name], path, odd)).encode()
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ab.DoubtfulRecords)
+                    warnings.simplefilter("ignore", ab.errors.DoubtfulRecords)
                     found = read(text, format=name)
-            except ab.RecordsError as error:
+            except ab.errors.RecordsError as error:
                 refused += bool(error.problems)
             else:
                 assert len(found) == 2, (path, odd)
@@ -516,7 +516,7 @@ def test_a_file_cut_anywhere_is_refused(read, name):
     """Truncation never passes as a shorter data set."""
     text = json.dumps(VALID[name]).encode()
     for end in range(1, len(text), 7):
-        with pytest.raises(ab.RecordsError, match=r"problem"):
+        with pytest.raises(ab.errors.RecordsError, match=r"problem"):
             read(text[:end], format=name)
 
 
@@ -530,21 +530,21 @@ def test_bytes_put_anywhere_are_reported_or_harmless(read, name, data):
     broken = text[:at] + data.draw(st.binary(max_size=8)) + text[at + cut :]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ab.DoubtfulRecords)
+            warnings.simplefilter("ignore", ab.errors.DoubtfulRecords)
             found = read(broken)
-    except ab.RecordsError:
+    except ab.errors.RecordsError:
         return
     assert len(found) == 2 or broken.count(b'"trial"') != text.count(b'"trial"')
 
 
 def test_duplicates_are_refused(read):
     """The same attempt twice, and the same key twice in one object."""
-    with pytest.raises(ab.RecordsError, match=r"trial: must be unique within a task|session_id: must be unique"):
+    with pytest.raises(ab.errors.RecordsError, match=r"trial: must be unique within a task|session_id: must be unique"):
         read([attempt(), attempt()])
     text = json.dumps([attempt()]).replace('"reward": 1.0', '"reward": 0.0, "reward": 1.0')
-    with pytest.raises(ab.RecordsError, match="this key twice"):
+    with pytest.raises(ab.errors.RecordsError, match="this key twice"):
         read(text.encode())
-    with pytest.raises(ab.RecordsError, match="this key twice"):
+    with pytest.raises(ab.errors.RecordsError, match="this key twice"):
         read(json.dumps(results(simulation())).replace('"tasks"', '"info": {}, "tasks"').encode())
 
 
@@ -606,7 +606,7 @@ def test_what_is_wrong_with_tasks_is_a_problem_of_the_file_said_once(read, path,
     broken = replaced({**whole, "simulation_index": []}, path, value)
     if not tasks_first:
         broken = dict(reversed(broken.items()))
-    with pytest.raises(ab.RecordsError, match="1 problem") as caught:
+    with pytest.raises(ab.errors.RecordsError, match="1 problem") as caught:
         read(broken, format="tau2")
     (problem,) = caught.value.problems
     assert (problem.field, problem.message) == (field, message)
@@ -615,7 +615,7 @@ def test_what_is_wrong_with_tasks_is_a_problem_of_the_file_said_once(read, path,
 def test_a_broken_simulation_is_named_with_its_place(read):
     """A key that is given twice in it is found where it is."""
     text = json.dumps(results(simulation(), simulation("2"))).replace('"duration"', '"trial": 5, "duration"', 1)
-    with pytest.raises(ab.RecordsError, match=r"simulations\[0\]\.trial: must occur once"):
+    with pytest.raises(ab.errors.RecordsError, match=r"simulations\[0\]\.trial: must occur once"):
         read(text.encode())
 
 
@@ -623,21 +623,21 @@ def test_reference_outputs_are_text(read):
     """Others are not dropped in silence."""
     value = attempt()
     value["info"]["task"]["outputs"] = ["a", 5]
-    with pytest.raises(ab.RecordsError, match=r"info\.task\.outputs\[1\]: must be text, got 5"):
+    with pytest.raises(ab.errors.RecordsError, match=r"info\.task\.outputs\[1\]: must be text, got 5"):
         read([value])
 
 
 def test_costs_beyond_any_number_are_refused(read):
     """A whole number may be larger than any float."""
     text = json.dumps([attempt()]).replace("0.25", "9" * 400)
-    with pytest.raises(ab.RecordsError, match=r"user_cost: must be a finite number, got"):
+    with pytest.raises(ab.errors.RecordsError, match=r"user_cost: must be a finite number, got"):
         read(text.encode())
 
 
 def test_every_bad_attempt_is_named(read):
     """Two bad ones among good ones: both are in the report, with their place and what is allowed."""
     bad = [attempt(trial=0), attempt(trial=1, reward="1"), attempt(trial=2, traj="x"), 5]
-    with pytest.raises(ab.RecordsError, match="problems in the conversations") as caught:
+    with pytest.raises(ab.errors.RecordsError, match="problems in the conversations") as caught:
         read(bad, format="tau-bench")
     text = str(caught.value)
     assert "index 1, reward: must be a number in [0, 1], got '1'" in text
