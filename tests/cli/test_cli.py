@@ -1283,7 +1283,7 @@ def test_demo(run, tmp_path):
         "hierarchical",
         "unbiased",
         "plug-in",
-        "higher pass^1",
+        "support-v2",
         "tier",
     ):
         assert words in said
