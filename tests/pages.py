@@ -42,7 +42,7 @@ NOT_RUN_BLOCKS = {
 
 
 # Files for pytest that a page shows (```python test_name.py), each with the test module that runs it:
-RUN_ELSEWHERE = {"test_refund.py": "tests/test_pytest_plugin.py"}
+RUN_ELSEWHERE = {"test_refund.py": "tests/pytest_plugin/test_pytest_plugin.py"}
 
 
 @dataclass(frozen=True)
