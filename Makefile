@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 EXTRAS ?= dev
 TESTS  ?= not slow
+CHECKS ?= lint site
 ROUNDS ?= 5
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -25,7 +26,8 @@ $(STAMP): pyproject.toml $(wildcard constraints/*.txt)
 demo: $(STAMP)
 	$(BIN)/agentic-bayes demo -o demo-results
 
-test: $(STAMP)
+# everything CI runs, on one stack
+test: $(STAMP) $(CHECKS)
 	$(PYTEST) -m "$(TESTS)"
 
 lint: $(STAMP)
