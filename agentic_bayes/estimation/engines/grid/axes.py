@@ -75,7 +75,7 @@ class Axis:
         return self.step * np.hypot(self.scale, theta - self.centre)
 
 
-Pair = tuple[Array, Array]  # values at the lower and at the upper end of each cell
+Ends = tuple[Array, Array]  # values at the lower and at the upper end of each cell
 
 
 def node_slopes(values: Array) -> Array:
@@ -90,7 +90,7 @@ def node_slopes(values: Array) -> Array:
     return slopes
 
 
-def hermite(x: Pair, y: Pair, slopes: Pair, at: Array) -> tuple[Array, Array]:
+def hermite(x: Ends, y: Ends, slopes: Ends, at: Array) -> tuple[Array, Array]:
     """The cubic through both ends of each cell with these slopes, and its derivative, at points inside the cells.
 
     Slopes are cut to three times the secant, which keeps the cubic monotone (Fritsch and Carlson 1980,
