@@ -1272,6 +1272,7 @@ def test_the_command_runs_as_a_module(table, tmp_path):
     assert (done.code, done.out, done.err) == (2, "", "error: nowhere.csv: no such file\n")
 
 
+@pytest.mark.stack
 def test_demo(run, tmp_path):
     """The demo judges, estimates with PyMC, compares and classifies two versions, offline, and draws them."""
     done = run("demo", "-o", "out")
