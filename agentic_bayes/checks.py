@@ -44,11 +44,6 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
         raise UnknownName(name, value, names)
 
 
-def check_k(k: object, name: str = "k") -> int:
-    """An integer ≥ 1, or an error that says what came."""
-    return check_count(k, name)
-
-
 def check_probability(value: object, name: str, *, open_ends: bool = False) -> float:
     """A number in [0, 1], or in (0, 1) with `open_ends`, or an error that says what came."""
     allowed = "strictly between 0 and 1" if open_ends else "in [0, 1]"
@@ -74,7 +69,7 @@ def check_flag(value: object, name: str) -> bool:
 
 def check_attempts(k: object) -> int:
     """An integer in [1, 10^6]."""
-    attempts = check_k(k)
+    attempts = check_count(k, "k")
     if attempts > LARGEST_K:
         raise InvalidArgument(f"k must be at most {LARGEST_K:,}, got {attempts:,}")
     return attempts

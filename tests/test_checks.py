@@ -16,7 +16,6 @@ from agentic_bayes.checks import (
     check_choice,
     check_count,
     check_flag,
-    check_k,
     check_ks,
     check_number,
     check_probability,
@@ -84,7 +83,7 @@ def test_a_choice_is_one_of_a_closed_set():
 @pytest.mark.parametrize("value", [1, 7, np.int64(7), np.uint8(7), 10**30])
 def test_a_count_is_an_integer_from_the_least_up(value):
     """Python's and NumPy's integers pass and come back as Python's."""
-    for check in (check_k, lambda v: check_count(v, "n"), lambda v: check_count(v, "n", least=0)):
+    for check in (lambda v: check_count(v, "k"), lambda v: check_count(v, "n"), lambda v: check_count(v, "n", least=0)):
         assert check(value) == value
         assert type(check(value)) is int
     assert check_count(0, "n", least=0) == 0
@@ -94,8 +93,8 @@ def test_a_count_is_an_integer_from_the_least_up(value):
 @pytest.mark.parametrize("value", [*NOT_INTEGERS, 0, -1])
 def test_what_is_no_count_is_refused(value):
     """Booleans, floats (also whole ones), text, containers and what is too small are no counts."""
-    refused(check_k, value, "k must be an integer ≥ 1")
-    refused(lambda v: check_k(v, "draws"), value, "draws must be an integer ≥ 1")
+    refused(lambda v: check_count(v, "k"), value, "k must be an integer ≥ 1")
+    refused(lambda v: check_count(v, "draws"), value, "draws must be an integer ≥ 1")
     refused(lambda v: check_count(v, "n"), value, "n must be an integer ≥ 1")
     refused(lambda v: check_count(v, "n", least=2), value, "n must be an integer ≥ 2")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from agentic_bayes import numerics
-from agentic_bayes.checks import check_k, check_probability
+from agentic_bayes.checks import check_count, check_probability
 from agentic_bayes.errors import InvalidArgument
 
 TAU_BENCH = np.repeat([0, 1, 2, 3, 4], [14, 12, 10, 4, 10])  # successes in 4 trials of 50 tasks
@@ -412,15 +412,15 @@ def test_hdi_of_few_draws():
 @pytest.mark.parametrize("k", [1, 7, np.int64(3), np.uint8(2), 10**20])
 def test_k_that_is_allowed(k):
     """Integers of Python and NumPy are numbers of attempts."""
-    assert check_k(k) == k
-    assert type(check_k(k)) is int
+    assert check_count(k, "k") == k
+    assert type(check_count(k, "k")) is int
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, "3", 3.0, True, np.True_, None, np.float64(2), [1]])
 def test_k_that_is_refused(k):
     """Anything else is refused, and the message shows it."""
     with pytest.raises(InvalidArgument, match="attempts must be an integer ≥ 1, got ") as caught:
-        check_k(k, "attempts")
+        check_count(k, "attempts")
     assert str(caught.value).endswith(f"got {k!r}")
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from agentic_bayes.checks import (
     check_choice,
-    check_k,
+    check_count,
     check_probability,
     check_replaceable,
     check_seed,
@@ -330,7 +330,7 @@ class StoppingRule(Tabular):
         Metric(self.metric)
         check_choice("ci_kind", self.ci_kind, ("eti", "hdi"))
         for name in ("batch", "trials", "looks", "simulations"):
-            check_k(getattr(self, name), name)
+            check_count(getattr(self, name), name)
         for name in ("at_least", "width"):
             if getattr(self, name) is not None:
                 check_probability(getattr(self, name), name, open_ends=True)
@@ -497,14 +497,14 @@ def monitor(
     bar = None if at_least is None else check_probability(at_least, "at_least", open_ends=True)
     narrow = None if width is None else check_probability(width, "width", open_ends=True)
     allowed = _check_false_winners(false_winners)
-    size = check_k(simulations, "simulations")
+    size = check_count(simulations, "simulations")
     if size < 100:
         raise InvalidArgument(f"simulations must be an integer ≥ 100, got {size}")
     runs = Sequences(
         metric=wanted,
-        batch=check_k(batch, "batch"),
-        trials=check_k(trials, "trials"),
-        looks=check_k(looks, "looks"),
+        batch=check_count(batch, "batch"),
+        trials=check_count(trials, "trials"),
+        looks=check_count(looks, "looks"),
         rho=check_probability(rho, "rho"),
         ci=(check_probability(ci_prob, "ci_prob", open_ends=True), ci_kind),
         seed=check_seed(random_seed),

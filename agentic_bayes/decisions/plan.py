@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice, check_k, check_probability, check_seed, check_type
+from agentic_bayes.checks import check_choice, check_count, check_probability, check_seed, check_type
 from agentic_bayes.decisions.gate import check_confidence, ruling
 from agentic_bayes.decisions.simulate import (
     NO_DATA,
@@ -277,7 +277,7 @@ def plan(
         raise InvalidArgument("cost_per_trial and cost_per_task must not both be 0")
     most = math.inf if budget is None else _amount(budget, "budget")
     options = _trials(trials, wanted.k)
-    size = SIMULATIONS[goal] if simulations is None else check_k(simulations, "simulations")
+    size = SIMULATIONS[goal] if simulations is None else check_count(simulations, "simulations")
     if size < 10:
         raise InvalidArgument(f"simulations must be an integer ≥ 10, got {size}")
     if size > MOST_SIMULATIONS:
@@ -359,7 +359,7 @@ def _trials(trials: int | Iterable[int] | None, k: int) -> tuple[int, ...]:
     if trials is None:
         return tuple(sorted({*TRIALS, *([k] if k <= 20 else [])}))
     several: Iterable[object] = trials if isinstance(trials, Iterable) and not isinstance(trials, bytes) else [trials]
-    options = tuple(sorted({check_k(n, "trials") for n in several}))
+    options = tuple(sorted({check_count(n, "trials") for n in several}))
     if not options:
         raise InvalidArgument("trials must name one number of trials per task or more, got none")
     if options[-1] > MOST_TRIALS:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice, check_k, check_probability, check_type
+from agentic_bayes.checks import check_choice, check_count, check_probability, check_type
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
@@ -163,7 +163,7 @@ def classify(
     if est is not None:
         check_type("est", est, Estimate, "estimate() makes one")
     check_choice("table", table, TIERS)
-    k = check_k(k)
+    k = check_count(k, "k")
     names = ("pass_at_1", "pass_pow_3") if table == "paper" else ("pass_at", "pass_pow")
     typed = {
         "pass_at_1": pass_at_1,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from agentic_bayes import numerics
-from agentic_bayes.checks import check_k
+from agentic_bayes.checks import check_count
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.methods.options import Hierarchical
@@ -258,8 +258,8 @@ def prior_predictive(
     """
     import xarray as xr
 
-    ks = [check_k(value) for value in k]
-    count = check_k(draws, "draws")
+    ks = [check_count(value, "k") for value in k]
+    count = check_count(draws, "draws")
     if isinstance(outcomes, xr.Dataset) and "trials" in outcomes and "successes" not in outcomes:
         outcomes = outcomes.assign(successes=xr.zeros_like(outcomes["trials"]))
     checked = check_outcomes(outcomes)

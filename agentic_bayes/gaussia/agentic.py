@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
-from agentic_bayes.checks import check_flag, check_k, check_probability
+from agentic_bayes.checks import check_count, check_flag, check_probability
 from agentic_bayes.errors import InvalidArgument, NothingScored, UnknownName
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.llm.judge import LLMJudge
@@ -95,7 +95,7 @@ class Agentic:
                 f"statistical_mode must be FrequentistMode() or BayesianMode(), got {short(statistical_mode)}"
             )
         settings = AgenticSettings(
-            k=check_k(k),
+            k=check_count(k, "k"),
             threshold=check_probability(threshold, "threshold"),
             tool_threshold=check_probability(tool_threshold, "tool_threshold"),
             require_tools=check_flag(require_tools, "require_tools"),

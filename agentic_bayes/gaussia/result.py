@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from pydantic import BaseModel, ConfigDict
 
-from agentic_bayes.checks import check_k, check_probability
+from agentic_bayes.checks import check_count, check_probability
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
@@ -87,7 +87,7 @@ class BayesianMode:
     rng_seed: int | None = 42
 
     def __post_init__(self) -> None:
-        check_k(self.mc_samples, "mc_samples")
+        check_count(self.mc_samples, "mc_samples")
         check_probability(self.ci_level, "ci_level", open_ends=True)
         for name in ("dirichlet_prior", "beta_prior_a", "beta_prior_b"):
             value = getattr(self, name)

@@ -35,11 +35,11 @@ class TrialDesign:
 
     def __post_init__(self) -> None:
         # imported here because they load NumPy, which pytest must not load unless a test uses the marker
-        from agentic_bayes.checks import check_k, check_probability
+        from agentic_bayes.checks import check_count, check_probability
         from agentic_bayes.decisions.gate import check_confidence
 
         checked: dict[str, Any] = {
-            "trials": check_k(self.trials, "trials"),
+            "trials": check_count(self.trials, "trials"),
             "at_least": check_probability(self.at_least, "at_least", open_ends=True),
             "metric": str(Metric(self.metric)),
             "confidence": check_confidence(self.confidence),
