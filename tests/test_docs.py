@@ -83,8 +83,11 @@ STACKED = re.compile(r"plot_\w+\(|arviz|build_model\(|pymc")
 
 
 def marked(path: Path) -> Any:
-    """A page as a parameter, to be run on both stacks if its code may differ on them."""
-    code = "".join(block.text for block in blocks(path) if block.language == "python" and not block.not_run)
+    """A page or module as a parameter, to be run on both stacks if its code may differ on them."""
+    if path.suffix == ".py":
+        code = "".join(re.findall(r">>> .*", path.read_text(encoding="utf-8")))
+    else:
+        code = "".join(block.text for block in blocks(path) if block.language == "python" and not block.not_run)
     marks = [pytest.mark.stack] if STACKED.search(code) else []
     return pytest.param(path, marks=marks, id=str(path.relative_to(ROOT)))
 
@@ -145,7 +148,7 @@ def test_no_code_hides_outside_of_a_block(path: Path) -> None:
 EXAMPLES = [path for path in sorted(PACKAGE.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [marked(path) for path in EXAMPLES])
 def test_examples_in_docstrings_run(path: Path) -> None:
     """Every example in a docstring gives what it shows, and none is left out."""
     assert "doctest: +SKIP" not in path.read_text(encoding="utf-8")

@@ -264,7 +264,8 @@ class Comparison(Tabular):
             self.note,
             *flag_words(self.flags),
         ]
-        return Table(title=f"Comparison: {self.headline}", header=["", "posterior", "interval"], rows=rows, notes=notes)
+        header = ["quantity", "posterior", "interval"]
+        return Table(title=f"Comparison: {self.headline}", header=header, rows=rows, notes=notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain JSON values, without its draws.

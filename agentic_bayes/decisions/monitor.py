@@ -138,7 +138,8 @@ class Look(Tabular):
             f"{self.indicator}",
             self.note,
         ]
-        return Table(title=f"Look: {self.verdict}", header=["", "posterior", "interval"], rows=rows, notes=notes)
+        header = ["quantity", "posterior", "interval"]
+        return Table(title=f"Look: {self.verdict}", header=header, rows=rows, notes=notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The look as plain JSON values, without its rule.

@@ -177,9 +177,8 @@ class Plan(Tabular):
             f"one design per number of trials: the cheapest that reaches the goal, else the dearest simulated; "
             f".to_pandas() has all {len(self.designs):,}",
         ]
-        return Table(
-            title="Plan:", text=f" {self}", header=[*header, "sd of rate", ""], rows=rows, notes=notes, noun="design"
-        )
+        header += ["sd of rate", "choice"]
+        return Table(title="Plan:", text=f" {self}", header=header, rows=rows, notes=notes, noun="design")
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values.

@@ -198,7 +198,7 @@ class Agreement(Tabular):
         for m in self.measures:
             value = [format_number(m.value), format_interval(m.lower, m.upper)]
             rows.append([m.measure, ", ".join(m.raters), *value, f"{m.items:,}", m.note])
-        header = ["measure", "raters", "value", "interval", "items", ""]
+        header = ["measure", "raters", "value", "interval", "items", "note"]
         title = f"Agreement of {plural(len(self.raters), 'rater')}"
         return Table(title=title, header=header, rows=rows, notes=[self._basis()], noun="measure")
 

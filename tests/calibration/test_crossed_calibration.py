@@ -95,6 +95,7 @@ def farthest(trials, seed):
     return max(float(np.max(gap)) for gap in gaps)
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize(
     "design", [pytest.param(name, marks=pytest.mark.slow if name != "2 x 50 x 4" else ()) for name in DESIGNS]
 )

@@ -1,8 +1,10 @@
 """Quadrature and PyMC on random outcomes with unequal n, in one shape so that PyMC compiles once."""
 
+import pytest
 from calibration import agreement
 
 
+@pytest.mark.stack
 def test_both_engines_give_one_posterior():
     """Means within 4 MCSE and quantiles by |F(q) - p| ≤ 4 √(p(1-p)/ESS), on three random sets of outcomes.
 

@@ -314,6 +314,7 @@ class TestTheEstimate:
         again = Estimate.load(made.save(tmp_path / "judged.nc"))
         pd.testing.assert_frame_equal(again.summary(**EVERY), made.summary(**EVERY))
 
+    @pytest.mark.stack
     def test_draws_for_arviz(self, est):
         """The rates are among the draws; `p` has every task."""
         group = est.to_arviz()["posterior"]

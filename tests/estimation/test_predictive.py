@@ -183,6 +183,7 @@ class TestPredictiveCheck:
         other = estimate(outcomes, random_seed=1).predictive_check()
         assert not other["p"].equals(first.predictive_check()["p"])
 
+    @pytest.mark.stack
     def test_both_engines_give_the_same_check(self):
         """From exact grids and from NUTS: p of two agents within Monte-Carlo error."""
         exact, sampled = (fit_two(engine).predictive_check() for engine in ("quadrature", "pymc"))

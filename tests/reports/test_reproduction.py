@@ -96,6 +96,7 @@ def test_the_same_settings_and_seed_give_the_same_bits(way, tmp_path):
     assert found.compared > 100
 
 
+@pytest.mark.stack
 def test_draws_of_nuts_are_made_again_bit_by_bit(tmp_path):
     """The sampler's draws depend on nothing but data, settings and seed."""
     est = estimate(counts(TWO), engine="pymc", k=1)
@@ -104,6 +105,7 @@ def test_draws_of_nuts_are_made_again_bit_by_bit(tmp_path):
     assert found.compared > 4000 * 2 * 2
 
 
+@pytest.mark.stack
 def test_other_versions_of_a_sampler_are_judged_by_monte_carlo_error(tmp_path):
     """Another seed, as other versions would, gives other numbers that agree; other data do not."""
     one, two = (estimate(counts(TWO), engine="pymc", k=1, random_seed=seed) for seed in (0, 1))
