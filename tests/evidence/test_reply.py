@@ -1,5 +1,4 @@
 import json
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -89,10 +88,8 @@ def test_a_verdict_is_found_wherever_it_stands(reply):
 @pytest.mark.parametrize("reply", UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_a_reply_without_one_verdict_is_a_format_failure(reply):
     """No verdict, several that disagree, or a score that is no number in [0, 1] is never read as a score."""
-    started = time.perf_counter()
     with pytest.raises(ReplyError, match=r"."):
         read_text(reply, ["What is 5 + 3?", "8"])
-    assert time.perf_counter() - started < 5
 
 
 def test_the_message_says_what_is_allowed_and_what_came():

@@ -584,16 +584,16 @@ def test_nothing_that_a_command_started_outlives_it(tmp_path):
     leaves = make_agent(declared("command", command="sleep 60 & echo $! > child; echo done"), folder=tmp_path)
     started = time.perf_counter()
     assert ask(leaves).text == "done"
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 30
     assert ends(int((tmp_path / "child").read_text()))
 
 
 def test_what_has_left_the_group_of_a_command_does_not_hold_up_its_end(tmp_path):
     """Though it holds the output open."""
-    agent = make_agent(declared("command", command="setsid sleep 8 & echo done"), folder=tmp_path)
+    agent = make_agent(declared("command", command="setsid sleep 60 & echo done"), folder=tmp_path)
     started = time.perf_counter()
     assert ask(agent).text == "done"
-    assert time.perf_counter() - started < 6
+    assert time.perf_counter() - started < 30
 
 
 def test_a_command_sees_the_variables_that_it_is_given(tmp_path):
