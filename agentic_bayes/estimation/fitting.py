@@ -19,14 +19,7 @@ from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.methods.inflated import InflatedPosterior
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
-from agentic_bayes.estimation.methods.options import (
-    Conjugate,
-    Crossed,
-    Frequentist,
-    Hierarchical,
-    Method,
-    method_of,
-)
+from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical, Method, method_of
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import metrics_at

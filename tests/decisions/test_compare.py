@@ -203,7 +203,7 @@ class TestWhatAReaderMustKnow:
         """Where importance sampling gave way to NUTS, the comparison says it, as an estimate does."""
         crossed = estimate(counts({"1": WEAKER, "2": STRONGER}), method="crossed")
         monkeypatch.setattr(
-            "agentic_bayes.decisions.compare.estimate",
+            "agentic_bayes.decisions.compare.estimate_as",
             lambda *_, **__: dataclasses.replace(crossed, note="sampled by NUTS instead"),
         )
         found = compare(fit_two(ENGINES[0]), "v2", baseline="v1")
