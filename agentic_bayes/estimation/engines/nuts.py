@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, NotConverged
-from agentic_bayes.estimation.engines.diagnostics import Diagnostics, diagnose
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, diagnose
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical, method_from_record, method_of
@@ -118,7 +118,7 @@ def _model(
             pm.Deterministic("mu", pm.math.clip(pm.math.sigmoid(logit), *MU_RANGE), dims="agent")
         logit = logit[:, None]
         if isinstance(method, Crossed):
-            sigma = pm.HalfNormal("sigma", SIGMA_SCALE) if method.sigma is None else distribution("sigma", method.sigma)
+            sigma = _prior(method, "sigma", lambda name: pm.HalfNormal(name, SIGMA_SCALE))
             logit = logit + sigma * pm.Normal("delta", 0, 1, dims="task")[None, :]
         if covariates is not None:
             logit = logit + _shift(pm, model, covariates, agents, tasks)
@@ -132,19 +132,19 @@ def _model(
 def _agent_logit(pm: Any, n_agents: int, method: SampledMethod) -> Any:
     """Logit of each agent's mean, with or without shared strength."""
     name = "logit_mu" if isinstance(method, Hierarchical) else "theta"
-
-    def prior(parameter: str, default: Any) -> Any:
-        given = getattr(method, parameter, None)
-        return default() if given is None else distribution(parameter, given)
-
     if method.pool_agents and n_agents > 1:
-        m, tau = prior("m", lambda: pm.Logistic("m", 0, 1)), prior("tau", lambda: pm.HalfNormal("tau", 1))
+        m = _prior(method, "m", lambda name: pm.Logistic(name, 0, 1))
+        tau = _prior(method, "tau", lambda name: pm.HalfNormal(name, 1))
         return pm.Deterministic(name, m + tau * pm.Normal("z", 0, 1, dims="agent"), dims="agent")
-    if isinstance(method, Crossed) and method.theta is not None:
-        return distribution("theta", method.theta, dims="agent")
     if isinstance(method, Hierarchical) and method.mu is not None:
         return pm.Deterministic(name, pm.math.logit(distribution("mean", method.mu, dims="agent")), dims="agent")
-    return pm.Logistic(name, 0, 1, dims="agent")
+    return _prior(method, name, lambda name: pm.Logistic(name, 0, 1, dims="agent"), dims="agent")
+
+
+def _prior(method: SampledMethod, name: str, default: Callable[[str], Any], **keywords: Any) -> Any:
+    """The variable of a parameter: with the prior that was given, else the default one."""
+    given = getattr(method, name, None)
+    return default(name) if given is None else distribution(name, given, **keywords)
 
 
 def _concentration(pm: Any, method: SampledMethod) -> Any:
@@ -153,10 +153,7 @@ def _concentration(pm: Any, method: SampledMethod) -> Any:
         kappa = pm.math.clip(distribution("kappa", method.kappa, dims="agent"), *KAPPA_RANGE)
         pm.Deterministic("rho", 1 / (1 + kappa), dims="agent")
         return kappa
-    if method.rho is None:
-        rho = pm.Uniform("rho", 0, 1, dims="agent")
-    else:
-        rho = distribution("rho", method.rho, dims="agent")
+    rho = _prior(method, "rho", lambda name: pm.Uniform(name, 0, 1, dims="agent"), dims="agent")
     return pm.Deterministic("kappa", pm.math.clip(1 / rho - 1, *KAPPA_RANGE), dims="agent")
 
 
@@ -215,12 +212,13 @@ def distribution(name: str, frozen: Any, **keywords: Any) -> Any:
 
 @dataclass(frozen=True)
 class Fit:
-    """What NUTS gives."""
+    """What a sampler gives."""
 
     # draws, dims (chain, draw, agent): ``rho``, ``mu`` or ``theta``, and (chain, draw): ``m``, ``tau``, ``sigma``
     posterior: xr.Dataset
-    sample_stats: xr.Dataset  # the sampler's account, dims (chain, draw)
-    diagnostics: Diagnostics  # whether they may be trusted
+    sample_stats: xr.Dataset | None  # NUTS's account, dims (chain, draw)
+    diagnostics: Diagnostics | ImportanceDiagnostics  # whether the draws may be trusted
+    note: str = ""  # what a reader must know about the engine, or empty
 
 
 @lru_cache(maxsize=8)
