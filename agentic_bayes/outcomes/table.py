@@ -18,7 +18,7 @@ from agentic_bayes.evidence.table import (
     whole_number,
     zero_one,
 )
-from agentic_bayes.outcomes.dataset import dataset_from_counts
+from agentic_bayes.outcomes.dataset import CellCounts, dataset_from_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +98,7 @@ def _from_rows(
     trials: list[str] | None,
     column: str,
     problems: list[str],
-) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+) -> CellCounts:
     """Counts of 0/1 rows."""
     cells: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     if trials is not None:
@@ -114,14 +114,14 @@ def _from_rows(
             cell[1] += 1
         else:
             problems.append(f"row {i + 1}: {column} must be 0, 1, true, false or blank, got {value!r}")
-    return {key: (c[0], c[1], c[2], c[3]) for key, c in cells.items()}
+    return cells
 
 
 def _from_counts(
     columns: TableColumns, agents: list[str], tasks: list[str], successes: str, trials: str, problems: list[str]
-) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+) -> CellCounts:
     """Counts from columns of counts."""
-    cells: dict[tuple[str, str], tuple[int, int, int, int]] = {}
+    cells: dict[tuple[str, str], list[int]] = {}
     names = (successes, trials, "unscored")
     values = [columns.get(name, [0] * len(tasks)) for name in names]
     for i, (agent, task, *cell) in enumerate(zip(agents, tasks, *values, strict=True)):
@@ -135,7 +135,7 @@ def _from_counts(
             continue
         if numbers[0] > numbers[1]:
             problems.append(f"row {i + 1}: {successes} must not exceed {trials}, got {numbers[0]} of {numbers[1]}")
-        cells[agent, task] = (numbers[0], numbers[1], numbers[2], 0)
+        cells[agent, task] = [*numbers, 0]
     places = zip(agents, tasks, strict=True)
     no_repetition(places, lambda place: "agent {!r}, task {!r}".format(*place), problems)
     return cells

@@ -76,10 +76,7 @@ def build_model(
 
     Notes
     -----
-    Hierarchical: c_ai ~ BetaBinomial(n_ai, μ_a κ_a, (1-μ_a) κ_a), ρ_a = 1/(1+κ_a) ~ Uniform(0, 1),
-    logit μ_a = m + τ z_a with m ~ Logistic(0, 1), τ ~ HalfNormal(1), z_a ~ N(0, 1); unpooled
-    logit μ_a ~ Logistic(0, 1). Crossed: logit μ_ai = θ_a + σ δ_i, δ_i ~ N(0, 1), σ ~ HalfNormal(2),
-    θ_a ~ Logistic(0, 1). κ is clipped to [1e-6, 1e6] and μ to [1e-6, 1 - 1e-6].
+    `Hierarchical` and `Crossed` state their models and priors. κ is clipped to [1e-6, 1e6], μ to [1e-6, 1 - 1e-6].
 
     Examples
     --------

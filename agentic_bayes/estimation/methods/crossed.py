@@ -1,10 +1,4 @@
-"""The crossed model: agents that attempt the same tasks share the tasks' difficulty.
-
-::
-
-    logit μ_ai = θ_a + σ δ_i,   δ_i ~ N(0, 1),   σ ~ HalfNormal(2)
-    c_ai ~ BetaBinomial(n_ai, μ_ai κ_a, (1-μ_ai) κ_a),   ρ_a = 1/(1+κ_a) ~ Uniform(0, 1)
-    θ_a ~ Logistic(0, 1), independent
+"""The crossed model: agents that attempt the same tasks share the tasks' difficulty; `Crossed` states it.
 
 p is integrated out in closed form and δ on a uniform grid, so that a posterior is one of (θ, σ, ρ) alone. Only the
 pattern of (c, n) across agents matters: tasks with equal patterns are counted, not repeated.
