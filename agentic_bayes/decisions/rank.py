@@ -124,11 +124,7 @@ class Ranking(Decision):
         ]
         first = self.rows[0]
         flags = [flag for row in self.rows for flag in row["flags"].split(", ")]
-        notes = [
-            f"{basis_words(first)} (of ranks: equal-tailed)",
-            first["note"],
-            *flag_words(flags),
-        ]
+        notes = [f"{basis_words(first)} (of ranks: equal-tailed)", first["note"], *flag_words(flags)]
         return Table(title="Ranking:", text=f" {self}", header=header, rows=rows, notes=notes, noun="agent")
 
     def to_dict(self) -> dict[str, Any]:

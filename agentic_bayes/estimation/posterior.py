@@ -23,6 +23,15 @@ Value = TypeVar("Value")
 CHAINS, DRAWS = 4, 1000
 
 
+def draws_by_task(place: Array, draw: Callable[[int, int], Array]) -> Array:
+    """Draws of p of tasks whose group is `place`, shape (draws, tasks); `draw` takes a group and how many tasks."""
+    out = np.empty((CHAINS * DRAWS, place.size))
+    for group in np.unique(place).tolist():
+        here = place == group
+        out[:, here] = draw(group, int(here.sum()))
+    return out
+
+
 def labelled(draws: Mapping[str, Array], agents: Any) -> xr.Dataset:
     """Draws of shape (draws,) or (draws, agents) as a dataset with dims (chain, draw) or (chain, draw, agent)."""
     import xarray as xr

@@ -21,16 +21,7 @@ from agentic_bayes.outcomes.dataset import check_outcomes
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "LEAST_TASKS",
-    "Check",
-    "Replicated",
-    "Statistic",
-    "check_counts",
-    "disagreements",
-    "prior_predictive",
-    "replicate",
-]
+__all__ = ["prior_predictive"]
 
 LEAST_TASKS = 10  # fewer say nothing about the shape of a distribution
 MOST_TRIALS = 30  # of one task that enter the histogram
@@ -45,25 +36,14 @@ Statistic = Literal["histogram", "all_pass", "never_pass"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One statistic of one agent's counts, compared with its distribution under the fitted model.
+    """One statistic of one agent's counts, compared with its distribution under the fitted model."""
 
-    Attributes
-    ----------
-    statistic : {"histogram", "all_pass", "never_pass"}
-        Distance of the histogram of successes from the one that the model expects, or the share of tasks of which
-        all, or no, trials passed.
-    observed : float
-        Its value; for ``histogram``, which depends on the parameters too, the mean over their draws.
-    expected : float
-        Its mean over replicated data.
-    p : float
-        Probability that replicated data have a value at least as large; equal values count half.
-    """
-
+    # distance of the histogram of successes from the one that the model expects, or the share of tasks of which all, or
+    # no, trials passed
     statistic: Statistic
-    observed: float
-    expected: float
-    p: float
+    observed: float  # its value; for ``histogram``, which depends on the parameters too, the mean over their draws
+    expected: float  # its mean over replicated data
+    p: float  # probability that replicated data have a value at least as large; equal values count half
 
     @property
     def misfit(self) -> bool:
@@ -114,22 +94,12 @@ def check_counts(
 
 @dataclass(frozen=True, slots=True)
 class Replicated:
-    """How many tasks with the same number of trials had 0, 1, … successes, and how many the model would expect.
-
-    Attributes
-    ----------
-    trials : int
-    observed : ndarray of int, shape (trials + 1,)
-    cells : ndarray, shape (draws, trials + 1)
-        Probabilities of 0, 1, … successes.
-    replicated : ndarray of int, shape (draws, trials + 1)
-        Histograms of as many tasks drawn from them.
-    """
+    """How many tasks with the same number of trials had 0, 1, … successes, and how many the model would expect."""
 
     trials: int
-    observed: Array
-    cells: Array
-    replicated: Array
+    observed: Array  # shape (trials + 1,)
+    cells: Array  # shape (draws, trials + 1); probabilities of 0, 1, … successes
+    replicated: Array  # shape (draws, trials + 1); histograms of as many tasks drawn from them
 
 
 def replicate(

@@ -10,7 +10,7 @@ from agentic_bayes.estimation.io import stacks
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Diagnostics", "ImportanceDiagnostics", "diagnose", "from_record"]
+__all__ = ["Diagnostics", "ImportanceDiagnostics"]
 
 MAX_RHAT = 1.01
 MIN_ESS = 400.0

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical, method_from_record, method_of
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
-from agentic_bayes.outcomes.dataset import check_outcomes
+from agentic_bayes.outcomes.dataset import check_outcomes, dataset_from_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,24 +93,15 @@ def build_model(
     value = method_of(method)
     if not isinstance(value, SampledMethod) or (isinstance(value, Hierarchical) and value.inflate):
         raise InvalidArgument(f"method must be Hierarchical without inflate, or Crossed, got {value!r}")
-    checked = check_outcomes(outcomes)
-    labels = tuple(checked["agent"].values), tuple(checked["task"].values)
-    return _model(*labels, checked["successes"].values, checked["trials"].values, value, covariates=covariates)
+    return _model(check_outcomes(outcomes), value, covariates=covariates)
 
 
-def _model(
-    agents: tuple[str, ...],
-    tasks: tuple[str, ...],
-    successes: Any,
-    trials: Any,
-    method: SampledMethod,
-    *,
-    covariates: pd.DataFrame | None = None,
-) -> Any:
+def _model(outcomes: xr.Dataset, method: SampledMethod, *, covariates: pd.DataFrame | None = None) -> Any:
     pm = _pymc()
-    with pm.Model(coords={"agent": list(agents), "task": list(tasks)}) as model:
-        n = pm.Data("trials", trials, dims=("agent", "task"))
-        c = pm.Data("observed_successes", successes, dims=("agent", "task"))
+    agents, tasks = list(outcomes["agent"].values), list(outcomes["task"].values)
+    with pm.Model(coords={"agent": agents, "task": tasks}) as model:
+        n = pm.Data("trials", outcomes["trials"].values, dims=("agent", "task"))
+        c = pm.Data("observed_successes", outcomes["successes"].values, dims=("agent", "task"))
         logit = _agent_logit(pm, len(agents), method)
         if isinstance(method, Hierarchical):
             pm.Deterministic("mu", pm.math.clip(pm.math.sigmoid(logit), *MU_RANGE), dims="agent")
@@ -154,7 +146,7 @@ def _concentration(pm: Any, method: SampledMethod) -> Any:
     return pm.Deterministic("kappa", pm.math.clip(1 / rho - 1, *KAPPA_RANGE), dims="agent")
 
 
-def _shift(pm: Any, model: Any, covariates: pd.DataFrame, agents: tuple[str, ...], tasks: tuple[str, ...]) -> Any:
+def _shift(pm: Any, model: Any, covariates: pd.DataFrame, agents: list[str], tasks: list[str]) -> Any:
     """What covariates add to logit μ, shape (agent, task) by broadcasting."""
     labels = [str(label) for label in covariates.index]
     of_tasks = set(labels) == set(tasks)
@@ -224,12 +216,10 @@ def _compiled(n_agents: int, n_tasks: int, recorded_method: str) -> Any:
     import nutpie
     from pytensor.configdefaults import config
 
-    shape = (n_agents, n_tasks)
-    labels = tuple(map(str, range(n_agents))), tuple(map(str, range(n_tasks)))
-    blank = np.zeros(shape, dtype=np.int64), np.ones(shape, dtype=np.int64)
+    cells = product(map(str, range(n_agents)), map(str, range(n_tasks)))
     method = method_from_record(json.loads(recorded_method))
     assert isinstance(method, SampledMethod)
-    model = _model(*labels, *blank, method)
+    model = _model(dataset_from_counts(dict.fromkeys(cells, (0, 1, 0, 0)), {}), method)
     # code that may reorder sums gives other last digits when it is compiled than when it comes from the cache
     strict = config.change_flags(numba__fastmath=False)
     with strict, warnings.catch_warnings():

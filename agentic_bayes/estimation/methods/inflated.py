@@ -20,9 +20,9 @@ from agentic_bayes.estimation.arithmetic import LARGE_GROUP, apply_metric
 from agentic_bayes.estimation.distribution import Distribution, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, InflatedAxis
 from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, log_likelihood_table, log_rising
-from agentic_bayes.estimation.engines.grid.exact import GridPosterior, draw_theta, draws_by_task
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior, draw_theta
 from agentic_bayes.estimation.population import Population
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, draws_by_task
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 

@@ -12,10 +12,10 @@ from agentic_bayes.estimation.arithmetic import LARGE_GROUP, apply_metric, mean_
 from agentic_bayes.estimation.distribution import Distribution, Drawn, Stats
 from agentic_bayes.estimation.engines.grid.axes import legendre_nodes, softplus
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
-from agentic_bayes.estimation.engines.grid.exact import GridPosterior, draws_by_task, of_tail
+from agentic_bayes.estimation.engines.grid.exact import GridPosterior, of_tail
 from agentic_bayes.estimation.engines.grid.judged import JudgedFit, JudgedLikelihood
 from agentic_bayes.estimation.population import Population
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, draws_by_task
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
@@ -38,11 +38,7 @@ class JudgedPosterior(GridPosterior):
     def hyper_draws(self) -> dict[str, Array]:
         """μ and ρ of every agent, and the judge's error rates, which all agents share."""
         rates, node = self.judged.rates, self._rate_node
-        return {
-            **super().hyper_draws(),
-            "sensitivity": rates.sensitivity[node],
-            "specificity": rates.specificity[node],
-        }
+        return {**super().hyper_draws(), "sensitivity": rates.sensitivity[node], "specificity": rates.specificity[node]}
 
     def population(self, agent: int, draws: int) -> Population | None:
         """Nothing to check: true successes say little of the counts that a judge made of them."""

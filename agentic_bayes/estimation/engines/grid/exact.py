@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -173,15 +173,6 @@ class GridPosterior(Posterior):
 def of_tail(tail: Array | float, metric: Metric) -> Array:
     """The mean of a metric from that of p^k (pass^k) or (1-p)^k (pass@k); weights sum to 1 up to rounding only."""
     return np.clip(tail if metric.power else 1 - tail, 0, 1)
-
-
-def draws_by_task(place: Array, draw: Callable[[int, int], Array]) -> Array:
-    """Draws of p of tasks whose group is `place`, shape (draws, tasks); `draw` takes a group and how many tasks."""
-    out = np.empty((CHAINS * DRAWS, place.size))
-    for group in np.unique(place).tolist():
-        here = place == group
-        out[:, here] = draw(group, int(here.sum()))
-    return out
 
 
 def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
