@@ -304,7 +304,7 @@ class StoppingRule(Tabular):
                 for one in record.pop("characteristics")
             )
             required = math.nan if record["required"] is None else float(record.pop("required"))
-            rule = cls(**record | {"required": required, "characteristics": described}).checked()
+            rule = cls(**record | {"required": required, "characteristics": described})._checked()
             if rule.at_least is not None:
                 check_confidence(rule.required)
             for one in rule.characteristics:
@@ -315,7 +315,7 @@ class StoppingRule(Tabular):
             raise EstimateError(f"{source}: not a stopping rule saved by agentic_bayes ({error})") from None
         return rule
 
-    def checked(self) -> Self:
+    def _checked(self) -> Self:
         """The same rule as plain numbers, or an error that says which of its settings is not allowed."""
         goals = [name for name in ("at_least", "width") if getattr(self, name) is not None]
         if not goals:
@@ -490,7 +490,7 @@ def monitor(
         simulations=simulations,
         random_seed=random_seed,
         characteristics=(),
-    ).checked()
+    )._checked()
     share = check_probability(mu, "mu", open_ends=True)
     least = check_confidence(confidence)
     wanted, bar, narrow, size = Metric(rule.metric), rule.at_least, rule.width, rule.simulations
