@@ -255,8 +255,7 @@ def plan(
     prices = _amount(cost_per_trial, "cost_per_trial"), _amount(cost_per_task, "cost_per_task")
     if sum(prices) == 0:
         raise InvalidArgument("cost_per_trial and cost_per_task must not both be 0")
-    if budget is not None:
-        _amount(budget, "budget")
+    most = None if budget is None else _amount(budget, "budget")
     options = _trials(trials, wanted.k)
     size = SIMULATIONS[goal] if simulations is None else check_count(simulations, "simulations", least=10)
     if size > MOST_SIMULATIONS:
@@ -268,7 +267,7 @@ def plan(
     check_choice("ci_kind", ci_kind, ("eti", "hdi"))
     ci_prob = check_probability(ci_prob, "ci_prob", open_ends=True)
     known, truth = _truth(est, agent, mu, rho, wanted, size, seed)
-    aim = _Aim(goal, target, budget, size)
+    aim = _Aim(goal, target, most, size)
     study = _Study(
         aim=aim,
         metric=wanted,
