@@ -36,7 +36,7 @@ from agentic_bayes.decisions.sequences import (
     mean_tasks,
     required_probability,
 )
-from agentic_bayes.decisions.simulate import Cells, ManyGates, metric_of, new_task
+from agentic_bayes.decisions.simulate import Cells, metric_of, new_task
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
@@ -499,12 +499,11 @@ def monitor(
     runs.check_size(size)
     required, characteristics = math.nan, []
     if bar is not None:
-        gates = ManyGates(wanted, bar, runs.trials, most=runs.batch * runs.looks)
-        required = required_probability(runs.probabilities(gates, bar, size, stream=0), least, rule.false_winners)
+        required = required_probability(runs.probabilities(bar, bar, size, stream=0), least, rule.false_winners)
         truths = [bar, *(truth for truth in (bar - AWAY, bar + AWAY) if 0 < truth < 1)]
         for stream, truth in enumerate(truths, start=1):
             if narrow is None:
-                met, widths = runs.probabilities(gates, truth, size, stream=stream), None
+                met, widths = runs.probabilities(bar, truth, size, stream=stream), None
             else:
                 widths, met = runs.widths(truth, size // SHARE, stream=stream, bar=bar)
             characteristics.append(described(truth, met, widths, required, narrow, runs))

@@ -1,4 +1,4 @@
-"""How many new tasks, and how many trials of each, are worth paying for? By simulation with the exact engine.
+"""How many new tasks, and how many trials of each, are worth paying for? By simulation.
 
 A design is a number of new tasks and of trials per task. Data are simulated under it, added to what there is, and
 analysed as they will be; what the design is worth is the average over the simulations. For the success rate alone
@@ -20,14 +20,16 @@ from agentic_bayes.decisions.gate import check_confidence, ruling
 from agentic_bayes.decisions.simulate import (
     NO_DATA,
     Cells,
+    ManyPosteriors,
+    Quantile,
     exact_posterior,
+    histograms,
     metric_of,
     mu_with_metric,
-    new_task,
     simulate_successes,
 )
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.distribution import CIKind, Distribution
+from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.formatting import Metric, Table, format_number, interval_words, plural
 from agentic_bayes.numerics import Array
@@ -49,6 +51,7 @@ NEAR = 0.02  # relative change of the number of tasks at which a search ends
 SLOWEST = 0.1  # power of the number of tasks with which a width must fall for a search to go on
 DEAREST = 1e100  # amount of money; with more, the cost of a design is no number
 TOO_DEAR = 1.5  # times the cheapest design that reaches the target: not looked at
+TOGETHER = 100  # data sets on one grid
 POINTS = 64  # quantiles that stand for a posterior in a difference
 
 
@@ -441,19 +444,21 @@ class _Study:
         return self.seen[tasks, trials]
 
     def _simulated(self, tasks: int, trials: int) -> Design:
-        widths, conclusive, detected = [], [], []
-        for i, (mu, rho) in enumerate(zip(self.mu.tolist(), self.rho.tolist(), strict=True)):
+        widths, conclusive, detected = np.empty(self.mu.size), [], []
+        for start in range(0, self.mu.size, TOGETHER):
+            part = slice(start, start + TOGETHER)
             if self.progress is not None:
-                self.progress(len(self.seen) * self.mu.size + i, None)
-            rng = np.random.default_rng([self.seed, 1, trials, i])
-            own = self._new_task(rng, mu, rho, tasks, trials, self.known)
-            lower, upper = own.interval(*self.ci)
-            widths.append(float(upper - lower))
+                self.progress(len(self.seen) * self.mu.size + start, None)
+            own, other = self._data(tasks, trials, part)
+            posteriors = ManyPosteriors(self.metric, trials, own, known=self.known)
+            lower, upper = posteriors.intervals(*self.ci)
+            widths[part] = upper - lower
             if self.bar is not None:
-                conclusive.append(ruling(own.at_least(self.bar), self.required) != "inconclusive")
-            if self.better is not None:
-                other = self._new_task(rng, float(self.better[i]), rho, tasks, trials, NO_DATA)
-                detected.append(self._told_apart(own, other))
+                met = posteriors.at_least(self.bar).tolist()
+                conclusive += [ruling(one, self.required) != "inconclusive" for one in met]
+            if other is not None:
+                others = ManyPosteriors(self.metric, trials, other).quantiles
+                detected += [self._told_apart(*pair) for pair in zip(posteriors.quantiles, others, strict=True)]
         mu, rho = float(self.mu.mean()), float(self.rho.mean())
         return Design(
             tasks=tasks,
@@ -465,16 +470,21 @@ class _Study:
             rate_sd=math.sqrt(mu * (1 - mu) * (rho + (1 - rho) / trials) / tasks),
         )
 
-    def _new_task(
-        self, rng: np.random.Generator, mu: float, rho: float, tasks: int, trials: int, known: Cells
-    ) -> Distribution:
-        return new_task(known.and_also(simulate_successes(rng, mu, rho, tasks, trials), trials), self.metric)
+    def _data(self, tasks: int, trials: int, part: slice) -> tuple[Array, Array | None]:
+        """Simulated data sets, and those of a better agent, as histograms of successes, shape (data sets, n + 1)."""
+        own, other = [], []
+        for i in range(*part.indices(self.mu.size)):
+            rng, rho = np.random.default_rng([self.seed, 1, trials, i]), float(self.rho[i])
+            own.append(simulate_successes(rng, float(self.mu[i]), rho, tasks, trials))
+            if self.better is not None:
+                other.append(simulate_successes(rng, float(self.better[i]), rho, tasks, trials))
+        return histograms(np.array(own), trials), histograms(np.array(other), trials) if other else None
 
-    def _told_apart(self, own: Distribution, other: Distribution) -> bool:
+    def _told_apart(self, own: Quantile, other: Quantile) -> bool:
         """Whether the interval of the difference of two independent posteriors excludes 0."""
         q = (np.arange(POINTS) + 0.5) / POINTS
         tail = (1 - self.ci[0]) / 2
-        lower, upper = np.quantile(own.quantile(q)[:, None] - other.quantile(q), [tail, 1 - tail])
+        lower, upper = np.quantile(own(q)[:, None] - other(q), [tail, 1 - tail])
         return bool(lower > 0 or upper < 0)
 
     def search(self, trials: int) -> None:
