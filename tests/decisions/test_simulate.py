@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from strategies import reduced
 
 from agentic_bayes.decisions.simulate import (
     NO_DATA,
@@ -21,7 +22,7 @@ from agentic_bayes.formatting import Metric
 
 
 @given(st.floats(0.02, 0.98), st.floats(0.0, 0.95), st.integers(1, 8), st.sampled_from(["^", "@"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_mu_is_found_from_the_metric(value, rho, k, sign):
     """The metric at the μ that is found is the value asked for."""
     metric = Metric(f"pass{sign}{k}")

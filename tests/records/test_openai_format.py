@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import json_values
+from strategies import json_values, reduced
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
 from agentic_bayes.records.read import read_conversations
 
-fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=reduced(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 CHAT = [
     {"role": "developer", "content": "Be kind."},

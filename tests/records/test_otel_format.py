@@ -10,7 +10,7 @@ import time
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from strategies import json_values
+from strategies import json_values, reduced
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
 from agentic_bayes.records.read import read_conversations
@@ -658,7 +658,7 @@ def test_an_object_cut_at_any_byte_is_refused(problems):
         assert problems(text[:end], format="otel")
 
 
-fuzz = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=reduced(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 KEYS = [
     *["gen_ai.operation.name", "gen_ai.agent.name", "gen_ai.conversation.id", "gen_ai.input.messages"],
     *["gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.prompt", "gen_ai.completion.0.content"],

@@ -12,6 +12,7 @@ from fits import STRONGER, WEAKER, counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from strategies import reduced
 
 from agentic_bayes import (
     Conjugate,
@@ -503,7 +504,7 @@ texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
         max_size=12,
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_counts_survive_their_file(tmp_path_factory, cells):
     """Whatever the labels are called, the file of counts gives the same counts, untried tasks included."""
     made = {key: (c, c + failed, unscored, unscored) for key, (c, failed, unscored) in cells.items()}
