@@ -92,6 +92,13 @@ def check_seed(seed: object) -> int:
     return int(seed)
 
 
+def check_bootstrap(ci_prob: object, resamples: object, random_seed: object) -> None:
+    """The arguments of a bootstrap: a probability in (0, 1), a number of resamples ≥ 1, and a seed."""
+    check_probability(ci_prob, "ci_prob", open_ends=True)
+    check_count(resamples, "resamples")
+    check_seed(random_seed)
+
+
 def check_rope(rope: object) -> tuple[float, float]:
     """A region of practical equivalence: a half-width in [0, 1], or its two ends in [-1, 1]."""
     if isinstance(rope, (tuple, list)):

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Literal, Self, get_args
 
@@ -238,6 +238,11 @@ class Tabular:
     def to_markdown(self) -> str:
         """The result as Markdown text: a title, a pipe table and notes."""
         return self.table().to_markdown()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as an object that JSON can hold; undefined numbers are None."""
+        fields: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # every result is a dataclass
+        return dict(json_ready({name: value for name, value in fields.items() if not name.startswith("_")}))
 
     def _repr_html_(self) -> str:
         return self.table().to_html()

@@ -374,6 +374,8 @@ def test_correlations_by_hand():
         metric_correlations(evidence, ["one"])
     with pytest.raises(ab.errors.UnknownName, match="unknown indicator 'on'"):
         metric_correlations(evidence, ["on", "two"])
+    with pytest.raises(ab.errors.InvalidArgument, match="random_seed must be an integer ≥ 0, got None"):
+        metric_correlations(evidence, ["one", "two"], random_seed=None)
 
 
 def test_a_session_score_as_text_and_json():

@@ -327,7 +327,7 @@ def test_agreement_as_markdown_and_json():
     """The Markdown table has a row per measure; the JSON form has no NaN."""
     found = agreement(pd.DataFrame({"a": [1, 1, 0], "b": [1, 1, 1]}), raters=["a", "b"])
     lines = found.to_markdown().splitlines()
-    assert lines[2] == "| measure | raters | value | interval | items |  |"
+    assert lines[2] == "| measure | raters | value | interval | items | note |"
     assert [line.split(" | ")[0] for line in lines[4:7]] == ["| raw agreement", "| kappa", "| alpha"]
     record = found.to_dict()
     assert json.loads(json.dumps(record, allow_nan=False)) == record

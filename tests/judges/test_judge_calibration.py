@@ -19,7 +19,7 @@ from agentic_bayes.judges.calibration import calibrate_judge
 from agentic_bayes.judges.error_rates import Proportion, labels_needed
 from agentic_bayes.judges.labels import sample_for_labelling
 from agentic_bayes.judges.raters import agreement
-from agentic_bayes.judges.roc import auc_interval, auc_standard_error, roc
+from agentic_bayes.judges.roc import auc_interval, auc_variance, roc
 from agentic_bayes.outcomes.count import count_outcomes
 
 
@@ -101,7 +101,7 @@ def test_published_area_under_the_roc():
     ratings = np.concatenate([np.repeat(np.arange(5.0), normal), np.repeat(np.arange(5.0), abnormal)])
     curve = roc(ratings, np.arange(109) >= 58)
     assert curve.auc == pytest.approx(0.893, abs=5e-4)
-    assert auc_standard_error(curve.auc, 51, 58) == pytest.approx(0.032, abs=1e-3)
+    assert math.sqrt(auc_variance(curve.auc, 51, 58, (50, 57))) == pytest.approx(0.032, abs=1e-3)
 
 
 # Closed forms
