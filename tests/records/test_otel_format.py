@@ -567,7 +567,7 @@ def test_results_of_no_call_are_counted_and_said(read):
 @pytest.mark.parametrize("shape", ["chats", "chats with ids", "chain of chats", "tools", "chain of tools", "scores"])
 def test_many_spans_in_one_trace_take_no_long_time(read, shape):
     """Tens of thousands, side by side or one within the other: what grows with their square would be minutes."""
-    number = 25_000
+    number = 60_000
     spans, expected = [], number
     for n in range(number):
         parent = f"s{n - 1}" if "chain" in shape else "a"
