@@ -162,23 +162,6 @@ def write_page(
     store: Store | None = None,
 ) -> Path:
     """Write the page of a settled question and of known attempts."""
-    text = _page(est, asked, trials, facts=facts, source=source, evidence=evidence, store=store)
-    with replacing(str(path)) as file:
-        file.write(text.encode())
-    return path
-
-
-def _page(
-    est: Estimate,
-    asked: ReportQuestion,
-    trials: Sequence[ReportTrial],
-    *,
-    facts: Mapping[str, str],
-    source: str,
-    evidence: Evidence | None,
-    store: Store | None,
-) -> str:
-    """The text of the page."""
     style, script = _template("report.css"), _template("report.js")
     policy = (
         f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -187,9 +170,10 @@ def _page(
     failures = reasons_tables(est, trials)
     tools = tool_problems_tables(evidence) if evidence is not None else []
     verdict, kind = headline(est, asked)
-    page = _environment().get_template("report.html")
-    return str(
-        page.render(
+    text = (
+        _environment()
+        .get_template("report.html")
+        .render(
             policy=policy,
             style=style,
             script=script,
@@ -216,6 +200,9 @@ def _page(
             without_option=", ".join(without_option(est)),
         )
     )
+    with replacing(str(path)) as file:
+        file.write(text.encode())
+    return path
 
 
 def _numbers(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:

@@ -14,11 +14,7 @@ from agentic_bayes.formatting import plural
 from agentic_bayes.reports.plots.curves import CURVES_SIZE, plot_pass_curves
 from agentic_bayes.reports.plots.forest import forest_size, plot_forest
 from agentic_bayes.reports.plots.planning import PLAN_SIZE, plot_plan
-from agentic_bayes.reports.plots.posterior import (
-    MOST_RIDGES,
-    plot_posterior,
-    posterior_size,
-)
+from agentic_bayes.reports.plots.posterior import MOST_RIDGES, plot_posterior, posterior_size
 from agentic_bayes.reports.plots.style import TITLE, defined_estimand, set_margins
 from agentic_bayes.reports.plots.tasks import plot_shrinkage, shrinkage_size
 from agentic_bayes.reports.plots.tools import plot_tools, tools_size

@@ -81,6 +81,11 @@ def name_axes(ax: Axes, *, x: str = "", y: str = "") -> None:
             set_label(text, fontsize=TEXT + 1, **LITERAL)
 
 
+def write(ax: Axes, x: float, y: float, text: str, *, size: float = TEXT, **place: Any) -> None:
+    """Draw a text as it is, vertically centred."""
+    ax.text(x, y, text, fontsize=size, va="center", **(place | LITERAL))
+
+
 def has_room(ax: Axes) -> bool:
     """Whether there is room outside the axes: where a layout engine makes it."""
     return ax.figure.get_layout_engine() is not None
