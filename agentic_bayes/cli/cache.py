@@ -36,9 +36,7 @@ def list_models(file: StoreFile, to: ToJson = None) -> None:
 
 @cache.command()
 def clear(
-    file: StoreFile,
-    model: str | None = Option(None, help="Clear only this model's judgements."),
-    to: ToJson = None,
+    file: StoreFile, model: str | None = Option(None, help="Clear only this model's judgements."), to: ToJson = None
 ) -> None:
     """Clear judgements; a rerun pays for them again."""
     from agentic_bayes.checks import check_input_file

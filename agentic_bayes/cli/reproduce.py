@@ -17,8 +17,7 @@ commands = Typer()
 @commands.command()
 def reproduce(
     folder: Annotated[
-        str,
-        Argument(metavar="FOLDER", help="Results of estimate -o or demo -o, or a suite run (folder or id)."),
+        str, Argument(metavar="FOLDER", help="Results of estimate -o or demo -o, or a suite run (folder or id).")
     ],
     to: ToJson = None,
 ) -> None:

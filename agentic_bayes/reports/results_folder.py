@@ -162,10 +162,7 @@ def _resolved(counting: Mapping[str, Any]) -> dict[str, Any]:
 
 def tables_of(est: Estimate) -> dict[str, str]:
     """The numbers of an estimate as the texts of their files: equal numbers give equal texts."""
-    tables = {
-        SUMMARY: est.summary(columns="all", tasks=True),
-        BASELINE: est.baseline(columns="all", tasks=True),
-    }
+    tables = {SUMMARY: est.summary(columns="all", tasks=True), BASELINE: est.baseline(columns="all", tasks=True)}
     return {name: table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
 
 

@@ -11,13 +11,7 @@ import numpy as np
 
 from agentic_bayes.checks import check_type
 from agentic_bayes.errors import EstimateError, InvalidArgument
-from agentic_bayes.estimation.engines.diagnostics import (
-    MAX_PARETO_K,
-    MAX_RHAT,
-    MIN_ESS,
-    Diagnostics,
-    ImportanceDiagnostics,
-)
+from agentic_bayes.estimation.engines import diagnostics
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.estimation.methods.options import Conjugate, Frequentist
@@ -104,7 +98,7 @@ def _axes_of(given: Any, count: int) -> Array:
 
 def _engine_panels(est: Estimate) -> list[DrawPanel]:
     match est.diagnostics:
-        case Diagnostics() if est.draws is not None:
+        case diagnostics.Diagnostics() if est.draws is not None:
             sizes = _arviz.by_parameter(est.draws, "bulk")
             worst = min(sizes, key=sizes.__getitem__)
             return [
@@ -112,7 +106,7 @@ def _engine_panels(est: Estimate) -> list[DrawPanel]:
                 partial(_trace, est=est, draws=est.draws, name=worst),
                 partial(_sample_sizes, draws=est.draws),
             ]
-        case ImportanceDiagnostics():
+        case diagnostics.ImportanceDiagnostics():
             return [partial(_weights, account=est.diagnostics)]
         case _:
             words = "nothing was sampled: the posterior is integrated on a grid, and there is no convergence to check"
@@ -156,7 +150,7 @@ def _ranks(ax: Axes, *, draws: xr.Dataset, name: str) -> None:
     ax.set_yticks(range(len(ranks)), [f"chain {i + 1}" for i in range(len(ranks))])
     style.name_axes(ax, x=f"rank among all {values.size:,} draws")
     rhat = _arviz.by_parameter(draws, "rhat")[name]
-    below = f"R-hat {rhat:.3f} (must be < {MAX_RHAT}); dashed: what equal chains would give"
+    below = f"R-hat {rhat:.3f} (must be < {diagnostics.MAX_RHAT}); dashed: what equal chains would give"
     style.heading(ax, f"Ranks of {style.shortened(name, 40)}, which mixed worst", below=below)
 
 
@@ -186,8 +180,8 @@ def _sample_sizes(ax: Axes, *, draws: xr.Dataset) -> None:
         drawn = [sizes[name] for name in names], np.arange(len(names)) + 0.15 * (2 * i - 1)
         (mark,) = ax.plot(*drawn, style.MARKERS[i], color=style.COLOURS[i], markersize=7)
         entries.append((mark, word))
-    limit = ax.axvline(MIN_ESS, color=style.GREY, linestyle="--", linewidth=1.5)
-    entries.append((limit, f"required: > {MIN_ESS:.0f}"))
+    limit = ax.axvline(diagnostics.MIN_ESS, color=style.GREY, linestyle="--", linewidth=1.5)
+    entries.append((limit, f"required: > {diagnostics.MIN_ESS:.0f}"))
     style.quiet(ax, grid="x")
     ax.set_yticks(range(len(names)), [style.shortened(name) for name in names], **style.LITERAL)
     ax.set(xlim=(0, None), ylim=(len(names) - 0.5, -0.5))
@@ -199,11 +193,14 @@ def _sample_sizes(ax: Axes, *, draws: xr.Dataset) -> None:
 # -- importance sampling ----------------------------------------------------------------------------------------------
 
 
-def _weights(ax: Axes, *, account: ImportanceDiagnostics) -> None:
+def _weights(ax: Axes, *, account: diagnostics.ImportanceDiagnostics) -> None:
     """Pareto k and effective sample size as shares of their limits."""
     found = (
-        (f"Pareto k {account.pareto_k:.2f}\n(at most {MAX_PARETO_K})", max(account.pareto_k, 0.0) / MAX_PARETO_K),
-        (f"ESS {account.ess:,.0f}\n(at least {MIN_ESS:.0f})", MIN_ESS / max(account.ess, 1e-9)),
+        (
+            f"Pareto k {account.pareto_k:.2f}\n(at most {diagnostics.MAX_PARETO_K})",
+            max(account.pareto_k, 0.0) / diagnostics.MAX_PARETO_K,
+        ),
+        (f"ESS {account.ess:,.0f}\n(at least {diagnostics.MIN_ESS:.0f})", diagnostics.MIN_ESS / max(account.ess, 1e-9)),
     )
     for i, (_, share) in enumerate(found):
         over = int(share > 1)
@@ -295,7 +292,7 @@ def _leave_one_out(ax: Axes, *, est: Estimate) -> None:
         return
     values = _arviz.pareto_k(data)
     labels = _arviz.group(data, "log_likelihood")["cell"].values
-    high = values > MAX_PARETO_K
+    high = values > diagnostics.MAX_PARETO_K
     entries: list[style.LegendEntry] = []
     (mark,) = ax.plot(np.flatnonzero(~high), values[~high], "o", color=style.COLOURS[0], markersize=4, alpha=0.7)
     entries.append((mark, "cell (agent, task)"))
@@ -315,8 +312,8 @@ def _leave_one_out(ax: Axes, *, est: Estimate) -> None:
             **style.LITERAL,
         )
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    limit = ax.axhline(MAX_PARETO_K, color=style.GREY, linestyle="--", linewidth=1.5)
-    entries.append((limit, f"limit {MAX_PARETO_K}"))
+    limit = ax.axhline(diagnostics.MAX_PARETO_K, color=style.GREY, linestyle="--", linewidth=1.5)
+    entries.append((limit, f"limit {diagnostics.MAX_PARETO_K}"))
     style.quiet(ax)
     ax.set_ylim(min(0.0, float(values.min())) - 0.05, max(1.0, float(values.max()) + 0.1))
     style.name_axes(ax, x=f"{plural(values.size, 'cell')}, agent by agent", y="Pareto k of leaving it out")

@@ -127,11 +127,7 @@ def plot_posterior(
 
 
 def _legend_text(
-    one: Distribution,
-    stats: Stats,
-    flags: tuple[str, ...],
-    ref_val: float | None,
-    region: tuple[float, float] | None,
+    one: Distribution, stats: Stats, flags: tuple[str, ...], ref_val: float | None, region: tuple[float, float] | None
 ) -> str:
     """Mean and interval, the probabilities of bar and region, and what makes the numbers doubtful."""
     text = format_estimate(stats.mean, stats.lower, stats.upper)
