@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from pydantic import BaseModel, ConfigDict
 
 from agentic_bayes import formatting, numerics
-from agentic_bayes.checks import check_count, check_probability
+from agentic_bayes.checks import check_count, check_number, check_probability
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
@@ -77,10 +76,7 @@ class BayesianMode:
         check_count(self.mc_samples, "mc_samples")
         check_probability(self.ci_level, "ci_level", open_ends=True)
         for name in ("dirichlet_prior", "beta_prior_a", "beta_prior_b"):
-            value = getattr(self, name)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not 0 < value <= sys.float_info.max:  # refuses integers larger than any float, too
-                raise InvalidArgument(f"{name} must be a number > 0, got {value!r}")
+            check_number(getattr(self, name), name, above_zero=True)
         if self.rng_seed is not None and (isinstance(self.rng_seed, bool) or not isinstance(self.rng_seed, int)):
             raise InvalidArgument(f"rng_seed must be an integer or None, got {self.rng_seed!r}")
 
@@ -192,6 +188,11 @@ class AgenticSettings:
         """The indicator that decides whether a turn is correct."""
         return "joint" if self.require_tools else "answer"
 
+    @property
+    def counting(self) -> dict[str, Any]:
+        """The arguments of `count_outcomes` that count turns in the same way."""
+        return {"indicator": self.indicator, "threshold": self.threshold, "tool_threshold": self.tool_threshold}
+
     def metric(self, rows: Sequence[EvidenceRow]) -> AgenticMetric:
         """The metric of one conversation, from its rows in order."""
         rule = IndicatorRule(self.indicator, self.threshold, self.tool_threshold)
@@ -269,10 +270,9 @@ class AgenticResult(Sequence[AgenticMetric], formatting.Tabular):
             for metric, rows in zip(self.metrics, self._rows, strict=True)
         ]
         names = [cell for metric in formatting.metrics_at((settings.k,)) for cell in (str(metric), "interval")]
-        cut = {"indicator": settings.indicator, "threshold": settings.threshold}
         notes = [
             "pass values are about the turns of one conversation (unit interaction, estimand task), indicator "
-            f"{formatting.indicator_words(cut | {'tool_threshold': settings.tool_threshold})}; {settings.mode}",
+            f"{formatting.indicator_words(settings.counting)}; {settings.mode}",
             "for the agent as a whole, call estimate()",
         ]
         header = ["agent", "session", "task", "trial", "turns right", "unscored", *names]
@@ -288,9 +288,7 @@ class AgenticResult(Sequence[AgenticMetric], formatting.Tabular):
         settings = self._settings
         return {
             "k": settings.k,
-            "indicator": settings.indicator,
-            "threshold": settings.threshold,
-            "tool_threshold": settings.tool_threshold,
+            **settings.counting,
             "statistical_mode": type(settings.mode).__name__,
             "metrics": [metric.to_dict() for metric in self.metrics],
         }
@@ -346,13 +344,7 @@ class AgenticResult(Sequence[AgenticMetric], formatting.Tabular):
         -------
         xarray.Dataset
         """
-        settings = self._settings
-        defaults: dict[str, Any] = {
-            "indicator": settings.indicator,
-            "threshold": settings.threshold,
-            "tool_threshold": settings.tool_threshold,
-        }
-        return count_outcomes(self.evidence, **defaults | arguments)
+        return count_outcomes(self.evidence, **self._settings.counting | arguments)
 
     def estimate(self, **arguments: Any) -> Estimate:
         """Estimate pass@k and pass^k of the agents, by default from their conversations.

@@ -23,7 +23,7 @@ import re
 import stat
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -257,9 +257,7 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Write ``manifest.json``; the same content gives the same bytes."""
-        names = ("command", "settings", "note", "versions", "platform", "attrs", "counting", "cannot_rerun")
-        record: dict[str, Any] = {"format": FORMAT} | {name: getattr(self, name) for name in names}
-        record["files"] = {name: {"sha256": one.sha256, "size": one.size} for name, one in self.files.items()}
+        record = {"format": FORMAT} | asdict(self)
         check_replaceable(folder / MANIFEST)
         with replacing(str(folder / MANIFEST)) as file:
             file.write(json.dumps(record, indent=2, allow_nan=False, default=_plain).encode() + b"\n")

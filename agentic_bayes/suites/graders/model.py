@@ -26,16 +26,6 @@ from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 _ORDERS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _WORDS = {1.0: "win", 0.5: "tie", 0.0: "loss"}
 _text = functools.partial(prompt_text, __package__)
-_ASKING = (
-    "use_structured_output",
-    "structured_method",
-    "attempts",
-    "backoff",
-    "timeout",
-    "price",
-    "model_arguments",
-    "sleep",
-)
 
 
 def _not_blank(value: Any) -> Any:
