@@ -1,4 +1,4 @@
-"""Make results again from their folder: identical, or which numbers differ and by how much."""
+"""Recompute results from their folder: identical, or which numbers differ and by how much."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ChangedNumber:
 
     def __str__(self) -> str:
         what, stored, again, apart = self.cells()
-        return f"{what}: {stored} stored, {again} made again{apart and f', {apart} apart'}"
+        return f"{what}: {stored} stored, {again} recomputed{apart and f', {apart} apart'}"
 
     def cells(self) -> list[str]:
         """What the number is, both values with enough digits to tell them apart, and how far apart they are."""
@@ -72,7 +72,7 @@ class ChangedNumber:
 
 @dataclass(frozen=True, repr=False)
 class Reproduction(Tabular):
-    """Whether results came out the same when they were made again.
+    """Whether results came out the same when they were recomputed.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Reproduction(Tabular):
     differences : tuple of ChangedNumber
         Numbers that came out differently: unexplained ones first, then the largest differences.
     why_not : str
-        Why nothing was made again, or empty.
+        Why nothing was recomputed, or empty.
     """
 
     folder: Path
@@ -131,7 +131,7 @@ class Reproduction(Tabular):
         return Table(
             title=self.verdict,
             text=f": {self._sentence()}",
-            header=["number", "stored", "made again", "apart"],
+            header=["number", "stored", "recomputed", "apart"],
             rows=[one.cells() for one in self.differences],
             notes=[*self.problems, *(f"made with {one}" for one in self.environment)],
             noun="number",
@@ -165,7 +165,7 @@ class Reproduction(Tabular):
             return self.why_not
         total = plural(self.compared, "number")
         if not self.differences:
-            same = f"{total} made again are the same to the last bit"
+            same = f"{total} recomputed, the same to the last bit"
             return f"{same}, but the folder was changed" if self.problems else same
         worst = max(one.size for one in self.differences)
         unexplained = sum(not one.explained for one in self.differences)
@@ -176,7 +176,7 @@ class Reproduction(Tabular):
 
 
 def reproduce(folder: str | Path) -> Reproduction:
-    """Make results again from the data, settings and seed in their folder, and compare; writes nothing.
+    """Recompute results from the data, settings and seed in their folder, and compare; writes nothing.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def _outcomes(folder: Path, manifest: results.Manifest, problems: list[str]) -> 
         return None
     first, *others = sources
     problems += [
-        f"{name} has other counts than {first}, from which the estimate was made again"
+        f"{name} has other counts than {first}, from which the estimate was recomputed"
         for name in others
         if not results.same_counts(sources[first], sources[name])
     ]
@@ -388,9 +388,8 @@ def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[
     mine, stored = hyper_dataset(again.posterior), groups.get("draws")
     if mine is None or stored is None:
         if (mine is None) != (stored is None):
-            problems.append(
-                f"{results.ESTIMATE} {'lacks' if stored is None else 'holds'} draws; made again, it does not"
-            )
+            which = "lacks the recomputed draws" if stored is None else "holds draws, but none were recomputed"
+            problems.append(f"{results.ESTIMATE} {which}")
         return 0, []
     compared, differences = 0, list[ChangedNumber]()
     for name in map(str, mine.data_vars):
