@@ -1,4 +1,4 @@
-"""May the numbers be trusted? The sampler's account of itself, and the model next to the data."""
+"""Can the numbers be trusted? The sampler's diagnostics, and the model next to the data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DrawPanel = Callable[["Axes"], None]
 
 
 def plot_diagnostics(est: Estimate, *, ax: Sequence[Axes] | Array | None = None) -> Array:
-    """A page of checks: the sampler's account of itself, replicated counts against the data, influential tasks.
+    """A page of checks: the sampler's diagnostics, replicated counts against the data, influential tasks.
 
     Parameters
     ----------

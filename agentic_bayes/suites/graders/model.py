@@ -46,7 +46,7 @@ class _AskingSettings(Record):
     structured_method: Any = "auto"
     attempts: Any = 4
     backoff: Any = 1.0
-    timeout: Seconds | None = 300.0  # seconds, or text such as "90s", after which a call fails
+    timeout: Seconds | None = 300.0  # seconds, or text like "90s", after which a call fails
     price: Any = None
     model_arguments: Any = None
     sleep: Any = None
