@@ -300,17 +300,9 @@ def _leave_one_out(ax: Axes, *, est: Estimate) -> None:
         (mark,) = ax.plot(np.flatnonzero(high), values[high], "D", color=style.COLOURS[1], markersize=7)
         entries.append((mark, f"influential: {int(high.sum()):,}"))
         worst = int(np.argmax(values))
-        right = worst > values.size / 2
-        ax.annotate(
-            style.shortened(str(labels[worst]), 40),
-            (worst, values[worst]),
-            xytext=(-8 if right else 8, 0),
-            textcoords="offset points",
-            ha="right" if right else "left",
-            va="center",
-            fontsize=style.TEXT - 2,
-            **style.LITERAL,
-        )
+        shift, side = (-8, "right") if worst > values.size / 2 else (8, "left")
+        name = style.shortened(str(labels[worst]), 40)
+        style.annotate(ax, name, (worst, values[worst]), (shift, 0), ha=side, va="center")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     limit = ax.axhline(diagnostics.MAX_PARETO_K, color=style.GREY, linestyle="--", linewidth=1.5)
     entries.append((limit, f"limit {diagnostics.MAX_PARETO_K}"))

@@ -183,8 +183,8 @@ def _draw(ax: Axes, lines: list[ForestLine], places: list[float]) -> list[style.
             numbers = f"{format_estimate(line.mean, line.lower, line.upper, 2)}   {line.data}"
             style.write(ax, 1.02, place, numbers, size=style.TEXT - 1, transform=ax.get_yaxis_transform())
     if style.has_room(ax):
-        look = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top", "color": style.GREY}
-        ax.annotate("mean, interval, data", (1.02, 0), xytext=(6, -8), fontsize=style.TEXT - 2, **look)
+        look = {"xycoords": "axes fraction", "va": "top", "color": style.GREY}
+        style.annotate(ax, "mean, interval, data", (1.02, 0), (6, -8), **look)
     style.quiet(ax, grid="x")
     ax.set_yticks(places, [line.name for line in lines], **style.LITERAL)
     ax.tick_params(axis="y", length=0)

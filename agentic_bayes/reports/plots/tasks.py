@@ -134,8 +134,7 @@ def _say_counts(ax: Axes, raw: Array, mean: Array, size: Array) -> None:
         if count > 1:
             top = np.argmax(np.where(here, mean, -1))
             spot = float(raw[top]), float(mean[top])
-            look: dict[str, Any] = {"xytext": (8, 5), "textcoords": "offset points", "color": style.GREY}
-            ax.annotate(f"{count:,}", spot, fontsize=style.TEXT - 2, **look)
+            style.annotate(ax, f"{count:,}", spot, (8, 5), color=style.GREY)
 
 
 def heatmap_width(agents: int) -> float:
