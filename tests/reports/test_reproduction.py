@@ -549,10 +549,10 @@ def test_the_error_of_a_quantile_is_that_of_normal_draws(probability):
 
 
 def test_results_of_another_version_are_said_to_be(folder):
-    """Versions and platform that differ are told beside the verdict, whatever it is."""
+    """Versions and platform that differ are listed next to the verdict, whatever it is."""
     versions = Manifest.read(folder).versions
     change_manifest(folder, versions=versions | {"numpy": "1.0"}, platform="Plan9 mips")
     found = reproduce(folder)
     assert found.verdict == "identical"
-    here = reproduction.this_platform()
+    here = results_folder.this_platform()
     assert found.environment == (f"numpy 1.0, here is {versions['numpy']}", f"Plan9 mips, here is {here}")
