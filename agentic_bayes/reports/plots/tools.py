@@ -149,8 +149,9 @@ def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) 
         color=style.COLOURS[0],
         capsize=3,
     )
-    for row in table.itertuples():
-        style.annotate(ax, f"{row.labels:,}", (row.mean_score, row.human_pass), (6, -4), color=style.GREY)
+    for row in table.to_dict("records"):
+        at = row["mean_score"], row["human_pass"]
+        style.annotate(ax, f"{row['labels']:,}", at, (6, -4), color=style.GREY)
     style.quiet(ax)
     ax.set(xlim=(-0.03, 1.06), ylim=(-0.03, 1.06))
     x = "score of the judge" + (", of an attempt's worst turn" if result.unit == "attempt" else "")
