@@ -454,4 +454,5 @@ def hdi_from_quantiles(
 
 def _column(quantile: Callable[[Floats], Floats], index: tuple[int, ...], q: Floats) -> Floats:
     """Quantiles of one element."""
-    return np.asarray(quantile(q)[(slice(None), *index)], dtype=np.float64)
+    whole: Any = quantile(q)
+    return np.asarray(whole[(slice(None), *index)], dtype=np.float64)

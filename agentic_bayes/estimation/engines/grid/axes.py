@@ -82,7 +82,7 @@ class Axis:
     def nearest(self, theta: Array) -> Array:
         """The nodes nearest to any θ."""
         x = np.arcsinh((theta - self.centre) / self.scale)
-        return np.clip(np.round((x - self.x[0]) / self.step).astype(int), 0, self.size - 1)
+        return np.asarray(np.clip(np.round((x - self.x[0]) / self.step).astype(int), 0, self.size - 1))
 
 
 Ends = tuple[Array, Array]  # values at the lower and at the upper end of each cell

@@ -79,6 +79,8 @@ class Rates:
         from scipy.special import xlog1py, xlogy
 
         self.shape: tuple[int, int] = (nodes, nodes)
+        axes: list[Array]
+        logs: list[Array]
         if labels.sensitivity is not None and labels.specificity is not None:
             self.shape = (1, 1)
             axes, logs = [np.array([labels.sensitivity]), np.array([labels.specificity])], [np.zeros(1), np.zeros(1)]
