@@ -128,12 +128,12 @@ class ManyPosteriors:
         """Tabulate prior and likelihood at these nodes of θ = logit μ and of ρ."""
         self.theta, self.rho = theta, rho
         log_shares = -softplus(-theta), -softplus(theta)
-
         self._log_pmf = log_likelihoods(self.trials, *log_shares, rho.rho, rho.one_minus_rho)
         log_prior = log_logistic(theta)[:, None] + self.rho.log_weight
         if self.known.trials.size:
-            pairs, size = np.unique(np.stack([self.known.successes, self.known.trials]), axis=1, return_counts=True)
-            log_prior = log_prior + log_likelihood_table(*pairs, size, *log_shares, rho.rho, rho.one_minus_rho)
+            both = np.stack([self.known.successes, self.known.trials])
+            (c, n), size = np.unique(both, axis=1, return_counts=True)
+            log_prior = log_prior + log_likelihood_table(c, n, size, *log_shares, rho.rho, rho.one_minus_rho)
         self._log_prior = log_prior.ravel()
 
     def _log_masses(self) -> Iterator[tuple[slice, Array]]:

@@ -49,7 +49,7 @@ def log_likelihoods(trials: int, log_mu: Array, log_nu: Array, rho: Array, one_m
         return np.cumsum(np.concatenate([np.zeros((1, *first.shape)), first[None], factors]), axis=0)
 
     success, failure, total = rising(log_mu), rising(log_nu), rising(np.zeros(1))
-    return (success + failure[::-1] - total[-1]).reshape(trials + 1, -1)
+    return np.asarray(success + failure[::-1] - total[-1]).reshape(trials + 1, -1)
 
 
 def _tasks_above(values: Array, size: Array) -> Array:
