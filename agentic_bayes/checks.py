@@ -16,7 +16,7 @@ LARGEST_K = 10**6  # log-gamma differences keep nine digits up to here
 
 
 def no_such_file(path: Path) -> str:
-    """Text such as "x.csv: no such file", and the nearest name in its folder where one is near."""
+    """The message "x.csv: no such file", with a similar name in its folder if there is one."""
     if path.exists():
         return f"{path}: must be a file, is a {'folder' if path.is_dir() else 'pipe or a device'}"
     names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
@@ -25,14 +25,14 @@ def no_such_file(path: Path) -> str:
 
 
 def check_type(name: str, value: object, kind: type, origin: str) -> None:
-    """Refuse an argument of another type, and say where such a thing comes from."""
+    """Refuse an argument of another type, and say how to get one of the right type."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0].upper() in "AEIOU" else "a"
         raise InvalidArgument(f"{name} must be {article} {kind.__name__} ({origin}), got {type(value).__name__}")
 
 
 def check_replaceable(path: Path) -> None:
-    """Refuse what a file that is to be written would replace, unless it is a file."""
+    """Refuse to overwrite anything that is not a file."""
     if path.exists() and not path.is_file():
         raise InvalidArgument(no_such_file(path))
 
@@ -92,6 +92,13 @@ def check_seed(seed: object) -> int:
     return int(seed)
 
 
+def check_bootstrap(ci_prob: object, resamples: object, random_seed: object) -> None:
+    """The arguments of a bootstrap: a probability in (0, 1), a number of resamples ≥ 1, and a seed."""
+    check_probability(ci_prob, "ci_prob", open_ends=True)
+    check_count(resamples, "resamples")
+    check_seed(random_seed)
+
+
 def check_rope(rope: object) -> tuple[float, float]:
     """A region of practical equivalence: a half-width in [0, 1], or its two ends in [-1, 1]."""
     if isinstance(rope, (tuple, list)):
@@ -136,6 +143,6 @@ def _check_writable(folder: Path, option: str) -> None:
 
 
 def check_input_file(path: Path) -> None:
-    """Refuse a file that does not exist, and name the nearest one."""
+    """Refuse a file that does not exist, and suggest a similar name."""
     if not path.is_file():
         raise InvalidArgument(no_such_file(path))

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Literal, Self, get_args
 
@@ -239,6 +239,11 @@ class Tabular:
         """The result as Markdown text: a title, a pipe table and notes."""
         return self.table().to_markdown()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as an object that JSON can hold; undefined numbers are None."""
+        fields: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # every result is a dataclass
+        return dict(json_ready({name: value for name, value in fields.items() if not name.startswith("_")}))
+
     def _repr_html_(self) -> str:
         return self.table().to_html()
 
@@ -265,13 +270,13 @@ def json_ready(value: Any) -> Any:
 
 
 def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:
-    """The text as HTML: escaped, on one line, with nothing invisible, and no longer than may be."""
+    """The text as HTML: escaped, on one line, with nothing invisible, and cut to a length."""
     line = one_line(text)
     return escape(line if len(line) <= cut else f"{line[: cut - 1]}…")
 
 
 def one_line(text: str) -> str:
-    """`plain_text` without line breaks: they, too, are written out."""
+    """`plain_text` on one line: line breaks and tabs are written out, too."""
     return plain_text(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
@@ -281,7 +286,7 @@ def _latex(text: str) -> str:
 
 
 def is_number(cell: str) -> bool:
-    """Whether the cell of a table is a number with what may follow it, so that it is aligned and never cut."""
+    """Whether a cell holds a number (with its interval or total), so that it is aligned and never cut."""
     return _NUMBER.fullmatch(cell) is not None
 
 

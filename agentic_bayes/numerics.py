@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,10 +113,8 @@ def pass_at_k(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    n, c : array_like of int
-        Trials and successes, 0 ≤ c ≤ n; broadcast together.
-    k : array_like of int
-        Attempts, ≥ 1.
+    n, c, k : array_like of int
+        As for `pass_pow_k`.
 
     Returns
     -------
@@ -157,10 +156,8 @@ def plugin_pass_at_k(p: ArrayLike, k: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    p : array_like of float
-        Success probabilities in [0, 1].
-    k : array_like of int
-        Attempts, ≥ 1.
+    p, k : array_like
+        As for `plugin_pass_pow_k`.
 
     Returns
     -------
@@ -201,10 +198,8 @@ def beta_pass_at_k_mean(a: ArrayLike, b: ArrayLike, k: int) -> Floats:
 
     Parameters
     ----------
-    a, b : array_like of float
-        Beta parameters, > 0; broadcast together.
-    k : int
-        Attempts, ≥ 1.
+    a, b, k : as for `beta_pass_pow_k_mean`
+        Beta parameters and attempts.
 
     Returns
     -------
@@ -443,7 +438,7 @@ def hdi_from_quantiles(
     if low.ndim > 1:
         pairs = np.asarray(
             [
-                hdi_from_quantiles(_column(quantile, index), ci_prob, points=points, rounds=rounds)
+                hdi_from_quantiles(partial(_column, quantile, index), ci_prob, points=points, rounds=rounds)
                 for index in np.ndindex(*low.shape[1:])
             ]
         ).reshape(*low.shape[1:], 2)
@@ -457,11 +452,7 @@ def hdi_from_quantiles(
     return low[best], high[best]
 
 
-def _column(quantile: Callable[[Floats], Floats], index: tuple[int, ...]) -> Callable[[Floats], Floats]:
-    """The quantile function of one element."""
-
-    def column(q: Floats) -> Floats:
-        whole: Any = quantile(q)
-        return np.asarray(whole[(slice(None), *index)], dtype=np.float64)
-
-    return column
+def _column(quantile: Callable[[Floats], Floats], index: tuple[int, ...], q: Floats) -> Floats:
+    """Quantiles of one element."""
+    whole: Any = quantile(q)
+    return np.asarray(whole[(slice(None), *index)], dtype=np.float64)

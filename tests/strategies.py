@@ -1,7 +1,8 @@
-"""Hypothesis strategies for whole records; every new record type gets its strategy here."""
+"""Hypothesis strategies for whole records (every new record type gets one), and how many examples to draw."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from hypothesis import strategies as st
@@ -112,3 +113,8 @@ def conversation_lists(draw: st.DrawFn, max_size: int = 5) -> list[Conversation]
     """Conversations that fit together: each a task of its own, with a session of its own."""
     number = draw(st.integers(1, max_size))
     return [draw(conversations(session_id=f"s{n}", task_id=f"task {n}")) for n in range(number)]
+
+
+def reduced(count: int) -> int:
+    """So many examples where they are new every time (`make fuzz`); a fifth where they are always the same ones."""
+    return count if os.environ.get("HYPOTHESIS_PROFILE") == "random" else max(count // 5, 10)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agentic_bayes.checks import (
     LARGEST_K,
     check_attempts,
+    check_bootstrap,
     check_choice,
     check_count,
     check_flag,
@@ -187,6 +188,21 @@ def test_a_seed_is_an_integer_from_0_up(seed):
 def test_what_is_no_seed_is_refused(seed):
     """None is no seed: results never depend on the clock."""
     refused(check_seed, seed, "random_seed must be an integer ≥ 0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((1, 100, 0), "ci_prob must be a number strictly between 0 and 1, got 1"),
+        ((0.95, 0, 0), "resamples must be an integer ≥ 1, got 0"),
+        ((0.95, 100, -1), "random_seed must be an integer ≥ 0, got -1"),
+    ],
+)
+def test_a_bootstrap_needs_a_probability_resamples_and_a_seed(arguments, message):
+    """Each of its three arguments is checked."""
+    check_bootstrap(0.95, 100, 0)
+    with pytest.raises(InvalidArgument, match=f"^{re.escape(message)}$"):
+        check_bootstrap(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from strategies import reduced
 
 from agentic_bayes import numerics
 from agentic_bayes.checks import check_count, check_probability
@@ -91,7 +92,7 @@ def test_every_subset_of_the_trials(n):
 
 
 @given(cells(most=400))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 def test_binomial_coefficients(cell):
     """Both metrics are the ratios of binomial coefficients to nearly all digits, however small."""
     tiny = 1e-300
@@ -128,7 +129,7 @@ def test_a_value_too_small_for_a_float_is_zero():
 
 
 @given(cells(most=100))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 def test_the_humaneval_formula(cell):
     """pass@k agrees with the product that the HumanEval paper gives."""
     n, c, k = cell
@@ -180,7 +181,7 @@ def test_counts_that_cannot_be(function, n, c, k, message):
 
 
 @given(cells())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 def test_pass_pow_k_below_pass_1_below_pass_at_k(cell):
     """pass^k ≤ pass^1 = c/n ≤ pass@k, all in [0, 1]."""
     n, c, k = cell
@@ -191,7 +192,7 @@ def test_pass_pow_k_below_pass_1_below_pass_at_k(cell):
 
 
 @given(cells())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 def test_monotone_in_successes_and_attempts(cell):
     """More successes raise both; more attempts raise pass@k and lower pass^k."""
     n, c, k = cell
@@ -203,7 +204,7 @@ def test_monotone_in_successes_and_attempts(cell):
 
 
 @given(cells())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 def test_mirror_image(cell):
     """Exchanging successes and failures turns pass@k into 1 - pass^k."""
     n, c, k = cell
@@ -211,7 +212,7 @@ def test_mirror_image(cell):
 
 
 @given(st.integers(1, 12), st.floats(1e-9, 1), st.integers(1, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_unbiased(n, p, k):
     """Averaged over all results of n trials at probability p, the estimators give p^k and 1 - (1 - p)^k."""
     k = min(k, n)
@@ -225,7 +226,7 @@ def test_unbiased(n, p, k):
 
 
 @given(st.floats(0, 1), st.integers(1, 10_000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 def test_plugin_formulas(p, k):
     """p^k and 1 - (1 - p)^k, in [0, 1]."""
     assert float(numerics.plugin_pass_pow_k(p, k)) == pytest.approx(p**k, rel=1e-12)
@@ -274,7 +275,7 @@ def test_beta_quantiles(a, b):
 
 
 @given(st.floats(0.05, 500), st.floats(0.05, 500), st.integers(1, 30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 def test_beta_means_mirror_and_order(a, b, k):
     """E p^k ≤ E p ≤ E 1 - (1 - p)^k, and exchanging a and b mirrors them."""
     low, high = float(numerics.beta_pass_pow_k_mean(a, b, k)), float(numerics.beta_pass_at_k_mean(a, b, k))
@@ -323,7 +324,7 @@ def test_intervals_at_the_edge(function):
 
 
 @given(st.integers(0, 200), st.integers(1, 200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 def test_intervals_hold_the_share_and_mirror(c, n):
     """The interval holds c/n, has a width, and exchanging successes and failures mirrors it."""
     c = min(c, n)

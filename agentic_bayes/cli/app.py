@@ -60,6 +60,14 @@ class MainGroup(TyperGroup):
         """Names of the commands, without importing any of them."""
         return list(self.commands)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; a wrong value is refused without the words that pydantic puts before the reason."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
 
 app = typer.Typer(
     cls=MainGroup,

@@ -31,27 +31,24 @@ def assess(
     output: Path = Option(..., "-o", "--output", help="Evidence file to write (.jsonl or .jsonl.gz)."),
     judge: list[str] | None = Option(
         None,
-        help="An LLM (provider:model, for example openai:gpt-4o-mini), or recorded: the scores in the files. "
-        "Repeat it to add judges and see how far they agree.",
-        show_default="by rules, offline",
+        help="An LLM (provider:model, for example openai:gpt-4o-mini), or recorded for the scores in the files; repeat "
+        "it to see how far several judges agree (default: rules, offline).",
     ),
-    store: Path | None = Option(
-        None, help="File that keeps every judgement, so that a second run pays for none of them again."
-    ),
-    concurrency: int = Option(8, help="Judge this many answers at a time."),
-    requests_per_second: float | None = Option(None, help="Call the judge at most this often."),
+    store: Path | None = Option(None, help="Cache file for judgements; a rerun does not pay for them again."),
+    concurrency: int = Option(8, help="Number of answers to judge in parallel."),
+    requests_per_second: float | None = Option(None, help="Rate limit for judge calls."),
     price: list[str] | None = Option(
         None,
-        help="Price of a million input and output tokens, for example 0.15,0.60, to count the cost. Once for all "
-        "judges, or once for each.",
+        help="Price of a million input and output tokens, for example 0.15,0.60; give it once for all judges, or once "
+        "for each.",
     ),
-    max_cost: float | None = Option(None, help="Stop before the judge has cost more; needs --price."),
+    max_cost: float | None = Option(None, help="Stop before the judge costs more than this; needs --price."),
     stats: bool = Option(False, "--stats", help="Also print calls, tokens, cost and latency."),
     metrics: str | None = Option(
-        None, help="Further metrics, optionally with a threshold: task_completion,coherence=0.3, or all."
+        None, help="More metrics, with optional thresholds: task_completion,coherence=0.3, or all."
     ),
     metrics_model: str | None = Option(
-        None, help="Model for the metrics that need one.", show_default="the first LLM of --judge"
+        None, help="Model for the metrics that need one (default: the first LLM of --judge)."
     ),
     tool_rubric: opt.RubricFile = None,
     records: opt.ConversationOptions,

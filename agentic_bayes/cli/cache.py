@@ -7,7 +7,7 @@ from typer import Option, Typer
 from agentic_bayes.cli.options import StoreFile, ToJson
 from agentic_bayes.cli.output import say, say_json
 
-cache = Typer(help="List or clear the judgements kept by assess --store.", no_args_is_help=True)
+cache = Typer(help="List or clear the judgements cached by assess --store.", no_args_is_help=True)
 commands = Typer()
 commands.add_typer(cache, name="cache")
 
@@ -36,11 +36,9 @@ def list_models(file: StoreFile, to: ToJson = None) -> None:
 
 @cache.command()
 def clear(
-    file: StoreFile,
-    model: str | None = Option(None, help="Clear only the judgements of this model."),
-    to: ToJson = None,
+    file: StoreFile, model: str | None = Option(None, help="Clear only this model's judgements."), to: ToJson = None
 ) -> None:
-    """Clear judgements; they will have to be paid for again."""
+    """Clear judgements; a rerun pays for them again."""
     from agentic_bayes.checks import check_input_file
     from agentic_bayes.evidence.llm.store import Store
     from agentic_bayes.formatting import plural

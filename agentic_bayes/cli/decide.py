@@ -23,18 +23,18 @@ commands = Typer()
 def compare(
     files: Annotated[
         list[str],
-        Argument(metavar="FILES", help="One file with both agents, or the baseline's file and the new agent's."),
+        Argument(metavar="FILES", help="One file with both agents, or two: the baseline's, then the new agent's."),
     ],
     *,
-    agent: str | None = Option(None, help="The new agent (of the second file, if there are two)."),
+    agent: str | None = Option(None, help="The new agent (in the second file, if there are two)."),
     baseline: str | None = Option(
-        None, help="The agent to compare with (of the first file, if there are two), or a number."
+        None, help="The agent to compare with (in the first file, if there are two), or a number."
     ),
     ask: opt.QuestionOptions,
     rope: str = Option(
         "0.02", help="Differences too small to matter: a half-width, or LOW,HIGH.", metavar="NUMBER[,NUMBER]"
     ),
-    pairing: str = Option("auto", help="Compare on shared tasks: auto (if there are), tasks (always) or none."),
+    pairing: str = Option("auto", help="Pair agents by task: auto (if they share tasks), tasks (always) or none."),
     fit: opt.FitOptions,
     read: opt.ReadOptions,
     to: opt.To = None,
@@ -81,7 +81,7 @@ def _two_agents(
 def rank(
     file: opt.InputFile, *, ask: opt.QuestionOptions, fit: opt.FitOptions, read: opt.ReadOptions, to: opt.To = None
 ) -> None:
-    """Rank agents: which is probably the best, and which beats which?"""
+    """Rank agents by expected rank, with the probability of being best and pairwise comparisons."""
     from agentic_bayes.decisions.rank import rank as rank_agents
     from agentic_bayes.reports.tables import superiority_table
     from agentic_bayes.suites.inputs import read_estimate
@@ -99,21 +99,24 @@ def rank(
 def gate(
     file: opt.InputFile,
     *,
-    at_least: float = Option(..., help="The bar, between 0 and 1."),
+    at_least: float = Option(..., help="Minimum value of the metric, from 0 to 1."),
     agent: opt.DecidedAgent = None,
     ask: opt.QuestionOptions,
     confidence: opt.VerdictConfidence = 0.95,
     baseline: str | None = Option(None, help="Also require that the metric is not below this agent's."),
-    margin: float = Option(0.0, help="How far it may be below the baseline's."),
+    margin: float = Option(0.0, help="How far below the baseline the metric may fall."),
     inconclusive_is: str = Option(
-        "inconclusive", help="Exit code of an inconclusive gate: inconclusive (11), fail (10) or pass (0)."
+        "inconclusive", help="How an inconclusive gate exits: inconclusive (11), fail (10) or pass (0)."
     ),
     junit: Path | None = Option(None, help="Also write JUnit XML to this file."),
     fit: opt.FitOptions,
     read: opt.EvidenceOptions,
     to: opt.To = None,
 ) -> None:
-    """Decide whether an agent is good enough to ship: pass, fail or inconclusive. For CI: the exit code tells."""
+    """Decide whether an agent is good enough to ship: pass, fail or inconclusive.
+
+    The exit code gives the verdict, for use in CI.
+    """
     from agentic_bayes.checks import check_choice, check_output_file, check_probability
     from agentic_bayes.decisions.gate import check_confidence
     from agentic_bayes.decisions.gate import gate as judge_agent

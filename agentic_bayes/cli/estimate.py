@@ -25,11 +25,13 @@ def estimate(
     *,
     k: opt.Ks = "1,3,5",
     fit: opt.FitOptions,
-    inflate: bool = Option(False, "--inflate", help="Hierarchical: point masses for tasks that always or never pass."),
-    engine: str = Option("auto", help="auto, quadrature (exact), importance (crossed) or pymc (NUTS)."),
+    inflate: bool = Option(
+        False, "--inflate", help="Add point masses for tasks that always or never pass (hierarchical only)."
+    ),
+    engine: str = Option("auto", help="Engine: auto, quadrature (exact), importance (crossed only) or pymc (NUTS)."),
     read: opt.EvidenceOptions,
     output: opt.OutputFolder = None,
-    pictures: bool = Option(False, "--pictures", help="Also write plots to the folder of -o."),
+    pictures: bool = Option(False, "--pictures", help="Also write plots to the -o folder."),
     to: opt.To = None,
 ) -> None:
     """Estimate pass@k and pass^k with intervals, next to the frequentist baseline."""

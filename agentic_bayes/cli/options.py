@@ -17,40 +17,37 @@ if TYPE_CHECKING:
     from agentic_bayes.evidence.tools.rubric import ToolRubric
     from agentic_bayes.records.model import Conversation
 
-ESTIMANDS = "population (new tasks like these) or tasks (only the tasks that were run)."
-KS = "Numbers of attempts, separated by commas."
-SEED = "The same seed gives the same numbers."
-INPUT = "Outcomes (CSV or TSV), evidence (JSONL), a saved estimate (.nc), or a run of a suite (folder or id)."
+ESTIMANDS = "Estimate for new tasks like these (population) or for the tasks that were run (tasks)."
+KS = "Values of k, comma-separated."
+SEED = "Random seed, for reproducible results."
+SEED_0 = "Random seed, for reproducible results (default: 0)."
+CONVERSATIONS = "Conversation files, folders or globs (JSON, JSONL, .gz, .eval)"
+INPUT = "Outcomes (CSV or TSV), evidence (JSONL), a saved estimate (.nc) or a suite run (folder or id)."
 
-ConversationFiles = Annotated[
-    list[str], Argument(metavar="FILES", help="Conversation files, folders or globs (JSON, JSONL, .gz, .eval).")
-]
+ConversationFiles = Annotated[list[str], Argument(metavar="FILES", help=f"{CONVERSATIONS}.")]
 InputFile = Annotated[str, Argument(metavar="FILE", help=INPUT)]
-StoreFile = Annotated[Path, Argument(metavar="STORE", help="The file given to assess --store.")]
-RubricFile = Annotated[Path | None, Option("--tool-rubric", help="Settings of the tool rubric (JSON).")]
+StoreFile = Annotated[Path, Argument(metavar="STORE", help="Cache file written by assess --store.")]
+RubricFile = Annotated[Path | None, Option("--tool-rubric", help="Tool rubric settings (JSON).")]
 OutputFolder = Annotated[Path | None, Option("-o", "--output", help="Folder to write the results to.")]
-To = Annotated[OutputFormat | None, Option("--to", help="Print this format instead of plain text.")]
-ToJson = Annotated[Literal["json"] | None, Option("--to", help="Print this format instead of plain text.")]
+To = Annotated[OutputFormat | None, Option("--to", help="Output format (default: plain text).")]
+ToJson = Annotated[Literal["json"] | None, Option("--to", help="Output format (default: plain text).")]
 Ks = Annotated[str, Option("--k", help=KS)]
 RandomSeed = Annotated[int, Option("--random-seed", help=SEED)]
-DecidedAgent = Annotated[str | None, Option("--agent", help="Which agent; not needed if there is only one.")]
-MetricName = Annotated[str, Option("--metric", help="Metric to decide by, for example pass^3 or pass@1.")]
+DecidedAgent = Annotated[str | None, Option("--agent", help="The agent; only needed if there are several.")]
+MetricName = Annotated[str, Option("--metric", help="Metric, for example pass^3 or pass@1.")]
 VerdictConfidence = Annotated[
-    float,
-    Option("--confidence", help="A gate passes if P(metric ≥ bar) is at least this, fails if P(metric < bar) is."),
+    float, Option("--confidence", help="Pass if P(metric ≥ bar) ≥ this; fail if P(metric < bar) ≥ this.")
 ]
-CiProb = Annotated[float | None, Option(help="Probability of the intervals.", show_default="0.95")]
-CiKind = Annotated[
-    str | None, Option(help="Intervals: eti (equal-tailed) or hdi (highest density).", show_default="eti")
-]
+CI_PROB = "Probability of the intervals (default: 0.95)."
+CI_KIND = "Type of interval: eti (equal-tailed, the default) or hdi (highest density)."
 
 
-def _fitting(help: str, default: str | bool = True) -> Any:
-    return Option(help=help, show_default=default, rich_help_panel="How the estimate is fitted")
+def _fitting(help: str) -> Any:
+    return Option(help=help, rich_help_panel="Fitting options")
 
 
-def _evidence(help: str, default: str) -> Any:
-    return Option(help=f"Evidence: {help}", show_default=default, rich_help_panel="How FILE is read")
+def _reading(help: str) -> Any:
+    return Option(help=help, rich_help_panel="Reading options")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +55,10 @@ class RecordOptions:
     """How conversation files are read."""
 
     format: Annotated[
-        str, Option(help="auto (by content), native, openai, langchain, tau-bench, tau2, inspect or otel.")
+        str, Option(help="File format: auto (by content), native, openai, langchain, tau-bench, tau2, inspect or otel.")
     ] = "auto"
     agent: Annotated[
-        str | None, Option(help="Name of the agent in files that do not name one.", show_default="the file's name")
+        str | None, Option(help="Agent name for files that do not contain one (default: the file's name).")
     ] = None
 
 
@@ -70,7 +67,7 @@ class ConversationOptions(RecordOptions):
     """The same, with expectations from another file."""
 
     expected_tools: Annotated[
-        Path | None, Option(help="Expected tool calls by task: a table, or JSON (task → list of calls).")
+        Path | None, Option(help="Expected tool calls: a table, or JSON that maps tasks to lists of calls.")
     ] = None
 
     def read(self, files: list[str]) -> Iterator[Conversation]:
@@ -86,23 +83,24 @@ class ConversationOptions(RecordOptions):
 class ReadOptions:
     """How outcomes are read from a table, or counted from evidence."""
 
-    columns: Annotated[
-        str | None,
-        Option(
-            help="Table: its column names, if they differ: agent=model,task=id,correct=ok.",
-            rich_help_panel="How FILE is read",
-        ),
-    ] = None
+    columns: Annotated[str | None, _reading("For a table, its column names: agent=model,task=id,correct=ok.")] = None
     unit: Annotated[
-        str | None, _evidence("what is one trial: a conversation, interaction or question.", "conversation")
+        str | None,
+        _reading("For evidence, what counts as a trial: conversation (the default), interaction or question."),
     ] = None
     indicator: Annotated[
-        str | None, _evidence("what must be right: answer, tools, joint (both), or a metric's name.", "answer")
+        str | None,
+        _reading("For evidence, what must be correct: answer (the default), tools, joint (both) or a metric's name."),
     ] = None
-    threshold: Annotated[float | None, _evidence("minimum score for an answer to count as correct.", "0.7")] = None
-    tool_threshold: Annotated[float | None, _evidence("minimum score for tool use to count as correct.", "1.0")] = None
+    threshold: Annotated[
+        float | None, _reading("For evidence, minimum score for an answer to count as correct (default: 0.7).")
+    ] = None
+    tool_threshold: Annotated[
+        float | None, _reading("For evidence, minimum score for tool use to count as correct (default: 1.0).")
+    ] = None
     errors: Annotated[
-        str | None, _evidence("count a crashed agent's trial as unscored, as fail, or both ways (bounds).", "unscored")
+        str | None,
+        _reading("For evidence, count crashed trials as unscored (the default), as fail, or both ways (bounds)."),
     ] = None
 
     def reading(self) -> dict[str, Any]:
@@ -135,7 +133,9 @@ class ReadOptions:
 class EvidenceOptions(ReadOptions):
     """The same, where all agents may be counted as one."""
 
-    agents: Annotated[str | None, _evidence("count agents separate, or together as one.", "separate")] = None
+    agents: Annotated[
+        str | None, _reading("For evidence, keep agents separate (the default) or count them together.")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,16 +159,17 @@ class FitOptions:
     """How an estimate is made; a saved one is used as it is, except for what is given here."""
 
     method: Annotated[
-        str | None, _fitting("hierarchical, crossed, conjugate, auto, or (estimate only) frequentist.", "hierarchical")
+        str | None,
+        _fitting("Method: hierarchical (the default), crossed, conjugate, auto or (estimate only) frequentist."),
     ] = None
-    ci_prob: Annotated[float | None, _fitting("Probability of the intervals.", "0.95")] = None
-    ci_kind: Annotated[str | None, _fitting("Intervals: eti (equal-tailed) or hdi (highest density).", "eti")] = None
-    random_seed: Annotated[int | None, _fitting(SEED, "0")] = None
+    ci_prob: Annotated[float | None, _fitting(CI_PROB)] = None
+    ci_kind: Annotated[str | None, _fitting(CI_KIND)] = None
+    random_seed: Annotated[int | None, _fitting(SEED_0)] = None
     judge_labels: Annotated[
         Path | None,
         _fitting(
-            "Table with columns judge, human (0/1) and, if known, agent, task, trial; the intervals then allow for the "
-            "judge's errors."
+            "Human labels, to allow for the judge's errors: a table with columns judge, human (0/1) and, if known, "
+            "agent, task, trial."
         ),
     ] = None
 

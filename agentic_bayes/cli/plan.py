@@ -21,23 +21,27 @@ commands = Typer()
 @commands.command()
 @opt.with_groups
 def plan(
-    file: str | None = Argument(None, metavar="FILE", help="Data so far: outcomes, evidence or a saved estimate."),
+    file: str | None = Argument(
+        None, metavar="FILE", help="Data so far: outcomes, evidence, a saved estimate or a suite run."
+    ),
     *,
     agent: opt.DecidedAgent = None,
     metric: opt.MetricName = "pass^1",
-    mu: float | None = Option(None, help="Without FILE: your guess of the mean success probability."),
-    rho: float | None = Option(None, help="Without FILE: how much tasks differ, 0 to 1 (.36 to .58 on tau-bench)."),
-    width: float | None = Option(None, help="Goal: an interval this narrow."),
-    at_least: float | None = Option(None, help="Goal: a gate at this bar that passes or fails."),
-    difference: float | None = Option(None, help="Goal: tell apart agents that differ by this much."),
+    mu: float | None = Option(None, help="Without FILE, the expected success probability."),
+    rho: float | None = Option(
+        None, help="Without FILE, how much tasks differ, from 0 to 1 (0.36 to 0.58 on tau-bench)."
+    ),
+    width: float | None = Option(None, help="Goal: interval width."),
+    at_least: float | None = Option(None, help="Goal: a conclusive gate at this bar."),
+    difference: float | None = Option(None, help="Goal: detect a difference this large."),
     confidence: opt.VerdictConfidence = 0.95,
-    power: float = Option(0.8, help="Probability with which the goal must be reached."),
-    budget: float | None = Option(None, help="The most you may spend; without a goal: get the most for it."),
-    cost_per_trial: float = Option(1.0, help="In any currency."),
-    cost_per_task: float = Option(0.0, help="In the same currency."),
-    trials: str | None = Option(None, help="Trials per task to try.", show_default="1,2,3,4,5,8 and k"),
-    ci_prob: opt.CiProb = None,
-    ci_kind: opt.CiKind = None,
+    power: float = Option(0.8, help="Required probability of reaching the goal."),
+    budget: float | None = Option(None, help="Maximum cost; without a goal, find the narrowest interval it buys."),
+    cost_per_trial: float = Option(1.0, help="Cost of one trial, in any currency."),
+    cost_per_task: float = Option(0.0, help="Cost of one task, in the same currency."),
+    trials: str | None = Option(None, help="Trials per task to consider (default: 1,2,3,4,5,8 and k)."),
+    ci_prob: float | None = Option(None, help=opt.CI_PROB),
+    ci_kind: str | None = Option(None, help=opt.CI_KIND),
     random_seed: opt.RandomSeed = 0,
     picture: Path | None = Option(None, help="Also plot width against cost (.png, .svg or .pdf)."),
     read: opt.EvidenceOptions,
@@ -83,28 +87,30 @@ def plan(
 @commands.command(epilog=EXIT_CODES)
 @opt.with_groups
 def monitor(
-    file: str | None = Argument(None, metavar="FILE", help="All data so far; without FILE the rule is only made."),
+    file: str | None = Argument(None, metavar="FILE", help="All data so far; without FILE, the rule is only created."),
     *,
-    rule: Path | None = Option(None, help="File of the rule: made if it does not exist, else used."),
+    rule: Path | None = Option(None, help="Rule file; created if it does not exist."),
     agent: opt.DecidedAgent = None,
-    metric: str | None = Option(None, help="Metric to stop by: pass^3, pass@1, ….", show_default="pass^1"),
+    metric: str | None = Option(None, help="Metric, for example pass^3 or pass@1 (default: pass^1)."),
     at_least: float | None = Option(None, help="Stop when a gate at this bar passes or fails."),
-    width: float | None = Option(None, help="Stop when the interval is this narrow."),
-    batch: int | None = Option(None, help="New tasks before each look.", show_default="20"),
-    trials: int | None = Option(None, help="Trials per task.", show_default="3"),
-    looks: int | None = Option(None, help="Maximum number of looks.", show_default="10"),
-    rho: float | None = Option(None, help="How much tasks differ, from 0 to 1.", show_default="0.45"),
-    mu: float | None = Option(None, help="Success probability to simulate a width with.", show_default="0.7"),
-    false_winners: float | None = Option(
-        None, help="Accepted probability that an agent below the bar passes.", show_default="0.05"
+    width: float | None = Option(None, help="Stop when the interval is at most this wide."),
+    batch: int | None = Option(None, help="New tasks before each look (default: 20)."),
+    trials: int | None = Option(None, help="Trials per task (default: 3)."),
+    looks: int | None = Option(None, help="Maximum number of looks (default: 10)."),
+    rho: float | None = Option(None, help="How much tasks differ, from 0 to 1 (default: 0.45)."),
+    mu: float | None = Option(
+        None, help="With --width alone, the success probability to simulate with (default: 0.7)."
     ),
-    random_seed: int | None = Option(None, help=opt.SEED, show_default="0"),
+    false_winners: float | None = Option(
+        None, help="Accepted probability that an agent below the bar passes (default: 0.05)."
+    ),
+    random_seed: int | None = Option(None, help=opt.SEED_0),
     read: opt.EvidenceOptions,
     to: opt.To = None,
 ) -> None:
-    """Look after every batch and stop once the data suffice, by a rule that shows its error rates first.
+    """Check after each batch and stop when there is enough data; prints the rule's error rates first.
 
-    Exits with 11 while more data are needed, and if it ends without a verdict on the bar.
+    Exits with 11 while more data are needed, or if the last look gives no verdict on the bar.
     """
     from agentic_bayes.suites.inputs import read_estimate
 

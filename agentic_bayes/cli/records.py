@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
-from typer import Option, Typer
+from typer import Argument, Option, Typer
 
 from agentic_bayes.cli import options as opt
 from agentic_bayes.cli.output import say, say_json, show
@@ -15,7 +16,12 @@ commands = Typer()
 
 @commands.command()
 @opt.with_groups
-def validate(files: opt.ConversationFiles, *, records: opt.RecordOptions, to: opt.To = None) -> None:
+def validate(
+    files: Annotated[list[str], Argument(metavar="FILES", help=f"{opt.CONVERSATIONS}, or suites (YAML).")],
+    *,
+    records: opt.RecordOptions,
+    to: opt.To = None,
+) -> None:
     """Validate conversation files or a suite (YAML): summarise them and list every problem."""
     if all(Path(file).suffix.lower() in (".yaml", ".yml") for file in files):
         _validate_suites(files, to)
@@ -75,17 +81,17 @@ def convert(
 @commands.command("show")
 @opt.with_groups
 def show_conversation(
-    files: opt.ConversationFiles,
+    files: Annotated[list[str], Argument(metavar="FILES", help=f"{opt.CONVERSATIONS}, or a suite run (folder or id).")],
     *,
     session: str | None = Option(None, help="Show the conversation with this session_id."),
-    task: str | None = Option(None, help="Show an attempt at this task."),
-    trial: int | None = Option(None, help="Show this attempt at the task."),
-    evidence: Path | None = Option(None, help="Evidence with the scores of the conversation (JSONL)."),
+    task: str | None = Option(None, help="Show a trial of this task."),
+    trial: int | None = Option(None, help="Show this trial of the task, by number."),
+    evidence: Path | None = Option(None, help="Evidence with the scores to show (JSONL)."),
     records: opt.ConversationOptions,
     tool_rubric: opt.RubricFile = None,
     to: opt.To = None,
 ) -> None:
-    """Show one conversation with its tool calls and scores, or a run (folder or id). Without a choice, list them."""
+    """Show one conversation with its tool calls and scores, or a suite run; if several match, list them."""
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.row import row_to_json
     from agentic_bayes.records.select import select

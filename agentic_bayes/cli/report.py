@@ -20,21 +20,21 @@ commands = Typer()
 def report(
     file: opt.InputFile,
     *,
-    output: Path = Option(..., "-o", "--output", help="The HTML file to write."),
+    output: Path = Option(..., "-o", "--output", help="HTML file to write."),
     evidence: Path | None = Option(None, help="Evidence behind the numbers (JSONL); not needed if FILE is evidence."),
     conversations: list[str] | None = Option(None, help="Conversations to include: files, folders or globs."),
-    store: Path | None = Option(None, help="The file given to assess --store: adds tokens and cost."),
+    store: Path | None = Option(None, help="Cache file written by assess --store, to show tokens and cost."),
     agent: str | None = Option(None, help="The agent that the verdict is about."),
-    baseline: str | None = Option(None, help="The agent, or the number, to compare it with."),
+    baseline: str | None = Option(None, help="The agent, or a number, to compare it with."),
     metric: opt.MetricName = "pass^1",
-    at_least: float | None = Option(None, help="Also decide a gate at this bar; its verdict comes first."),
+    at_least: float | None = Option(None, help="Also gate the metric at this bar; the verdict comes first."),
     confidence: opt.VerdictConfidence = 0.95,
-    k: str | None = Option(None, "--k", help=opt.KS, show_default="1,3,5"),
-    estimand: str | None = Option(None, help=opt.ESTIMANDS, show_default="population"),
+    k: str | None = Option(None, "--k", help="Values of k, comma-separated (default: 1,3,5)."),
+    estimand: str | None = Option(None, help=f"{opt.ESTIMANDS[:-1]}; default: population."),
     fit: opt.FitOptions,
     read: opt.EvidenceOptions,
 ) -> None:
-    """Write one HTML file with the verdict, the numbers, tasks, conversations, and how to reproduce them."""
+    """Write a single-file HTML report: verdict, numbers, tasks, conversations and how to reproduce them."""
     from agentic_bayes.checks import check_input_file, check_output_file
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.llm.store import Store

@@ -17,16 +17,13 @@ commands = Typer()
 @commands.command()
 def reproduce(
     folder: Annotated[
-        str,
-        Argument(
-            metavar="FOLDER", help="Results that estimate -o or demo -o wrote, or a run of a suite (folder or id)."
-        ),
+        str, Argument(metavar="FOLDER", help="Results of estimate -o or demo -o, or a suite run (folder or id).")
     ],
     to: ToJson = None,
 ) -> None:
-    """Make results again from the data, settings and seed in their folder, and say what differs.
+    """Recompute results from the data, settings and seed in a results folder, and report any differences.
 
-    Exits with 0 if they are identical or differ only by rounding or Monte-Carlo error, else with 1.
+    Exits with 0 if they are identical or differ only by rounding or Monte-Carlo error, otherwise with 1.
     """
     from agentic_bayes.errors import InvalidArgument
     from agentic_bayes.reports.reproduction import reproduce as make_again

@@ -23,21 +23,23 @@ commands = Typer()
 
 @commands.command(epilog=EXIT_CODES)
 def run(
-    config: Path = Option(Path("eval.yaml"), "-c", "--config", help="The suite (YAML)."),
+    config: Path = Option(Path("eval.yaml"), "-c", "--config", help="Suite file (YAML)."),
     k: Ks = "1,3,5",
-    tags: str | None = Option(None, help="Run only tasks with one of these tags: a,b."),
-    exclude_tags: str | None = Option(None, help="Leave out tasks with one of these tags."),
-    limit: int | None = Option(None, help="Run only the first tasks, at most this many.", min=1),
-    jobs: int | None = Option(None, "-j", "--jobs", help="Run this many trials at a time.", min=1),
-    resume: str | None = Option(None, help="Resume this run.", show_default="the latest unfinished one"),
+    tags: str | None = Option(None, help="Run only tasks with at least one of these tags, comma-separated."),
+    exclude_tags: str | None = Option(None, help="Skip tasks with any of these tags, comma-separated."),
+    limit: int | None = Option(None, help="Run only the first N tasks.", min=1),
+    jobs: int | None = Option(
+        None, "-j", "--jobs", help="Number of trials to run in parallel (default: the suite's).", min=1
+    ),
+    resume: str | None = Option(None, help="Run to resume (default: the latest unfinished one)."),
     new: bool = Option(False, "--new", help="Start a new run even if one is unfinished."),
     fail_under: float | None = Option(None, help="Exit with 10 if the pass rate is below this."),
     gate: str | None = Option(None, help='Exit with 10 if this gate fails, 11 if inconclusive: "pass^3>=0.7@0.95".'),
-    dry_run: bool = Option(False, "--dry-run", help="Say what would be run, and run nothing."),
-    output: Path | None = Option(None, "-o", "--output", help="Folder for the runs.", show_default="the suite's"),
+    dry_run: bool = Option(False, "--dry-run", help="Show what would run, without running it."),
+    output: Path | None = Option(None, "-o", "--output", help="Folder for the runs (default: the suite's)."),
     to: To = None,
 ) -> None:
-    """Run a suite (agent × tasks × trials) and grade it; an unfinished run is resumed."""
+    """Run and grade a suite (agent × tasks × trials), or resume its unfinished run."""
     import asyncio
 
     from agentic_bayes.checks import check_probability
@@ -142,8 +144,10 @@ def show_run(
 
 
 @commands.command("list")
-def list_runs(folder: Path = Argument(Path("results"), help="Folder of runs."), to: To = None) -> None:
-    """List the runs in a folder, the latest first."""
+def list_runs(
+    folder: Path = Argument(Path("results"), metavar="FOLDER", help="Folder of the runs."), to: To = None
+) -> None:
+    """List the runs in a folder, latest first."""
     from agentic_bayes.reports.suite_tables import runs_table
     from agentic_bayes.suites.results import runs_in
 
@@ -158,7 +162,9 @@ def list_runs(folder: Path = Argument(Path("results"), help="Folder of runs."), 
 
 
 @commands.command()
-def init(folder: Path = Argument(Path(), help="Where to put the example suite."), to: ToJson = None) -> None:
+def init(
+    folder: Path = Argument(Path(), metavar="FOLDER", help="Folder for the example suite."), to: ToJson = None
+) -> None:
     """Write an example suite that runs offline, with a JSON schema for your editor."""
     from agentic_bayes.suites.config import write_example_suite
 

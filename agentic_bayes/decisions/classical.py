@@ -72,9 +72,8 @@ def against_value(counts: Counts, agent: int, value: float, metric: Metric, ci_p
     return _t_test("one-sample t", values[~np.isnan(values)] - value, metric, ci_prob)
 
 
-def _undefined(name: str, ci_prob: float, n_tasks: int, note: str) -> ClassicalTest:
-    nan = float("nan")
-    return ClassicalTest(name, nan, nan, nan, nan, ci_prob, n_tasks, note)
+def _undefined(name: str, ci_prob: float, n_tasks: int, note: str, *, difference: float = math.nan) -> ClassicalTest:
+    return ClassicalTest(name, difference, math.nan, math.nan, math.nan, ci_prob, n_tasks, note)
 
 
 def _too_few(n_tasks: int, metric: Metric) -> str:
@@ -89,11 +88,8 @@ def _t_test(name: str, differences: Array, metric: Metric, ci_prob: float) -> Cl
         return _undefined(name, ci_prob, size, _too_few(size, metric))
     mean = float(differences.mean())
     if np.ptp(differences) < 1e-12:
-        nan = float("nan")
-        return ClassicalTest(name, mean, nan, nan, nan, ci_prob, size, "all tasks differ alike: no interval")
-    found = stats.ttest_1samp(differences, 0.0)
-    interval = found.confidence_interval(ci_prob)
-    return _tested(name, mean, interval, found, ci_prob, size)
+        return _undefined(name, ci_prob, size, "all tasks differ alike: no interval", difference=mean)
+    return _tested(name, mean, stats.ttest_1samp(differences, 0.0), ci_prob, size)
 
 
 def _welch(own: Array, other: Array, metric: Metric, ci_prob: float) -> ClassicalTest:
@@ -104,16 +100,16 @@ def _welch(own: Array, other: Array, metric: Metric, ci_prob: float) -> Classica
         return _undefined("Welch t", ci_prob, size, _too_few(min(own.size, other.size), metric))
     mean = float(own.mean() - other.mean())
     if max(np.ptp(own), np.ptp(other)) < 1e-12:
-        nan = float("nan")
-        return ClassicalTest("Welch t", mean, nan, nan, nan, ci_prob, size, "all tasks of an agent are alike")
+        return _undefined("Welch t", ci_prob, size, "all tasks of an agent are alike", difference=mean)
     with warnings.catch_warnings():
         # SciPy doubts a variance of exactly 0, which tasks that are all alike have
         warnings.filterwarnings("ignore", "Precision loss occurred", RuntimeWarning)
         found = stats.ttest_ind(own, other, equal_var=False)
-    return _tested("Welch t", mean, found.confidence_interval(ci_prob), found, ci_prob, size)
+    return _tested("Welch t", mean, found, ci_prob, size)
 
 
-def _tested(name: str, mean: float, interval: Any, found: Any, ci_prob: float, size: int) -> ClassicalTest:
+def _tested(name: str, mean: float, found: Any, ci_prob: float, size: int) -> ClassicalTest:
+    interval = found.confidence_interval(ci_prob)
     lower, upper = max(float(interval.low), -1.0), min(float(interval.high), 1.0)
     return ClassicalTest(name, mean, lower, upper, float(found.pvalue), ci_prob, size)
 

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from agentic_bayes.checks import check_choice, check_probability, check_rope, check_type
 from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
+from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.distribution import CIKind, Drawn
-from agentic_bayes.estimation.estimate import Estimate, estimate
+from agentic_bayes.estimation.estimate import Estimate, estimate_as
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
     Table,
-    Tabular,
     format_interval,
     format_number,
     format_percent,
     format_points,
     format_share,
-    interval_words,
-    json_ready,
-    one_line,
     plural,
 )
 from agentic_bayes.numerics import Array
@@ -73,8 +71,8 @@ class TaskDifference:
     baseline_trials: int
 
 
-@dataclass(frozen=True)
-class Comparison(Tabular):
+@dataclass(frozen=True, repr=False)
+class Comparison(Decision):
     """The posterior of (agent - baseline), summarised.
 
     Attributes
@@ -125,6 +123,8 @@ class Comparison(Tabular):
     draws : ndarray, shape (draws,)
         Of the difference.
     """
+
+    derived: ClassVar[tuple[str, ...]] = ("verdict",)
 
     agent: str
     baseline: str | float
@@ -201,11 +201,17 @@ class Comparison(Tabular):
         return "; ".join(parts)
 
     def __str__(self) -> str:
-        marks = f" [{', '.join(self.flags)}]" if self.flags else ""
-        return f"{self.headline}: {self._account()}{marks}" + (f" ({self.note})" if self.note else "")
-
-    def __repr__(self) -> str:
-        return one_line(f"Comparison: {self}")
+        where = "new tasks" if self.estimand == "population" else "these tasks"
+        if isinstance(self.baseline, str):
+            what = f"{self.agent} better on {self.metric}"
+            tasks = f"{plural(self.n_shared_tasks, 'task')} both attempted"
+        else:
+            what, tasks = f"{self.agent}'s {self.metric} above {_shown(self.baseline)}", plural(self.n_tasks, "task")
+        return (
+            f"{self.headline}: P({what}) = {format_percent(self.prob_better)}, {format_points(self.mean)} points, "
+            f"{self.ci_prob * 100:.4g} % interval {format_points(self.lower)} to {format_points(self.upper)} "
+            f"({where}; {tasks}){remarks(self.note, self.flags)}"
+        )
 
     @property
     def headline(self) -> str:
@@ -220,27 +226,10 @@ class Comparison(Tabular):
             case verdict:
                 return f"{self.agent} is {verdict} than {baseline}"
 
-    def _account(self) -> str:
-        where = "new tasks" if self.estimand == "population" else "these tasks"
-        if isinstance(self.baseline, str):
-            what = f"{self.agent} better on {self.metric}"
-            tasks = f"{plural(self.n_shared_tasks, 'task')} both attempted"
-        else:
-            what, tasks = f"{self.agent}'s {self.metric} above {_shown(self.baseline)}", plural(self.n_tasks, "task")
-        return (
-            f"P({what}) = {format_percent(self.prob_better)}, {format_points(self.mean)} points, "
-            f"{self.ci_prob * 100:.4g} % interval {format_points(self.lower)} to {format_points(self.upper)} "
-            f"({where}; {tasks})"
-        )
-
     @property
     def basis(self) -> str:
         """From what it was estimated, and what the interval is."""
-        paired = f"pairing {self.pairing}; " if isinstance(self.baseline, str) else ""
-        return (
-            f"{self.method}; {paired}unit {self.unit}, indicator {self.indicator}; estimand {self.estimand}; "
-            f"{interval_words(self.ci_prob, self.ci_kind)}"
-        )
+        return basis_words(vars(self), paired=f"pairing {self.pairing}; " if isinstance(self.baseline, str) else "")
 
     def table(self) -> Table:
         """The difference, the probabilities, the ratios and the losses."""
@@ -266,19 +255,6 @@ class Comparison(Tabular):
         ]
         header = ["quantity", "posterior", "interval"]
         return Table(title=f"Comparison: {self.headline}", header=header, rows=rows, notes=notes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain JSON values, without its draws.
-
-        Returns
-        -------
-        dict
-        """
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("draws", "tasks")}
-        plain = {"ratio": asdict(self.ratio), "odds_ratio": asdict(self.odds_ratio)}
-        tasks = [asdict(task) for task in self.tasks]
-        more = {"frequentist": asdict(self.frequentist), "tasks": tasks, "verdict": self.verdict, "sentence": str(self)}
-        return dict(json_ready(values | plain | more))
 
 
 def rope_words(rope: tuple[float, float]) -> str:
@@ -346,55 +322,45 @@ def compare(
     check_type("est", est, Estimate, "estimate() makes one")
     check_choice("pairing", pairing, ("auto", "tasks", "none"))
     wanted, region = Metric(metric), check_rope(rope)
+    question: dict[str, Any] = {"metric": wanted, "estimand": estimand}
     if isinstance(baseline, str):
         sides = _pair(est, agent, baseline, pairing)
+        own, other = (sides.fit.metric_draws(name, **question) for name in (sides.agent, sides.baseline))
     else:
         baseline = check_probability(baseline, "baseline (a fixed value)")
         if pairing == "tasks":
             raise EstimateError("pairing='tasks' needs a baseline agent, got a fixed value")
         sides = _Sides(est, agent, None, paired=False, shared=0)
-    question: dict[str, Any] = {"metric": wanted, "estimand": estimand}
-    own = sides.fit.metric_draws(sides.agent, **question)
-    if isinstance(baseline, str):
-        other = sides.fit.metric_draws(sides.baseline, **question)
-    else:
+        own = est.metric_draws(agent, **question)
         other = np.full(own.shape, baseline)
     if sides.alike:  # neither agent is told from the other by anything that was seen
         own, other = np.concatenate([own, other]), np.concatenate([other, own])
-    settings = sides.fit.settings
     difference = own - other
-    mean = float(difference.mean())
-    lower, upper = Drawn.of(difference).interval(settings.ci_prob, settings.ci_kind)
+    index, interval = est.agent_index(agent), (est.settings.ci_prob, est.settings.ci_kind)
     names = [name for name in (sides.agent, sides.baseline) if name is not None]
     flags = [flag for name in names for flag in sides.fit.flags(name, **question)]
-    index, ci_prob = est.agent_index(agent), settings.ci_prob
     if isinstance(baseline, str):
+        lower, upper = Drawn.of(difference).interval(*interval)
+        numbers = float(difference.mean()), float(lower), float(upper)
         better = float(np.mean(difference > 0) + np.mean(difference == 0) / 2)
-        test = against_agent(est.counts, index, est.agent_index(baseline), wanted, ci_prob)
+        test = against_agent(est.counts, index, est.agent_index(baseline), wanted, interval[0])
     else:
         # what the summary says, moved: without Monte-Carlo error where the engine is exact
-        stats = est.distribution(agent, **question).stats(ci_prob, settings.ci_kind)
-        mean, lower, upper = (float(part) - baseline for part in (stats.mean, stats.lower, stats.upper))
+        mean, lower, upper = summarised(est, agent, wanted, estimand)
+        numbers = mean - baseline, lower - baseline, upper - baseline
         better = est.prob_at_least(agent, baseline, **question) - float(np.mean(difference == 0)) / 2
-        test = against_value(est.counts, index, baseline, wanted, ci_prob)
+        test = against_value(est.counts, index, baseline, wanted, interval[0])
 
     def ratio(top: Array, bottom: Array) -> Ratio:
         if not bottom.any():
             return Ratio(math.nan, math.nan, math.nan)  # nothing is a multiple of zero
         drawn = np.exp(np.log(np.maximum(top, TINIEST)) - np.log(np.maximum(bottom, TINIEST)))
         median = float(np.median(drawn))  # the mean may be infinite, and the sd overflow
-        return Ratio(median, *Drawn(mean=median, sd=math.nan, values=drawn).interval(ci_prob, settings.ci_kind))
+        return Ratio(median, *Drawn(mean=median, sd=math.nan, values=drawn).interval(*interval))
 
     return Comparison(
         agent=agent,
         baseline=baseline,
-        metric=str(wanted),
-        estimand=estimand,
-        mean=mean,
-        lower=lower,
-        upper=upper,
-        ci_prob=ci_prob,
-        ci_kind=settings.ci_kind,
         prob_better=better,
         prob_rope=float(np.mean((region[0] <= difference) & (difference <= region[1]))),
         rope=region,
@@ -406,38 +372,26 @@ def compare(
         frequentist=test,
         pairing="tasks" if sides.paired else "none",
         n_shared_tasks=sides.shared,
-        n_tasks=int(est.counts.scored[index].sum()),
-        method=settings.method.name,
-        unit=str(est.outcomes.attrs["unit"]),
-        indicator=str(est.outcomes.attrs["indicator"]),
         flags=tuple(dict.fromkeys(flags)),
-        note="; ".join(filter(None, (*_caveats(est, sides, estimand), est.differences, _judged(est, sides)))),
+        note="; ".join(filter(None, _notes(est, sides, estimand))),
         draws=difference,
+        **described(numbers, sides.fit, sides.agent, wanted, estimand),
     )
 
 
-def _caveats(est: Estimate, sides: _Sides, estimand: Estimand) -> list[str]:
+def _notes(est: Estimate, sides: _Sides, estimand: Estimand) -> Iterator[str]:
     """What a reader must know of the way in which two agents were compared."""
-    if sides.baseline is None:
-        return []
-    notes = []
-    if sides.paired and sides.shared < FEW_SHARED:
-        notes.append(f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty")
-    own, other = (sides.fit.counts.scored[sides.fit.agent_index(name)] for name in (sides.agent, sides.baseline))
-    if estimand == "tasks" and not np.array_equal(own, other):
-        notes.append(
-            f"the observed tasks are not the same: {own.sum()} and {other.sum()}, {sides.shared} of them shared"
-        )
-    if sides.fit is not est:
-        notes.append(sides.fit.note)
-    return notes
-
-
-def _judged(est: Estimate, sides: _Sides) -> str:
-    """What a reader must know where the judge's errors are corrected."""
-    if est.settings.judge is None:
-        return ""
-    return f"{est.judge_note}; agents are not paired by task, and the frequentist test is uncorrected"
+    if sides.baseline is not None:
+        if sides.paired and sides.shared < FEW_SHARED:
+            yield f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
+        own, other = (sides.fit.counts.scored[sides.fit.agent_index(name)] for name in (sides.agent, sides.baseline))
+        if estimand == "tasks" and not np.array_equal(own, other):
+            yield f"the observed tasks are not the same: {own.sum()} and {other.sum()}, {sides.shared} of them shared"
+        if sides.fit is not est:
+            yield sides.fit.note
+    yield est.differences
+    if est.settings.judge is not None:
+        yield f"{est.judge_note}; agents are not paired by task, and the frequentist test is uncorrected"
 
 
 @dataclass(frozen=True)
@@ -484,15 +438,8 @@ def _pair(est: Estimate, agent: str, baseline: str, pairing: Literal["auto", "ta
     places = {agent: "1", baseline: "2"} if first_comes_first else {agent: "2", baseline: "1"}
     pair = est.outcomes.isel(agent=sorted(both, key=lambda i: places[est.agents[i]]))
     attempted = (pair["trials"] + pair["unscored"]).sum("agent") > 0
-    settings = est.settings
-    fit = estimate(
-        pair.assign_coords(agent=np.array(["1", "2"], dtype=object)).isel(task=attempted.values),
-        "crossed",
-        k=settings.k,
-        ci_prob=settings.ci_prob,
-        ci_kind=settings.ci_kind,
-        random_seed=settings.random_seed,
-    )
+    outcomes = pair.assign_coords(agent=np.array(["1", "2"], dtype=object)).isel(task=attempted.values)
+    fit = estimate_as(outcomes, replace(est.settings, method=Crossed(), engine="auto"))
     return replace(sides, fit=fit, agent=places[agent], baseline=places[baseline], paired=True)
 
 
@@ -513,14 +460,6 @@ def _task_differences(sides: _Sides, metric: Metric) -> tuple[TaskDifference, ..
     ends = [Drawn.of(column).interval(settings.ci_prob, settings.ci_kind) for column in difference.T]
     found = []
     for task, which in zip(shared.tolist(), place.reshape(-1).tolist(), strict=True):
-        counts = [int(value) for value in distinct[:, which]]
-        found.append(
-            TaskDifference(
-                fit.counts.tasks[task],
-                float(difference[:, which].mean()),
-                *ends[which],
-                float(better[which]),
-                *counts,
-            )
-        )
+        numbers = float(difference[:, which].mean()), *ends[which], float(better[which])
+        found.append(TaskDifference(fit.counts.tasks[task], *numbers, *distinct[:, which].tolist()))
     return tuple(sorted(found, key=lambda one: (one.prob_better, one.mean)))

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from agentic_bayes.checks import check_probability, check_type
+from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import (
-    Metric,
-    Table,
-    Tabular,
-    format_interval,
-    format_number,
-    format_percent,
-    interval_words,
-    json_ready,
-    one_line,
-    plural,
-)
+from agentic_bayes.formatting import Metric, Table, format_interval, format_number, format_percent, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,8 +81,8 @@ class Requirement:
     verdict: GateVerdict
 
 
-@dataclass(frozen=True)
-class Gate(Tabular):
+@dataclass(frozen=True, repr=False)
+class Gate(Decision):
     """Whether one agent may be shipped.
 
     Attributes
@@ -126,6 +116,8 @@ class Gate(Tabular):
     note : str
         Why the gate cannot pass although the probabilities allow it, and what else a reader must know, or empty.
     """
+
+    derived: ClassVar[tuple[str, ...]] = ("verdict",)
 
     agent: str
     metric: str
@@ -161,24 +153,17 @@ class Gate(Tabular):
     def __str__(self) -> str:
         asked = "; ".join(f"{one.text} = {shown_beside(one.probability, self.confidence)}" for one in self.requirements)
         where = "on new tasks" if self.estimand == "population" else "on these tasks"
-        sentence = (
+        return (
             f"{self.verdict}: {asked} (needs {format_percent(self.confidence)}) for {self.agent} {where}; "
             f"{self.metric} {format_number(self.mean)}, {self.ci_prob * 100:.4g} % interval "
             f"{format_number(self.lower)} to {format_number(self.upper)} ({plural(self.n_tasks, 'task')})"
+            f"{remarks(self.note, self.flags)}"
         )
-        marks = f" [{', '.join(self.flags)}]" if self.flags else ""
-        return sentence + marks + (f" ({self.note})" if self.note else "")
-
-    def __repr__(self) -> str:
-        return one_line(f"Gate: {self}")
 
     @property
     def basis(self) -> str:
         """From what it was estimated, and what the interval is."""
-        return (
-            f"{self.method}; unit {self.unit}, indicator {self.indicator}; estimand {self.estimand}; "
-            f"{interval_words(self.ci_prob, self.ci_kind)}"
-        )
+        return basis_words(vars(self))
 
     def table(self) -> Table:
         """One row per requirement."""
@@ -192,17 +177,6 @@ class Gate(Tabular):
             *flag_words(self.flags),
         ]
         return Table(title=f"Gate: {self.verdict}", header=header, rows=rows, notes=notes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The gate as plain JSON values.
-
-        Returns
-        -------
-        dict
-        """
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        more = {"requirements": [asdict(one) for one in self.requirements], "verdict": self.verdict}
-        return dict(json_ready(values | more | {"sentence": str(self)}))
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per requirement.
@@ -285,26 +259,15 @@ def gate(
     elif allowed:
         raise InvalidArgument(f"margin needs a baseline, got margin {allowed:g} without one")
     requirements = [Requirement(text, p, "inconclusive" if why else ruling(p, required)) for text, p, why in asked]
-    stats = est.distribution(name, **question).stats(est.settings.ci_prob, est.settings.ci_kind)
     return Gate(
         agent=name,
-        metric=str(wanted),
-        estimand=estimand,
         at_least=bar,
         probability=met,
         confidence=required,
         baseline=baseline,
         margin=None if baseline is None else allowed,
         requirements=tuple(requirements),
-        mean=float(stats.mean),
-        lower=float(stats.lower),
-        upper=float(stats.upper),
-        ci_prob=est.settings.ci_prob,
-        ci_kind=est.settings.ci_kind,
-        n_tasks=int(est.counts.scored[index].sum()),
-        method=est.method.name,
-        unit=str(est.outcomes.attrs["unit"]),
-        indicator=str(est.outcomes.attrs["indicator"]),
         flags=flags,
         note="; ".join(filter(None, [*doubts, est.differences, est.judge_note])),
+        **described(summarised(est, name, wanted, estimand), est, name, wanted, estimand),
     )

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from agentic_bayes.checks import (
     check_type,
     no_such_file,
 )
+from agentic_bayes.decisions.decision import Decision, remarks
 from agentic_bayes.decisions.gate import check_confidence, ruling, shown_beside
 from agentic_bayes.decisions.sequences import (
     Characteristic,
@@ -35,12 +36,7 @@ from agentic_bayes.decisions.sequences import (
     mean_tasks,
     required_probability,
 )
-from agentic_bayes.decisions.simulate import (
-    Cells,
-    ManyGates,
-    metric_of,
-    new_task,
-)
+from agentic_bayes.decisions.simulate import Cells, metric_of, new_task
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
@@ -53,7 +49,6 @@ from agentic_bayes.formatting import (
     format_percent,
     interval_words,
     json_ready,
-    one_line,
     plural,
 )
 
@@ -68,8 +63,8 @@ AWAY = 0.1  # how far from the bar the truths lie under which a rule is describe
 SHARE = 10  # of the sequences: one in so many, where intervals are computed
 
 
-@dataclass(frozen=True)
-class Look(Tabular):
+@dataclass(frozen=True, repr=False)
+class Look(Decision):
     """One re-analysis under a rule.
 
     Attributes
@@ -90,6 +85,8 @@ class Look(Tabular):
         What differs from what the rule was made for, or empty.
     """
 
+    derived: ClassVar[tuple[str, ...]] = ("stop",)
+
     agent: str
     number: int
     tasks: int
@@ -100,7 +97,7 @@ class Look(Tabular):
     upper: float
     unit: str
     indicator: str
-    rule: StoppingRule
+    rule: StoppingRule = field(repr=False)
     note: str
 
     @property
@@ -115,15 +112,11 @@ class Look(Tabular):
                 f"P({rule.metric} ≥ {rule.at_least:g}) = {shown_beside(self.probability, rule.required)} for "
                 f"{self.agent} on new tasks (needs {format_percent(rule.required, 2)} at every look); "
             )
-        text = (
+        return (
             f"{self.verdict}: look {self.number} of {rule.looks}, {plural(self.tasks, 'task')}; {asked}"
             f"{rule.metric} {format_number(self.mean)}, {rule.ci_prob * 100:.4g} % interval "
-            f"{format_number(self.lower)} to {format_number(self.upper)}"
+            f"{format_number(self.lower)} to {format_number(self.upper)}{remarks(self.note)}"
         )
-        return text + (f" ({self.note})" if self.note else "")
-
-    def __repr__(self) -> str:
-        return one_line(f"Look: {self}")
 
     def table(self) -> Table:
         """The metric, and the probability that it reaches the bar."""
@@ -140,16 +133,6 @@ class Look(Tabular):
         ]
         header = ["quantity", "posterior", "interval"]
         return Table(title=f"Look: {self.verdict}", header=header, rows=rows, notes=notes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The look as plain JSON values, without its rule.
-
-        Returns
-        -------
-        dict
-        """
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "rule"}
-        return dict(json_ready(values | {"stop": self.stop, "sentence": str(self)}))
 
 
 @dataclass(frozen=True)
@@ -321,32 +304,32 @@ class StoppingRule(Tabular):
                 for one in record.pop("characteristics")
             )
             required = math.nan if record["required"] is None else float(record.pop("required"))
-            rule = cls(**record | {"required": required, "characteristics": described})
-            rule._check()
+            rule = cls(**record | {"required": required, "characteristics": described})._checked()
+            if rule.at_least is not None:
+                check_confidence(rule.required)
+            for one in rule.characteristics:
+                rule._check_characteristic(one)
+            if not described or rule.at_least not in (None, described[0].truth):
+                raise ValueError("the first of the characteristics must be those of the bar")
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise EstimateError(f"{source}: not a stopping rule saved by agentic_bayes ({error})") from None
         return rule
 
-    def _check(self) -> None:
-        Metric(self.metric)
+    def _checked(self) -> Self:
+        """The same rule as plain numbers, or an error that says which of its settings is not allowed."""
+        goals = [name for name in ("at_least", "width") if getattr(self, name) is not None]
+        if not goals:
+            raise InvalidArgument("say when to stop: at_least (a bar) or width (of the interval), or both")
         check_choice("ci_kind", self.ci_kind, ("eti", "hdi"))
-        for name in ("batch", "trials", "looks", "simulations"):
-            check_count(getattr(self, name), name)
-        for name in ("at_least", "width"):
-            if getattr(self, name) is not None:
-                check_probability(getattr(self, name), name, open_ends=True)
-        if self.at_least is None and self.width is None:
-            raise ValueError("at_least or width must be given")
-        if self.at_least is not None:
-            check_confidence(self.required)
-        _check_false_winners(self.false_winners)
-        check_probability(self.rho, "rho")
-        check_probability(self.ci_prob, "ci_prob", open_ends=True)
-        check_seed(self.random_seed)
-        for one in self.characteristics:
-            self._check_characteristic(one)
-        if not self.characteristics or self.at_least not in (None, self.characteristics[0].truth):
-            raise ValueError("the first of the characteristics must be those of the bar")
+        counts = {name: check_count(getattr(self, name), name) for name in ("batch", "trials", "looks", "simulations")}
+        shares = {
+            name: check_probability(getattr(self, name), name, open_ends=name != "rho")
+            for name in (*goals, "rho", "ci_prob", "false_winners")
+        }
+        if shares["false_winners"] >= 0.5:
+            raise InvalidArgument(f"false_winners must be in (0, 0.5), got {shares['false_winners']:g}")
+        settings: dict[str, Any] = {**counts, **shares, "random_seed": check_seed(self.random_seed)}
+        return replace(self, metric=str(Metric(self.metric)), **settings)
 
     def _check_characteristic(self, one: Characteristic) -> None:
         shares = (one.passes, one.fails, one.undecided)
@@ -491,37 +474,36 @@ def monitor(
     InvalidArgument
         If an argument is not valid, or no rule keeps the promise.
     """
-    if at_least is None and width is None:
-        raise InvalidArgument("say when to stop: at_least (a bar) or width (of the interval), or both")
-    wanted = Metric(metric)
-    check_choice("ci_kind", ci_kind, ("eti", "hdi"))
-    bar = None if at_least is None else check_probability(at_least, "at_least", open_ends=True)
-    narrow = None if width is None else check_probability(width, "width", open_ends=True)
-    allowed = _check_false_winners(false_winners)
-    size = check_count(simulations, "simulations")
-    if size < 100:
-        raise InvalidArgument(f"simulations must be an integer ≥ 100, got {size}")
-    runs = Sequences(
-        metric=wanted,
-        batch=check_count(batch, "batch"),
-        trials=check_count(trials, "trials"),
-        looks=check_count(looks, "looks"),
-        rho=check_probability(rho, "rho"),
-        ci=(check_probability(ci_prob, "ci_prob", open_ends=True), ci_kind),
-        seed=check_seed(random_seed),
-        progress=progress,
-    )
-    runs.check_size(size)
+    check_count(simulations, "simulations", least=100)
+    rule = StoppingRule(
+        metric=metric,
+        at_least=at_least,
+        width=width,
+        batch=batch,
+        trials=trials,
+        looks=looks,
+        required=math.nan,
+        false_winners=false_winners,
+        rho=rho,
+        ci_prob=ci_prob,
+        ci_kind=ci_kind,
+        simulations=simulations,
+        random_seed=random_seed,
+        characteristics=(),
+    )._checked()
     share = check_probability(mu, "mu", open_ends=True)
     least = check_confidence(confidence)
+    wanted, bar, narrow, size = Metric(rule.metric), rule.at_least, rule.width, rule.simulations
+    ci = rule.ci_prob, rule.ci_kind
+    runs = Sequences(wanted, rule.batch, rule.trials, rule.looks, rule.rho, ci, rule.random_seed, progress)
+    runs.check_size(size)
     required, characteristics = math.nan, []
     if bar is not None:
-        gates = ManyGates(wanted, bar, runs.trials, most=runs.batch * runs.looks)
-        required = required_probability(runs.probabilities(gates, bar, size, stream=0), least, allowed)
+        required = required_probability(runs.probabilities(bar, bar, size, stream=0), least, rule.false_winners)
         truths = [bar, *(truth for truth in (bar - AWAY, bar + AWAY) if 0 < truth < 1)]
         for stream, truth in enumerate(truths, start=1):
             if narrow is None:
-                met, widths = runs.probabilities(gates, truth, size, stream=stream), None
+                met, widths = runs.probabilities(bar, truth, size, stream=stream), None
             else:
                 widths, met = runs.widths(truth, size // SHARE, stream=stream, bar=bar)
             characteristics.append(described(truth, met, widths, required, narrow, runs))
@@ -529,26 +511,4 @@ def monitor(
         truth, nan = float(metric_of(share, runs.rho, wanted)), math.nan
         last = first_look(runs.widths(truth, size // SHARE, stream=1)[0] <= narrow)
         characteristics.append(Characteristic(truth, nan, nan, nan, mean_tasks(last, runs)))
-    return StoppingRule(
-        metric=str(wanted),
-        at_least=bar,
-        width=narrow,
-        batch=runs.batch,
-        trials=runs.trials,
-        looks=runs.looks,
-        required=required,
-        false_winners=allowed,
-        rho=runs.rho,
-        ci_prob=runs.ci[0],
-        ci_kind=ci_kind,
-        simulations=size,
-        random_seed=runs.seed,
-        characteristics=tuple(characteristics),
-    )
-
-
-def _check_false_winners(share: object) -> float:
-    allowed = check_probability(share, "false_winners", open_ends=True)
-    if allowed >= 0.5:
-        raise InvalidArgument(f"false_winners must be in (0, 0.5), got {allowed:g}")
-    return allowed
+    return replace(rule, required=required, characteristics=tuple(characteristics))

@@ -1,4 +1,4 @@
-"""How many new tasks, and how many trials of each, are worth paying for? By simulation with the exact engine.
+"""How many new tasks, and how many trials of each, are worth paying for? By simulation.
 
 A design is a number of new tasks and of trials per task. Data are simulated under it, added to what there is, and
 analysed as they will be; what the design is worth is the average over the simulations. For the success rate alone
@@ -9,26 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice, check_count, check_probability, check_seed, check_type
+from agentic_bayes.checks import check_choice, check_count, check_number, check_probability, check_seed, check_type
+from agentic_bayes.decisions.decision import Decision, remarks
 from agentic_bayes.decisions.gate import check_confidence, ruling
 from agentic_bayes.decisions.simulate import (
     NO_DATA,
     Cells,
+    ManyPosteriors,
+    Quantile,
     exact_posterior,
+    histograms,
     metric_of,
     mu_with_metric,
-    new_task,
     simulate_successes,
 )
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.distribution import CIKind, Distribution
+from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, Table, Tabular, format_number, interval_words, json_ready, one_line, plural
+from agentic_bayes.formatting import Metric, Table, format_number, interval_words, plural
 from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ NEAR = 0.02  # relative change of the number of tasks at which a search ends
 SLOWEST = 0.1  # power of the number of tasks with which a width must fall for a search to go on
 DEAREST = 1e100  # amount of money; with more, the cost of a design is no number
 TOO_DEAR = 1.5  # times the cheapest design that reaches the target: not looked at
+TOGETHER = 100  # data sets on one grid
 POINTS = 64  # quantiles that stand for a posterior in a difference
 
 
@@ -64,8 +68,8 @@ class Design:
     rate_sd: float  # √(μ(1-μ)(ρ + (1-ρ)/n)/T): standard error of the success rate from the new tasks alone
 
 
-@dataclass(frozen=True)
-class Plan(Tabular):
+@dataclass(frozen=True, repr=False)
+class Plan(Decision):
     """The recommended design, and those that were looked at.
 
     Attributes
@@ -123,25 +127,22 @@ class Plan(Tabular):
         """
         import pandas as pd
 
-        rows = [{name: getattr(one, name) for name in Design.__annotations__} for one in self.designs]
-        frame = pd.DataFrame(rows, columns=list(Design.__annotations__))
+        frame = pd.DataFrame([asdict(one) for one in self.designs], columns=list(Design.__annotations__))
         return frame.astype({"conclusive": float, "detected": float})
 
     @property
     def frontier(self) -> tuple[Design, ...]:
         """One design per number of trials: the cheapest that does what is asked, else the dearest that was tried."""
-        limit = math.inf if self.budget is None else self.budget
-        found = []
+        aim, found = _Aim(self.goal, self.target, self.budget, self.simulations), []
         for trials in sorted({one.trials for one in self.designs}):
-            own = tuple(one for one in self.designs if one.trials == trials)
-            best = _best(own, self.goal, self.target, limit, self.simulations)
-            found.append(max(own, key=lambda one: one.cost) if best is None else best)
+            own = [one for one in self.designs if one.trials == trials]
+            found.append(aim.best(own) or max(own, key=lambda one: one.cost))
         return tuple(found)
 
     def __str__(self) -> str:
         if self.best is None:
             head = "no design that was simulated reaches it" if self.designs else "the budget buys no design"
-            return f"{head}: {self.asked}" + (f" ({self.note})" if self.note else "")
+            return f"{head}: {self.asked}{remarks(self.note)}"
         one = self.best
         worth = f"mean width {format_number(one.width)}"
         if self.goal != "width":
@@ -149,10 +150,7 @@ class Plan(Tabular):
         each = " for each of the two agents" if self.goal == "detected" else ""
         truth = f"simulated {self.simulations} times at μ {format_number(self.mu)}, ρ {format_number(self.rho)}"
         design = f"{plural(one.tasks, 'new task')} × {plural(one.trials, 'trial')}{each}, cost {one.cost:,.6g}"
-        return f"{design}: {self.asked}; {worth}; {truth}" + (f" ({self.note})" if self.note else "")
-
-    def __repr__(self) -> str:
-        return one_line(f"Plan: {self}")
+        return f"{design}: {self.asked}; {worth}; {truth}{remarks(self.note)}"
 
     def table(self) -> Table:
         """One design per number of trials; `to_pandas` has all of them."""
@@ -179,20 +177,6 @@ class Plan(Tabular):
         ]
         header += ["sd of rate", "choice"]
         return Table(title="Plan:", text=f" {self}", header=header, rows=rows, notes=notes, noun="design")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as plain JSON values.
-
-        Returns
-        -------
-        dict
-        """
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain = {
-            "designs": [asdict(one) for one in self.designs],
-            "best": None if self.best is None else asdict(self.best),
-        }
-        return dict(json_ready(values | plain | {"sentence": str(self)}))
 
 
 def plan(
@@ -274,11 +258,9 @@ def plan(
     prices = _amount(cost_per_trial, "cost_per_trial"), _amount(cost_per_task, "cost_per_task")
     if sum(prices) == 0:
         raise InvalidArgument("cost_per_trial and cost_per_task must not both be 0")
-    most = math.inf if budget is None else _amount(budget, "budget")
+    most = None if budget is None else _amount(budget, "budget")
     options = _trials(trials, wanted.k)
-    size = SIMULATIONS[goal] if simulations is None else check_count(simulations, "simulations")
-    if size < 10:
-        raise InvalidArgument(f"simulations must be an integer ≥ 10, got {size}")
+    size = SIMULATIONS[goal] if simulations is None else check_count(simulations, "simulations", least=10)
     if size > MOST_SIMULATIONS:
         raise InvalidArgument(f"simulations must be at most {MOST_SIMULATIONS:,}")
     seed = check_seed(random_seed)
@@ -288,7 +270,9 @@ def plan(
     check_choice("ci_kind", ci_kind, ("eti", "hdi"))
     ci_prob = check_probability(ci_prob, "ci_prob", open_ends=True)
     known, truth = _truth(est, agent, mu, rho, wanted, size, seed)
+    aim = _Aim(goal, target, most, size)
     study = _Study(
+        aim=aim,
         metric=wanted,
         known=known,
         mu=truth[0],
@@ -302,7 +286,7 @@ def plan(
         progress=progress,
     )
     for n in options:
-        study.search(n, goal, target, most)
+        study.search(n)
     designs = tuple(sorted(study.seen.values(), key=lambda one: (one.cost, one.trials)))
     return Plan(
         metric=str(wanted),
@@ -314,12 +298,38 @@ def plan(
         target=target,
         budget=budget,
         designs=designs,
-        best=_best(designs, goal, target, most, size),
-        asked=_asked(wanted, ci_prob, goal, target, budget, at_least, required, difference),
+        best=aim.best(designs),
+        asked=_asked(aim, wanted, ci_prob, at_least, required, difference),
         note=_note(options, wanted, known, goal, est),
         simulations=size,
         random_seed=seed,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """What is wanted of a design."""
+
+    goal: Goal
+    target: float | None  # None: the narrowest interval within the budget
+    budget: float | None
+    simulations: int
+
+    def reached(self, design: Design) -> bool:
+        """Whether a design does what is wanted, as far as the simulations can tell."""
+        assert self.target is not None
+        if self.goal == "width":
+            return design.width <= self.target * (1 + NEAR / 2)
+        error = math.sqrt(self.target * (1 - self.target) / self.simulations)
+        return bool(getattr(design, self.goal) >= self.target - error)
+
+    def best(self, designs: Iterable[Design]) -> Design | None:
+        """The cheapest design that reaches the target, or the one with the narrowest interval within the budget."""
+        most = math.inf if self.budget is None else self.budget
+        affordable = [one for one in designs if one.cost <= most * (1 + 1e-12)]
+        if self.target is None:
+            return min(affordable, key=lambda one: (one.width, one.cost), default=None)
+        return min(filter(self.reached, affordable), key=lambda one: (one.cost, one.width), default=None)
 
 
 def _goal(
@@ -345,13 +355,9 @@ def _goal(
 
 
 def _amount(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise InvalidArgument(f"{name} must be a number ≥ 0, got {value!r}")
-    if not 0 <= value < math.inf:
-        raise InvalidArgument(f"{name} must be a number ≥ 0, got {value!r}")
-    if value > DEAREST:
+    if isinstance(value, (int, float)) and DEAREST < value < math.inf:
         raise InvalidArgument(f"{name} must be at most {DEAREST:g}")
-    return float(value)
+    return check_number(value, name)
 
 
 def _trials(trials: int | Iterable[int] | None, k: int) -> tuple[int, ...]:
@@ -412,6 +418,7 @@ def _better(truth: tuple[Array, Array], difference: float, metric: Metric) -> Ar
 class _Study:
     """Designs simulated so far, and how to simulate another."""
 
+    aim: _Aim
     metric: Metric
     known: Cells
     mu: Array
@@ -437,19 +444,21 @@ class _Study:
         return self.seen[tasks, trials]
 
     def _simulated(self, tasks: int, trials: int) -> Design:
-        widths, conclusive, detected = [], [], []
-        for i, (mu, rho) in enumerate(zip(self.mu.tolist(), self.rho.tolist(), strict=True)):
+        widths, conclusive, detected = np.empty(self.mu.size), [], []
+        for start in range(0, self.mu.size, TOGETHER):
+            part = slice(start, start + TOGETHER)
             if self.progress is not None:
-                self.progress(len(self.seen) * self.mu.size + i, None)
-            rng = np.random.default_rng([self.seed, 1, trials, i])
-            own = self._new_task(rng, mu, rho, tasks, trials, self.known)
-            lower, upper = own.interval(*self.ci)
-            widths.append(float(upper - lower))
+                self.progress(len(self.seen) * self.mu.size + start, None)
+            own, other = self._data(tasks, trials, part)
+            posteriors = ManyPosteriors(self.metric, trials, own, known=self.known)
+            lower, upper = posteriors.intervals(*self.ci)
+            widths[part] = upper - lower
             if self.bar is not None:
-                conclusive.append(ruling(own.at_least(self.bar), self.required) != "inconclusive")
-            if self.better is not None:
-                other = self._new_task(rng, float(self.better[i]), rho, tasks, trials, NO_DATA)
-                detected.append(self._told_apart(own, other))
+                met = posteriors.at_least(self.bar).tolist()
+                conclusive += [ruling(one, self.required) != "inconclusive" for one in met]
+            if other is not None:
+                others = ManyPosteriors(self.metric, trials, other).quantiles
+                detected += [self._told_apart(*pair) for pair in zip(posteriors.quantiles, others, strict=True)]
         mu, rho = float(self.mu.mean()), float(self.rho.mean())
         return Design(
             tasks=tasks,
@@ -461,50 +470,53 @@ class _Study:
             rate_sd=math.sqrt(mu * (1 - mu) * (rho + (1 - rho) / trials) / tasks),
         )
 
-    def _new_task(
-        self, rng: np.random.Generator, mu: float, rho: float, tasks: int, trials: int, known: Cells
-    ) -> Distribution:
-        return new_task(known.and_also(simulate_successes(rng, mu, rho, tasks, trials), trials), self.metric)
+    def _data(self, tasks: int, trials: int, part: slice) -> tuple[Array, Array | None]:
+        """Simulated data sets, and those of a better agent, as histograms of successes, shape (data sets, n + 1)."""
+        own, other = [], []
+        for i in range(*part.indices(self.mu.size)):
+            rng, rho = np.random.default_rng([self.seed, 1, trials, i]), float(self.rho[i])
+            own.append(simulate_successes(rng, float(self.mu[i]), rho, tasks, trials))
+            if self.better is not None:
+                other.append(simulate_successes(rng, float(self.better[i]), rho, tasks, trials))
+        return histograms(np.array(own), trials), histograms(np.array(other), trials) if other else None
 
-    def _told_apart(self, own: Distribution, other: Distribution) -> bool:
+    def _told_apart(self, own: Quantile, other: Quantile) -> bool:
         """Whether the interval of the difference of two independent posteriors excludes 0."""
         q = (np.arange(POINTS) + 0.5) / POINTS
         tail = (1 - self.ci[0]) / 2
-        lower, upper = np.quantile(own.quantile(q)[:, None] - other.quantile(q), [tail, 1 - tail])
+        lower, upper = np.quantile(own(q)[:, None] - other(q), [tail, 1 - tail])
         return bool(lower > 0 or upper < 0)
 
-    def search(self, trials: int, goal: Goal, target: float | None, budget: float) -> None:
+    def search(self, trials: int) -> None:
         """Simulate the designs with this many trials that matter."""
-        most = MOST
-        if budget < math.inf:
-            most = int(min(budget / self.cost(1, trials) + 1e-9, MOST))
+        aim, most = self.aim, MOST
+        if aim.budget is not None:
+            most = int(min(aim.budget / self.cost(1, trials) + 1e-9, MOST))
             if most < FEWEST:
                 return
-        if target is None:
+        if aim.target is None:
             for fraction in FRACTIONS:
                 self.at(max(FEWEST, int(most * fraction)), trials)
             return
         tasks = min(FIRST, most)
-        cheapest = min((one.cost for one in self.seen.values() if self._does(one, goal, target)), default=math.inf)
-        for _ in range(STEPS[goal]):
+        cheapest = min((one.cost for one in self.seen.values() if aim.reached(one)), default=math.inf)
+        for _ in range(STEPS[aim.goal]):
             now = self.at(tasks, trials)
-            following = min(max(math.ceil(self._wanted(now, goal, target)), FEWEST), most)
+            following = min(max(math.ceil(self._wanted(now, aim.target)), FEWEST), most)
             if following == tasks or self.cost(following, trials) > TOO_DEAR * cheapest:
                 return
             then = self.at(following, trials)
-            settled = abs(following - tasks) <= NEAR * tasks and self._does(then, goal, target)
+            settled = abs(following - tasks) <= NEAR * tasks and aim.reached(then)
             grown = math.log(following / tasks)
             if settled or (grown > 1 and math.log(now.width / then.width) < SLOWEST * grown):
                 return
             tasks = following
 
-    def _does(self, design: Design, goal: Goal, target: float) -> bool:
-        return _reaches(design, goal, target, self.mu.size)
-
-    def _wanted(self, design: Design, goal: Goal, target: float) -> float:
+    def _wanted(self, design: Design, target: float) -> float:
         """How many tasks would do, if widths went with 1/√tasks and power with the normal distribution."""
         from scipy.special import ndtri
 
+        goal = self.aim.goal
         if goal == "width":
             factor = min(design.width / target, 4) ** 2
         else:
@@ -515,45 +527,22 @@ class _Study:
         return design.tasks * min(max(factor, 1 / 16), 16)
 
 
-def _reaches(design: Design, goal: Goal, target: float, simulations: int) -> bool:
-    """Whether a design does what is wanted, as far as this many simulations can tell."""
-    if goal == "width":
-        return design.width <= target * (1 + NEAR / 2)
-    return bool(getattr(design, goal) >= target - math.sqrt(target * (1 - target) / simulations))
-
-
-def _best(
-    designs: tuple[Design, ...], goal: Goal, target: float | None, most: float, simulations: int
-) -> Design | None:
-    """The cheapest design that reaches the target, or the one with the narrowest interval within the budget."""
-    affordable = [one for one in designs if one.cost <= most * (1 + 1e-12)]
-    if target is None:
-        return min(affordable, key=lambda one: (one.width, one.cost), default=None)
-    reaching = [one for one in affordable if _reaches(one, goal, target, simulations)]
-    return min(reaching, key=lambda one: (one.cost, one.width), default=None)
-
-
 def _asked(
-    metric: Metric,
-    ci_prob: float,
-    goal: Goal,
-    target: float | None,
-    budget: float | None,
-    at_least: float | None,
-    required: float,
-    difference: float | None,
+    aim: _Aim, metric: Metric, ci_prob: float, at_least: float | None, required: float, difference: float | None
 ) -> str:
-    name, within = str(metric), f" within {budget:,.6g}" if budget is not None else ""
-    if target is None:
-        return f"the narrowest {ci_prob * 100:.4g} % interval of {name}{within}"
-    if goal == "width":
-        interval = f"{ci_prob * 100:.4g} % interval of {name}"
-        return f"the cheapest whose {interval} is on average no wider than {target:g}{within}"
-    if goal == "conclusive":
-        asked = f"a gate at {name} ≥ {at_least:g} (confidence {required:g}) passes or fails"
+    """The goal in words."""
+    interval, within = f"{ci_prob * 100:.4g} % interval of {metric}", ""
+    if aim.budget is not None:
+        within = f" within {aim.budget:,.6g}"
+    if aim.target is None:
+        return f"the narrowest {interval}{within}"
+    if aim.goal == "width":
+        return f"the cheapest whose {interval} is on average no wider than {aim.target:g}{within}"
+    if aim.goal == "conclusive":
+        asked = f"a gate at {metric} ≥ {at_least:g} (confidence {required:g}) passes or fails"
     else:
-        asked = f"two agents whose {name} differ by {difference:g} are told apart"
-    return f"the cheapest with which {asked} with probability {target:g}{within}"
+        asked = f"two agents whose {metric} differ by {difference:g} are told apart"
+    return f"the cheapest with which {asked} with probability {aim.target:g}{within}"
 
 
 def _note(options: tuple[int, ...], metric: Metric, known: Cells, goal: Goal, est: Estimate | None) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes.checks import check_type
+from agentic_bayes.decisions.decision import Decision, basis_words, described, summarised
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import flag_words
@@ -15,14 +16,11 @@ from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
     Table,
-    Tabular,
     format_interval,
     format_number,
     format_percent,
     format_share,
-    interval_words,
     json_ready,
-    one_line,
     plural,
 )
 from agentic_bayes.numerics import Array
@@ -33,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Ranking", "rank"]
 
 
-@dataclass(frozen=True)
-class Ranking(Tabular):
+@dataclass(frozen=True, repr=False)
+class Ranking(Decision):
     """Agents from best to worst, with the probability of being best and the posterior of the rank.
 
     Attributes
@@ -108,9 +106,6 @@ class Ranking(Tabular):
             f"({where}; {plural(len(self.rows), 'agent')})"
         )
 
-    def __repr__(self) -> str:
-        return one_line(f"Ranking: {self}")
-
     def table(self) -> Table:
         """One row per agent, best first."""
         header = ["agent", "P(best)", "expected rank", "rank", self.metric, "interval", "tasks", "flags"]
@@ -129,12 +124,7 @@ class Ranking(Tabular):
         ]
         first = self.rows[0]
         flags = [flag for row in self.rows for flag in row["flags"].split(", ")]
-        notes = [
-            f"{first['method']}; unit {first['unit']}, indicator {first['indicator']}; estimand {self.estimand}; "
-            f"{interval_words(first['ci_prob'], first['ci_kind'])} (of ranks: equal-tailed)",
-            first["note"],
-            *flag_words(flags),
-        ]
+        notes = [f"{basis_words(first)} (of ranks: equal-tailed)", first["note"], *flag_words(flags)]
         return Table(title="Ranking:", text=f" {self}", header=header, rows=rows, notes=notes, noun="agent")
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,14 +163,12 @@ def rank(est: Estimate, *, metric: str = "pass^1", estimand: Estimand = "populat
     ranks, draws, alike = _ranks(est, wanted, estimand)
     best = ranks == ranks.min(axis=1, keepdims=True)
     best = best / best.sum(axis=1, keepdims=True)
-    settings = est.settings
-    tail = (1 - settings.ci_prob) / 2
+    tail = (1 - est.settings.ci_prob) / 2
     note = "; ".join(filter(None, (est.differences, est.judge_note)))
     rows: list[dict[str, Any]] = []
     for index, agent in enumerate(est.agents):
         group = np.flatnonzero(alike == alike[index])
         lower, upper = np.quantile(ranks[:, group], [tail, 1 - tail], method="inverted_cdf")
-        stats = est.posterior.distribution(index, estimand, wanted).stats(settings.ci_prob, settings.ci_kind)
         rows.append(
             {
                 "agent": agent,
@@ -188,17 +176,7 @@ def rank(est: Estimate, *, metric: str = "pass^1", estimand: Estimand = "populat
                 "expected_rank": float(ranks[:, group].mean()),
                 "lower_rank": int(np.floor(lower)),
                 "upper_rank": int(np.ceil(upper)),
-                "mean": float(stats.mean),
-                "lower": float(stats.lower),
-                "upper": float(stats.upper),
-                "metric": str(wanted),
-                "estimand": estimand,
-                "ci_prob": settings.ci_prob,
-                "ci_kind": settings.ci_kind,
-                "method": est.method.name,
-                "unit": str(est.outcomes.attrs["unit"]),
-                "indicator": str(est.outcomes.attrs["indicator"]),
-                "n_tasks": int(est.counts.scored[index].sum()),
+                **described(summarised(est, agent, wanted, estimand), est, agent, wanted, estimand),
                 "flags": ", ".join(est.flags(agent, estimand=estimand, metric=wanted)),
                 "note": note,
             }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agentic_bayes.decisions.simulate import NO_DATA, ManyGates, mu_with_metric, new_task, simulate_successes
+from agentic_bayes.decisions.simulate import ManyPosteriors, histograms, mu_with_metric, simulate_successes
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.formatting import Metric
@@ -63,7 +63,7 @@ class Sequences:
         if self.progress is not None:
             self.progress(self.done, None)
 
-    def probabilities(self, gates: ManyGates, truth: float, size: int, *, stream: int) -> Array:
+    def probabilities(self, bar: float, truth: float, size: int, *, stream: int) -> Array:
         """P(metric ≥ bar) at every look, shape (sequences, looks)."""
         rng = np.random.default_rng([self.seed, stream])
         mu = float(mu_with_metric(truth, self.rho, self.metric))
@@ -71,27 +71,29 @@ class Sequences:
         found = np.empty((size, self.looks))
         for look in range(self.looks):
             new = simulate_successes(rng, mu, self.rho, size * self.batch, self.trials).reshape(size, self.batch)
-            for c in range(self.trials + 1):
-                seen[:, c] += (new == c).sum(axis=1)
-            found[:, look] = gates(seen)
+            seen += histograms(new, self.trials)
+            found[:, look] = ManyPosteriors(self.metric, self.trials, seen).at_least(bar)
             self._tick()
         return found
 
     def widths(self, truth: float, size: int, *, stream: int, bar: float | None = None) -> tuple[Array, Array]:
-        """Widths of the interval at every look, and P(metric ≥ bar), by the exact engine, shape (sequences, looks)."""
+        """Widths of the interval at every look, and P(metric ≥ bar), shape (sequences, looks)."""
         rng = np.random.default_rng([self.seed, stream, 1])
         mu = float(mu_with_metric(truth, self.rho, self.metric))
         found, met = np.empty((size, self.looks)), np.full((size, self.looks), math.nan)
-        for i in range(size):
-            cells = NO_DATA
-            for look in range(self.looks):
-                cells = cells.and_also(simulate_successes(rng, mu, self.rho, self.batch, self.trials), self.trials)
-                posterior = new_task(cells, self.metric)
-                lower, upper = posterior.interval(*self.ci)
-                found[i, look] = upper - lower
-                if bar is not None:
-                    met[i, look] = posterior.at_least(bar)
-                self._tick()
+        # look by look within each sequence
+        new = [
+            histograms(simulate_successes(rng, mu, self.rho, self.batch, self.trials)[None], self.trials)
+            for _ in range(size * self.looks)
+        ]
+        seen = np.reshape(new, (size, self.looks, -1)).cumsum(axis=1)
+        for look in range(self.looks):
+            posteriors = ManyPosteriors(self.metric, self.trials, seen[:, look])
+            lower, upper = posteriors.intervals(*self.ci)
+            found[:, look] = upper - lower
+            if bar is not None:
+                met[:, look] = posteriors.at_least(bar)
+            self._tick()
         return found, met
 
 

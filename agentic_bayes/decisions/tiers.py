@@ -165,12 +165,7 @@ def classify(
     check_choice("table", table, TIERS)
     k = check_count(k, "k")
     names = ("pass_at_1", "pass_pow_3") if table == "paper" else ("pass_at", "pass_pow")
-    typed = {
-        "pass_at_1": pass_at_1,
-        "pass_pow_3": pass_pow_3,
-        "pass_at": pass_at,
-        "pass_pow": pass_pow,
-    }
+    typed = {"pass_at_1": pass_at_1, "pass_pow_3": pass_pow_3, "pass_at": pass_at, "pass_pow": pass_pow}
     given = {name: value for name, value in typed.items() if value is not None}
     if est is not None:
         if given:

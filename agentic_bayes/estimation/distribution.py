@@ -180,8 +180,8 @@ class OfBeta(Distribution):
 
     def _narrowest(self, prob: float) -> tuple[Any, Any]:
         pairs, place = np.unique(np.stack([self.a, self.b]).reshape(2, -1), axis=1, return_inverse=True)
-        distinct = replace(self, a=pairs[0], b=pairs[1])
-        lower, upper = numerics.hdi_from_quantiles(distinct.quantile, prob)
+        ends = [numerics.hdi_from_quantiles(replace(self, a=a, b=b).quantile, prob) for a, b in pairs.T]
+        lower, upper = np.array(ends).T
         return lower[place].reshape(self.a.shape)[()], upper[place].reshape(self.a.shape)[()]
 
 

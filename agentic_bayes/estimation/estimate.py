@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -123,7 +123,7 @@ def estimate_as(outcomes: xr.Dataset, settings: Settings, *, note: str = "") -> 
     return Estimate(
         outcomes,
         settings,
-        draws=sampled.draws,
+        draws=sampled.posterior,
         sample_stats=sampled.sample_stats,
         diagnostics=sampled.diagnostics,
         note="; ".join(filter(None, (note, sampled.note))),
@@ -516,7 +516,7 @@ class Estimate(Tabular):
             "settings": self.settings.record(),
             "versions": self.versions,
             "note": self.note,
-            "diagnostics": None if self.diagnostics is None else self.diagnostics.as_dict(),
+            "diagnostics": None if self.diagnostics is None else asdict(self.diagnostics),
             "not_converged": self.diagnostics is not None and not self.diagnostics.passed,
         }
 

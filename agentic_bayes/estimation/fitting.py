@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.counts import Counts
-from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
+from agentic_bayes.estimation.engines import nuts
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.judged import fit_judged
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
@@ -19,15 +19,8 @@ from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.methods.inflated import InflatedPosterior
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
-from agentic_bayes.estimation.methods.options import (
-    Conjugate,
-    Crossed,
-    Frequentist,
-    Hierarchical,
-    Method,
-    method_of,
-)
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior
+from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical, Method, method_of
+from agentic_bayes.estimation.posterior import Posterior, labelled
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import metrics_at
 
@@ -35,16 +28,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SHARED_SHARE = 0.5  # `auto` takes the crossed model where two agents or more attempted this share of the tasks
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """Draws of the hyperparameters and the engine's account of them."""
-
-    draws: xr.Dataset  # dims (chain, draw, agent)
-    sample_stats: xr.Dataset | None  # NUTS's account, dims (chain, draw)
-    diagnostics: Diagnostics | ImportanceDiagnostics  # whether the draws may be trusted
-    note: str = ""  # what a reader must know about the engine, or empty
 
 
 def method_for(method: object, counts: Counts, *, corrects_judge: bool) -> tuple[Method, str]:
@@ -109,7 +92,7 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
             assert_never(method)
 
 
-def sample(outcomes: xr.Dataset, settings: Settings) -> Sampled:
+def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
     """Draws for a method that is not exact."""
     method, note = settings.method, ""
     assert isinstance(method, Hierarchical | Crossed)
@@ -121,30 +104,14 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> Sampled:
         sorted_by_counts = outcomes.isel(agent=order)
         fitted = fit_crossed(Counts.of(sorted_by_counts), random_seed=settings.random_seed)
         if fitted.diagnostics.passed or settings.engine == "importance":
-            drawn = _dataset(fitted.theta, fitted.sigma, fitted.rho, sorted_by_counts["agent"].values)
-            return Sampled(drawn.isel(agent=np.argsort(order)), None, fitted.diagnostics)
+            draws = {"theta": fitted.theta, "sigma": fitted.sigma, "rho": fitted.rho}
+            posterior = labelled(draws, sorted_by_counts["agent"].values).isel(agent=np.argsort(order))
+            return nuts.Fit(posterior, None, fitted.diagnostics)
         note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
-    from agentic_bayes.estimation.engines import nuts
-
-    fit = nuts.fit(outcomes, method, random_seed=settings.random_seed)
-    return Sampled(fit.posterior, fit.sample_stats, fit.diagnostics, note)
+    return replace(nuts.fit(outcomes, method, random_seed=settings.random_seed), note=note)
 
 
 def _flat(draws: xr.Dataset) -> dict[str, Any]:
     """Draws by name, chains one after another, shape (draws,) or (draws, agents)."""
     flat = draws.stack(sample=("chain", "draw"), create_index=False).transpose("sample", ...)
     return {str(name): flat[name].values for name in flat.data_vars}
-
-
-def _dataset(theta: Any, sigma: Any, rho: Any, agents: Any) -> xr.Dataset:
-    import xarray as xr
-
-    shape, dims = (CHAINS, DRAWS), ("chain", "draw")
-    return xr.Dataset(
-        {
-            "theta": ((*dims, "agent"), theta.reshape(*shape, -1)),
-            "sigma": (dims, sigma.reshape(shape)),
-            "rho": ((*dims, "agent"), rho.reshape(*shape, -1)),
-        },
-        coords={"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": agents},
-    )

@@ -32,8 +32,8 @@ Located = tuple[tuple[str, str, int, int, int, int], ...]
 LOCATION = ("agent", "task", "trial")
 ALLOWED = ("judge", "human", *LOCATION)
 CORRELATIONS = tuple(i / 40 for i in range(33))  # among which the likeliest is looked for
-CHANCE_WORDS = "; this judge may be no better than chance, so its verdicts say next to nothing"
 RATES = np.arange(1, 400) / 400  # likewise
+CHANCE_WORDS = "; this judge may be no better than chance, so its verdicts say next to nothing"
 
 
 @dataclass(frozen=True)

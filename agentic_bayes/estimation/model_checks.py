@@ -70,11 +70,7 @@ class ModelChecks:
     def replicated(self, agent: int) -> tuple[Replicated, ...]:
         """Histograms of one agent's counts next to the replicated ones of `predictive`; empty where there are none."""
         population = self._population(agent)
-        c, n, size = self._groups(agent)
-        repeated = n > 1
-        if population is None or size[repeated].sum() < LEAST_TASKS:
-            return ()
-        return tuple(replicate(population, c[repeated], n[repeated], size[repeated], self._rng(agent)))
+        return () if population is None else tuple(replicate(population, *self._groups(agent), self._rng(agent)))
 
     def not_checked(self, agent: int) -> str:
         """Why there is no posterior predictive check of this agent."""

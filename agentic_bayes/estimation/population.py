@@ -7,10 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, log_rising
+from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, TINY, log_rising
 from agentic_bayes.numerics import Array
-
-TINY = 1e-300
 
 
 @dataclass(frozen=True)

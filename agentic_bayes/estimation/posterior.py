@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -15,9 +15,35 @@ from agentic_bayes.estimation.population import Population
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 Estimand = Literal["population", "tasks", "task"]
 Value = TypeVar("Value")
 CHAINS, DRAWS = 4, 1000
+
+
+def draws_by_task(place: Array, draw: Callable[[int, int], Array]) -> Array:
+    """Draws of p of tasks whose group is `place`, shape (draws, tasks); `draw` takes a group and how many tasks."""
+    out = np.empty((CHAINS * DRAWS, place.size))
+    for group in np.unique(place).tolist():
+        here = place == group
+        out[:, here] = draw(group, int(here.sum()))
+    return out
+
+
+def labelled(draws: Mapping[str, Array], agents: Any) -> xr.Dataset:
+    """Draws of shape (draws,) or (draws, agents) as a dataset with dims (chain, draw) or (chain, draw, agent)."""
+    import xarray as xr
+
+    dims = ("chain", "draw", "agent")
+    return xr.Dataset(
+        {
+            name: (dims[: values.ndim + 1], values.reshape(CHAINS, DRAWS, *values.shape[1:]))
+            for name, values in draws.items()
+        },
+        coords={"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": agents},
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,12 +92,17 @@ class Posterior(ABC):
         """
         columns = []
         for agent in range(len(self.counts.agents)):
-            population = self.population(agent, CHAINS * DRAWS)
-            if population is None:
-                return None
             c, n, place = self.counts.pairs(agent)
-            columns.append(population.log_pmf(c, n)[place[self.counts.scored[agent]]])
+            by_pair = self._log_pmf(agent, c, n)
+            if by_pair is None:
+                return None
+            columns.append(by_pair[place[self.counts.scored[agent]]])
         return np.concatenate(columns).T
+
+    def _log_pmf(self, agent: int, c: Array, n: Array) -> Array | None:
+        """Log probability of c of n successes in a cell that is left out, shape (pairs, draws)."""
+        population = self.population(agent, CHAINS * DRAWS)
+        return None if population is None else population.log_pmf(c, n)
 
     def log_priors(self) -> dict[str, Array]:
         """Log prior densities at the draws of parameters that are not among `hyper_draws`."""

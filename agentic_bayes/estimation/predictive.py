@@ -21,16 +21,7 @@ from agentic_bayes.outcomes.dataset import check_outcomes
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = [
-    "LEAST_TASKS",
-    "Check",
-    "Replicated",
-    "Statistic",
-    "check_counts",
-    "disagreements",
-    "prior_predictive",
-    "replicate",
-]
+__all__ = ["prior_predictive"]
 
 LEAST_TASKS = 10  # fewer say nothing about the shape of a distribution
 MOST_TRIALS = 30  # of one task that enter the histogram
@@ -45,25 +36,14 @@ Statistic = Literal["histogram", "all_pass", "never_pass"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One statistic of one agent's counts, compared with its distribution under the fitted model.
+    """One statistic of one agent's counts, compared with its distribution under the fitted model."""
 
-    Attributes
-    ----------
-    statistic : {"histogram", "all_pass", "never_pass"}
-        Distance of the histogram of successes from the one that the model expects, or the share of tasks of which
-        all, or no, trials passed.
-    observed : float
-        Its value; for ``histogram``, which depends on the parameters too, the mean over their draws.
-    expected : float
-        Its mean over replicated data.
-    p : float
-        Probability that replicated data have a value at least as large; equal values count half.
-    """
-
+    # distance of the histogram of successes from the one that the model expects, or the share of tasks of which all, or
+    # no, trials passed
     statistic: Statistic
-    observed: float
-    expected: float
-    p: float
+    observed: float  # its value; for ``histogram``, which depends on the parameters too, the mean over their draws
+    expected: float  # its mean over replicated data
+    p: float  # probability that replicated data have a value at least as large; equal values count half
 
     @property
     def misfit(self) -> bool:
@@ -92,18 +72,17 @@ def check_counts(
     Gelman, Meng and Stern (1996), Statistica Sinica 6, 733-807. Freeman and Tukey (1950), Annals of Mathematical
     Statistics 21, 607-611, doi:10.1214/aoms/1177729756.
     """
-    repeated = n > 1
-    if size[repeated].sum() < LEAST_TASKS:
-        return ()
     distance, total = np.zeros((2, population.rho.size)), 0
     ends, seen = np.zeros((2, population.rho.size), dtype=np.int64), np.zeros(2, dtype=np.int64)
-    for part in replicate(population, c[repeated], n[repeated], size[repeated], rng):
+    for part in replicate(population, c, n, size, rng):
         root = np.sqrt(part.observed.sum() * part.cells)
         for row, values in enumerate((part.observed, part.replicated)):
             distance[row] += np.sum((np.sqrt(values) - root) ** 2, axis=1)
         ends += part.replicated[:, [part.trials, 0]].T
         seen += part.observed[[part.trials, 0]]
         total += int(part.observed.sum())
+    if not total:
+        return ()
     larger = float(np.mean(distance[1] > distance[0]) + np.mean(distance[1] == distance[0]) / 2)
     checks = [Check("histogram", float(distance[0].mean()), float(distance[1].mean()), larger)]
     names: tuple[Statistic, Statistic] = ("all_pass", "never_pass")
@@ -115,40 +94,36 @@ def check_counts(
 
 @dataclass(frozen=True, slots=True)
 class Replicated:
-    """How many tasks with the same number of trials had 0, 1, … successes, and how many the model would expect.
-
-    Attributes
-    ----------
-    trials : int
-    observed : ndarray of int, shape (trials + 1,)
-    cells : ndarray, shape (draws, trials + 1)
-        Probabilities of 0, 1, … successes.
-    replicated : ndarray of int, shape (draws, trials + 1)
-        Histograms of as many tasks drawn from them.
-    """
+    """How many tasks with the same number of trials had 0, 1, … successes, and how many the model would expect."""
 
     trials: int
-    observed: Array
-    cells: Array
-    replicated: Array
+    observed: Array  # shape (trials + 1,)
+    cells: Array  # shape (draws, trials + 1); probabilities of 0, 1, … successes
+    replicated: Array  # shape (draws, trials + 1); histograms of as many tasks drawn from them
 
 
 def replicate(
     population: Population, c: Array, n: Array, size: Array, rng: np.random.Generator
 ) -> Iterator[Replicated]:
-    """Observed and replicated histograms, one pair per number of trials; arguments as `check_counts` has them."""
-    for trials, histogram in _histograms(c, n, size, rng):
+    """Observed and replicated histograms of tasks tried twice or more, one pair per number of trials.
+
+    None where there are too few such tasks to say anything.
+    """
+    repeated = n > 1
+    if size[repeated].sum() < LEAST_TASKS:
+        return
+    for trials, histogram in _histograms(c[repeated], n[repeated], size[repeated], rng).items():
         cells = population.histogram(trials)
         yield Replicated(trials, histogram, cells, rng.multinomial(int(histogram.sum()), cells))
 
 
-def _histograms(c: Array, n: Array, size: Array, rng: np.random.Generator) -> list[tuple[int, Array]]:
-    """Number of trials and tasks with 0, 1, … successes among them; long tasks thinned."""
+def _histograms(c: Array, n: Array, size: Array, rng: np.random.Generator) -> dict[int, Array]:
+    """Number of trials → tasks with 0, 1, … successes among them; long tasks thinned."""
     long = n > MOST_TRIALS
-    found = []
+    found: dict[int, Array] = {}
     for trials in np.unique(n[~long]).tolist():
         here = n == trials
-        found.append((trials, np.bincount(c[here], weights=size[here], minlength=trials + 1).astype(np.int64)))
+        found[trials] = np.bincount(c[here], weights=size[here], minlength=trials + 1).astype(np.int64)
     thinned = np.zeros(MOST_TRIALS + 1, dtype=np.int64)
     for passed, trials, tasks in zip(c[long].tolist(), n[long].tolist(), size[long].tolist(), strict=True):
         if trials < 10**8:
@@ -157,11 +132,7 @@ def _histograms(c: Array, n: Array, size: Array, rng: np.random.Generator) -> li
             part = rng.binomial(MOST_TRIALS, passed / trials, size=tasks)
         thinned += np.bincount(part, minlength=MOST_TRIALS + 1)
     if long.any():
-        same = next((i for i, (trials, _) in enumerate(found) if trials == MOST_TRIALS), None)
-        if same is None:
-            found.append((MOST_TRIALS, thinned))
-        else:
-            found[same] = (MOST_TRIALS, found[same][1] + thinned)
+        found[MOST_TRIALS] = found.get(MOST_TRIALS, 0) + thinned
     return found
 
 

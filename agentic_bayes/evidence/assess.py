@@ -176,7 +176,7 @@ class _Assessment:
         self._ending: str | None = None
         self._failure: BaseException | None = None
         self._cancel: Callable[[], object] = lambda: None
-        self._items = self._pull(_checked(conversations))
+        self._items = self._pull(conversations)
         if isinstance(conversations, Sized):
             items = list(self._items)
             if not items:
@@ -191,7 +191,9 @@ class _Assessment:
 
     def _pull(self, conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int, TurnGrades]]:
         """The interactions one by one; a conversation enters the ledger with its first interaction."""
-        for conversation in conversations:
+        for number, conversation in enumerate(conversations):
+            if not isinstance(conversation, Conversation):
+                raise EvidenceError(f"conversations[{number}] must be a Conversation, got {short(conversation)}")
             for position, turn in enumerate(self._ledger.add(conversation)):
                 yield conversation, position, turn
 
@@ -308,13 +310,6 @@ async def _ask(grader: Grader, conversation: Conversation, position: int) -> Gra
 
 def _failed(error: BaseException) -> Unscored:
     return Unscored(f"{type(error).__name__}: {error}")
-
-
-def _checked(conversations: Iterable[Conversation]) -> Iterator[Conversation]:
-    for position, conversation in enumerate(conversations):
-        if not isinstance(conversation, Conversation):
-            raise EvidenceError(f"conversations[{position}] must be a Conversation, got {short(conversation)}")
-        yield conversation
 
 
 def _check_arguments(

@@ -10,7 +10,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from agentic_bayes.evidence.row import (
     INDEX_COLUMNS,
     SCORE_COLUMNS,
     EvidenceRow,
+    place_name,
     record_problems,
     row_from_json,
     row_to_json,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evidence"]
 
+_COUNTS = ("conversations", "interactions", "scored", "unscored", "agent_errors")
 _SHOWN = 50
 MOST_REASONS = 3  # that a notebook shows
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -62,12 +64,11 @@ class Evidence(Tabular):
     stopped: str | None = None
 
     def __post_init__(self) -> None:
-        rows = tuple(sorted(self.rows, key=_place))
+        rows = tuple(sorted(self.rows, key=lambda row: row.key))
         for before, after in itertools.pairwise(rows):
-            if _place(before) == _place(after):
-                raise EvidenceError(
-                    f"{_name(after)} occurs twice, in sessions {before.session_id!r} and {after.session_id!r}"
-                )
+            if before.key == after.key:
+                sessions = f"in sessions {before.session_id!r} and {after.session_id!r}"
+                raise EvidenceError(f"{place_name(after.key)} occurs twice, {sessions}")
         object.__setattr__(self, "rows", rows)
 
     def __len__(self) -> int:
@@ -102,7 +103,8 @@ class Evidence(Tabular):
         judges, more = sorted({row.judge for row in self.rows if row.judge}), len(reasons) - MOST_REASONS
         # a crash is among the reasons above already
         silent = Counter(row.tool_reason for row in self.rows if row.tools_unscored and not row.crashed)
-        wrong_tools = int(self.summary()["right_answer_wrong_tools"].sum())
+        summary = self.summary()
+        wrong_tools = int(summary["right_answer_wrong_tools"].sum())
         notes = [
             f"judge: {', '.join(judges) or 'none'}; score: mean over the scored; tools right: of those with a verdict",
             *(f"{count:,} × {reason}" for reason, count in reasons.most_common(MOST_REASONS)),
@@ -112,8 +114,13 @@ class Evidence(Tabular):
             *(f"{count:,} × {reason}" for reason, count in silent.most_common(MOST_REASONS)),
         ]
         header = ["agent", "conversations", "turns", "scored", "unscored", "agent errors", "score", "tools right"]
-        agents = itertools.groupby(self.rows, key=lambda row: row.agent)
-        rows = [_account(agent, list(own)) for agent, own in agents]
+        rows = [
+            [
+                *(row["agent"], *(f"{row[name]:,}" for name in _COUNTS), format_number(row["mean_answer_score"])),
+                f"{row['tools_right']:,} of {row['tools_scored']:,}" if row["tools_scored"] else "–",
+            ]
+            for row in summary.to_dict("records")
+        ]
         return Table(title=repr(self), header=header, rows=rows, notes=notes, noun="agent")
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,30 +240,6 @@ class Evidence(Tabular):
         return cls(_read_rows(source))
 
 
-def _account(agent: str, rows: Sequence[EvidenceRow]) -> list[str]:
-    """One agent's line in a notebook."""
-    scores = [row.answer_score for row in rows if row.answer_score is not None]
-    verdicts = [row.tools_correct for row in rows if row.tools_correct is not None]
-    counts = (
-        len({(row.task, row.trial) for row in rows}),
-        len(rows),
-        len(scores),
-        len(rows) - len(scores),
-        sum(row.crashed for row in rows),
-    )
-    mean = sum(scores) / len(scores) if scores else None
-    right = f"{sum(verdicts):,} of {len(verdicts):,}" if verdicts else "–"
-    return [agent, *(f"{count:,}" for count in counts), format_number(mean), right]
-
-
-def _place(row: EvidenceRow) -> tuple[str, str, int, int]:
-    return (row.agent, row.task, row.trial, row.interaction)
-
-
-def _name(row: EvidenceRow) -> str:
-    return f"agent {row.agent!r}, task {row.task!r}, trial {row.trial}, interaction {row.interaction}"
-
-
 def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
     rows: list[EvidenceRow] = []
     places: dict[tuple[str, str, int, int], int] = {}
@@ -265,9 +248,9 @@ def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
         wrong = [("", record)] if isinstance(record, str) else record_problems(record)
         if not wrong and isinstance(record, dict):
             row = row_from_json(record)
-            first = places.setdefault(_place(row), number)
+            first = places.setdefault(row.key, number)
             if first != number:
-                wrong = [("", f"{_name(row)} repeats line {first}")]
+                wrong = [("", f"{place_name(row.key)} repeats line {first}")]
             rows.append(row)
         problems += [Problem(str(path), f"line {number}", name, message) for name, message in wrong]
     if problems:

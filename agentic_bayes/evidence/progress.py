@@ -33,7 +33,6 @@ class DetailedProgress(Protocol):
 
     def report(self, state: ProgressState) -> object:
         """Show or record a state."""
-        ...
 
 
 class ProgressBar:

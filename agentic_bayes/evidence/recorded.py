@@ -8,21 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
+from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.row import RESERVED, EvidenceRow
+from agentic_bayes.evidence.row import RESERVED, EvidenceRow, place_name
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.evidence.table import (
-    TableColumns,
-    is_blank,
-    labels,
-    no_repetition,
-    number,
-    read_columns,
-    refuse,
-    require_columns,
-    whole_numbers,
-    zero_one,
-)
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 
@@ -47,15 +36,8 @@ class RecordedJudge:
     score.
     """
 
-    @property
-    def name(self) -> str:
-        """Column name of its scores if it is a further metric next to another judge."""
-        return "recorded_judge"
-
-    @property
-    def identity(self) -> str:
-        """Name and version of the rule."""
-        return "recorded-judge/1"
+    name = "recorded_judge"
+    identity = "recorded-judge/1"
 
     def grade(self, conversation: Conversation, position: int) -> Grade:
         """Grade one interaction.
@@ -110,7 +92,7 @@ def evidence_from_table(
         Name of an optional column with the reason why a row has no score. A reason that begins with ``agent error:``
         means that the agent crashed.
     metrics : sequence of str
-        TableColumns of further scores in [0, 1], each kept as a metric of that name.
+        Columns of further scores in [0, 1], each kept as a metric of that name.
     judge : str
         The identity of the judge, kept with every row.
 
@@ -135,29 +117,29 @@ def evidence_from_table(
     if not isinstance(judge, str) or not judge.strip():
         raise InvalidArgument(f"judge must be text that is not blank, got {short(judge)}")
     names = _metric_names(metrics)
-    source, columns = read_columns(table, error=EvidenceError)
+    source, columns = tables.read_columns(table, error=EvidenceError)
     value = _score_column(columns, score, correct)
     optional = ("agent", "trial", "interaction", "qa_id", "session_id", "reason", "unscored_reason")
     given = (agent, trial, interaction, qa_id, session_id, reason, unscored_reason)
     named = [name for default, name in zip(optional, given, strict=True) if name != default]
     hint = 'Name the columns: task="…", score="…" or correct="…"'
-    require_columns(source, columns, [task, value, *named, *names], hint=hint, error=EvidenceError)
+    tables.require_columns(source, columns, [task, value, *named, *names], hint=hint, error=EvidenceError)
     problems: list[str] = []
     reader = _ColumnReader(columns, problems)
     size = len(columns[task])
-    agents = labels(columns.get(agent, ["agent"] * size), agent, problems)
-    tasks = labels(columns[task], task, problems)
-    trials = whole_numbers(columns, trial, size, problems)
-    turns = whole_numbers(columns, interaction, size, problems)
+    agents = tables.labels(columns.get(agent, ["agent"] * size), agent, problems)
+    tasks = tables.labels(columns[task], task, problems)
+    trials = tables.whole_numbers(columns, trial, size, problems)
+    turns = tables.whole_numbers(columns, interaction, size, problems)
     advice = "" if trial in columns else f" (several attempts of a task need a column {trial!r})"
     places = zip(agents, tasks, trials, turns, strict=True)
-    no_repetition(places, lambda p: "agent {!r}, task {!r}, trial {}, interaction {}".format(*p) + advice, problems)
+    tables.no_repetition(places, lambda place: place_name(place) + advice, problems)
     answers = reader.grades(value, reason, unscored_reason, zero_or_one=value == correct and value != score)
     further = {name: reader.grades(name, None, None, zero_or_one=False) for name in names}
     with_turn = [f"{name}/{turn}" for name, turn in zip(tasks, turns, strict=True)]
     questions = reader.texts(qa_id, with_turn if interaction in columns else tasks)
     sessions = reader.texts(session_id, [f"{name}/{number}" for name, number in zip(tasks, trials, strict=True)])
-    refuse(source, problems, error=EvidenceError)
+    tables.refuse(source, problems, error=EvidenceError)
     return Evidence(
         tuple(
             EvidenceRow(
@@ -180,7 +162,7 @@ def evidence_from_table(
 class _ColumnReader:
     """Reads columns into labels and grades, and collects their problems."""
 
-    def __init__(self, columns: TableColumns, problems: list[str]) -> None:
+    def __init__(self, columns: tables.TableColumns, problems: list[str]) -> None:
         self._columns, self._problems = columns, problems
 
     def texts(self, column: str, otherwise: Sequence[str]) -> list[str]:
@@ -188,7 +170,7 @@ class _ColumnReader:
         if column not in self._columns:
             return list(otherwise)
         cells = zip(self._columns[column], otherwise, strict=True)
-        return labels([text if is_blank(cell) else cell for cell, text in cells], column, self._problems)
+        return tables.labels([text if tables.is_blank(cell) else cell for cell, text in cells], column, self._problems)
 
     def grades(self, column: str, reason: str | None, unscored: str | None, *, zero_or_one: bool) -> list[Grade]:
         """Scores with their reasons."""
@@ -199,15 +181,15 @@ class _ColumnReader:
         allowed = "0, 1, true, false or blank" if zero_or_one else "a number in [0, 1] or blank"
         grades: list[Grade] = []
         for i, (cell, text, why_not) in enumerate(zip(cells, reasons, unscored_reasons, strict=True)):
-            grade: Grade = _MISSING if is_blank(why_not) else Unscored(str(why_not).strip())
-            if not is_blank(cell):
-                value = zero_one(cell) if zero_or_one else number(cell)
+            grade: Grade = _MISSING if tables.is_blank(why_not) else Unscored(str(why_not).strip())
+            if not tables.is_blank(cell):
+                value = tables.zero_one(cell) if zero_or_one else tables.number(cell)
                 if value is None or not 0 <= value <= 1:
                     self._problems.append(f"row {i + 1}: {column} must be {allowed}, got {short(cell)}")
-                elif not is_blank(why_not):
+                elif not tables.is_blank(why_not):
                     self._problems.append(f"row {i + 1}: {column} and {unscored} must not both be given")
                 else:
-                    grade = Score(value, "" if is_blank(text) else str(text).strip())
+                    grade = Score(value, "" if tables.is_blank(text) else str(text).strip())
             grades.append(grade)
         return grades
 
@@ -221,7 +203,7 @@ def _metric_names(metrics: Sequence[str]) -> tuple[str, ...]:
     return tuple(metrics)
 
 
-def _score_column(columns: TableColumns, score: str, correct: str) -> str:
+def _score_column(columns: tables.TableColumns, score: str, correct: str) -> str:
     """The column of the scores: the one the user named, else `score` if the table has it, else `correct`."""
     if correct != "correct" and score != "score":
         raise InvalidArgument("give a `score` column or a `correct` column, not both")

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_bayes.errors import EvidenceError, did_you_mean
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import is_share, short
 
 AGENT_ERROR = "agent error: "
 """The beginning of `EvidenceRow.unscored_reason` if and only if the agent crashed."""
@@ -22,17 +22,13 @@ def _is_index(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _is_score(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
-
-
 def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: value is None or check(value)
 
 
 _ID = (_is_id, "text that is not blank")
 _INDEX = (_is_index, "a whole number ≥ 0")
-_SCORE = (_or_none(_is_score), "a number in [0, 1], or null")
+_SCORE = (_or_none(is_share), "a number in [0, 1], or null")
 _TEXT = (_or_none(lambda value: isinstance(value, str)), "text, or null")
 _REASON = (_or_none(_is_id), "text that is not blank, or null")
 _BOOLEAN = (_or_none(lambda value: isinstance(value, bool)), "true or false, or null")
@@ -121,6 +117,11 @@ class EvidenceRow:
         object.__setattr__(self, "metrics", {name: _kept(self.metrics[name]) for name in sorted(self.metrics)})
 
     @property
+    def key(self) -> tuple[str, str, int, int]:
+        """Agent, task, trial and interaction: no two rows share them."""
+        return self.agent, self.task, self.trial, self.interaction
+
+    @property
     def crashed(self) -> bool:
         """Whether the agent crashed here, so there was nothing to judge."""
         return self.unscored_reason is not None and self.unscored_reason.startswith(AGENT_ERROR)
@@ -129,6 +130,12 @@ class EvidenceRow:
     def tools_unscored(self) -> bool:
         """Whether tools were expected but there is no verdict."""
         return self.tool_overall is None and self.tool_reason is not None
+
+
+def place_name(place: tuple[str, str, int, int | None]) -> str:
+    """Agent, task, trial and, unless it is None, the interaction in words."""
+    agent, task, trial, turn = place
+    return f"agent {agent!r}, task {task!r}, trial {trial}" + ("" if turn is None else f", interaction {turn}")
 
 
 def _row_problems(values: Mapping[str, object]) -> list[tuple[str, str]]:

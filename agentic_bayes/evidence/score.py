@@ -62,25 +62,15 @@ Grade = Score | Unscored
 
 @runtime_checkable
 class Grader(Protocol):
-    """Anything that grades one interaction.
-
-    Attributes
-    ----------
-    name : str
-        Column name of its scores.
-    identity : str
-        Name, version and everything else that changes its scores; kept with every score.
-    """
+    """Anything that grades one interaction."""
 
     @property
     def name(self) -> str:
         """Column name of its scores."""
-        ...
 
     @property
     def identity(self) -> str:
-        """Name, version and everything else that changes its scores."""
-        ...
+        """Name, version and everything else that changes its scores; kept with every score."""
 
     def grade(self, conversation: Conversation, position: int) -> Grade | Awaitable[Grade]:
         """Grade one interaction; may be ``async``.
@@ -97,4 +87,3 @@ class Grader(Protocol):
         Score or Unscored
             An exception becomes `Unscored`, never a zero.
         """
-        ...

@@ -82,8 +82,13 @@ def whole_number(value: object) -> int | None:
     return result if result < 2**53 else None
 
 
+def label(value: object) -> str:
+    """The cell as text; whole floats, which columns with gaps turn integers into, become integers again."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+
 def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]:
-    """Labels as text; whole floats, which columns with gaps turn integers into, become integers again."""
+    """The labels of a column; blank cells, and cells that hold no label, are problems."""
     texts = []
     for i, value in enumerate(values):
         blank = value is None or str(value).strip() == "" or (isinstance(value, float) and math.isnan(value))
@@ -93,8 +98,7 @@ def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]
             problems.append(f"row {i + 1}: {column} must be text or a number, got {value!r}")
         elif SURROGATE.search(str(value)):
             problems.append(f"row {i + 1}: {column} must be Unicode text, got {value!r}")
-        whole = isinstance(value, float) and value.is_integer()
-        texts.append(str(int(value)) if whole else str(value).strip())
+        texts.append(label(value))
     return texts
 
 
@@ -148,6 +152,16 @@ def read_columns(table: pd.DataFrame | str | Path, *, error: Failure) -> tuple[s
         raise error(f"{path}: must be UTF-8, got byte {cause.object[cause.start]:#04x}") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as cause:
         raise error(f"{path}: not a complete gzip file ({cause})") from None
+
+
+def read_json(path: Path, *, error: Failure) -> Any:
+    """The value of a JSON file."""
+    if not path.is_file():
+        raise error(no_such_file(path))
+    try:
+        return strict_json(path.read_text(encoding="utf-8-sig"), finite=False)
+    except ValueError as cause:
+        raise error(f"{path}: must be JSON ({cause})") from None
 
 
 def _read_csv(stream: Any, source: str, *, tab: bool, error: Failure) -> TableColumns:

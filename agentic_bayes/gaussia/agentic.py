@@ -16,13 +16,7 @@ from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.score import Grade, Grader, Score
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.formatting import plural
-from agentic_bayes.gaussia.result import (
-    AgenticResult,
-    AgenticSettings,
-    BayesianMode,
-    FrequentistMode,
-    StatisticalMode,
-)
+from agentic_bayes.gaussia.result import AgenticResult, AgenticSettings, BayesianMode, FrequentistMode, StatisticalMode
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, Retriever
 

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from pydantic import BaseModel, ConfigDict
 
-from agentic_bayes.checks import check_count, check_probability
+from agentic_bayes import formatting, numerics
+from agentic_bayes.checks import check_count, check_number, check_probability
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.tools.rubric import ToolCorrectnessScore
-from agentic_bayes.formatting import (
-    Table,
-    Tabular,
-    format_interval,
-    format_number,
-    indicator_words,
-    json_ready,
-    markdown_table,
-    metrics_at,
-)
-from agentic_bayes.numerics import (
-    beta_pass_at_k_mean,
-    beta_pass_pow_k_mean,
-    beta_quantile,
-    plugin_pass_at_k,
-    plugin_pass_pow_k,
-)
 from agentic_bayes.outcomes.count import IndicatorRule, count_outcomes
 from agentic_bayes.records.model import Conversation
 
@@ -54,7 +37,10 @@ class FrequentistMode:
     def pass_values(self, successes: int, trials: int, k: int) -> dict[str, float | None]:
         """The pass fields of an `AgenticMetric`."""
         p = successes / trials if trials else math.nan
-        return {"pass_at_k": float(plugin_pass_at_k(p, k)), "pass_pow_k": float(plugin_pass_pow_k(p, k))}
+        return {
+            "pass_at_k": float(numerics.plugin_pass_at_k(p, k)),
+            "pass_pow_k": float(numerics.plugin_pass_pow_k(p, k)),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +76,7 @@ class BayesianMode:
         check_count(self.mc_samples, "mc_samples")
         check_probability(self.ci_level, "ci_level", open_ends=True)
         for name in ("dirichlet_prior", "beta_prior_a", "beta_prior_b"):
-            value = getattr(self, name)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not 0 < value <= sys.float_info.max:  # refuses integers larger than any float, too
-                raise InvalidArgument(f"{name} must be a number > 0, got {value!r}")
+            check_number(getattr(self, name), name, above_zero=True)
         if self.rng_seed is not None and (isinstance(self.rng_seed, bool) or not isinstance(self.rng_seed, int)):
             raise InvalidArgument(f"rng_seed must be an integer or None, got {self.rng_seed!r}")
 
@@ -101,14 +84,14 @@ class BayesianMode:
         """The pass fields of an `AgenticMetric`."""
         a, b = self.beta_prior_a + successes, self.beta_prior_b + trials - successes
         tail = (1 - self.ci_level) / 2
-        limits = beta_quantile([tail, 1 - tail], a, b)
-        at_low, at_high = plugin_pass_at_k(limits, k)
-        pow_low, pow_high = plugin_pass_pow_k(limits, k)
+        limits = numerics.beta_quantile([tail, 1 - tail], a, b)
+        at_low, at_high = numerics.plugin_pass_at_k(limits, k)
+        pow_low, pow_high = numerics.plugin_pass_pow_k(limits, k)
         return {
-            "pass_at_k": float(beta_pass_at_k_mean(a, b, k)),
+            "pass_at_k": float(numerics.beta_pass_at_k_mean(a, b, k)),
             "pass_at_k_ci_low": float(at_low),
             "pass_at_k_ci_high": float(at_high),
-            "pass_pow_k": float(beta_pass_pow_k_mean(a, b, k)),
+            "pass_pow_k": float(numerics.beta_pass_pow_k_mean(a, b, k)),
             "pass_pow_k_ci_low": float(pow_low),
             "pass_pow_k_ci_high": float(pow_high),
         }
@@ -175,7 +158,7 @@ class AgenticMetric(BaseModel):
         -------
         dict
         """
-        fields: dict[str, Any] = json_ready(self.model_dump())
+        fields: dict[str, Any] = formatting.json_ready(self.model_dump())
         return fields
 
     def to_markdown(self) -> str:
@@ -185,7 +168,9 @@ class AgenticMetric(BaseModel):
         -------
         str
         """
-        return markdown_table(["field", "value"], [[name, str(value)] for name, value in self.to_dict().items()])
+        return formatting.markdown_table(
+            ["field", "value"], [[name, str(value)] for name, value in self.to_dict().items()]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +187,11 @@ class AgenticSettings:
     def indicator(self) -> str:
         """The indicator that decides whether a turn is correct."""
         return "joint" if self.require_tools else "answer"
+
+    @property
+    def counting(self) -> dict[str, Any]:
+        """The arguments of `count_outcomes` that count turns in the same way."""
+        return {"indicator": self.indicator, "threshold": self.threshold, "tool_threshold": self.tool_threshold}
 
     def metric(self, rows: Sequence[EvidenceRow]) -> AgenticMetric:
         """The metric of one conversation, from its rows in order."""
@@ -225,7 +215,7 @@ class AgenticSettings:
 
 
 @dataclass(frozen=True, repr=False)
-class AgenticResult(Sequence[AgenticMetric], Tabular):
+class AgenticResult(Sequence[AgenticMetric], formatting.Tabular):
     """One `AgenticMetric` per conversation, in the retriever's order, with the evidence behind them.
 
     Attributes
@@ -266,7 +256,7 @@ class AgenticResult(Sequence[AgenticMetric], Tabular):
         correct = sum(metric.is_fully_correct for metric in self.metrics)
         return f"AgenticResult: {correct} of {len(self)} conversations fully correct; {self.evidence!r}"
 
-    def table(self) -> Table:
+    def table(self) -> formatting.Table:
         """One row per conversation."""
         settings = self._settings
         rows = [
@@ -279,15 +269,14 @@ class AgenticResult(Sequence[AgenticMetric], Tabular):
             ]
             for metric, rows in zip(self.metrics, self._rows, strict=True)
         ]
-        names = [cell for metric in metrics_at((settings.k,)) for cell in (str(metric), "interval")]
-        cut = {"indicator": settings.indicator, "threshold": settings.threshold}
+        names = [cell for metric in formatting.metrics_at((settings.k,)) for cell in (str(metric), "interval")]
         notes = [
             "pass values are about the turns of one conversation (unit interaction, estimand task), indicator "
-            f"{indicator_words(cut | {'tool_threshold': settings.tool_threshold})}; {settings.mode}",
+            f"{formatting.indicator_words(settings.counting)}; {settings.mode}",
             "for the agent as a whole, call estimate()",
         ]
         header = ["agent", "session", "task", "trial", "turns right", "unscored", *names]
-        return Table(title=repr(self), header=header, rows=rows, notes=notes, noun="conversation")
+        return formatting.Table(title=repr(self), header=header, rows=rows, notes=notes, noun="conversation")
 
     def to_dict(self) -> dict[str, Any]:
         """The metrics and the settings of the run in JSON values; NaN becomes None.
@@ -299,9 +288,7 @@ class AgenticResult(Sequence[AgenticMetric], Tabular):
         settings = self._settings
         return {
             "k": settings.k,
-            "indicator": settings.indicator,
-            "threshold": settings.threshold,
-            "tool_threshold": settings.tool_threshold,
+            **settings.counting,
             "statistical_mode": type(settings.mode).__name__,
             "metrics": [metric.to_dict() for metric in self.metrics],
         }
@@ -357,13 +344,7 @@ class AgenticResult(Sequence[AgenticMetric], Tabular):
         -------
         xarray.Dataset
         """
-        settings = self._settings
-        defaults: dict[str, Any] = {
-            "indicator": settings.indicator,
-            "threshold": settings.threshold,
-            "tool_threshold": settings.tool_threshold,
-        }
-        return count_outcomes(self.evidence, **defaults | arguments)
+        return count_outcomes(self.evidence, **self._settings.counting | arguments)
 
     def estimate(self, **arguments: Any) -> Estimate:
         """Estimate pass@k and pass^k of the agents, by default from their conversations.
@@ -388,7 +369,7 @@ _COUNTING = ("unit", "indicator", "threshold", "tool_threshold", "agents", "erro
 
 
 def _value_and_limits(value: float, low: float | None, high: float | None) -> list[str]:
-    return [format_number(value), format_interval(low, high)]
+    return [formatting.format_number(value), formatting.format_interval(low, high)]
 
 
 def _mean(values: Iterable[float | None]) -> float:

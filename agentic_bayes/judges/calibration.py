@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -14,9 +14,10 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import EvidenceError, did_you_mean
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, json_ready, one_line, plural
+from agentic_bayes.evidence.row import place_name
+from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, one_line, plural
 from agentic_bayes.judges.error_rates import PRIOR, Proportion, labels_for_width
-from agentic_bayes.judges.labels import HumanLabel, JudgeScores, judge_scores, place_name, read_human_labels
+from agentic_bayes.judges.labels import HumanLabel, JudgeScores, judge_scores, read_human_labels
 from agentic_bayes.judges.raters import AgreementMeasure, agreement
 from agentic_bayes.judges.roc import Roc, auc_interval, reliability, roc
 from agentic_bayes.numerics import wilson_interval
@@ -184,15 +185,6 @@ class JudgeCalibration(Tabular):
         rows += [{"measure": "kappa", **kappa}, {"measure": "auc", **area}]
         table = pd.DataFrame(rows, columns=["measure", *names]).assign(ci_prob=self.ci_prob)
         return table.astype({"successes": "Int64", "total": "Int64"})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as an object that JSON can hold; undefined numbers are None.
-
-        Returns
-        -------
-        dict
-        """
-        return dict(json_ready({name: value for name, value in asdict(self).items() if not name.startswith("_")}))
 
     def __repr__(self) -> str:
         return one_line(

@@ -15,18 +15,9 @@ import numpy as np
 
 from agentic_bayes.checks import check_choice, check_count, check_seed, check_type
 from agentic_bayes.errors import EvidenceError, InvalidArgument
+from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.row import EvidenceRow
-from agentic_bayes.evidence.table import (
-    is_blank,
-    labels,
-    no_repetition,
-    read_columns,
-    refuse,
-    require_columns,
-    whole_numbers,
-    zero_one,
-)
+from agentic_bayes.evidence.row import EvidenceRow, place_name
 from agentic_bayes.records.base import short
 from agentic_bayes.records.write import replacing
 
@@ -88,35 +79,29 @@ def read_human_labels(
     table: pd.DataFrame | str | Path, *, agents: Sequence[str]
 ) -> tuple[tuple[HumanLabel, ...], bool, int]:
     """The labels of a table, whether they are of turns, and the number of blank cells."""
-    source, columns = read_columns(table, error=EvidenceError)
+    source, columns = tables.read_columns(table, error=EvidenceError)
     needed = ["task", "human", *(["agent"] if len(agents) > 1 else [])]
     hint = "A table of labels has agent, task, trial and human (0 or 1)"
-    require_columns(source, columns, needed, hint=hint, error=EvidenceError)
+    tables.require_columns(source, columns, needed, hint=hint, error=EvidenceError)
     problems: list[str] = []
     size = len(columns["task"])
-    of_agent = labels(columns.get("agent", [*agents, ""][:1] * size), "agent", problems)
-    of_task = labels(columns["task"], "task", problems)
-    trials = whole_numbers(columns, "trial", size, problems)
-    turns = not all(map(is_blank, columns.get("interaction", [None])))
-    at = whole_numbers(columns, "interaction", size, problems) if turns else [None] * size
+    of_agent = tables.labels(columns.get("agent", [*agents, ""][:1] * size), "agent", problems)
+    of_task = tables.labels(columns["task"], "task", problems)
+    trials = tables.whole_numbers(columns, "trial", size, problems)
+    turns = not all(map(tables.is_blank, columns.get("interaction", [None])))
+    at = tables.whole_numbers(columns, "interaction", size, problems) if turns else [None] * size
     places: list[LabelPlace] = list(zip(of_agent, of_task, trials, at, strict=True))
-    no_repetition(places, place_name, problems)
+    tables.no_repetition(places, place_name, problems)
     human_labels = []
     for i, (place, cell) in enumerate(zip(places, columns["human"], strict=True)):
-        label = zero_one(cell)
+        label = tables.zero_one(cell)
         if label in (0, 1):
             human_labels.append(HumanLabel(place, label == 1))
         elif label is not None:
             problems.append(f"row {i + 1}: human must be 0, 1, true, false or blank, got {short(cell)}")
-    refuse(source, problems, error=EvidenceError)
+    tables.refuse(source, problems, error=EvidenceError)
     human_labels.sort(key=lambda label: (*label.place[:3], label.place[3] or 0))
     return tuple(human_labels), turns, size - len(human_labels)
-
-
-def place_name(place: LabelPlace) -> str:
-    """The place in words."""
-    agent, task, trial, turn = place
-    return f"agent {agent!r}, task {task!r}, trial {trial}" + ("" if turn is None else f", interaction {turn}")
 
 
 def sample_for_labelling(

@@ -14,20 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice, check_count, check_probability, check_seed
+from agentic_bayes.checks import check_bootstrap, check_choice
 from agentic_bayes.errors import EvidenceError, InvalidArgument
-from agentic_bayes.evidence.table import is_blank, labels, number, read_columns, refuse, require_columns, zero_one
-from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, json_ready, one_line, plural
-from agentic_bayes.judges.rating_patterns import (
-    Level,
-    PatternStatistic,
-    RatingPatterns,
-    alpha,
-    chance_agreement,
-    kappa,
-    kappa_standard_error,
-    raw_agreement,
-)
+from agentic_bayes.evidence import table as tables
+from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, one_line, plural
+from agentic_bayes.judges import rating_patterns
+from agentic_bayes.judges.rating_patterns import Level, PatternStatistic, RatingPatterns
 from agentic_bayes.numerics import Floats, Ints, wilson_interval
 from agentic_bayes.records.base import short
 
@@ -170,15 +162,6 @@ class Agreement(Tabular):
         table = pd.DataFrame([asdict(m) for m in self.measures]).assign(ci_prob=self.ci_prob)
         return table.assign(raters=[", ".join(m.raters) for m in self.measures])[header]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as an object that JSON can hold; undefined numbers are None.
-
-        Returns
-        -------
-        dict
-        """
-        return dict(json_ready(asdict(self)))
-
     def __repr__(self) -> str:
         return one_line(f"Agreement: {self.measures[-1]}; {self._basis()}")
 
@@ -269,24 +252,23 @@ def agreement(
     if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidArgument(f"raters must be at least two different column names, got {short(raters)}")
     check_choice("level", level, get_args(Level))
-    check_probability(ci_prob, "ci_prob", open_ends=True)
-    check_count(resamples, "resamples")
-    check_seed(random_seed)
+    check_bootstrap(ci_prob, resamples, random_seed)
     if isinstance(categories, str):
         raise InvalidArgument(f"categories must be a list, got {short(categories)}")
-    source, columns = read_columns(table, error=EvidenceError)
+    source, columns = tables.read_columns(table, error=EvidenceError)
     needed = [*names, *([] if cluster is None else [cluster])]
-    require_columns(source, columns, needed, hint='Name the columns: raters=["…", "…"]', error=EvidenceError)
+    tables.require_columns(source, columns, needed, hint='Name the columns: raters=["…", "…"]', error=EvidenceError)
     problems: list[str] = []
-    groups = None if cluster is None else labels(columns[cluster], cluster, problems)
+    groups = None if cluster is None else tables.labels(columns[cluster], cluster, problems)
     ratings = _code_ratings([columns[name] for name in names], names, level, categories, problems)
-    refuse(source, problems, error=EvidenceError)
+    tables.refuse(source, problems, error=EvidenceError)
     patterns = RatingPatterns.of(ratings.codes, groups)
     wanted = list(_measures(patterns, ratings.values, level))
     draws = patterns.bootstrap([statistic for _, _, statistic in wanted], resamples=resamples, random_seed=random_seed)
     measures = []
     for (kind, rated_by, statistic), drawn in zip(wanted, draws, strict=True):
         value = float(statistic(patterns.counts[:, None])[0])
+        error = rating_patterns.kappa_standard_error(patterns, *rated_by) if kind == "kappa" else math.nan
         lower, upper, note = _interval(patterns, rated_by, kind, value, drawn, ci_prob)
         measures.append(
             AgreementMeasure(
@@ -295,7 +277,7 @@ def agreement(
                 value=value,
                 lower=lower,
                 upper=upper,
-                standard_error=kappa_standard_error(patterns, *rated_by) if kind == "kappa" else math.nan,
+                standard_error=error,
                 items=int(patterns.counts @ patterns.rated_by(rated_by)),
                 note=note,
             )
@@ -320,11 +302,11 @@ def _measures(
     everybody = tuple(range(patterns.codes.shape[1]))
     if level != "interval":
         for pair in itertools.combinations(everybody, 2):
-            yield "raw agreement", pair, raw_agreement(patterns, pair)
-            yield "kappa", pair, kappa(patterns, *pair)
+            yield "raw agreement", pair, rating_patterns.raw_agreement(patterns, pair)
+            yield "kappa", pair, rating_patterns.kappa(patterns, *pair)
         if len(everybody) > 2:
-            yield "raw agreement", everybody, raw_agreement(patterns, everybody)
-    yield "alpha", everybody, alpha(patterns, level, values)
+            yield "raw agreement", everybody, rating_patterns.raw_agreement(patterns, everybody)
+    yield "alpha", everybody, rating_patterns.alpha(patterns, level, values)
 
 
 def _interval(
@@ -334,7 +316,7 @@ def _interval(
     units = patterns.units(raters)
     if not units:
         return math.nan, math.nan, "no item was rated twice"
-    raw = float(raw_agreement(patterns, raters)(patterns.counts[:, None])[0])
+    raw = float(rating_patterns.raw_agreement(patterns, raters)(patterns.counts[:, None])[0])
     if math.isnan(value):
         return math.nan, math.nan, "undefined: all ratings are in one category, so chance agrees too"
     if raw == 1 or (raw == 0 and kind == "raw agreement"):
@@ -342,7 +324,7 @@ def _interval(
         if kind == "raw agreement":
             return low, high, "Wilson's interval: the bootstrap has no spread here"
         # perfect agreement: chance disagrees with probability 1 - chance; raters may still disagree in 1 - low
-        chance = chance_agreement(patterns, raters)
+        chance = rating_patterns.chance_agreement(patterns, raters)
         lower = max(-1.0, 1 - (1 - low) / (1 - chance))
         return lower, 1.0, "lower end from Wilson's interval: the bootstrap has no spread here"
     defined = drawn[~np.isnan(drawn)]
@@ -352,8 +334,7 @@ def _interval(
         return math.nan, math.nan, note
     if np.ptp(defined) < SPREAD:
         if raw > 0:
-            note = "no interval: the bootstrap has no spread here (does a rater never vary?)"
-            return math.nan, math.nan, note
+            return math.nan, math.nan, "no interval: the bootstrap has no spread here (does a rater never vary?)"
         high = float(wilson_interval(0, units, ci_prob)[1])
         return value, 1 - (1 - value) * (1 - high), "upper end from Wilson's interval: the bootstrap has no spread here"
     lower, upper = np.quantile(defined, [(1 - ci_prob) / 2, (1 + ci_prob) / 2])
@@ -378,10 +359,11 @@ def _code_ratings(
     problems: list[str],
 ) -> Ratings:
     """Number the categories of ratings."""
-    rated = [(i, j, cell) for j, column in enumerate(columns) for i, cell in enumerate(column) if not is_blank(cell)]
+    every = ((i, j, cell) for j, column in enumerate(columns) for i, cell in enumerate(column))
+    rated = [entry for entry in every if not tables.is_blank(entry[2])]
     cells = [cell for _, _, cell in rated]
     other = next((cell for cell in (*cells, *(categories or ())) if _value(cell) is None), None)
-    key_of: Callable[[object], Any] = _value if other is None else _text
+    key_of: Callable[[object], Any] = _value if other is None else tables.label
     keys = [key_of(cell) for cell in cells]
     if level == "interval" and (other is not None or categories is not None):
         problems.append(f"level 'interval' needs numbers and no categories, got {short(other or categories)}")
@@ -397,17 +379,12 @@ def _code_ratings(
             problems.append(f"row {i + 1}: {raters[j]} must be one of the categories or blank, got {short(cell)}")
         codes[i, j] = code_of.get(key, -1)
     values = order if other is None and categories is None else range(len(order))
-    return Ratings(codes, tuple(map(_text, order)), np.asarray(list(values), dtype=np.float64))
+    return Ratings(codes, tuple(map(tables.label, order)), np.asarray(list(values), dtype=np.float64))
 
 
 def _value(cell: object) -> float | None:
     """A number, 1 or 0 for true and false, or None."""
-    value = number(cell)
-    if value is None and zero_one(cell) in (0, 1):
-        return float(zero_one(cell) == 1)
+    value = tables.number(cell)
+    if value is None and tables.zero_one(cell) in (0, 1):
+        return float(tables.zero_one(cell) == 1)
     return value
-
-
-def _text(cell: object) -> str:
-    """The cell as text; whole floats, which columns with gaps turn integers into, become integers again."""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,21 +39,16 @@ def roc(scores: Floats, positive: NDArray[np.bool_]) -> Roc:
     return Roc(np.concatenate([[np.inf], distinct[::-1]]), sensitivity, false, area)
 
 
-def _auc_variance(area: Floats | float, positives: int, negatives: int, further: tuple[float, float]) -> Floats:
-    """Hanley and McNeil's variance; `further` are the numbers of other positives and of other negatives."""
-    two_positives, two_negatives = area / (2 - area), 2 * area**2 / (1 + area)
-    variance = area * (1 - area) + further[0] * (two_positives - area**2) + further[1] * (two_negatives - area**2)
-    return np.asarray(variance / (positives * negatives), dtype=np.float64)
-
-
-def auc_standard_error(area: float, positives: int, negatives: int) -> float:
-    """Standard error of the area under the ROC.
+def auc_variance(area: float, positives: int, negatives: int, further: tuple[float, float]) -> float:
+    """Variance of the area; `further` are the numbers of other positives and of other negatives.
 
     References
     ----------
     Hanley and McNeil (1982), Radiology 143, 29-36, doi:10.1148/radiology.143.1.7063747.
     """
-    return float(np.sqrt(_auc_variance(area, positives, negatives, (positives - 1, negatives - 1))))
+    two_positives, two_negatives = area / (2 - area), 2 * area**2 / (1 + area)
+    variance = area * (1 - area) + further[0] * (two_positives - area**2) + further[1] * (two_negatives - area**2)
+    return max(variance, 0.0) / (positives * negatives)
 
 
 def auc_interval(area: float, positives: int, negatives: int, ci_prob: float = 0.95) -> tuple[float, float]:
@@ -63,7 +59,7 @@ def auc_interval(area: float, positives: int, negatives: int, ci_prob: float = 0
     Newcombe (2006), Stat. Med. 25, 559-573, doi:10.1002/sim.2324 (method 5).
     """
     if not positives or not negatives:
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
@@ -71,9 +67,7 @@ def auc_interval(area: float, positives: int, negatives: int, ci_prob: float = 0
     further = (positives + negatives) / 2 - 1
 
     def excess(candidate: float) -> float:
-        return abs(candidate - area) - z * float(
-            np.sqrt(_auc_variance(candidate, positives, negatives, (further, further)))
-        )
+        return abs(candidate - area) - z * math.sqrt(auc_variance(candidate, positives, negatives, (further, further)))
 
     margin = 1e-12  # the variance is 0 at the ends themselves
     lower = 0.0 if area <= margin else float(brentq(excess, 0.0, min(area, 1 - margin)))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["check_outcomes", "combine_outcomes"]
 
 COUNTS = ("successes", "trials", "unscored", "errored")
+CellCounts = Mapping[tuple[str, str], Sequence[int]]  # (agent, task) → the four counts
 LARGEST = 2**53  # floats cannot tell neighbouring integers beyond it apart
 
 
@@ -41,9 +42,7 @@ def natural_order(labels: Sequence[str]) -> list[int]:
     return sorted(range(len(labels)), key=lambda i: natural_key(labels[i]))
 
 
-def dataset_from_counts(
-    counts: Mapping[tuple[str, str], tuple[int, int, int, int]], attrs: Mapping[str, Any]
-) -> xr.Dataset:
+def dataset_from_counts(counts: CellCounts, attrs: Mapping[str, Any]) -> xr.Dataset:
     """Counts per (agent, task) as the outcomes dataset."""
     import xarray as xr
 
@@ -168,7 +167,7 @@ def combine_outcomes(
     labels = [None] * len(checked) if names is None else [names] if isinstance(names, str) else list(names)
     if len(labels) != len(checked):
         raise InvalidArgument(f"names must hold one name per dataset ({len(checked)}), got {len(labels)}")
-    counts: dict[tuple[str, str], tuple[int, int, int, int]] = {}
+    counts: dict[tuple[str, str], list[int]] = {}
     seen: dict[str, int] = {}
     for position, (ds, label) in enumerate(zip(checked, labels, strict=True)):
         single = ds.sizes["agent"] == 1
@@ -179,9 +178,8 @@ def combine_outcomes(
                     f"agent {name!r} occurs in datasets {seen[name]} and {position}: give `names` to tell them apart"
                 )
             seen[name] = position
-            cells = np.stack([ds[variable].values[i] for variable in COUNTS])
-            for j, task in enumerate(ds["task"].values):
-                counts[name, task] = (int(cells[0, j]), int(cells[1, j]), int(cells[2, j]), int(cells[3, j]))
+            cells = np.stack([ds[variable].values[i] for variable in COUNTS], axis=1)
+            counts |= {(name, task): cell for task, cell in zip(ds["task"].values, cells.tolist(), strict=True)}
     attrs = _combined_attrs(checked, allowed)
     ds = dataset_from_counts(counts, attrs)
     return with_bounds(ds) if attrs.get("errors") == "bounds" else ds

@@ -8,17 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError
-from agentic_bayes.evidence.table import (
-    TableColumns,
-    labels,
-    no_repetition,
-    read_columns,
-    refuse,
-    require_columns,
-    whole_number,
-    zero_one,
-)
-from agentic_bayes.outcomes.dataset import dataset_from_counts
+from agentic_bayes.evidence import table as tables
+from agentic_bayes.outcomes.dataset import CellCounts, dataset_from_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,24 +60,24 @@ def outcomes_from_table(
     """
     if (successes is None) != (trials is None):
         raise InvalidArgument("give both `successes` and `trials` column names, or neither")
-    source, columns = read_columns(table, error=OutcomesError)
+    source, columns = tables.read_columns(table, error=OutcomesError)
     count_names = (successes, trials)
     if successes is None and correct not in columns and {"successes", "trials"} <= set(columns):
         count_names = ("successes", "trials")
     required = [task, *(count_names if count_names[0] is not None else (correct,))]
     required += [name for name, default in ((agent, "agent"), (trial, "trial")) if name != default]
     hint = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
-    require_columns(source, columns, required, hint=hint, error=OutcomesError)
+    tables.require_columns(source, columns, required, hint=hint, error=OutcomesError)
     size = len(columns[task])
     problems: list[str] = []
-    agents = labels(columns.get(agent, ["agent"] * size), agent, problems)
-    tasks = labels(columns[task], task, problems)
+    agents = tables.labels(columns.get(agent, ["agent"] * size), agent, problems)
+    tasks = tables.labels(columns[task], task, problems)
     if count_names[0] is not None and count_names[1] is not None:
         counts = _from_counts(columns, agents, tasks, count_names[0], count_names[1], problems)
     else:
-        trial_labels = labels(columns[trial], trial, problems) if trial in columns else None
+        trial_labels = tables.labels(columns[trial], trial, problems) if trial in columns else None
         counts = _from_rows(columns[correct], agents, tasks, trial_labels, correct, problems)
-    refuse(source, problems, error=OutcomesError)
+    tables.refuse(source, problems, error=OutcomesError)
     attrs = {"unit": "conversation", "indicator": count_names[0] or correct, "source": source}
     return dataset_from_counts(counts, attrs)
 
@@ -98,15 +89,15 @@ def _from_rows(
     trials: list[str] | None,
     column: str,
     problems: list[str],
-) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+) -> CellCounts:
     """Counts of 0/1 rows."""
     cells: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     if trials is not None:
         places = zip(agents, tasks, trials, strict=True)
-        no_repetition(places, lambda place: "agent {!r}, task {!r}, trial {!r}".format(*place), problems)
+        tables.no_repetition(places, lambda place: "agent {!r}, task {!r}, trial {!r}".format(*place), problems)
     for i, (agent, task, value) in enumerate(zip(agents, tasks, values, strict=True)):
         cell = cells[agent, task]
-        outcome = zero_one(value)
+        outcome = tables.zero_one(value)
         if outcome is None:
             cell[2] += 1
         elif outcome in (0, 1):
@@ -114,28 +105,28 @@ def _from_rows(
             cell[1] += 1
         else:
             problems.append(f"row {i + 1}: {column} must be 0, 1, true, false or blank, got {value!r}")
-    return {key: (c[0], c[1], c[2], c[3]) for key, c in cells.items()}
+    return cells
 
 
 def _from_counts(
-    columns: TableColumns, agents: list[str], tasks: list[str], successes: str, trials: str, problems: list[str]
-) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    columns: tables.TableColumns, agents: list[str], tasks: list[str], successes: str, trials: str, problems: list[str]
+) -> CellCounts:
     """Counts from columns of counts."""
-    cells: dict[tuple[str, str], tuple[int, int, int, int]] = {}
+    cells: dict[tuple[str, str], list[int]] = {}
     names = (successes, trials, "unscored")
     values = [columns.get(name, [0] * len(tasks)) for name in names]
     for i, (agent, task, *cell) in enumerate(zip(agents, tasks, *values, strict=True)):
-        numbers = [number for value in cell if (number := whole_number(value)) is not None]
+        numbers = [number for value in cell if (number := tables.whole_number(value)) is not None]
         if len(numbers) < len(names):
             problems += [
                 f"row {i + 1}: {name} must be a whole number in [0, 2^53), got {value!r}"
                 for name, value in zip(names, cell, strict=True)
-                if whole_number(value) is None
+                if tables.whole_number(value) is None
             ]
             continue
         if numbers[0] > numbers[1]:
             problems.append(f"row {i + 1}: {successes} must not exceed {trials}, got {numbers[0]} of {numbers[1]}")
-        cells[agent, task] = (numbers[0], numbers[1], numbers[2], 0)
+        cells[agent, task] = [*numbers, 0]
     places = zip(agents, tasks, strict=True)
-    no_repetition(places, lambda place: "agent {!r}, task {!r}".format(*place), problems)
+    tables.no_repetition(places, lambda place: "agent {!r}, task {!r}".format(*place), problems)
     return cells

@@ -14,17 +14,7 @@ from dataclasses import asdict, fields
 import pytest
 
 from agentic_bayes.errors import AgenticBayesError
-from agentic_bayes.pytest_plugin.trials import (
-    PARAM,
-    PlannedTrial,
-    PytestTrial,
-    TrialCourse,
-    TrialDesign,
-    TrialStatus,
-    planned_trial,
-    trial_id,
-    trial_of,
-)
+from agentic_bayes.pytest_plugin import trials
 from agentic_bayes.pytest_plugin.verdicts import Verdicts, check_report_path
 
 LETTERS: dict[str, str] = {"passed": "+", "failed": "-", "errored": "!", "unscored": "o"}
@@ -33,7 +23,7 @@ NO_VERDICT = ("Timeout (>", "async def functions are not natively supported")
 """How the message of `pytest.fail` begins if pytest-timeout ended a test or pytest could not run a coroutine."""
 
 
-_course = pytest.StashKey[TrialCourse]()
+_course = pytest.StashKey[trials.TrialCourse]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and, in the process that controls the session, the verdicts."""
-    names = ", ".join(field.name for field in fields(TrialDesign))
+    names = ", ".join(field.name for field in fields(trials.TrialDesign))
     config.addinivalue_line(
         "markers", f"agentic({names}): run the test as repeated trials of an AI agent and judge them together"
     )
@@ -74,27 +64,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not marks:
         return
     try:
-        design = TrialDesign.of_marks(marks)
+        design = trials.TrialDesign.of_marks(marks)
     except AgenticBayesError as error:
         raise pytest.Collector.CollectError(f"@pytest.mark.agentic of {metafunc.definition.nodeid}: {error}") from None
-    metafunc.fixturenames.append(PARAM)
-    planned = [PlannedTrial(index, design) for index in range(design.trials)]
-    metafunc.parametrize(PARAM, planned, indirect=True, ids=[trial_id(each) for each in planned])
+    metafunc.fixturenames.append(trials.PARAM)
+    planned = [trials.PlannedTrial(index, design) for index in range(design.trials)]
+    metafunc.parametrize(trials.PARAM, planned, indirect=True, ids=[trials.trial_id(each) for each in planned])
 
 
-@pytest.fixture(name=PARAM)
-def _agentic_trial(request: pytest.FixtureRequest) -> PytestTrial:
+@pytest.fixture(name=trials.PARAM)
+def _agentic_trial(request: pytest.FixtureRequest) -> trials.PytestTrial:
     planned = getattr(request, "param", None)
-    test_and_index = trial_of(request.node.nodeid)
+    test_and_index = trials.trial_of(request.node.nodeid)
     if planned is None or test_and_index is None:
         pytest.fail("the fixture 'trial' is for tests marked @pytest.mark.agentic(trials=…, at_least=…)", pytrace=False)
     # like the seeds of a suite's trials, it depends only on the test and the trial
     digest = hashlib.sha256(f"{test_and_index[0]}\0{planned.index}".encode()).digest()
-    return PytestTrial(planned.index, int.from_bytes(digest[:4]) >> 1)
+    return trials.PytestTrial(planned.index, int.from_bytes(digest[:4]) >> 1)
 
 
 @pytest.fixture
-def trial(_agentic_trial: PytestTrial) -> PytestTrial:
+def trial(_agentic_trial: trials.PytestTrial) -> trials.PytestTrial:
     """The number and the seed of the trial, for tests marked with ``agentic``."""
     return _agentic_trial
 
@@ -114,7 +104,7 @@ def pytest_make_collect_report(
 
 
 def _cannot_repeat(item: pytest.Item) -> bool:
-    return item.get_closest_marker("agentic") is not None and planned_trial(item) is None
+    return item.get_closest_marker("agentic") is not None and trials.planned_trial(item) is None
 
 
 def _refusal(item: pytest.Item) -> str:
@@ -141,11 +131,11 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Record the result, and do not let a trial that did not pass count as a failed test."""
     report = yield
-    planned = planned_trial(item)
+    planned = trials.planned_trial(item)
     if planned is not None:
         if report.when == "setup":
-            item.stash[_course] = TrialCourse()
-        course = item.stash.setdefault(_course, TrialCourse())
+            item.stash[_course] = trials.TrialCourse()
+        course = item.stash.setdefault(_course, trials.TrialCourse())
         went_wrong = _observe(course, report, call)
         if went_wrong or report.when == "call":
             report.agentic_status = course.status  # type: ignore[attr-defined]
@@ -155,7 +145,7 @@ def pytest_runtest_makereport(
     return report
 
 
-def _observe(course: TrialCourse, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
+def _observe(course: trials.TrialCourse, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
     """Update the trial's status after a phase; return whether something went wrong, which the report then shows."""
     known_failure = getattr(report, "wasxfail", None)
     if call.excinfo is None:
@@ -171,7 +161,7 @@ def _observe(course: TrialCourse, report: pytest.TestReport, call: pytest.CallIn
         return False
     error = call.excinfo.value
     if course.status == "failed":
-        status: TrialStatus = "failed"
+        status: trials.TrialStatus = "failed"
     elif report.skipped and known_failure is None:
         status = "unscored"
     elif report.when == "call" and _says_failed(error):
@@ -198,7 +188,7 @@ def _says_failed(error: BaseException) -> bool:
     return isinstance(error, (AssertionError, pytest.xfail.Exception))
 
 
-def _excuse(report: pytest.TestReport, course: TrialCourse) -> None:
+def _excuse(report: pytest.TestReport, course: trials.TrialCourse) -> None:
     """Report the trial as an expected failure, which every reporter shows without counting a failed test."""
     report.outcome = "skipped"
     report.wasxfail = f"trial {course.status}: {course.reason}"

@@ -99,9 +99,13 @@ def _number(value: object) -> object:
     return value
 
 
+def is_share(value: object) -> bool:
+    """Whether this is a number in [0, 1], and not a boolean."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+
+
 def _probability(value: object) -> object:
-    """A number from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+    if not is_share(value):
         raise ValueError("must be a number in [0, 1]")
     return value
 

@@ -154,14 +154,6 @@ def records_of(
             yield record
 
 
-def format_in(source: Source) -> str:
-    """The format of a file: as the caller chose, or detected from its content (but never for a pipe)."""
-    if source.format != "auto" or source.once:
-        return source.format
-    with open(source.name, "rb") as stream:
-        return format_of(stream)
-
-
 def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
     """The records of a file before validation."""
     name = source.format

@@ -105,11 +105,11 @@ def find_sources(paths: Any, agent: str | None, format: str, problems: Problems)
         raise InvalidArgument("paths must name at least one file, got none")
     formats = _without_parts(list(names.values()), format)
     sources = []
-    for name, detected in formats.items():
+    for name, kind in formats.items():
         regular = _is_regular(name)
         # a pipe must be named itself: one found in a folder may never deliver anything
         if regular or name not in listed:
-            sources.append(Source(Origin(name, _stem(name), agent), detected, not regular))
+            sources.append(Source(Origin(name, _stem(name), agent), kind, not regular))
         else:
             problems.add([Problem(name, "", "", "must be a regular file, got a pipe or device")])
     return sources
@@ -126,17 +126,17 @@ def _without_parts(names: list[str], format: str) -> dict[str, str]:
         inside = by_folder.get(os.path.join(folder, tau2.FOLDER), []) if file in tau2.INDEXES else []
         if not inside:
             continue
-        detected = _detected(name) if format == "auto" else format
-        if detected == "native" != format:  # if the file is broken, its simulations tell the format
-            detected = next(filter(None, map(_detected, inside)), detected)
-        if detected == tau2.NAME:
-            formats[name] = detected
+        guess = detected(name) if format == "auto" else format
+        if guess == "native" != format:  # if the file is broken, its simulations tell the format
+            guess = next(filter(None, map(detected, inside)), guess)
+        if guess == tau2.NAME:
+            formats[name] = guess
             for other in inside:
                 formats.pop(other, None)
     return formats
 
 
-def _detected(path: str) -> str:
+def detected(path: str) -> str:
     """Detect a file's format from its content; empty if it cannot be read."""
     if not os.path.isfile(path):
         return ""

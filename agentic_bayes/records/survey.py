@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from agentic_bayes.errors import InvalidArgument, Problem
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.records.read import Doubts, check_reading, format_in, records_of
-from agentic_bayes.records.sources import PathLike, Problems, RecordFormat, find_sources
+from agentic_bayes.records.read import Doubts, check_reading, records_of
+from agentic_bayes.records.sources import PathLike, Problems, RecordFormat, detected, find_sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,7 @@ def survey(paths: PathLike | Iterable[PathLike], *, format: RecordFormat = "auto
             else:
                 counts["bad_records"] += 1
                 note(record)
-        try:
-            found = format_in(source)
-        except OSError:
-            found = "unreadable"
+        found = source.format if source.format != "auto" else detected(source.name) or "unreadable"
         files.append(FileReport(source.name, found, agents=tuple(named), **counts))
     note(index.problems(complete=not problems))
     tasks = 0 if problems else len({identity.task for identity in index.resolve()})

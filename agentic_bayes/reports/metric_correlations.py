@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agentic_bayes.checks import check_count, check_probability, check_type
+from agentic_bayes.checks import check_bootstrap, check_probability, check_type
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.numerics import Floats
@@ -75,8 +75,7 @@ def metric_correlations(
     check_type("evidence", evidence, Evidence, "from assess or Evidence.read")
     for name, value in (("threshold", threshold), ("tool_threshold", tool_threshold)):
         check_probability(value, name)
-    check_probability(ci_prob, "ci_prob", open_ends=True)
-    check_count(resamples, "resamples")
+    check_bootstrap(ci_prob, resamples, random_seed)
     metrics = sorted({name for row in evidence.rows for name in row.metrics})
     if indicators is not None and (isinstance(indicators, str) or not isinstance(indicators, Sequence)):
         raise InvalidArgument(f"indicators must be a list of names, got {short(indicators)}")

@@ -1,4 +1,4 @@
-"""Make results again from their folder: identical, or which numbers differ and by how much."""
+"""Recompute results from their folder: identical, or which numbers differ and by how much."""
 
 from __future__ import annotations
 
@@ -23,21 +23,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import Table, Tabular, format_number, json_ready, one_line, plural
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.records.base import short
-from agentic_bayes.reports.results_folder import (
-    BASELINE,
-    ESTIMATE,
-    EVIDENCE,
-    MANIFEST,
-    OUTCOMES,
-    SUMMARY,
-    FileRecord,
-    Manifest,
-    folder_path,
-    read_outcomes_file,
-    same_counts,
-    tables_of,
-    this_platform,
-)
+from agentic_bayes.reports import results_folder as results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +61,7 @@ class ChangedNumber:
 
     def __str__(self) -> str:
         what, stored, again, apart = self.cells()
-        return f"{what}: {stored} stored, {again} made again{apart and f', {apart} apart'}"
+        return f"{what}: {stored} stored, {again} recomputed{apart and f', {apart} apart'}"
 
     def cells(self) -> list[str]:
         """What the number is, both values with enough digits to tell them apart, and how far apart they are."""
@@ -86,7 +72,7 @@ class ChangedNumber:
 
 @dataclass(frozen=True, repr=False)
 class Reproduction(Tabular):
-    """Whether results came out the same when they were made again.
+    """Whether results came out the same when they were recomputed.
 
     Attributes
     ----------
@@ -101,7 +87,7 @@ class Reproduction(Tabular):
     differences : tuple of ChangedNumber
         Numbers that came out differently: unexplained ones first, then the largest differences.
     why_not : str
-        Why nothing was made again, or empty.
+        Why nothing was recomputed, or empty.
     """
 
     folder: Path
@@ -145,7 +131,7 @@ class Reproduction(Tabular):
         return Table(
             title=self.verdict,
             text=f": {self._sentence()}",
-            header=["number", "stored", "made again", "apart"],
+            header=["number", "stored", "recomputed", "apart"],
             rows=[one.cells() for one in self.differences],
             notes=[*self.problems, *(f"made with {one}" for one in self.environment)],
             noun="number",
@@ -179,7 +165,7 @@ class Reproduction(Tabular):
             return self.why_not
         total = plural(self.compared, "number")
         if not self.differences:
-            same = f"{total} made again are the same to the last bit"
+            same = f"{total} recomputed, the same to the last bit"
             return f"{same}, but the folder was changed" if self.problems else same
         worst = max(one.size for one in self.differences)
         unexplained = sum(not one.explained for one in self.differences)
@@ -190,7 +176,7 @@ class Reproduction(Tabular):
 
 
 def reproduce(folder: str | Path) -> Reproduction:
-    """Make results again from the data, settings and seed in their folder, and compare; writes nothing.
+    """Recompute results from the data, settings and seed in their folder, and compare; writes nothing.
 
     Parameters
     ----------
@@ -212,8 +198,8 @@ def reproduce(folder: str | Path) -> Reproduction:
     Judgements are data: they are counted again, and no judge is called. Hashes reveal accidental changes; if somebody
     rewrote the manifest as well, only the numbers can reveal it.
     """
-    path = folder_path(folder)
-    manifest = Manifest.read(path)
+    path = results.folder_path(folder)
+    manifest = results.Manifest.read(path)
     settings = None if manifest.cannot_rerun else manifest.parsed_settings()
     problems = _changed_files(path, manifest)
     environment = tuple(_environment(manifest))
@@ -230,15 +216,15 @@ def reproduce(folder: str | Path) -> Reproduction:
     return Reproduction(path, tuple(problems), environment, compared, tuple(differences))
 
 
-def _changed_files(folder: Path, manifest: Manifest) -> list[str]:
+def _changed_files(folder: Path, manifest: results.Manifest) -> list[str]:
     """Files that are missing or changed."""
     problems = []
-    for name in (OUTCOMES, ESTIMATE, SUMMARY, BASELINE):
-        if name not in manifest.files and not (name == ESTIMATE and manifest.cannot_rerun):
-            problems.append(f"{MANIFEST} does not name {name}")
+    for name in (results.OUTCOMES, results.ESTIMATE, results.SUMMARY, results.BASELINE):
+        if name not in manifest.files and not (name == results.ESTIMATE and manifest.cannot_rerun):
+            problems.append(f"{results.MANIFEST} does not name {name}")
     for name, record in manifest.files.items():
         try:
-            if FileRecord.of(folder / name) != record:
+            if results.FileRecord.of(folder / name) != record:
                 problems.append(f"{name} was changed after it was written")
         except FileNotFoundError:
             problems.append(f"{name} is missing")
@@ -247,48 +233,48 @@ def _changed_files(folder: Path, manifest: Manifest) -> list[str]:
     return problems
 
 
-def _environment(manifest: Manifest) -> Iterator[str]:
+def _environment(manifest: results.Manifest) -> Iterator[str]:
     here = installed_versions()
     for name in dict.fromkeys([*manifest.versions, *here]):
         before, now = str(manifest.versions.get(name, "unknown")), here.get(name, "none")
         if before != now:
             yield f"{name} {before}, here is {now}"
-    if manifest.platform != this_platform():
-        yield f"{manifest.platform}, here is {this_platform()}"
+    if manifest.platform != results.this_platform():
+        yield f"{manifest.platform}, here is {results.this_platform()}"
 
 
-def _readable(folder: Path, name: str, manifest: Manifest) -> bool:
+def _readable(folder: Path, name: str, manifest: results.Manifest) -> bool:
     """Whether a file of the manifest is there, and in the folder itself."""
     path = folder / name
     return name in manifest.files and path.is_file() and not path.is_symlink()
 
 
-def _outcomes(folder: Path, manifest: Manifest, problems: list[str]) -> xr.Dataset | None:
+def _outcomes(folder: Path, manifest: results.Manifest, problems: list[str]) -> xr.Dataset | None:
     """The counts to start from, which those of the evidence and of the saved estimate must equal."""
     sources: dict[str, xr.Dataset] = {}
     try:
-        if _readable(folder, OUTCOMES, manifest):
-            sources[OUTCOMES] = read_outcomes_file(folder / OUTCOMES, manifest.attrs)
+        if _readable(folder, results.OUTCOMES, manifest):
+            sources[results.OUTCOMES] = results.read_outcomes_file(folder / results.OUTCOMES, manifest.attrs)
     except AgenticBayesError as error:
         problems.append(str(error))
     try:
-        if manifest.counting is not None and _readable(folder, EVIDENCE, manifest):
-            sources[EVIDENCE] = count_outcomes(Evidence.read(folder / EVIDENCE), **manifest.counting)
+        if manifest.counting is not None and _readable(folder, results.EVIDENCE, manifest):
+            sources[results.EVIDENCE] = count_outcomes(Evidence.read(folder / results.EVIDENCE), **manifest.counting)
     except (AgenticBayesError, TypeError) as error:
-        problems.append(f"{EVIDENCE} cannot be counted: {error}")
+        problems.append(f"{results.EVIDENCE} cannot be counted: {error}")
     try:
-        if _readable(folder, ESTIMATE, manifest):
-            sources[ESTIMATE] = Estimate.load(folder / ESTIMATE).outcomes
-            problems += _other_attrs(manifest.attrs, sources[ESTIMATE].attrs)
+        if _readable(folder, results.ESTIMATE, manifest):
+            sources[results.ESTIMATE] = Estimate.load(folder / results.ESTIMATE).outcomes
+            problems += _other_attrs(manifest.attrs, sources[results.ESTIMATE].attrs)
     except AgenticBayesError as error:
         problems.append(str(error))
     if not sources:
         return None
     first, *others = sources
     problems += [
-        f"{name} has other counts than {first}, from which the estimate was made again"
+        f"{name} has other counts than {first}, from which the estimate was recomputed"
         for name in others
-        if not same_counts(sources[first], sources[name])
+        if not results.same_counts(sources[first], sources[name])
     ]
     return sources[first]
 
@@ -299,7 +285,7 @@ def _other_attrs(stated: Mapping[str, Any], saved: Mapping[str, Any]) -> Iterato
         one, other = (_texts(attrs[name]) if name in attrs else None for attrs in (stated, saved))
         if one != other:
             first, second = ("nothing" if texts is None else short(", ".join(texts)) for texts in (one, other))
-            yield f"{MANIFEST} says {name} is {first}, {ESTIMATE} says {second}"
+            yield f"{results.MANIFEST} says {name} is {first}, {results.ESTIMATE} says {second}"
 
 
 def _texts(value: Any) -> list[str]:
@@ -311,7 +297,7 @@ def _texts(value: Any) -> list[str]:
 def _compare_tables(folder: Path, again: Estimate, problems: list[str]) -> tuple[int, list[ChangedNumber]]:
     """Every number of the two tables; equal text is equal bits, since floats are written in full."""
     compared, differences = 0, []
-    for name, text in tables_of(again).items():
+    for name, text in results.tables_of(again).items():
         path = folder / name
         if not path.is_file() or path.is_symlink():
             continue  # reported already
@@ -331,7 +317,7 @@ def _compare_tables(folder: Path, again: Estimate, problems: list[str]) -> tuple
                 before, now = stored[key].get(column, ""), mine[key][column]
                 if before != now:
                     what = f"{name}, {_words(key)}, {column}"
-                    allowed = _allowed(again, mine[key], column) if name == SUMMARY else ROUNDING
+                    allowed = _allowed(again, mine[key], column) if name == results.SUMMARY else ROUNDING
                     differences.append(ChangedNumber(what, _number(before), _number(now), allowed))
     return compared, differences
 
@@ -387,7 +373,7 @@ def _effective_draws(est: Estimate) -> float:
 
 def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[int, list[ChangedNumber]]:
     """The draws of the saved estimate: bit by bit, and where that fails by their means."""
-    path = folder / ESTIMATE
+    path = folder / results.ESTIMATE
     if not path.is_file() or path.is_symlink():
         return 0, []
     from agentic_bayes.estimation.io.netcdf import read_groups
@@ -398,11 +384,12 @@ def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[
     except (AgenticBayesError, LookupError, OSError, RuntimeError, TypeError, ValueError):
         return 0, []  # reported already
     if settings != json.loads(json.dumps(again.settings.record())):
-        problems.append(f"{ESTIMATE} was made with other settings than {MANIFEST} says")
+        problems.append(f"{results.ESTIMATE} was made with other settings than {results.MANIFEST} says")
     mine, stored = hyper_dataset(again.posterior), groups.get("draws")
     if mine is None or stored is None:
         if (mine is None) != (stored is None):
-            problems.append(f"{ESTIMATE} {'lacks' if stored is None else 'holds'} draws; made again, it does not")
+            which = "lacks the recomputed draws" if stored is None else "holds draws, but none were recomputed"
+            problems.append(f"{results.ESTIMATE} {which}")
         return 0, []
     compared, differences = 0, list[ChangedNumber]()
     for name in map(str, mine.data_vars):
@@ -410,7 +397,7 @@ def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[
         compared += here.size
         there = stored[name].transpose("chain", "draw", ...).values if name in stored else None
         if there is None or there.shape != here.shape:
-            problems.append(f"{ESTIMATE} has other draws of {name}")
+            problems.append(f"{results.ESTIMATE} has other draws of {name}")
         elif not np.array_equal(here, there, equal_nan=True):
             differences += _draw_differences(name, there, here, again)
     return compared, differences
@@ -421,11 +408,11 @@ def _draw_differences(name: str, stored: Any, mine: Any, again: Estimate) -> Ite
     apart = np.abs(mine - stored)
     if np.nanmax(apart) <= ROUNDING:
         where = np.unravel_index(np.nanargmax(apart), apart.shape)
-        yield ChangedNumber(f"{ESTIMATE}, draws of {name}", float(stored[where]), float(mine[where]), ROUNDING)
+        yield ChangedNumber(f"{results.ESTIMATE}, draws of {name}", float(stored[where]), float(mine[where]), ROUNDING)
         return
     before, now = (values.reshape(CHAINS * DRAWS, -1).T for values in (stored, mine))
     for i in range(len(now)):
         who = f" of {again.agents[i]}" if mine.ndim == 3 else ""
         allowed = MC_ERRORS * float(np.std(now[i])) * math.sqrt(2 / _effective_draws(again))
-        what = f"{ESTIMATE}, mean of the draws of {name}{who}"
+        what = f"{results.ESTIMATE}, mean of the draws of {name}{who}"
         yield ChangedNumber(what, float(np.mean(before[i])), float(np.mean(now[i])), max(ROUNDING, allowed))

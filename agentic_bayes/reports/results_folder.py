@@ -1,4 +1,4 @@
-"""A folder of results: the data, the fit, its numbers, and a manifest that tells how to make them again.
+"""A folder of results: the data, the fit, its numbers, and a manifest of how to recompute them.
 
 ::
 
@@ -23,7 +23,7 @@ import re
 import stat
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -65,7 +65,7 @@ def write_results(
     command: Sequence[str] = (),
     also: Iterable[str] = (),
 ) -> Path:
-    """Write an estimate with everything needed to make it again; see `reproduce`.
+    """Write an estimate with everything needed to recompute it; see `reproduce`.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def write_results(
     Warns
     -----
     NotReproducible
-        If a prior is a function: no file can keep it, so ``estimate.nc`` is not written and the estimate cannot be made
-        again.
+        If a prior is a function: no file can keep it, so ``estimate.nc`` is not written and the estimate cannot be
+        recomputed.
     """
     check_type("est", est, Estimate, "estimate() makes one")
     counted = None if evidence is None else _resolved(counting or {})
@@ -147,9 +147,9 @@ def folder_path(folder: str | os.PathLike[str]) -> Path:
 
 
 def _cannot_rerun(est: Estimate) -> str:
-    """Why an estimate cannot be made again from files, or empty."""
+    """Why an estimate cannot be recomputed from files, or empty."""
     if est.method.has_function_prior:
-        return "the estimate cannot be made again from these files: no file can keep a prior that is a function"
+        return "the estimate cannot be recomputed from these files: no file can keep a prior that is a function"
     return ""
 
 
@@ -162,10 +162,7 @@ def _resolved(counting: Mapping[str, Any]) -> dict[str, Any]:
 
 def tables_of(est: Estimate) -> dict[str, str]:
     """The numbers of an estimate as the texts of their files: equal numbers give equal texts."""
-    tables = {
-        SUMMARY: est.summary(columns="all", tasks=True),
-        BASELINE: est.baseline(columns="all", tasks=True),
-    }
+    tables = {SUMMARY: est.summary(columns="all", tasks=True), BASELINE: est.baseline(columns="all", tasks=True)}
     return {name: table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
 
 
@@ -255,14 +252,12 @@ class Manifest:
     platform: str  # system and processor family
     attrs: dict[str, Any]  # what the outcomes count
     counting: dict[str, Any] | None  # how they were counted from the evidence; None where there is none
-    cannot_rerun: str  # why the estimate cannot be made again, or empty
+    cannot_rerun: str  # why the estimate cannot be recomputed, or empty
     files: dict[str, FileRecord]  # every other file, by name
 
     def write(self, folder: Path) -> None:
         """Write ``manifest.json``; the same content gives the same bytes."""
-        names = ("command", "settings", "note", "versions", "platform", "attrs", "counting", "cannot_rerun")
-        record: dict[str, Any] = {"format": FORMAT} | {name: getattr(self, name) for name in names}
-        record["files"] = {name: {"sha256": one.sha256, "size": one.size} for name, one in self.files.items()}
+        record = {"format": FORMAT} | asdict(self)
         check_replaceable(folder / MANIFEST)
         with replacing(str(folder / MANIFEST)) as file:
             file.write(json.dumps(record, indent=2, allow_nan=False, default=_plain).encode() + b"\n")

@@ -30,7 +30,7 @@ def compiled_path(path: str) -> Any:
         # the library's own str() of an error may raise
         reason = str(error.args[0]) if error.args else type(error).__name__
         raise InvalidArgument(
-            f"must be a JSONPath such as $.a.b[0] ({short(reason, 120)}), got {short(path)}"
+            f"must be a JSONPath, for example $.a.b[0] ({short(reason, 120)}), got {short(path)}"
         ) from None
 
 

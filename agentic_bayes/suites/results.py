@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -13,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.decisions.bars import GateBar, Ruling, rule_on_pass_rate
-from agentic_bayes.errors import DamagedRun, EstimateError, InvalidArgument, OutcomesError
+from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.formatting import Table, Tabular, format_number, json_ready, one_line, plural
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
 from agentic_bayes.reports.results_folder import write_results
-from agentic_bayes.suites.run_store import FILE, RunStore
+from agentic_bayes.suites.run_store import RunStore, each_run
 from agentic_bayes.suites.trial import TrialResult
 
 if TYPE_CHECKING:
@@ -248,13 +247,7 @@ def runs_in(folder: Path) -> list[RunResults]:
     """The runs in a folder, the latest first; one that cannot be read is left out with a warning."""
     if not folder.is_dir():
         raise InvalidArgument(f"{folder} is not a folder of runs")
-    runs = []
-    for run in sorted((path.parent for path in folder.glob(f"*/{FILE}")), key=lambda run: run.name, reverse=True):
-        try:
-            runs.append(RunResults.of(run))
-        except InvalidArgument as error:
-            warnings.warn(f"skipped {run.name}: {error}", DamagedRun, stacklevel=2)
-    return runs
+    return list(each_run(folder, RunResults.of))
 
 
 def unlike_tasks(one: Path, other: Path) -> list[str]:

@@ -7,12 +7,13 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.errors import DamagedRun, InvalidArgument
 from agentic_bayes.suites.trial import TrialResult
 
 FILE = "trials.sqlite"
@@ -27,6 +28,7 @@ _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION_ID}",
 )
 _BUSY_SECONDS = 60.0
+_Read = TypeVar("_Read")
 
 
 class RunStore:
@@ -128,6 +130,18 @@ class RunStore:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def each_run(results: Path, read: Callable[[Path], _Read]) -> Iterator[_Read]:
+    """What is read of every run in a folder, the latest first; a run that cannot be read is left out with a warning."""
+    folders = [path.parent for path in results.glob(f"*/{FILE}")]
+    for folder in sorted(folders, key=lambda path: path.name, reverse=True):
+        try:
+            run = read(folder)
+        except InvalidArgument as error:
+            warnings.warn(f"skipped {folder.name}: {error}", DamagedRun, stacklevel=2)
+            continue
+        yield run
 
 
 def _make(path: Path) -> None:

@@ -15,13 +15,13 @@ from typing import Any
 
 import anyio
 
-from agentic_bayes.errors import AgenticBayesWarning, DamagedRun, InvalidArgument
+from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument
 from agentic_bayes.formatting import Metric, plural
 from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
 from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import MOST_TRIALS, TaskConfig
 from agentic_bayes.suites.processes import run_hook
-from agentic_bayes.suites.run_store import FILE, RunStore
+from agentic_bayes.suites.run_store import FILE, RunStore, each_run
 from agentic_bayes.suites.trial import Agent, TrialResult
 
 TrialProgress = Callable[[TrialResult, int, int], object]
@@ -139,23 +139,16 @@ def find_run(name: str, *, results: Path = Path("results")) -> Path | None:
     return None
 
 
-def _runs_of(suite: Suite, results: Path) -> Iterator[Path]:
-    """The folders of this suite's runs, the latest first."""
-    folders = [path.parent for path in results.glob(f"*/{FILE}")] if results.is_dir() else []
-    for folder in sorted(folders, key=lambda path: path.name, reverse=True):
-        try:
-            with RunStore(folder) as store:
-                facts = store.facts
-        except InvalidArgument as error:
-            warnings.warn(f"skipped {folder.name}: {error}", DamagedRun, stacklevel=2)
-            continue
-        if facts.get("suite") == suite.config.name and "planned" in facts:
-            yield folder
+def _run_facts(folder: Path) -> tuple[Path, dict[str, Any]]:
+    with RunStore(folder) as store:
+        return folder, store.facts
 
 
 def _unfinished(suite: Suite, results: Path, asked: Mapping[str, int] | None) -> Path | None:
     """The latest run of this suite if trials still lack a verdict, or an adaptive run may choose more."""
-    folder = next(_runs_of(suite, results), None)
+    runs = each_run(results, _run_facts)
+    name = suite.config.name
+    folder = next((run for run, facts in runs if facts.get("suite") == name and "planned" in facts), None)
     if folder is None:
         return None
     with RunStore(folder) as store:

@@ -15,7 +15,7 @@ from calibration.tables import Tables, interval_tables
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = {"intervals": "calibration.md", "decisions": "calibration_decisions.md"}
 CELLS = (coverage.Cell(0.9, 0.0, 5, 1), coverage.Cell(0.7, 0.6, 20, 3))
-ARGUMENTS = ["--size", "6", "--sets", "1", "--held-out", "3", "--processes", "1"]
+ARGUMENTS = ["--size", "3", "--sets", "1", "--held-out", "3", "--processes", "1"]
 
 
 def committed(name):
@@ -145,7 +145,7 @@ def test_the_same_seed_gives_the_same_page(tmp_path):
 def test_a_smaller_study_says_so_at_the_top(tmp_path):
     """The first lines of the page state that it is not the full run, its sizes, seed and versions."""
     head = written(1, tmp_path).split("## ")[0]
-    assert "REDUCED run: 6 simulated data sets" in head
+    assert "REDUCED run: 3 simulated data sets" in head
     assert "seed 1" in head
     assert "numpy" in head
 

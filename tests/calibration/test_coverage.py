@@ -1,7 +1,7 @@
 """Coverage at a few fixed truths; `make calibrate` tabulates all of them.
 
-With 200 data sets the standard error of a coverage of .95 is .015, of one of .92 it is .019: a share below .86 is 6 and
-3 standard errors away (false alarms: below 1e-8 and .001 a check). An interval that is badly wrong is caught here; that
+With 100 data sets the standard error of a coverage of .95 is .022, of one of .92 it is .027: a share below .84 is 5 and
+3 standard errors away (false alarms: below 1e-6 and .002 a check). An interval that is badly wrong is caught here; that
 coverage is .90 or more is what the full form shows.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from calibration.coverage import Cell, coverage, requirements, width_ratios
 
-SIZE = 200
+SIZE = 100
 CELLS = (Cell(0.7, 0.2, 20, 3), Cell(0.7, 0.6, 20, 3))
 
 
@@ -21,10 +21,10 @@ def table():
 
 
 def test_our_intervals_hold_the_truth():
-    """Population and tasks, pass^1, pass^3 and pass@3 in cells that are held to .90 are not below .86."""
+    """Population and tasks, pass^1, pass^3 and pass@3 in cells that are held to .90 are not below .84."""
     held = requirements(table())
     assert len(held) == len(CELLS) * 2 * 3
-    assert held["coverage"].min() >= 0.86
+    assert held["coverage"].min() >= 0.84
 
 
 def test_the_plug_in_interval_does_not():

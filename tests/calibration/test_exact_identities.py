@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
+from strategies import reduced
 
 from agentic_bayes.formatting import Metric
 
@@ -27,7 +28,7 @@ def outcomes(draw, most_agents=2):
     return c, n
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=reduced(25), deadline=None)
 @given(outcomes())
 def test_exchanging_success_and_failure_mirrors_means_and_population_quantiles(data):
     """Relabelled counts turn pass^k into 1 - pass@k: to 1e-10 in means and sds, to 1e-5 in interpolated quantiles."""
@@ -46,7 +47,7 @@ def test_exchanging_success_and_failure_mirrors_means_and_population_quantiles(d
             assert each[0] == pytest.approx(1 - each[1], abs=1e-10)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=reduced(25), deadline=None)
 @given(outcomes())
 def test_twice_as_fine_a_grid_changes_next_to_nothing(data):
     """Means move by less than 1e-5 and population quantiles by less than 5e-4."""
@@ -63,7 +64,7 @@ def test_twice_as_fine_a_grid_changes_next_to_nothing(data):
             assert means[0] == pytest.approx(means[1], abs=1e-5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=reduced(30), deadline=None)
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_one_trial_per_task_gives_a_beta_posterior_of_mu_and_the_prior_of_rho(passed, failed):
     """S passes and F failures of tasks tried once: μ ~ Beta(1 + S, 1 + F), ρ ~ Uniform(0, 1)."""

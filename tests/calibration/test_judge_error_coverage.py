@@ -4,12 +4,12 @@ import pytest
 from calibration.judge import DESIGNS, judge_coverage
 from scipy import stats
 
-SIZE = 15
+SIZE = 8
 
 
 @pytest.fixture(scope="module")
 def found():
-    """15 data sets for each way of labelling."""
+    """8 data sets for each way of labelling."""
     return judge_coverage(SIZE, seed=2)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from calibration import sbc
 
-SIZES = {"one agent": 120, "two agents that share strength": 60}
+SIZES = {"one agent": 80, "two agents that share strength": 40}
 # eleven quantities (five, and six of two agents) are each allowed .001: a right engine fails some one with
 # probability .011 at most; the seed is fixed
 FALSE_ALARM = 0.001

@@ -55,9 +55,9 @@ class TestErrorRates:
         assert rule.required > 0.98
 
     def test_through_the_exact_engine(self, rule):
-        """60 sequences of ten looks by `look`: more than a share of .05 allows would have probability < .001."""
-        passes, fails = false_winners(rule, 60, seed=5)
-        most = stats.binom.ppf(0.999, 60, 0.05) / 60
+        """20 sequences of ten looks by `look`: more than a share of .05 allows would have probability < .001."""
+        passes, fails = false_winners(rule, 20, seed=5)
+        most = stats.binom.ppf(0.999, 20, 0.05) / 20
         assert passes <= most
         assert fails <= most
 

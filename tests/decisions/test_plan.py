@@ -177,10 +177,10 @@ def test_same_seed_same_plan():
 
 
 def test_progress_is_told():
-    """The callback hears of every simulated data set."""
+    """The callback hears how many data sets have been simulated."""
     heard = []
     plan(**GUESS, budget=60, trials=[2], simulations=10, progress=lambda done, total: heard.append((done, total)))
-    assert [done for done, _ in heard] == list(range(30))
+    assert [done for done, _ in heard] == [0, 10, 20]
 
 
 @pytest.mark.parametrize(

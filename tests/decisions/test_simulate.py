@@ -5,20 +5,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from strategies import reduced
 
 from agentic_bayes.decisions.simulate import (
+    NO_DATA,
     Cells,
-    ManyGates,
+    ManyPosteriors,
+    histograms,
     metric_of,
     mu_with_metric,
     new_task,
     simulate_successes,
 )
+from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table, log_likelihoods
 from agentic_bayes.formatting import Metric
 
 
 @given(st.floats(0.02, 0.98), st.floats(0.0, 0.95), st.integers(1, 8), st.sampled_from(["^", "@"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_mu_is_found_from_the_metric(value, rho, k, sign):
     """The metric at the μ that is found is the value asked for."""
     metric = Metric(f"pass{sign}{k}")
@@ -54,14 +58,44 @@ def test_simulated_tasks_have_the_moments_of_the_beta_binomial(rho):
         assert np.bincount(drawn, minlength=n + 1) / size == pytest.approx(expected, abs=0.005)
 
 
-@pytest.mark.parametrize(("text", "bar"), [("pass^1", 0.7), ("pass^3", 0.5), ("pass@3", 0.9)])
-def test_many_probabilities_at_once_are_the_exact_engines(text, bar):
-    """Random data sets of 1 to 200 tasks: the quick grid differs from the exact engine by less than 1e-4."""
-    rng = np.random.default_rng(7)
-    metric = Metric(text)
-    gates = ManyGates(metric, bar, 3, most=200)
-    for tasks in (1, 20, 60, 200):
-        for mu, rho in ((0.8, 0.45), (0.7, 0.1), (0.97, 0.6), (0.3, 0.9)):
-            c = simulate_successes(rng, mu, rho, tasks, 3)
-            exact = new_task(Cells(c, np.full(tasks, 3)), metric).at_least(bar)
-            assert gates(np.bincount(c, minlength=4)[None])[0] == pytest.approx(exact, abs=1e-4)
+TRUTHS = ((0.8, 0.45), (0.7, 0.05), (0.97, 0.6), (0.3, 0.9))
+KNOWN = Cells(np.array([0, 3, 4, 4, 2]), np.array([4, 4, 4, 6, 2]))
+
+
+@pytest.mark.parametrize("text", ["pass^1", "pass^3", "pass@3", "pass^8"])
+@pytest.mark.parametrize(("tasks", "trials"), [(1, 3), (20, 3), (60, 5), (200, 1), (2000, 2)])
+@pytest.mark.parametrize("known", [NO_DATA, KNOWN], ids=["nothing known", "five tasks known"])
+def test_many_posteriors_at_once_are_the_exact_engines(text, tasks, trials, known):
+    """Probabilities and the ends and widths of both kinds of interval, within .001, whatever the truth."""
+    rng, metric = np.random.default_rng(7), Metric(text)
+    for truth in TRUTHS:
+        successes = np.array([simulate_successes(rng, *truth, tasks, trials) for _ in range(4)])
+        many = ManyPosteriors(metric, trials, histograms(successes, trials), known=known)
+        exact = [new_task(known.and_also(row, trials), metric) for row in successes]
+        assert many.at_least(0.5) == pytest.approx([one.at_least(0.5) for one in exact], abs=1e-3)
+        for kind in ("eti", "hdi"):
+            lower, upper = many.intervals(0.95, kind)
+            expected = np.array([one.interval(0.95, kind) for one in exact])
+            assert upper - lower == pytest.approx(expected[:, 1] - expected[:, 0], abs=1e-3)
+            if kind == "eti":
+                assert np.stack([lower, upper], axis=1) == pytest.approx(expected, abs=1e-3)
+
+
+def test_data_sets_that_differ_widely_share_a_grid():
+    """Their grid is as wide as all of them need."""
+    rng, metric = np.random.default_rng(7), Metric("pass^3")
+    successes = np.array([simulate_successes(rng, *truth, 60, 3) for truth in TRUTHS])
+    many = ManyPosteriors(metric, 3, histograms(successes, 3))
+    exact = [new_task(Cells(row, np.full(60, 3)), metric) for row in successes]
+    assert many.at_least(0.5) == pytest.approx([one.at_least(0.5) for one in exact], abs=1e-4)
+    assert many.intervals(0.95, "eti")[0] == pytest.approx([one.interval(0.95, "eti")[0] for one in exact], abs=1e-3)
+
+
+def test_a_task_with_hundreds_of_trials():
+    """The likelihood of every count at once is the one of each alone."""
+    mu, rho = np.array([0.2, 0.9]), np.array([1e-6, 0.3, 0.999])
+    together = log_likelihoods(500, np.log(mu), np.log1p(-mu), rho, 1 - rho)
+    one = np.array([1])
+    for c in (0, 1, 250, 500):
+        alone = log_likelihood_table(c * one, 500 * one, one, np.log(mu), np.log1p(-mu), rho, 1 - rho)
+        assert together[c].reshape(2, 3) == pytest.approx(alone, abs=1e-8)

@@ -5,6 +5,7 @@ import pytest
 from fits import ENGINES, STRONGER, UNEQUAL, WEAKER, counts, fit_two
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 from agentic_bayes.decisions.tiers import classify
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
@@ -55,7 +56,7 @@ class TestPaper:
         st.booleans(),
         st.integers(0, 100),
     )
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=reduced(25), deadline=None)
     def test_the_second_tier_cannot_be_reached_from_one_set_of_trials(self, cells, pool, seed):
         """Draw by draw pass^3 ≥ 3·pass@1 - 2, so that pass@1 > .90 implies pass^3 > .70."""
         est = estimate(counts({"a": [(9, 9), *cells]}), method=Conjugate(pool_tasks=pool), random_seed=seed)

@@ -9,6 +9,7 @@ from fits import EVERY, STRONGER, WEAKER, counts, row, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from strategies import reduced
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import InvalidArgument
@@ -88,7 +89,7 @@ class TestShape:
     )
 
     @given(mixture=mixtures, sign=st.sampled_from(["^", "@"]), k=st.integers(1, 60))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=reduced(40), deadline=None)
     def test_bounds_exist_grow_with_their_confidence_and_mirror(self, mixture, sign, k):
         """For trials of any mixture: feasible, within [0, 1], wider at higher confidence, success ↔ failure mirrored.
 

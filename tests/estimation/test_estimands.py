@@ -9,6 +9,7 @@ from fits import ENGINES, EVERY, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, f
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from strategies import reduced
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import EstimateError
@@ -169,7 +170,7 @@ class TestTask:
         assert (abs(inside - 0.95) <= 4 * math.sqrt(2 * 0.95 * 0.05 / 2000)).all()
 
     @given(st.integers(0, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.integers(1, 30))
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=reduced(30), deadline=None)
     def test_conjugate_is_scipys_beta(self, cell, k):
         """A task on its own has the Beta(1 + c, 1 + n - c) posterior: mean by integration, quantiles by SciPy."""
         c, n = cell
@@ -188,7 +189,7 @@ class TestTask:
         assert power["sd"] == pytest.approx(math.sqrt(variance), rel=1e-4, abs=1e-7)
 
     @given(st.integers(1, 40).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.integers(1, 8))
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=reduced(30), deadline=None)
     def test_the_narrowest_interval_is_not_wider_and_holds_as_much(self, cell, k):
         """An hdi is at most as wide as the equal-tailed interval, and the Beta posterior puts 95 % inside it."""
         c, n = cell

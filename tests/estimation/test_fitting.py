@@ -68,7 +68,7 @@ def sampled(outcomes, method, **_):
     posterior = xr.Dataset({"theta": cells, "rho": cells, "sigma": cells.isel(agent=0)})
     posterior = posterior.assign_coords(agent=outcomes["agent"].values)
     diagnostics = Diagnostics(rhat=1.0, ess_bulk=2000.0, ess_tail=2000.0, divergences=0, draws=4000, target_accept=0.97)
-    return SimpleNamespace(posterior=posterior, sample_stats=None, diagnostics=diagnostics)
+    return mcmc.Fit(posterior, None, diagnostics)
 
 
 def test_nuts_takes_over_where_importance_sampling_is_unreliable(monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 from fits import EVERY, UNEQUAL, counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.tiers import classify
@@ -60,7 +61,7 @@ def test_millions_of_trials_are_summarised(fit, case):
     st.floats(1e-6, 1 - 1e-6),
     st.floats(1e-12, 1 - 1e-6),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_a_high_power_is_the_product_it_stands_for(c, more, k, mu, rho):
     """E p^k by log-gamma differences equals the product of its k factors."""
     at = np.array([mu]), np.array([rho]), np.array([1 - rho])

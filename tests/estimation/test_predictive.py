@@ -11,6 +11,7 @@ from fits import EVERY, STRONGER, UNEQUAL, WEAKER, counts, fit_two, row, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from strategies import reduced
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError
 from agentic_bayes.estimation.counts import Counts
@@ -316,7 +317,7 @@ class TestDisagreement:
             assert (("pass^2") in found) is far
 
     @given(n=st.integers(1, 12), k=st.integers(1, 12), p=st.floats(0.02, 0.98))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=reduced(60), deadline=None)
     def test_variance_of_the_unbiased_estimate(self, n, k, p):
         """The formula for its variance given p equals the sum over all counts."""
         from agentic_bayes import numerics

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import json_values
+from strategies import json_values, reduced
 
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.tools.arguments import ArgumentRule
@@ -167,7 +167,7 @@ def test_matching_uses_the_declared_comparison():
     assert ToolRubric(matchers={"f": {"d": {"datetime": True}}}).grade(turn).is_correct
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 @given(
     json_values, st.sampled_from([{}, {"as_set": True}, {"ignore_case": True}, {"relative": 0.1}, {"optional": True}])
 )
@@ -266,7 +266,7 @@ declared = st.sampled_from(
 some_calls = st.lists(st.dictionaries(st.sampled_from("pqr"), values, max_size=3), max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 @given(some_calls, some_calls, declared, st.sampled_from(["union_keys", "expected_keys"]))
 def test_counting_at_once_is_counting_call_by_call(expected, made, rules, over):
     """The table of agreements is what comparing each pair of calls on its own gives."""

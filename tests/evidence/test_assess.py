@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import by_answer, conversation, in_turn, turn, verdict
+from strategies import reduced
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument, RecordsError, StoppedEarly
 from agentic_bayes.evidence.assess import assess, assess_async
@@ -105,7 +106,7 @@ def test_trials_are_numbered_by_session():
 
 
 @given(st.permutations(range(6)), st.sampled_from([1, 2, 3, 8, 1000]), st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=reduced(25), deadline=None)
 def test_neither_order_nor_concurrency_changes_the_evidence(order, concurrency, lazy):
     """Shuffled conversations and any number of workers give equal evidence."""
     convs = many(6, agentic=CALLED, ground_truth_agentic=EXPECTED)

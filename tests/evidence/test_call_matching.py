@@ -6,6 +6,7 @@ from itertools import chain, permutations, product
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 from agentic_bayes.evidence.tools.arguments import ArgumentRule
 from agentic_bayes.evidence.tools.call_rule import CallRule
@@ -51,7 +52,7 @@ def best_by_trying_all(expected: list[ToolCall], made: list[ToolCall], rule: Arg
     return total, max(longest_increasing(sorted(chain(*chosen))) for chosen in product(*choices))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=reduced(300), deadline=None)
 @given(tool_calls, tool_calls, rules)
 def test_the_matching_is_the_best_of_all(expected, made, rule):
     """No one-to-one matching has a larger total, and none with that total keeps more order."""
@@ -63,7 +64,7 @@ def test_the_matching_is_the_best_of_all(expected, made, rule):
     assert (total, len(longest_in_order(pairs))) == best_by_trying_all(expected, made, rule)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 @given(tool_calls, tool_calls)
 def test_as_many_pairs_as_both_sides_have_calls(expected, made):
     """Every call that has a counterpart of its name is matched, also without any agreement."""
@@ -79,7 +80,7 @@ def test_calls_of_many_sizes_are_still_matched():
     assert [(p.expected, p.made, p.agreement) for p in pairs] == [(i, i, 1) for i in range(60)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=reduced(200), deadline=None)
 @given(st.lists(values, max_size=5), st.lists(values, max_size=5), st.booleans())
 def test_the_table_of_agreements_is_the_pairwise_comparison(expected, made, numeric):
     """Comparing many values at once gives what comparing two gives."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import identifiers, json_objects
+from strategies import identifiers, json_objects, reduced
 
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.evidence import Evidence, EvidenceRow
@@ -70,7 +70,7 @@ some_evidence = st.lists(rows(), min_size=1, max_size=5, unique_by=place).map(la
 
 
 @given(evidence=some_evidence, packed=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_evidence_survives_the_file(tmp_path_factory, evidence, packed):
     """What is written is read back equal, and written again gives the same bytes."""
     folder = tmp_path_factory.mktemp("evidence")
@@ -231,7 +231,7 @@ def test_a_byte_order_mark_and_a_plain_name_for_gzip_are_fine(tmp_path):
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 def test_no_file_gives_anything_but_evidence_or_its_error(tmp_path_factory, noise, where):
     """Noise within a file never raises anything else."""
     path = tmp_path_factory.mktemp("noise") / "e.jsonl"

@@ -121,7 +121,7 @@ def test_bad_tables_are_refused_as_a_whole(tmp_path, content, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is not JSON"),
+        ("{", "must be JSON"),
         ("5", "must be an object"),
         ('{"1": 5}', "must be a list"),
         ("[5]", "index 0: must be an object"),

@@ -158,7 +158,7 @@ def test_a_name_is_resolved_on_first_use_only(monkeypatch):
         made.append((name, arguments))
         return in_turn(GOOD)
 
-    monkeypatch.setattr("agentic_bayes.evidence.llm.asking.resolve", resolve)
+    monkeypatch.setattr("agentic_bayes.evidence.llm.models.resolve", resolve)
     judge = LLMJudge("ollama:llama3:8b", model_arguments={"seed": 7})
     assert made == []
     assert judge.identity == judge.identity

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 from scripted import ScriptedChatModel, conversation, turn, verdict
+from strategies import reduced
 
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.llm.judge import LLMJudge
@@ -158,7 +159,7 @@ def test_injected_text_stays_inside_its_fence(text, place):
 
 
 @given(st.lists(st.text() | st.sampled_from(list(INJECTED.values())), min_size=3, max_size=3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=reduced(200), deadline=None)
 def test_any_texts_stay_inside_their_fences(texts):
     """For any three texts the prompt can be taken apart into exactly these three."""
     material = dict(zip(("query", "reference", "answer"), texts, strict=True))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import conversation, turn
-from strategies import identifiers, probabilities
+from strategies import identifiers, probabilities, reduced
 
 from agentic_bayes.errors import AgenticBayesError, EvidenceError, InvalidArgument
 from agentic_bayes.evidence.assess import assess
@@ -154,7 +154,7 @@ def test_turns_and_own_column_names():
         unique_by=lambda row: (row[0].strip(), row[1].strip(), row[2]),
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_what_to_pandas_gives_is_read_back(rows):
     """Evidence written as a table of its scores comes back with the same scores in the same places."""
     blank = {"", "nan", "na", "none", "null", "<na>"}
@@ -231,7 +231,7 @@ def test_wrong_arguments_are_refused(arguments, message):
 
 
 @given(st.binary(max_size=200), st.sampled_from(["t.csv", "t.tsv", "t.jsonl", "t.csv.gz", "t.parquet"]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=reduced(80), deadline=None)
 def test_any_bytes_are_read_or_refused(tmp_path_factory, content, name):
     """A file of any content gives evidence or an error of this package, never another exception."""
     path = tmp_path_factory.mktemp("fuzz") / name

@@ -3,6 +3,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Grader, Score, Unscored
@@ -402,7 +403,7 @@ texts = st.one_of(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=reduced(600), deadline=None)
 @given(texts, texts, texts)
 def test_any_text_is_judged(reference, answer, query):
     """No text raises, and the result is a score in [0, 1] or the lack of a reference."""
@@ -411,14 +412,14 @@ def test_any_text_is_judged(reference, answer, query):
     assert grade == judge(reference, answer, query)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=reduced(300), deadline=None)
 @given(texts.filter(str.strip), texts)
 def test_an_answer_equal_to_its_reference_is_one(text, query):
     """The reference itself is always right, also in other white space."""
     assert value(text, text, query) == 1.0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=reduced(200), deadline=None)
 @given(st.decimals(0, 10**9, places=2), st.integers(0, 10**6))
 def test_numbers_are_equal_by_value_in_every_notation(amount, other):
     """A number written with separators is the same number, and another one is not."""

@@ -3,6 +3,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 from agentic_bayes.errors import ReplyError
 from agentic_bayes.evidence.llm.reply import REPLY_SCHEMA, message_text, read_objects, read_text
@@ -157,7 +158,7 @@ def test_the_schema_asks_for_the_reasoning_first():
     st.text(alphabet="ab{[ \n,.:0"),
     st.text(alphabet='ab]} \n,.:0"'),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=reduced(300), deadline=None)
 def test_every_verdict_survives_being_written_between_other_text(reasoning, score, before, after):
     """Whatever reasoning, score and surrounding text without objects: what was written is what is read."""
     reply = before + json.dumps({"reasoning": reasoning, "correctness_score": score}) + after
@@ -165,7 +166,7 @@ def test_every_verdict_survives_being_written_between_other_text(reasoning, scor
 
 
 @given(st.text(alphabet='{}[]":,\\ 01.eE-<think>/reasoning_correctness_score', max_size=300), st.integers(0, 60))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=reduced(500), deadline=None)
 def test_no_reply_gives_anything_but_a_score_or_a_format_failure(noise, place):
     """Noise around and within a verdict never raises anything else."""
     try:

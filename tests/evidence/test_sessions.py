@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 import agentic_bayes as ab
 from agentic_bayes.evidence.metrics.embedding_metrics import Coherence, LoopDetection, distinct_words, jaccard
@@ -119,7 +120,7 @@ def test_the_interval_of_a_session_knows_how_many_traces_there_are():
     assert (found.score, found.lower, found.upper) == (turned.score, turned.lower, turned.upper)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=reduced(80), deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(sorted(GOOD)), st.floats(0, 1), min_size=1), min_size=1, max_size=12))
 def test_session_scores_lie_in_the_unit_interval_and_fall_with_a_worse_trace(signals):
     """One more trace at risk 1 never helps reliability; everything stays in [0, 1]."""
@@ -373,6 +374,8 @@ def test_correlations_by_hand():
         metric_correlations(evidence, ["one"])
     with pytest.raises(ab.errors.UnknownName, match="unknown indicator 'on'"):
         metric_correlations(evidence, ["on", "two"])
+    with pytest.raises(ab.errors.InvalidArgument, match="random_seed must be an integer ≥ 0, got None"):
+        metric_correlations(evidence, ["one", "two"], random_seed=None)
 
 
 def test_a_session_score_as_text_and_json():

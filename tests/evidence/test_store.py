@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import ScriptedChatModel, by_answer, conversation, in_turn, turn, verdict
+from strategies import reduced
 
 from agentic_bayes.errors import InvalidArgument, StoppedEarly, UnknownName
 from agentic_bayes.evidence.assess import assess
@@ -77,7 +78,7 @@ def test_the_first_verdict_stands(store):
         max_size=5,
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_the_sums_in_the_file_are_those_of_the_session(calls):
     """Whatever the calls, what the file adds up is what was added."""
     with Store(":memory:") as store:

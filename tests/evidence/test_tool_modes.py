@@ -6,6 +6,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.tools.rubric import ToolRubric, ToolVerdict
@@ -115,7 +116,7 @@ def test_the_public_failures_of_others():
             assert grade([("f", empty)], [("f", none)]).overall_correctness == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 @given(calls, calls, st.sampled_from(MODES), st.booleans())
 def test_scores_lie_in_the_unit_interval_and_equality_is_perfect(expected, made, mode, ordered):
     """Whatever was expected and made, in every mode."""
@@ -124,7 +125,7 @@ def test_scores_lie_in_the_unit_interval_and_equality_is_perfect(expected, made,
     assert grade(made, made, mode=mode, expectations=expectations).overall_correctness == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 @given(calls, calls, st.sampled_from(MODES), st.integers(0, 5), st.booleans())
 def test_a_call_of_an_unexpected_tool_never_helps(expected, made, mode, place, ordered):
     """In every mode, wherever it stands, it raises no aspect; a subset is over the calls made, and gains nothing."""
@@ -135,7 +136,7 @@ def test_a_call_of_an_unexpected_tool_never_helps(expected, made, mode, place, o
         assert getattr(after, name) <= getattr(before, name)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 @given(calls, calls, st.randoms(use_true_random=False), st.sampled_from(["unordered", "superset", "subset"]))
 def test_permuting_calls_changes_nothing_where_order_is_free(expected, made, random, mode):
     """The calls are multisets."""

@@ -5,6 +5,7 @@ from itertools import permutations, product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.score import Unscored
@@ -480,7 +481,7 @@ def test_the_score_is_frozen_and_in_range():
 # --- properties
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 @given(calls, calls, st.booleans(), st.sampled_from([True, False, None]))
 def test_scores_lie_in_the_unit_interval(expected, made, ordered, flag):
     """Whatever was expected and made, every score is in [0, 1] (or NaN for an unknown use)."""
@@ -490,7 +491,7 @@ def test_scores_lie_in_the_unit_interval(expected, made, ordered, flag):
     assert verdict.is_correct == (verdict.overall_correctness >= 1 - 1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 @given(calls, calls, st.randoms(use_true_random=False))
 def test_permuting_calls_changes_nothing_where_order_does_not_matter(expected, made, random):
     """The calls are multisets unless their order matters."""
@@ -500,7 +501,7 @@ def test_permuting_calls_changes_nothing_where_order_does_not_matter(expected, m
     assert scores(expected, made, ordered=False) == scores(other, shuffled, ordered=False)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 @given(calls, calls, st.integers(0, 6), st.booleans(), st.booleans())
 def test_a_call_of_an_unexpected_tool_never_helps(expected, made, place, ordered, flag):
     """After one more call of a tool that is not expected no aspect is higher, and so neither is the overall."""
@@ -510,14 +511,14 @@ def test_a_call_of_an_unexpected_tool_never_helps(expected, made, place, ordered
         assert getattr(after, name) <= getattr(before, name)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 @given(calls, st.booleans())
 def test_a_trace_equals_itself(made, ordered):
     """Calls that were made exactly as expected are perfect."""
     assert scores(made, made, ordered=ordered) == (1, 1, 1, 1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 @given(st.permutations(range(5)))
 def test_sequence_is_the_longest_increasing_subsequence(order):
     """With five different calls the sequence score is the longest increasing subsequence over five, by search."""

@@ -531,7 +531,7 @@ def test_a_threshold_that_is_none_is_refused(threshold):
 def test_a_model_given_by_name_is_made_when_it_is_needed(monkeypatch):
     """Making the metric makes no client."""
     made = []
-    monkeypatch.setattr("agentic_bayes.evidence.llm.asking.resolve", lambda *given: made.append(given) or replies())
+    monkeypatch.setattr("agentic_bayes.evidence.llm.models.resolve", lambda *given: made.append(given) or replies())
     metric = make_metric("confidence", model="openai:gpt-4o-mini")
     assert made == []
     assert "model=scripted" in metric.identity

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betaincinv, betaln
 from scripted import ScriptedChatModel, by_answer, conversation, in_turn, turn, verdict
+from strategies import reduced
 
 from agentic_bayes.errors import (
     AgenticBayesError,
@@ -220,7 +221,7 @@ def test_seven_of_ten_turns():
 
 
 @given(n=st.integers(0, 30), share=st.floats(0, 1), k=st.integers(1, 10), a=st.floats(0.2, 5), b=st.floats(0.2, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_bayesian_values_are_those_of_the_posterior(n, share, k, a, b):
     """Means are ratios of Beta functions, and limits are Beta quantiles through the formulas."""
     c = int(share * n)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument, UnknownName
 from agentic_bayes.judges import agreement
@@ -122,7 +123,7 @@ ratings = st.lists(st.lists(st.none() | st.integers(0, 3), min_size=3, max_size=
 
 
 @given(rows=ratings, level=st.sampled_from(["nominal", "ordinal", "interval"]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=reduced(120), deadline=None)
 def test_alpha_is_its_definition(rows, level):
     """The quick alpha equals the sum over all pairs, whatever is missing, and is NaN where that is 0/0."""
     table = pd.DataFrame(rows, columns=["a", "b", "c"], dtype="float64")
@@ -132,7 +133,7 @@ def test_alpha_is_its_definition(rows, level):
 
 
 @given(counts=st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=3, max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_kappa_is_its_definition(counts):
     """Kappa equals (p_o - p_e)/(1 - p_e) of the table of counts, whichever rater comes first."""
     p = np.array(counts, dtype=float)
@@ -326,7 +327,7 @@ def test_agreement_as_markdown_and_json():
     """The Markdown table has a row per measure; the JSON form has no NaN."""
     found = agreement(pd.DataFrame({"a": [1, 1, 0], "b": [1, 1, 1]}), raters=["a", "b"])
     lines = found.to_markdown().splitlines()
-    assert lines[2] == "| measure | raters | value | interval | items |  |"
+    assert lines[2] == "| measure | raters | value | interval | items | note |"
     assert [line.split(" | ")[0] for line in lines[4:7]] == ["| raw agreement", "| kappa", "| alpha"]
     record = found.to_dict()
     assert json.loads(json.dumps(record, allow_nan=False)) == record

@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName
 from agentic_bayes.evidence.assess import assess
@@ -353,7 +354,7 @@ def test_numbered_labels_are_ordered_as_any_others(parts):
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=8, unique=True), st.randoms())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 def test_natural_order_is_total(labels, shuffler):
     """Distinct labels never tie, so their order does not depend on where they stood."""
     shuffled = list(labels)
@@ -390,7 +391,7 @@ def naive(conversations: list[list[EvidenceRow]], threshold: float) -> Counter[t
 
 
 @given(evidences(), st.sampled_from([0.5, 0.7, 1.0]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=reduced(100), deadline=None)
 def test_counts_are_the_plain_count(conversations, threshold):
     """Every conversation is counted once: as passed, failed or unscored."""
     ds = count_outcomes(evidence(*conversations), threshold=threshold)
@@ -401,7 +402,7 @@ def test_counts_are_the_plain_count(conversations, threshold):
 
 
 @given(evidences(), st.randoms(use_true_random=False), st.sampled_from(["answer", "joint"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_shuffled_rows_give_the_same_bits(conversations, shuffler, indicator):
     """The order of the rows changes nothing, not even the order of labels or attributes."""
     rows = list(itertools.chain.from_iterable(conversations))
@@ -415,7 +416,7 @@ def test_shuffled_rows_give_the_same_bits(conversations, shuffler, indicator):
 
 
 @given(evidences())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_nothing_is_lost_between_units(conversations):
     """Interactions and questions count the same turns; joint never passes more than answer."""
     made = evidence(*conversations)

@@ -14,6 +14,7 @@ import pytest
 import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 from agentic_bayes import numerics
 from agentic_bayes.errors import AgenticBayesError, InvalidArgument, MissingPackage, OutcomesError
@@ -382,7 +383,7 @@ def naive(rows: list[tuple[str, str, int | None]]) -> dict[tuple[str, str], tupl
 
 
 @given(tables, st.sampled_from(["csv", "tsv", "semicolon", "jsonl", "frame"]), st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=reduced(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_table_is_counted_as_it_stands(tmp_path, rows, form, shuffler):
     """Any table, in any form and order of rows, gives the plain counts, bit by bit the same."""
     shuffled = list(rows)
@@ -404,7 +405,7 @@ def test_a_table_is_counted_as_it_stands(tmp_path, rows, form, shuffler):
 
 
 @given(st.binary(max_size=200), st.sampled_from(["t.csv", "t.tsv", "t.jsonl", "t.csv.gz", "t.jsonl.gz"]))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=reduced(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_counts_or_a_clear_error(tmp_path, content, name):
     """Whatever is in a file, it is read or refused with its name; it never ends in another error."""
     path = tmp_path / name

@@ -3,7 +3,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import identifiers
+from strategies import identifiers, reduced
 
 from agentic_bayes.errors import RecordsError
 from agentic_bayes.records.identity import Identity, TaskIndex, task_label
@@ -47,7 +47,7 @@ def test_the_task_is_the_task_id_else_the_ordered_qa_ids():
 
 
 @given(st.lists(identifiers, min_size=1, max_size=4), st.lists(identifiers, min_size=1, max_size=4))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=reduced(200), deadline=None)
 def test_different_qa_ids_have_different_labels(one, other):
     """The label of the qa_ids is injective."""
     assert (task_label(one) == task_label(other)) == (one == other)
@@ -209,7 +209,7 @@ attempts = st.builds(
 
 
 @given(st.lists(attempts, min_size=1, max_size=8), st.randoms(use_true_random=False))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=reduced(300), deadline=None)
 def test_identities_and_problems_do_not_depend_on_the_order(conversations, shuffle: random.Random):
     """Each record has the same identity, or the same problem, wherever it stands."""
 
@@ -229,7 +229,7 @@ def test_identities_and_problems_do_not_depend_on_the_order(conversations, shuff
 
 
 @given(st.lists(attempts, min_size=1, max_size=8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=reduced(300), deadline=None)
 def test_no_two_conversations_share_an_identity(conversations):
     """What resolves has one trial per agent, task and number, and keeps what was given."""
     index = TaskIndex()

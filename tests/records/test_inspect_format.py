@@ -14,7 +14,7 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import json_values
+from strategies import json_values, reduced
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
 from agentic_bayes.records.read import read_conversations
@@ -559,7 +559,7 @@ def test_values_nested_without_end_are_refused(problems):
         assert any("must not be nested deeper" in message for *_, message in problems(text.encode()))
 
 
-fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=reduced(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture

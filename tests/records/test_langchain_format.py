@@ -19,13 +19,13 @@ from langchain_core.messages import (
     ToolMessage,
     messages_to_dict,
 )
-from strategies import json_objects, json_values, text
+from strategies import json_objects, json_values, reduced, text
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
 from agentic_bayes.records.formats.messages.langchain import conversation_from_langchain, to_langchain
 from agentic_bayes.records.read import read_conversations
 
-fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=reduced(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 MESSAGES = [
     SystemMessage("Be kind."),

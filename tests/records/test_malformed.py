@@ -6,7 +6,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from strategies import conversation_lists, json_values
+from strategies import conversation_lists, json_values, reduced
 
 from agentic_bayes.errors import RecordsError
 from agentic_bayes.records.read import read_conversations
@@ -24,7 +24,7 @@ RECORDS = [
 LINES = "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in RECORDS).encode()
 ARRAY = json.dumps(RECORDS, ensure_ascii=False, indent=1).encode()
 
-fuzz = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=reduced(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_any_value_in_any_field_is_kept_or_refused_by_name(read, place, value):
 
 
 @given(conversation_lists(), st.randoms(use_true_random=False), st.booleans())
-@settings(fuzz, max_examples=60)
+@settings(fuzz, max_examples=reduced(60))
 def test_reordered_records_are_all_read_and_repeated_ones_refused(read, conversations, shuffle, repeat):
     """Order changes nothing but the order; a record that occurs twice is never dropped or kept silently."""
     records = [c.model_dump(mode="json", exclude_unset=True) for c in conversations]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from strategies import conversations, json_values
+from strategies import conversations, json_values, reduced
 
 from agentic_bayes.errors import Problem
 from agentic_bayes.records.base import MAX_DEPTH, problems_of, short
@@ -254,7 +254,7 @@ def test_gaussias_names_are_the_same_classes():
 
 
 @given(conversations())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_a_dumped_conversation_validates_to_itself(conversation):
     """Dumping what was set and validating it again gives an equal record, with the same fields set."""
     data = conversation.model_dump(mode="json", exclude_unset=True)
@@ -264,7 +264,7 @@ def test_a_dumped_conversation_validates_to_itself(conversation):
 
 
 @given(st.sampled_from(sorted(set(Conversation.model_fields) | set(Interaction.model_fields))), json_values)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=reduced(150), deadline=None)
 def test_any_value_in_any_field_is_kept_or_refused_by_name(field, value):
     """A wrong type in a field is one of the named problems of this field, never another exception."""
     turn = {**TURN, field: value} if field in Interaction.model_fields else TURN

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import json_values
+from strategies import json_values, reduced
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
 from agentic_bayes.records.read import read_conversations
 
-fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=reduced(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 CHAT = [
     {"role": "developer", "content": "Be kind."},
@@ -430,7 +430,7 @@ def test_what_is_said_with_the_last_calls_is_the_answer(load):
 @pytest.mark.slow
 def test_many_messages_and_calls_in_one_turn_take_no_long_time(load):
     """Tens of thousands, said or called, with results in any order."""
-    number = 60_000
+    number = 120_000
     (one,) = load([SHORT[0], *[{"role": "assistant", "content": "x"}] * number])
     assert one["conversation"][0]["assistant"].count("x") == number
     items = [{"type": "function_call", "call_id": "x", "name": f"f{n}", "arguments": "{}"} for n in range(number)]

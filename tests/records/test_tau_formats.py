@@ -10,6 +10,7 @@ import warnings
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from strategies import reduced
 
 import agentic_bayes as ab
 from agentic_bayes.records.formats.evals import tau2
@@ -520,7 +521,7 @@ def test_a_file_cut_anywhere_is_refused(read, name):
             read(text[:end], format=name)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=reduced(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(VALID)), st.data())
 def test_bytes_put_anywhere_are_reported_or_harmless(read, name, data):
     """A few bytes inserted or removed at a random place."""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from strategies import conversation_lists
+from strategies import conversation_lists, reduced
 
 from agentic_bayes.errors import InvalidArgument, RecordsError
 from agentic_bayes.records.model import Conversation, ToolCall
@@ -25,7 +25,7 @@ def dump(conversations):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(conversation_lists())
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=reduced(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_reads_back_the_same(tmp_path, name, conversations):
     """Every field, and whether it was set, survives in every layout; the number written is returned."""
     path = tmp_path / name

@@ -12,6 +12,7 @@ from fits import STRONGER, WEAKER, counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from strategies import reduced
 
 from agentic_bayes import (
     Conjugate,
@@ -141,7 +142,7 @@ def test_evidence_is_counted_again(tmp_path):
     assert found.verdict == "differs"
     assert found.problems == (
         "evidence.jsonl was changed after it was written",
-        "evidence.jsonl has other counts than outcomes.csv, from which the estimate was made again",
+        "evidence.jsonl has other counts than outcomes.csv, from which the estimate was recomputed",
     )
     assert found.differences == ()
 
@@ -157,7 +158,7 @@ def test_an_edited_number_is_named(folder):
     (one,) = found.differences
     assert (one.stored, one.again) == (0.987, float(text))
     assert one.what == "summary.csv, v1 (population), pass@1, mean"
-    assert f"summary.csv, v1 (population), pass@1, mean: 0.987 stored, {float(text):.3f} made again" in str(found)
+    assert f"summary.csv, v1 (population), pass@1, mean: 0.987 stored, {float(text):.3f} recomputed" in str(found)
 
 
 def test_edited_counts_are_named_and_what_they_change_is_told(folder):
@@ -168,7 +169,7 @@ def test_edited_counts_are_named_and_what_they_change_is_told(folder):
     found = reproduce(folder)
     assert found.problems == (
         "outcomes.csv was changed after it was written",
-        "estimate.nc has other counts than outcomes.csv, from which the estimate was made again",
+        "estimate.nc has other counts than outcomes.csv, from which the estimate was recomputed",
     )
     assert any(not one.explained and one.what.startswith("summary.csv, v1 (population)") for one in found.differences)
     assert "differ by more than rounding or Monte-Carlo error" in str(found)
@@ -399,7 +400,7 @@ def test_a_reproduction_is_a_table(folder):
     assert row[:2] == ["summary.csv, v1 (population), pass@1, mean", "0.987"]
     assert found.to_pandas()[["stored", "explained"]].to_numpy().tolist() == [[0.987, False]]
     assert json.loads(json.dumps(found.to_dict()))["verdict"] == "differs"
-    assert "| number | stored | made again | apart |" in found.to_markdown()
+    assert "| number | stored | recomputed | apart |" in found.to_markdown()
     assert repr(found).startswith("Reproduction: differs: 1 of ")
     assert "\n" not in repr(found)
 
@@ -503,7 +504,7 @@ texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
         max_size=12,
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=reduced(60), deadline=None)
 def test_counts_survive_their_file(tmp_path_factory, cells):
     """Whatever the labels are called, the file of counts gives the same counts, untried tasks included."""
     made = {key: (c, c + failed, unscored, unscored) for key, (c, failed, unscored) in cells.items()}
@@ -536,7 +537,7 @@ def test_a_file_of_other_counts_is_refused(tmp_path, text, message):
 def test_what_is_undefined_on_one_side_is_never_explained():
     """A number that became undefined is a difference that no error explains."""
     assert not ChangedNumber("x", float("nan"), 0.5, 1.0).explained
-    assert str(ChangedNumber("x", float("nan"), 0.5, 1.0)) == "x: – stored, 0.500 made again"
+    assert str(ChangedNumber("x", float("nan"), 0.5, 1.0)) == "x: – stored, 0.500 recomputed"
     assert ChangedNumber("x", 0.5, 0.5 + 1e-12, 1e-9).explained
 
 
@@ -549,10 +550,10 @@ def test_the_error_of_a_quantile_is_that_of_normal_draws(probability):
 
 
 def test_results_of_another_version_are_said_to_be(folder):
-    """Versions and platform that differ are told beside the verdict, whatever it is."""
+    """Versions and platform that differ are listed next to the verdict, whatever it is."""
     versions = Manifest.read(folder).versions
     change_manifest(folder, versions=versions | {"numpy": "1.0"}, platform="Plan9 mips")
     found = reproduce(folder)
     assert found.verdict == "identical"
-    here = reproduction.this_platform()
+    here = results_folder.this_platform()
     assert found.environment == (f"numpy 1.0, here is {versions['numpy']}", f"Plan9 mips, here is {here}")

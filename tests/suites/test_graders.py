@@ -126,7 +126,7 @@ WRONG = [
     ("regex", {"pattern": 5}, "pattern must be text, got 5"),
     ("regex", {"pattern": "a)(b", "ignore_case": True}, "RE2"),
     ("json_match", {"paths": "$.a"}, "paths must be a list of texts"),
-    ("json_match", {"paths": ["a.b"]}, "must be a JSONPath such as"),
+    ("json_match", {"paths": ["a.b"]}, "must be a JSONPath, for example"),
     ("json_match", {"paths": ["$[?match(@.a, '(a+)+$')]"]}, "'match' is not defined"),
     ("json_match", {"tolerance": -1}, "tolerance must be a number ≥ 0, got -1"),
     ("json_match", {"tolerance": True}, "tolerance must be a number ≥ 0"),

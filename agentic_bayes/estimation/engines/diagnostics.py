@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.estimation.io import stacks
@@ -10,7 +10,7 @@ from agentic_bayes.estimation.io import stacks
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Diagnostics", "ImportanceDiagnostics", "diagnose", "from_record"]
+__all__ = ["Diagnostics", "ImportanceDiagnostics"]
 
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
@@ -31,10 +31,6 @@ class _Account:
     def passed(self) -> bool:
         """Whether every check passed."""
         return not self.problems
-
-    def as_dict(self) -> dict[str, Any]:
-        """The numbers, for a file."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +122,7 @@ class ImportanceDiagnostics(_Account):
 
 
 def from_record(record: dict[str, Any] | None) -> Diagnostics | ImportanceDiagnostics | None:
-    """What `as_dict` of either class gave."""
+    """What `asdict` of either class gave."""
     if record is None:
         return None
     return ImportanceDiagnostics(**record) if "pareto_k" in record else Diagnostics(**record)

@@ -7,17 +7,18 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, NotConverged
-from agentic_bayes.estimation.engines.diagnostics import Diagnostics, diagnose
+from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, diagnose
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical, method_from_record, method_of
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
-from agentic_bayes.outcomes.dataset import check_outcomes
+from agentic_bayes.outcomes.dataset import check_outcomes, dataset_from_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,10 +77,7 @@ def build_model(
 
     Notes
     -----
-    Hierarchical: c_ai ~ BetaBinomial(n_ai, μ_a κ_a, (1-μ_a) κ_a), ρ_a = 1/(1+κ_a) ~ Uniform(0, 1),
-    logit μ_a = m + τ z_a with m ~ Logistic(0, 1), τ ~ HalfNormal(1), z_a ~ N(0, 1); unpooled
-    logit μ_a ~ Logistic(0, 1). Crossed: logit μ_ai = θ_a + σ δ_i, δ_i ~ N(0, 1), σ ~ HalfNormal(2),
-    θ_a ~ Logistic(0, 1). κ is clipped to [1e-6, 1e6] and μ to [1e-6, 1 - 1e-6].
+    `Hierarchical` and `Crossed` state their models and priors. κ is clipped to [1e-6, 1e6], μ to [1e-6, 1 - 1e-6].
 
     Examples
     --------
@@ -95,30 +93,21 @@ def build_model(
     value = method_of(method)
     if not isinstance(value, SampledMethod) or (isinstance(value, Hierarchical) and value.inflate):
         raise InvalidArgument(f"method must be Hierarchical without inflate, or Crossed, got {value!r}")
-    checked = check_outcomes(outcomes)
-    labels = tuple(checked["agent"].values), tuple(checked["task"].values)
-    return _model(*labels, checked["successes"].values, checked["trials"].values, value, covariates=covariates)
+    return _model(check_outcomes(outcomes), value, covariates=covariates)
 
 
-def _model(
-    agents: tuple[str, ...],
-    tasks: tuple[str, ...],
-    successes: Any,
-    trials: Any,
-    method: SampledMethod,
-    *,
-    covariates: pd.DataFrame | None = None,
-) -> Any:
+def _model(outcomes: xr.Dataset, method: SampledMethod, *, covariates: pd.DataFrame | None = None) -> Any:
     pm = _pymc()
-    with pm.Model(coords={"agent": list(agents), "task": list(tasks)}) as model:
-        n = pm.Data("trials", trials, dims=("agent", "task"))
-        c = pm.Data("observed_successes", successes, dims=("agent", "task"))
+    agents, tasks = list(outcomes["agent"].values), list(outcomes["task"].values)
+    with pm.Model(coords={"agent": agents, "task": tasks}) as model:
+        n = pm.Data("trials", outcomes["trials"].values, dims=("agent", "task"))
+        c = pm.Data("observed_successes", outcomes["successes"].values, dims=("agent", "task"))
         logit = _agent_logit(pm, len(agents), method)
         if isinstance(method, Hierarchical):
             pm.Deterministic("mu", pm.math.clip(pm.math.sigmoid(logit), *MU_RANGE), dims="agent")
         logit = logit[:, None]
         if isinstance(method, Crossed):
-            sigma = pm.HalfNormal("sigma", SIGMA_SCALE) if method.sigma is None else distribution("sigma", method.sigma)
+            sigma = _prior(method, "sigma", lambda name: pm.HalfNormal(name, SIGMA_SCALE))
             logit = logit + sigma * pm.Normal("delta", 0, 1, dims="task")[None, :]
         if covariates is not None:
             logit = logit + _shift(pm, model, covariates, agents, tasks)
@@ -132,19 +121,19 @@ def _model(
 def _agent_logit(pm: Any, n_agents: int, method: SampledMethod) -> Any:
     """Logit of each agent's mean, with or without shared strength."""
     name = "logit_mu" if isinstance(method, Hierarchical) else "theta"
-
-    def prior(parameter: str, default: Any) -> Any:
-        given = getattr(method, parameter, None)
-        return default() if given is None else distribution(parameter, given)
-
     if method.pool_agents and n_agents > 1:
-        m, tau = prior("m", lambda: pm.Logistic("m", 0, 1)), prior("tau", lambda: pm.HalfNormal("tau", 1))
+        m = _prior(method, "m", lambda name: pm.Logistic(name, 0, 1))
+        tau = _prior(method, "tau", lambda name: pm.HalfNormal(name, 1))
         return pm.Deterministic(name, m + tau * pm.Normal("z", 0, 1, dims="agent"), dims="agent")
-    if isinstance(method, Crossed) and method.theta is not None:
-        return distribution("theta", method.theta, dims="agent")
     if isinstance(method, Hierarchical) and method.mu is not None:
         return pm.Deterministic(name, pm.math.logit(distribution("mean", method.mu, dims="agent")), dims="agent")
-    return pm.Logistic(name, 0, 1, dims="agent")
+    return _prior(method, name, lambda name: pm.Logistic(name, 0, 1, dims="agent"), dims="agent")
+
+
+def _prior(method: SampledMethod, name: str, default: Callable[[str], Any], **keywords: Any) -> Any:
+    """The variable of a parameter: with the prior that was given, else the default one."""
+    given = getattr(method, name, None)
+    return default(name) if given is None else distribution(name, given, **keywords)
 
 
 def _concentration(pm: Any, method: SampledMethod) -> Any:
@@ -153,14 +142,11 @@ def _concentration(pm: Any, method: SampledMethod) -> Any:
         kappa = pm.math.clip(distribution("kappa", method.kappa, dims="agent"), *KAPPA_RANGE)
         pm.Deterministic("rho", 1 / (1 + kappa), dims="agent")
         return kappa
-    if method.rho is None:
-        rho = pm.Uniform("rho", 0, 1, dims="agent")
-    else:
-        rho = distribution("rho", method.rho, dims="agent")
+    rho = _prior(method, "rho", lambda name: pm.Uniform(name, 0, 1, dims="agent"), dims="agent")
     return pm.Deterministic("kappa", pm.math.clip(1 / rho - 1, *KAPPA_RANGE), dims="agent")
 
 
-def _shift(pm: Any, model: Any, covariates: pd.DataFrame, agents: tuple[str, ...], tasks: tuple[str, ...]) -> Any:
+def _shift(pm: Any, model: Any, covariates: pd.DataFrame, agents: list[str], tasks: list[str]) -> Any:
     """What covariates add to logit μ, shape (agent, task) by broadcasting."""
     labels = [str(label) for label in covariates.index]
     of_tasks = set(labels) == set(tasks)
@@ -215,12 +201,13 @@ def distribution(name: str, frozen: Any, **keywords: Any) -> Any:
 
 @dataclass(frozen=True)
 class Fit:
-    """What NUTS gives."""
+    """What a sampler gives."""
 
     # draws, dims (chain, draw, agent): ``rho``, ``mu`` or ``theta``, and (chain, draw): ``m``, ``tau``, ``sigma``
     posterior: xr.Dataset
-    sample_stats: xr.Dataset  # the sampler's account, dims (chain, draw)
-    diagnostics: Diagnostics  # whether they may be trusted
+    sample_stats: xr.Dataset | None  # NUTS's account, dims (chain, draw)
+    diagnostics: Diagnostics | ImportanceDiagnostics  # whether the draws may be trusted
+    note: str = ""  # what a reader must know about the engine, or empty
 
 
 @lru_cache(maxsize=8)
@@ -229,12 +216,10 @@ def _compiled(n_agents: int, n_tasks: int, recorded_method: str) -> Any:
     import nutpie
     from pytensor.configdefaults import config
 
-    shape = (n_agents, n_tasks)
-    labels = tuple(map(str, range(n_agents))), tuple(map(str, range(n_tasks)))
-    blank = np.zeros(shape, dtype=np.int64), np.ones(shape, dtype=np.int64)
+    cells = product(map(str, range(n_agents)), map(str, range(n_tasks)))
     method = method_from_record(json.loads(recorded_method))
     assert isinstance(method, SampledMethod)
-    model = _model(*labels, *blank, method)
+    model = _model(dataset_from_counts(dict.fromkeys(cells, (0, 1, 0, 0)), {}), method)
     # code that may reorder sums gives other last digits when it is compiled than when it comes from the cache
     strict = config.change_flags(numba__fastmath=False)
     with strict, warnings.catch_warnings():

@@ -9,7 +9,7 @@ import numpy as np
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.io.log_density import density_groups
 from agentic_bayes.estimation.methods.options import Method
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior, labelled
 from agentic_bayes.formatting import FAMILIES, Metric
 
 if TYPE_CHECKING:
@@ -21,16 +21,8 @@ DIMS, SHAPE = ("chain", "draw", "agent"), (CHAINS, DRAWS)
 
 def hyper_dataset(posterior: Posterior) -> xr.Dataset | None:
     """Draws of the hyperparameters, dims (chain, draw) or (chain, draw, agent); None where there are none."""
-    import xarray as xr
-
     draws = posterior.hyper_draws()
-    if not draws:
-        return None
-    agents = np.asarray(posterior.counts.agents, dtype=object)
-    return xr.Dataset(
-        {name: (DIMS[: values.ndim + 1], values.reshape(*SHAPE, *values.shape[1:])) for name, values in draws.items()},
-        coords={"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": agents},
-    )
+    return labelled(draws, np.asarray(posterior.counts.agents, dtype=object)) if draws else None
 
 
 def draw_groups(posterior: Posterior, method: Method, ks: tuple[int, ...], *, tasks: bool) -> dict[str, xr.Dataset]:

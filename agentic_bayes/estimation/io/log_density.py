@@ -9,7 +9,7 @@ import numpy as np
 from agentic_bayes.estimation.engines.grid.axes import log_logistic
 from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE
 from agentic_bayes.estimation.methods.options import Method
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior, labelled
 from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
@@ -41,21 +41,14 @@ def density_groups(posterior: Posterior, method: Method) -> dict[str, xr.Dataset
     cells, counts = posterior.log_likelihood(), posterior.counts
     if cells is None:
         return {}
-    shape, dims = (CHAINS, DRAWS), ("chain", "draw")
-    index = {"chain": np.arange(CHAINS), "draw": np.arange(DRAWS)}
     labels = [f"{counts.agents[a]} / {counts.tasks[i]}" for a, i in np.argwhere(counts.scored).tolist()]
     likelihood = xr.Dataset(
-        {"successes": ((*dims, "cell"), cells.reshape(*shape, len(labels)))}, coords={**index, "cell": labels}
+        {"successes": (("chain", "draw", "cell"), cells.reshape(CHAINS, DRAWS, len(labels)))},
+        coords={"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "cell": labels},
     )
-    groups = {"log_likelihood": likelihood}
     values = {**_log_priors(posterior.hyper_draws(), method), **posterior.log_priors()}
-    if values:
-        variables = {
-            name: ((*dims, "agent")[: part.ndim + 1], part.reshape(*shape, *part.shape[1:]))
-            for name, part in values.items()
-        }
-        groups["log_prior"] = xr.Dataset(variables, coords={**index, "agent": list(counts.agents)})
-    return groups
+    priors = {"log_prior": labelled(values, list(counts.agents))} if values else {}
+    return {"log_likelihood": likelihood} | priors
 
 
 def _log_priors(drawn: dict[str, Array], method: Method) -> dict[str, Array]:

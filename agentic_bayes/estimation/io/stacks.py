@@ -40,8 +40,7 @@ def from_groups(groups: Mapping[str, xr.Dataset], attrs: Mapping[str, Any]) -> A
 
 def group(data: Any, name: str) -> xr.Dataset:
     """One group of InferenceData or DataTree, as a dataset."""
-    found = data[name]
-    return found.to_dataset() if hasattr(found, "to_dataset") else found  # type: ignore[no-any-return]
+    return _dataset(data[name])
 
 
 def rhat(posterior: xr.Dataset) -> float:

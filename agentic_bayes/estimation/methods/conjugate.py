@@ -74,17 +74,12 @@ class ConjugatePosterior(Posterior):
         p = np.stack([self.task_draws(agent)[:, 0] for agent in range(len(self.counts.agents))], axis=1)
         return np.asarray(np.clip(p, 1e-300, 1 - 1e-16))
 
-    def log_likelihood(self) -> Array | None:
-        """Log probability of every scored cell given the pooled p; None for separate tasks, which share nothing."""
+    def _log_pmf(self, agent: int, c: Array, n: Array) -> Array | None:
+        """Given the pooled p; None for separate tasks, which share nothing."""
         if not self.method.pool_tasks:
             return None
-        columns = []
-        for agent in range(len(self.counts.agents)):
-            c, n, place = self.counts.pairs(agent)
-            p = self._pooled[:, agent]
-            log_pmf = c[:, None] * np.log(p) + (n - c)[:, None] * np.log1p(-p) + log_binomial(n, c)[:, None]
-            columns.append(log_pmf[place[self.counts.scored[agent]]])
-        return np.concatenate(columns).T
+        p = self._pooled[:, agent]
+        return np.asarray(c[:, None] * np.log(p) + (n - c)[:, None] * np.log1p(-p) + log_binomial(n, c)[:, None])
 
     def log_priors(self) -> dict[str, Array]:
         """Of the pooled p, shape (draws, agents)."""

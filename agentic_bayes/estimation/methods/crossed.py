@@ -1,10 +1,4 @@
-"""The crossed model: agents that attempt the same tasks share the tasks' difficulty.
-
-::
-
-    logit μ_ai = θ_a + σ δ_i,   δ_i ~ N(0, 1),   σ ~ HalfNormal(2)
-    c_ai ~ BetaBinomial(n_ai, μ_ai κ_a, (1-μ_ai) κ_a),   ρ_a = 1/(1+κ_a) ~ Uniform(0, 1)
-    θ_a ~ Logistic(0, 1), independent
+"""The crossed model: agents that attempt the same tasks share the tasks' difficulty; `Crossed` states it.
 
 p is integrated out in closed form and δ on a uniform grid, so that a posterior is one of (θ, σ, ρ) alone. Only the
 pattern of (c, n) across agents matters: tasks with equal patterns are counted, not repeated.
@@ -13,7 +7,7 @@ pattern of (c, n) across agents matters: tasks with equal patterns are counted, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -23,7 +17,7 @@ from agentic_bayes.estimation.distribution import Distribution, Drawn
 from agentic_bayes.estimation.engines.grid.axes import logsumexp
 from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, TINY, log_rising, mean_power
 from agentic_bayes.estimation.population import Population, log_binomial
-from agentic_bayes.estimation.posterior import Estimand, Posterior
+from agentic_bayes.estimation.posterior import Estimand, Posterior, draws_by_task
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
@@ -145,12 +139,6 @@ class CrossedPosterior(Posterior):
         weights = self.likelihood.delta_weights(self.tables, pattern)
         return np.asarray(np.sum(weights * mean_power(share, rho, 1 - rho, count, n, metric.k), axis=1))
 
-    def _own_patterns(self, agent: int) -> tuple[Array, Array]:
-        """Patterns of the agent's scored tasks and how many tasks have each."""
-        scored = self.counts.scored[agent]
-        patterns, size = np.unique(self.likelihood.place[scored], return_counts=True)
-        return patterns, size
-
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution:
         n_tasks = int(self.counts.scored[agent].sum())
         match estimand:
@@ -172,7 +160,8 @@ class CrossedPosterior(Posterior):
         return np.asarray(tail if metric.power else 1 - tail)
 
     def _tasks_draws(self, agent: int, metric: Metric) -> Array:
-        patterns, size = self._own_patterns(agent)
+        own = self.likelihood.place[self.counts.scored[agent]]
+        patterns, size = np.unique(own, return_counts=True)
         total = np.zeros(self.sigma.shape)
         for pattern, count in zip(patterns.tolist(), size.tolist(), strict=True):
             drawn = apply_metric(self._pattern_draws(agent, pattern, min(count, MOST_TASKS)), metric).sum(axis=1)
@@ -205,14 +194,7 @@ class CrossedPosterior(Posterior):
     def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
         """Posterior draws of p of all tasks, or of those with these indices, shape (draws, tasks)."""
         place = self.likelihood.place if tasks is None else self.likelihood.place[tasks]
-        seen: dict[int, int] = {}
-        out = np.empty((self.sigma.size, place.size))
-        for task, pattern in enumerate(place.tolist()):
-            used = seen.get(pattern, 0)
-            count = int(np.count_nonzero(place == pattern))
-            out[:, task] = self._pattern_draws(agent, pattern, count)[:, used]
-            seen[pattern] = used + 1
-        return out
+        return draws_by_task(place, partial(self._pattern_draws, agent))
 
     def hyper_draws(self) -> dict[str, Array]:
         """θ, σ and ρ, and the mean success probability of a new task, which follows from θ and σ."""

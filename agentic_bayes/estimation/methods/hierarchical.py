@@ -1,13 +1,5 @@
-"""The hierarchical Beta-Binomial model: priors and formulas, said once and without PyMC.
+"""The hierarchical Beta-Binomial model (`Hierarchical` states it) from a sampler's draws, without PyMC.
 
-::
-
-    c_ai ~ BetaBinomial(n_ai, μ_a κ_a, (1-μ_a) κ_a)          tasks within an agent
-    ρ_a = 1/(1+κ_a) ~ Uniform(0, 1)                           intra-class correlation
-    logit μ_a = m + τ z_a,  z_a ~ N(0, 1)                     agents share strength
-    m ~ Logistic(0, 1),  τ ~ HalfNormal(1)
-
-With one agent, or unpooled agents, logit μ_a ~ Logistic(0, 1), that is μ_a ~ Uniform(0, 1), and there is no m, τ.
 Given the population Beta(α, β) = Beta(μκ, (1-μ)κ), a task's p has the posterior Beta(α + c, β + n - c): it is never
 sampled by the engine but recovered here.
 """

@@ -22,7 +22,7 @@ from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, Inflated
 from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, log_likelihood_table, log_rising
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior, draw_theta
 from agentic_bayes.estimation.population import Population
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, draws_by_task
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
@@ -82,8 +82,7 @@ class InflatedPosterior(GridPosterior):
         for agent, grid in enumerate(self.fit.agents):
             own = self.rng(1, self.counts.streams[agent])
             theta[:, agent] = draw_theta(grid, own, count, m, tau)
-            x = np.arcsinh((theta[:, agent] - grid.axis.centre) / grid.axis.scale)
-            row = np.clip(np.round((x - grid.axis.x[0]) / grid.axis.step).astype(int), 0, grid.axis.size - 1)
+            row = grid.axis.nearest(theta[:, agent])
             share = grid.weights / grid.weights.sum(axis=1, keepdims=True)
             uniform = own.random(count)
             for i in np.unique(row):
@@ -156,12 +155,10 @@ class InflatedPosterior(GridPosterior):
     def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
         """Posterior draws of p of all tasks, or of those with these indices, shape (chains × draws, tasks)."""
         c, n, place = self.counts.pairs(agent)
-        place = place if tasks is None else place[tasks]
-        out = np.empty((CHAINS * DRAWS, place.size))
-        for pair in range(c.size):
-            here = place == pair
-            out[:, here] = self._group_draws(agent, int(c[pair]), int(n[pair]), int(here.sum()))
-        return out
+        return draws_by_task(
+            place if tasks is None else place[tasks],
+            lambda pair, count: self._group_draws(agent, int(c[pair]), int(n[pair]), count),
+        )
 
 
 def _log_pmf(c: int, n: int, log_mu: Array, log_nu: Array, rho: Array) -> Array:

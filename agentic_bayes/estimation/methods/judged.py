@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -14,7 +15,7 @@ from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior, of_tail
 from agentic_bayes.estimation.engines.grid.judged import JudgedFit, JudgedLikelihood
 from agentic_bayes.estimation.population import Population
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS
+from agentic_bayes.estimation.posterior import CHAINS, DRAWS, draws_by_task
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
@@ -37,11 +38,7 @@ class JudgedPosterior(GridPosterior):
     def hyper_draws(self) -> dict[str, Array]:
         """μ and ρ of every agent, and the judge's error rates, which all agents share."""
         rates, node = self.judged.rates, self._rate_node
-        return {
-            **super().hyper_draws(),
-            "sensitivity": rates.sensitivity[node],
-            "specificity": rates.specificity[node],
-        }
+        return {**super().hyper_draws(), "sensitivity": rates.sensitivity[node], "specificity": rates.specificity[node]}
 
     def population(self, agent: int, draws: int) -> Population | None:
         """Nothing to check: true successes say little of the counts that a judge made of them."""
@@ -70,7 +67,7 @@ class JudgedPosterior(GridPosterior):
     # -- tasks --------------------------------------------------------------------------------------------------
 
     def _kind_power(self, agent: int, metric: Metric, kind: int, k: int) -> Array:
-        """E t of a task of one kind (see `ExactPosterior._power`), averaged over its truths, at every node."""
+        """E t of a task of one kind (see `GridPosterior._power`), averaged over its truths, at every node."""
         grid, part = self.fit.agents[agent], self._likelihood(agent)
         kinds, rho = part.kinds, grid.rho
         n, labelled, right = (int(values[kind]) for values in (kinds.n, kinds.labelled, kinds.right))
@@ -90,28 +87,16 @@ class JudgedPosterior(GridPosterior):
         """Posterior mass of θ, ρ and the rates, shape (θ nodes, ρ nodes, rates)."""
         return np.asarray(np.exp(self.judged.tables[agent] + self.judged.log_rates))
 
-    def _tasks_moments(self, agent: int, metric: Metric) -> tuple[float, float]:
-        mass = self._mass(agent)
-        centre, within = np.zeros(mass.shape), np.zeros(mass.shape)
-        sizes = self._likelihood(agent).kinds.size.tolist()
-        for kind, size in enumerate(sizes):
-            first, second = (self._kind_power(agent, metric, kind, power) for power in (metric.k, 2 * metric.k))
-            centre += size * first
-            within += size * np.maximum(second - first**2, 0)
-        total = sum(sizes)
-        centre /= total
-        mean = float(np.sum(mass * centre))
-        variance = float(np.sum(mass * ((centre - mean) ** 2 + within / total**2)))
-        return float(of_tail(mean, metric)), float(np.sqrt(variance))
+    def _group_moments(self, agent: int, metric: Metric) -> Iterator[tuple[int, Array, Array]]:
+        for kind, size in enumerate(self._likelihood(agent).kinds.size.tolist()):
+            once, twice = (self._kind_power(agent, metric, kind, k) for k in (metric.k, 2 * metric.k))
+            yield size, once, twice
 
     def _by_task(self, agent: int, metric: Metric) -> Distribution:
         """Every task, computed once per kind of task; a task without data has the population's."""
         kinds, mass = self._likelihood(agent).kinds, self._mass(agent)
         moments = np.array(
-            [
-                [float(np.sum(mass * self._kind_power(agent, metric, kind, j))) for j in (metric.k, 2 * metric.k)]
-                for kind in range(kinds.size.size)
-            ]
+            [[np.sum(mass * power) for power in powers] for _, *powers in self._group_moments(agent, metric)]
         ).reshape(-1, 2)
         # the last column, -1, is a task of which nothing is known
         kinds_and_new = [*range(kinds.size.size), -1]
@@ -144,16 +129,20 @@ class JudgedPosterior(GridPosterior):
                 mass = np.cumsum(np.exp(table[:, :, node]).ravel())
                 cell = np.minimum(np.searchsorted(mass, uniform[here] * mass[-1]), mass.size - 1)
                 row, column = np.divmod(cell, grid.rho.rho.size)
-                theta[here, agent] = axis.centre + axis.scale * np.sinh(axis.x[row] + axis.step * jitter[here])
+                theta[here, agent] = axis.near(row, jitter[here])
                 rho[here, agent] = grid.rho.rho[column]
         return theta, np.clip(rho, 1e-12, 1 - 1e-12)
+
+    def _population_beta(self, agent: int) -> tuple[Array, Array]:
+        """Beta parameters of a new task at each draw of the hyperparameters, as columns."""
+        theta, rho = (part[:, agent, None] for part in self._hyper)
+        kappa = 1 / rho - 1
+        return np.exp(-softplus(-theta)) * kappa, np.exp(-softplus(theta)) * kappa
 
     def _kind_draws(self, agent: int, kind: int, count: int) -> Array:
         """Draws of p for `count` tasks of one kind (-1: a new task), shape (draws, count)."""
         rng = self.rng(2, self.counts.streams[agent], kind + 1)
-        theta, rho = (part[:, agent, None] for part in self._hyper)
-        kappa = 1 / rho - 1
-        alpha, beta = np.exp(-softplus(-theta)) * kappa, np.exp(-softplus(theta)) * kappa
+        alpha, beta = self._population_beta(agent)
         if kind < 0:
             return _beta(rng, np.repeat(alpha, count, axis=1), np.repeat(beta, count, axis=1))
         passed, failed, weight = self._truth_weights(agent, kind, alpha, beta)
@@ -178,9 +167,7 @@ class JudgedPosterior(GridPosterior):
 
     def _kind_mean(self, agent: int, kind: int, metric: Metric) -> Array:
         """E f(p) of a task of this kind given each draw of the hyperparameters, shape (draws,)."""
-        theta, rho = (part[:, agent, None] for part in self._hyper)
-        kappa = 1 / rho - 1
-        alpha, beta = np.exp(-softplus(-theta)) * kappa, np.exp(-softplus(theta)) * kappa
+        alpha, beta = self._population_beta(agent)
         passed, failed, weight = self._truth_weights(agent, kind, alpha, beta)
         return np.asarray(np.sum(weight * mean_of_metric(alpha + passed, beta + failed, metric), axis=1))
 
@@ -200,12 +187,7 @@ class JudgedPosterior(GridPosterior):
     def task_draws(self, agent: int, tasks: Array | None = None) -> Array:
         """Posterior draws of p of all tasks, or of those with these indices, shape (chains × draws, tasks)."""
         place = self._likelihood(agent).kinds.place
-        place = place if tasks is None else place[tasks]
-        out = np.empty((CHAINS * DRAWS, place.size))
-        for kind in np.unique(place):
-            here = place == kind
-            out[:, here] = self._kind_draws(agent, int(kind), int(here.sum()))
-        return out
+        return draws_by_task(place if tasks is None else place[tasks], partial(self._kind_draws, agent))
 
 
 def _legendre_quantiles(nodes: Array, mass: Array, q: Array) -> tuple[float, ...]:

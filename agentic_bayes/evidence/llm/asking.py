@@ -13,17 +13,9 @@ import anyio
 
 from agentic_bayes.checks import check_choice, check_count, check_flag, check_number
 from agentic_bayes.errors import InvalidArgument, ReplyError
+from agentic_bayes.evidence.llm import models
 from agentic_bayes.evidence.llm.calls import RUN, MeteredCall, RunCalls, TokenPrice
-from agentic_bayes.evidence.llm.models import (
-    Ask,
-    StructuredMethod,
-    for_one_loop,
-    is_model_name,
-    model_name,
-    parameters,
-    reply_modes,
-    resolve,
-)
+from agentic_bayes.evidence.llm.models import Ask, StructuredMethod
 from agentic_bayes.evidence.llm.prompt import PromptMessages, digest, text_digest
 from agentic_bayes.evidence.llm.reply import message_text
 from agentic_bayes.evidence.llm.retries import Retries, is_unsupported, within
@@ -63,7 +55,7 @@ class ReplyModes:
     def _asks_of(self, model: Any) -> list[tuple[str, Ask]]:
         """The ways to ask the model, best first, each with the name of its mode."""
         method = self._asker.method
-        asks = reply_modes(model, self._schema, method) if method else []
+        asks = models.reply_modes(model, self._schema, method) if method else []
         return [*asks, (TEXT, model.ainvoke)] if method in (None, "auto") else asks
 
     def asks(self) -> list[tuple[str, Ask]]:
@@ -131,12 +123,12 @@ class Asker:
     def _take(self, model: Any) -> None:
         """Note the model, its name and its parameters."""
         self.model = model
-        self.model_name, self.parameters = model_name(model), parameters(model)
+        self.model_name, self.parameters = models.model_name(model), models.parameters(model)
 
     def ready(self) -> None:
         """Make the model if it was given by name and nothing has needed it yet."""
         if self.model is None and self._named is not None:
-            self._take(resolve(*self._named))
+            self._take(models.resolve(*self._named))
 
     @property
     def description(self) -> str:
@@ -148,7 +140,7 @@ class Asker:
         """The model with connections of its own for a run or an event loop."""
         model = self._models.get(owner)
         if model is None:
-            model, close = for_one_loop(self.model)
+            model, close = models.for_one_loop(self.model)
             self._models[owner] = model
             if run is not None and close is not None:
                 run.at_end.append(close)
@@ -203,9 +195,8 @@ class Asker:
                         score = question.read(reply, mode != TEXT)
                     except Exception as error:
                         # whatever the reply holds, it is the reply that is unusable, not the transport
-                        wrong = (
-                            error if isinstance(error, ReplyError) else ReplyError(f"{type(error).__name__}: {error}")
-                        )
+                        named = f"{type(error).__name__}: {error}"
+                        wrong = error if isinstance(error, ReplyError) else ReplyError(named)
                         correction[:] = to_langchain(question.correction(reply_text(reply), wrong))
                         raise wrong from error
                     return Score(score.value, score.reason, {"mode": mode, **score.details})
@@ -216,7 +207,7 @@ class Asker:
 def _check_model(model: object, arguments: object) -> None:
     from langchain_core.language_models import BaseChatModel
 
-    named = isinstance(model, str) and is_model_name(model)
+    named = isinstance(model, str) and models.is_model_name(model)
     if not named and not isinstance(model, BaseChatModel):
         raise InvalidArgument(
             "model must be a LangChain chat model (BaseChatModel) or a name like "

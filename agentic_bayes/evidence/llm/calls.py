@@ -29,11 +29,7 @@ class RunCalls:
     """The model calls of one run."""
 
     def __init__(
-        self,
-        *,
-        requests_per_second: float | None = None,
-        max_cost: float | None = None,
-        fail_fast: int | None = None,
+        self, *, requests_per_second: float | None = None, max_cost: float | None = None, fail_fast: int | None = None
     ) -> None:
         if fail_fast is not None:
             check_count(fail_fast, "fail_fast")
@@ -92,7 +88,9 @@ class RunCalls:
             self._lost = 0
         except Exception as error:
             grade = Unscored(f"{type(error).__name__}: {error}")
-            self._count_lost(error, grade.reason)
+            self._lost += not is_refused(error)
+            if self._fail_fast is not None and self._lost >= self._fail_fast:
+                self.stop(f"stopped after {self._fail_fast} transport failures: {grade.reason}")
         except BaseException:
             # the run is cancelled; store what was paid for
             self._unstored.append(((key, model, calls, None), None))
@@ -126,11 +124,6 @@ class RunCalls:
         for (_, done), score in zip(waiting, scores, strict=True):
             if done is not None and not done.done():
                 done.set_result(score)
-
-    def _count_lost(self, error: Exception, reason: str) -> None:
-        self._lost += not is_refused(error)
-        if self._fail_fast is not None and self._lost >= self._fail_fast:
-            self.stop(f"stopped after {self._fail_fast} transport failures: {reason}")
 
     def stop(self, ending: str) -> None:
         """Start no further call and end all waits between calls; running calls may finish."""

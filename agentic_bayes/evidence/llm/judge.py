@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from agentic_bayes.checks import check_choice, check_count, check_flag
 from agentic_bayes.errors import InvalidArgument, ReplyError
-from agentic_bayes.evidence.llm.asking import (
-    Asker,
-    ModelQuestion,
-    ReplyModes,
-    reply_text,
-    structured_objects,
-    to_langchain,
-)
+from agentic_bayes.evidence.llm import asking
 from agentic_bayes.evidence.llm.calls import TokenPrice
 from agentic_bayes.evidence.llm.models import StructuredMethod
 from agentic_bayes.evidence.llm.prompt import Prompt, digest
@@ -135,7 +128,7 @@ class LLMJudge:
         self.name = name
         check_choice("combine", combine, get_args(Combine))
         check_count(n_judgements, "n_judgements")
-        self._asker = Asker(
+        self._asker = asking.Asker(
             model,
             use_structured_output=use_structured_output,
             structured_method=structured_method,
@@ -146,19 +139,15 @@ class LLMJudge:
             model_arguments=model_arguments,
             sleep=sleep,
         )
+        self.price = self._asker.price
         self._prompt = Prompt(rubric, choices, examples)
         self._context, self._chatbot_role = context, chatbot_role
         self._n, self._combine = int(n_judgements), combine
-        self._opening = to_langchain(self._prompt.opening)
+        self._opening = asking.to_langchain(self._prompt.opening)
         if not isinstance(model, str):
             self._reply_modes()  # refuse at once a method that the model does not support
 
-    @property
-    def price(self) -> TokenPrice | None:
-        """Price of a million input tokens and of a million output tokens."""
-        return self._asker.price
-
-    def _reply_modes(self) -> ReplyModes:
+    def _reply_modes(self) -> asking.ReplyModes:
         self._asker.ready()
         return self._asker.reply_modes(self._prompt.schema, self._prompt.digest)
 
@@ -191,7 +180,7 @@ class LLMJudge:
             material = {"context": conversation.context or "", **material}
         text = self._prompt.question(material)
         read = partial(read_verdict, self._prompt, list(material.values()))
-        question = ModelQuestion(self._prompt.schema, self._prompt.digest, read, self._prompt.correction)
+        question = asking.ModelQuestion(self._prompt.schema, self._prompt.digest, read, self._prompt.correction)
         grades = [await self._asker.ask(question, self._opening, text, repeat=repeat) for repeat in range(self._n)]
         return self._combined(grades)
 
@@ -220,8 +209,8 @@ class LLMJudge:
 
 def read_verdict(prompt: Prompt, judged: Sequence[str], reply: Any, structured: bool) -> Score:
     """The verdict in a reply; with choices, the score of the choice that it names."""
-    objects = structured_objects(reply, structured=structured)
-    score = read_text(reply_text(reply), judged) if objects is None else read_objects(objects, judged)
+    objects = asking.structured_objects(reply, structured=structured)
+    score = read_text(asking.reply_text(reply), judged) if objects is None else read_objects(objects, judged)
     if prompt.choices is None:
         return score
     choice = prompt.choice(score.value)

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentic_bayes.errors import InvalidArgument, ReplyError, did_you_mean
 from agentic_bayes.evidence.llm.reply import REASONING, REPLY_SCHEMA, SCORE
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import is_share, short
 
 PromptMessages = list[tuple[str, str]]
 """A conversation with a model: (role, text), where a role is "system", "human" or "ai"."""
@@ -72,7 +72,7 @@ class Prompt:
             if key != "score" and not isinstance(example[key], str):
                 raise InvalidArgument(f"{name}.{key} must be text, got {short(example[key])}")
         score = example["score"]
-        if not _is_score(score) or (self.choices is not None and self.choice(score) is None):
+        if not is_share(score) or (self.choices is not None and self.choice(score) is None):
             raise InvalidArgument(f"{name}.score must be {self.allowed}, got {short(score)}")
 
     @property
@@ -145,17 +145,13 @@ def fenced(material: Mapping[str, str], template: str) -> str:
     return before + "\n\n".join(blocks) + after
 
 
-def _is_score(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
-
-
 def _check_choices(choices: object) -> None:
     if not isinstance(choices, Mapping) or len(choices) < 2:
         raise InvalidArgument(f"choices must map two or more labels to scores in [0, 1], got {short(choices)}")
     for label, score in choices.items():
         if not isinstance(label, str) or not label.strip() or "\n" in label:
             raise InvalidArgument(f"choices must have labels of one line of text, got {short(label)}")
-        if not _is_score(score):
+        if not is_share(score):
             raise InvalidArgument(f"choices[{label!r}] must be a number in [0, 1], got {short(score)}")
     values = sorted(choices.values())
     if any(high - low <= 2 * _TOLERANCE for low, high in itertools.pairwise(values)):

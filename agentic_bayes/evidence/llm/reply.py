@@ -8,7 +8,7 @@ from typing import Any
 
 from agentic_bayes.errors import ReplyError
 from agentic_bayes.evidence.score import Score
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import is_share, short
 from agentic_bayes.records.wire.strict_json import json_at
 
 REASONING = "reasoning"
@@ -140,7 +140,6 @@ def _score(item: object) -> Score:
     reasoning, value = item[REASONING], item[SCORE]
     if not isinstance(reasoning, str):
         raise ReplyError(f"{REASONING} must be text, got {short(reasoning)}")
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 <= value <= 1:
+    if not is_share(value):
         raise ReplyError(f"{SCORE} must be a number in [0, 1], got {short(value)}")
     return Score(value + 0.0, reasoning)  # no negative zero

@@ -250,15 +250,10 @@ class Store:
         return _to_score(self._db.execute(_GET, (key,)).fetchone()[0])
 
     def _count(self, call: ModelCall) -> None:
-        sums = self._session
-        sums[1] += 1
-        sums[2] += call.outcome != READ
-        sums[3] += call.input_tokens or 0
-        sums[4] += call.output_tokens or 0
-        sums[5] += call.input_tokens is None or call.output_tokens is None
-        sums[6] += call.cost or 0.0
-        sums[7] += call.cost is None
-        sums[8] += call.latency
+        unmetered = call.input_tokens is None or call.output_tokens is None
+        counts = (0, 1, call.outcome != READ, call.input_tokens or 0, call.output_tokens or 0, unmetered)
+        costs = (call.cost or 0.0, call.cost is None, call.latency)
+        self._session = [total + part for total, part in zip(self._session, (*counts, *costs), strict=True)]
 
     @property
     def session(self) -> Usage:
@@ -282,9 +277,8 @@ class Store:
     def size(self) -> int:
         """Bytes of the database."""
         with self._lock:
-            (pages,) = self._db.execute("PRAGMA page_count").fetchone()
-            (page,) = self._db.execute("PRAGMA page_size").fetchone()
-            return int(pages * page)
+            size = self._db.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+            return int(size.fetchone()[0])
 
     def models(self) -> dict[str, Usage]:
         """The usage of every model.
@@ -367,11 +361,6 @@ class Store:
         self.close()
 
 
-def _to_text(score: Score) -> str:
-    # ASCII, since half of a surrogate pair can be escaped but not encoded
-    return json.dumps([score.value, score.reason, dict(score.details)])
-
-
 def _to_score(text: str) -> Score:
     value: Any = json.loads(text)
     return Score(*value)
@@ -380,7 +369,9 @@ def _to_score(text: str) -> Score:
 def _rows(judgement: Judgement) -> list[tuple[object, ...]]:
     """A row per call; the last one carries the verdict."""
     key, model, calls, score = judgement
-    grades = [None] * (len(calls) - 1) + [None if score is None else _to_text(score)]
+    # ASCII, since half of a surrogate pair can be escaped but not encoded
+    verdict = None if score is None else json.dumps([score.value, score.reason, dict(score.details)])
+    grades = [None] * (len(calls) - 1) + [verdict]
     return [
         (
             *(key, model, call.started, call.latency, call.input_tokens, call.output_tokens, call.cost),

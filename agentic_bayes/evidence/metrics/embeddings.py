@@ -29,7 +29,6 @@ class TextEmbeddings(Protocol):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One vector per text."""
-        ...
 
 
 class Embedder:

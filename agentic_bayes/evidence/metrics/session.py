@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.checks import check_count, check_number, check_probability, check_seed, check_type
+from agentic_bayes.checks import check_bootstrap, check_number, check_probability, check_type
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, json_ready, plural
+from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, plural
 from agentic_bayes.numerics import Floats
 from agentic_bayes.records.base import short
 
@@ -72,15 +72,6 @@ class SessionScore(Tabular):
             f"{len(self.flagged):,} of {plural(len(self.risks), 'trace')} flagged"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The score as an object that JSON can hold; undefined numbers are None.
-
-        Returns
-        -------
-        dict
-        """
-        return dict(json_ready(asdict(self)))
-
     def table(self) -> Table:
         """One row: the score, its interval, and which traces are flagged."""
         interval, flagged = format_interval(self.lower, self.upper), ", ".join(map(str, self.flagged)) or "none"
@@ -130,7 +121,7 @@ def agent_reliability(
     used = _weighted_signals(signals, weights)
     if check_probability(tail, "tail") == 0:
         raise InvalidArgument(f"tail must be a number in (0, 1], got {tail!r}")
-    _check_bootstrap(ci_prob, resamples, random_seed)
+    check_bootstrap(ci_prob, resamples, random_seed)
     risks = [max((w * (1 - s) for w, s in trace.values()), default=math.nan) for trace in used]
 
     def value(sample: Floats) -> Floats:
@@ -173,7 +164,7 @@ def agent_consistency(
     root mean square of these values, clamped to [0, 1].
     """
     used = _weighted_signals(signals, weights)
-    _check_bootstrap(ci_prob, resamples, random_seed)
+    check_bootstrap(ci_prob, resamples, random_seed)
     risks = []
     for trace in used:
         lost = {name: w * (1 - s) for name, (w, s) in trace.items()}
@@ -305,9 +296,3 @@ def _weighted_signals(signals: object, weights: object) -> list[dict[str, tuple[
             kept[name] = (float(counted[name]), check_probability(score, f"signals[{index}][{name!r}]"))
         used.append(kept)
     return used
-
-
-def _check_bootstrap(ci_prob: object, resamples: object, random_seed: object) -> None:
-    check_probability(ci_prob, "ci_prob", open_ends=True)
-    check_count(resamples, "resamples")
-    check_seed(random_seed)

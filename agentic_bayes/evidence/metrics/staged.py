@@ -143,11 +143,7 @@ class StagedMetric:
             model_arguments=model_arguments,
             sleep=sleep,
         )
-
-    @property
-    def price(self) -> TokenPrice | None:
-        """Price of a million input tokens and of a million output tokens."""
-        return self._asker.price
+        self.price = self._asker.price
 
     @property
     def identity(self) -> str:

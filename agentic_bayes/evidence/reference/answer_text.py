@@ -11,25 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from agentic_bayes.evidence.reference import vocabulary
 from agentic_bayes.evidence.reference.numerals import plain_number, read_number, read_words, shifted
-from agentic_bayes.evidence.reference.vocabulary import (
-    CONTRACTED,
-    CONTRACTION_TAILS,
-    CURRENCY_SYMBOLS,
-    DEGREE_SCALES,
-    LINKING_CHARACTERS,
-    LINKING_WORDS,
-    MONEY_POWERS,
-    NEGATING_CHARACTERS,
-    NEGATIONS,
-    NUMBER_WORDS,
-    POWERS_OF_TEN,
-    STOP_WORDS,
-    TENS,
-    UNIT_PREFIXES,
-    UNITS,
-    Meanings,
-)
+from agentic_bayes.evidence.reference.vocabulary import UNITS, Meanings
 
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han.
 _SPACELESS = (
@@ -69,7 +53,6 @@ _THREE_DIGITS = re.compile(r"\d{3}(?:[.,]\d+)?", re.ASCII)
 
 _CLAUSE_ENDS = frozenset('.,;:!?()[]{}"…。、！？，；：।؟')
 _REACH = 5
-_NUMERALS = frozenset({*NUMBER_WORDS, *TENS, "one", "and", *(word for word in POWERS_OF_TEN if len(word) > 2)})
 _LONGEST_NUMBER = 24  # words
 
 
@@ -163,7 +146,7 @@ class _Tokenizer:
         if self._after_bare_point(place) and body.isdigit():
             place, body = place - 1, f"0.{body}"
         currency, sign = self._before(place)
-        for prefix in UNIT_PREFIXES:
+        for prefix in vocabulary.UNIT_PREFIXES:
             if body.startswith(prefix) and body[len(prefix) :][:1].isdigit():
                 body, currency = body[len(prefix) :], currency or UNITS[prefix]
         body = self._with_space_groups(body)
@@ -178,9 +161,9 @@ class _Tokenizer:
             number, units = read_number(time[1]), UNITS[f"{time[2]}m"]
             return [Token("code", time[1], units) if number is None else Token("number", number, units)]
         if (glued := _WITH_LETTERS.fullmatch(body)) and (number := read_number(glued[1])) is not None:
-            units, power = UNITS.get(glued[3], frozenset()), POWERS_OF_TEN.get(glued[3], 0)
-            if currency and glued[3] in MONEY_POWERS:
-                units, power = currency, MONEY_POWERS[glued[3]]
+            units, power = UNITS.get(glued[3], frozenset()), vocabulary.POWERS_OF_TEN.get(glued[3], 0)
+            if currency and glued[3] in vocabulary.MONEY_POWERS:
+                units, power = currency, vocabulary.MONEY_POWERS[glued[3]]
             if units or power:
                 return [self._measured(number, sign, units or currency, power)]
             if glued[2] and glued[3].isalpha() and len(glued[3]) > 2:  # 5-star
@@ -207,12 +190,12 @@ class _Tokenizer:
             head, *tails = part.split("'")
             if head.endswith("n") and tails == ["t"]:
                 head = head[:-1]
-                found += [Token("word", _stem(CONTRACTED.get(head, head)))] if head else []
+                found += [Token("word", _stem(vocabulary.CONTRACTED.get(head, head)))] if head else []
                 found.append(Token("word", "not"))
             elif head == "cannot":
                 found += [Token("word", "can"), Token("word", "not")]
             else:
-                kept = [head, *(tail for tail in tails if tail == head or tail not in CONTRACTION_TAILS)]
+                kept = [head, *(tail for tail in tails if tail == head or tail not in vocabulary.CONTRACTION_TAILS)]
                 found += [Token("word", _stem(word)) for word in kept]
         return [token for token in found if token.text]
 
@@ -223,7 +206,7 @@ class _Tokenizer:
         for ahead in range(-1, _LONGEST_NUMBER):
             lexeme = self._peek(ahead) if ahead >= 0 else self.lexemes[self.at - 1].text
             parts = lexeme.split("-")
-            if not all(part in _NUMERALS for part in parts):
+            if not vocabulary.NUMERALS.issuperset(parts):
                 break
             words += parts
             ends[len(words)] = ahead + 1
@@ -257,8 +240,8 @@ class _Tokenizer:
     def _measured(self, number: str, sign: str, units: Meanings, power: int = 0) -> Token:
         """The number with the unit and the power of ten that follow it."""
         word = self._peek()
-        if not power and word in POWERS_OF_TEN and len(word) > 2:
-            power = POWERS_OF_TEN[word]
+        if not power and word in vocabulary.POWERS_OF_TEN and len(word) > 2:
+            power = vocabulary.POWERS_OF_TEN[word]
             self.at += 1
         after = self._unit_after()
         return Token("number", plain_number(sign + shifted(number, power)), units or after)
@@ -268,7 +251,7 @@ class _Tokenizer:
         word = self._peek()
         if word in ("°", "degree", "degrees", "deg", "度"):
             self.at += 1
-            scale = DEGREE_SCALES.get(self._peek(), frozenset())
+            scale = vocabulary.DEGREE_SCALES.get(self._peek(), frozenset())
             self.at += bool(scale)
             return scale
         if word == "per" and self._peek(1) == "cent":
@@ -277,7 +260,7 @@ class _Tokenizer:
         if word in ("us", "u.s") and self._peek(1) in ("$", "dollar", "dollars"):
             self.at += 2
             return frozenset({"usd"})
-        if word in CURRENCY_SYMBOLS and self._starts_number(1):
+        if word in vocabulary.CURRENCY_SYMBOLS and self._starts_number(1):
             return frozenset()  # the symbol belongs to the next number
         units = UNITS.get(word, frozenset())
         self.at += bool(units)
@@ -299,12 +282,12 @@ class _Tokenizer:
 
     def _belongs_to_next(self, word: str) -> bool:
         """Whether the lexeme just read is the currency or the sign of the number that follows (USD 36, minus 5)."""
-        number = self._peek(1) if self._peek() in CURRENCY_SYMBOLS else self._peek()
-        if self._is_word_sign(self.at - 1) and number.partition("-")[0] in _NUMERALS - {"and", "one"}:
+        number = self._peek(1) if self._peek() in vocabulary.CURRENCY_SYMBOLS else self._peek()
+        if self._is_word_sign(self.at - 1) and number.partition("-")[0] in vocabulary.NUMERALS - {"and", "one"}:
             return True
         if not number[:1].isdigit():
             return False
-        return word in UNIT_PREFIXES or self._is_word_sign(self.at - 1)
+        return word in vocabulary.UNIT_PREFIXES or self._is_word_sign(self.at - 1)
 
     def _before(self, place: int) -> tuple[Meanings, str]:
         """The currency and the minus sign directly before the lexeme at this place."""
@@ -314,7 +297,7 @@ class _Tokenizer:
         for earlier in range(place - 1, max(place - 3, -1), -1):
             lexeme = self.lexemes[earlier]
             gap = start - lexeme.end
-            if not units and gap <= 1 and (lexeme.text in CURRENCY_SYMBOLS or lexeme.text in UNIT_PREFIXES):
+            if not units and gap <= 1 and lexeme.text in (*vocabulary.CURRENCY_SYMBOLS, *vocabulary.UNIT_PREFIXES):
                 units = UNITS[lexeme.text]
             elif not sign and ((gap <= 1 and self._is_word_sign(earlier)) or (gap == 0 and self._is_minus(earlier))):
                 sign = "-"
@@ -375,11 +358,12 @@ def _negations(text: Iterator[Token]) -> Iterator[Token]:
         negated = since <= _REACH or (token.kind == "character" and after_character)
         yield token._replace(negated=True) if negated else token
         after_character = token.kind == "character" and (
-            token.text in NEGATING_CHARACTERS or (after_character and token.text in LINKING_CHARACTERS)
+            token.text in vocabulary.NEGATING_CHARACTERS
+            or (after_character and token.text in vocabulary.LINKING_CHARACTERS)
         )
-        if token.kind == "word" and token.text in NEGATIONS:
+        if token.kind == "word" and token.text in vocabulary.NEGATIONS:
             since = 1
-        elif token.kind == "word" and token.text in LINKING_WORDS:
+        elif token.kind == "word" and token.text in vocabulary.LINKING_WORDS:
             since += 1
         else:
             since = _REACH + 1
@@ -396,7 +380,7 @@ def content(text: Sequence[Token]) -> list[Token]:
                 kept.append(token._replace(text=token.text + after.text))
             elif token.opens or not before or before.kind != "character":
                 kept.append(token)
-        elif token.text not in STOP_WORDS or token.kind != "word":
+        elif token.text not in vocabulary.STOP_WORDS or token.kind != "word":
             kept.append(token)
     return kept
 

@@ -13,8 +13,6 @@ from agentic_bayes.records.model import Conversation
 
 __all__ = ["ReferenceJudge"]
 
-_VERSION = "reference-judge/1"
-
 _VERBOSE = 0.9  # right, with further content
 _COMPLETE = 0.7  # has every number; the words decide the rest up to _VERBOSE
 _INCOMPLETE = 0.25  # times the share of numbers present
@@ -61,15 +59,8 @@ class ReferenceJudge:
     scores high. Use an LLM judge if that matters.
     """
 
-    @property
-    def name(self) -> str:
-        """Column name of its scores if it is a further metric next to another judge."""
-        return "reference_judge"
-
-    @property
-    def identity(self) -> str:
-        """Name and version of the rules."""
-        return _VERSION
+    name = "reference_judge"
+    identity = "reference-judge/1"
 
     def grade(self, conversation: Conversation, position: int) -> Score | Unscored:
         """Grade one interaction.

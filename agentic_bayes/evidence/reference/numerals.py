@@ -9,7 +9,6 @@ from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, POWERS_OF_
 
 _GROUPED = {mark: re.compile(rf"\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+", re.ASCII) for mark in ",.'_"}
 _INDIAN = re.compile(r"\d{1,2}(?:,\d{2})*,\d{3}", re.ASCII)
-_UNITS = NUMBER_WORDS | {"one": 1}
 _SCIENTIFIC = re.compile(r"(\d+(?:\.\d+)?)e([+-]?\d{1,2})", re.ASCII)
 
 
@@ -73,8 +72,8 @@ def read_words(words: Sequence[str]) -> tuple[int, int]:
 
 def _below_thousand(words: Sequence[str]) -> tuple[int, int]:
     hundreds, used = 0, 0
-    if len(words) > 1 and words[1] == "hundred" and 0 < _UNITS.get(words[0], 0) < 10:
-        hundreds, used = 100 * _UNITS[words[0]], 2
+    if len(words) > 1 and words[1] == "hundred" and 0 < NUMBER_WORDS.get(words[0], 0) < 10:
+        hundreds, used = 100 * NUMBER_WORDS[words[0]], 2
     joined = used + (used > 0 and words[used : used + 1] == ["and"])
     rest, taken = _below_hundred(words[joined:])
     after = words[joined + taken : joined + taken + 1]
@@ -87,9 +86,9 @@ def _below_hundred(words: Sequence[str]) -> tuple[int, int]:
     if not words:
         return 0, 0
     if words[0] in TENS:
-        unit = _UNITS.get(words[1], 0) if len(words) > 1 else 0
+        unit = NUMBER_WORDS.get(words[1], 0) if len(words) > 1 else 0
         return (TENS[words[0]] + unit, 2) if 0 < unit < 10 else (TENS[words[0]], 1)
-    return (_UNITS[words[0]], 1) if words[0] in _UNITS else (0, 0)
+    return (NUMBER_WORDS[words[0]], 1) if words[0] in NUMBER_WORDS else (0, 0)
 
 
 def shifted(number: str, power: int) -> str:

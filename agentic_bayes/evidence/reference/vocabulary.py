@@ -64,28 +64,25 @@ def _words(*lines: str) -> tuple[str, ...]:
     return tuple(word for line in lines for word in line.split())
 
 
+def _set_of(*lines: str) -> frozenset[str]:
+    return frozenset(_words(*lines))
+
+
 TENS = {
     word: 10 * value
     for value, word in enumerate(_words("twenty thirty forty fifty sixty seventy eighty ninety"), start=2)
 }
 
-# "one" is left out: in running text it is a pronoun more often than a number.
-NUMBER_WORDS = {
-    word: value
-    for value, word in enumerate(
-        _words(
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen",
-            "fifteen sixteen seventeen eighteen nineteen",
-        )
-    )
-    if word != "one"
-}
+_BELOW_TWENTY = _words(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen",
+    "fifteen sixteen seventeen eighteen nineteen",
+)
+NUMBER_WORDS = {word: value for value, word in enumerate(_BELOW_TWENTY)}
+NUMERALS = frozenset({*NUMBER_WORDS, *TENS, "and", *(word for word in POWERS_OF_TEN if len(word) > 2)})
 
-NEGATIONS = frozenset(
-    _words(
-        "not no never neither nor without non instead except",
-        "nicht kein keine pas não nunca jamais non niet geen inte ikke nie не нет",
-    )
+NEGATIONS = _set_of(
+    "not no never neither nor without non instead except",
+    "nicht kein keine pas não nunca jamais non niet geen inte ikke nie не нет",
 )
 NEGATING_CHARACTERS = frozenset("不没沒未非无無")
 LINKING_CHARACTERS = frozenset("是为為在")
@@ -99,32 +96,26 @@ MONTHS = {
 }
 
 # They may stand between a negation and what it negates.
-LINKING_WORDS = frozenset(
-    _words(
-        "a an the to of by in fact be been being is equal exactly currently actually really quite precisely",
-        "yet any longer at all on for from with as my your our this that es est ist ein eine un une è é",
-    )
+LINKING_WORDS = _set_of(
+    "a an the to of by in fact be been being is equal exactly currently actually really quite precisely",
+    "yet any longer at all on for from with as my your our this that es est ist ein eine un une è é",
 )
 
 # After the apostrophe of a contraction; "n't" is read as "not".
-CONTRACTION_TAILS = frozenset(_words("s m d ll re ve"))
+CONTRACTION_TAILS = _set_of("s m d ll re ve")
 CONTRACTED = {"ca": "can", "wo": "will", "sha": "shall"}
 
-YES_WORDS = frozenset(_words("yes yeah yep true correct"))
-NO_WORDS = frozenset(_words("no nope false incorrect"))
-PRONOUNS = frozenset(_words("i it you we they he she that this there"))
+YES_WORDS = _set_of("yes yeah yep true correct")
+NO_WORDS = _set_of("no nope false incorrect")
+PRONOUNS = _set_of("i it you we they he she that this there")
 
 # As stems: "does" is "doe".
-STOP_WORDS = frozenset(
-    _words(
-        "a about all also am an and are as at be been being but by can could did do doe for from had has",
-        "have he her here him his i if in into is it its just me my no not of on or our she should so than",
-        "that the their them then there these they this to too very was we were what when where which who",
-        "will with would yes you your",
-    )
+STOP_WORDS = _set_of(
+    "a about all also am an and are as at be been being but by can could did do doe for from had has",
+    "have he her here him his i if in into is it its just me my no not of on or our she should so than",
+    "that the their them then there these they this to too very was we were what when where which who",
+    "will with would yes you your",
 )
 
 # They say that a call worked, not what it found.
-STATUS_WORDS = frozenset(
-    _words("ok okay success successful succeeded done complete completed true false none null error failed")
-)
+STATUS_WORDS = _set_of("ok okay success successful succeeded done complete completed true false none null error failed")

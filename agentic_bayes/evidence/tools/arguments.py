@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
@@ -90,18 +90,6 @@ class ArgumentRule:
         if self.over == "expected_keys":
             return agreeing, np.broadcast_to(sizes, shape)
         return agreeing, sizes + np.array([len(call) for call in made], dtype=np.int64)[None, :] - common
-
-    def differences(self, expected: Mapping[str, Any], made: Mapping[str, Any]) -> Iterator[ArgumentDifference]:
-        """The arguments that differ, in the order in which they were written."""
-        for key, value in expected.items():
-            if key not in made:
-                yield ArgumentDifference(key, "missing", expected=value)
-            elif not self.equal(value, made[key]):
-                yield ArgumentDifference(key, "unequal", expected=value, made=made[key])
-        if self.over == "union_keys":
-            for key, value in made.items():
-                if key not in expected:
-                    yield ArgumentDifference(key, "extra", made=value)
 
     def _equal_table(self, expected: list[Canonical], made: list[Canonical]) -> npt.NDArray[np.bool_]:
         row_of = {value: row for row, value in enumerate(dict.fromkeys(expected))}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from agentic_bayes.checks import check_flag, no_such_file
+from agentic_bayes.checks import check_flag
 from agentic_bayes.errors import DoubtfulRecords, EvidenceError, did_you_mean
-from agentic_bayes.evidence.table import is_blank, read_columns, refuse, require_columns, whole_number
+from agentic_bayes.evidence.table import is_blank, label, read_columns, read_json, refuse, require_columns, whole_number
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.identity import task_label
 from agentic_bayes.records.model import Conversation, ExpectedTools
@@ -129,18 +129,12 @@ def _rows(expected: Any) -> tuple[str, list[_Row]]:
     if isinstance(expected, Mapping):
         return "expected", _of_object(expected)
     if isinstance(expected, (str, Path)) and Path(expected).suffix == ".json":
-        path = Path(expected)
-        if not path.is_file():
-            raise EvidenceError(no_such_file(path))
-        try:
-            value = strict_json(path.read_text(encoding="utf-8-sig"), finite=False)
-        except ValueError as error:
-            raise EvidenceError(f"{path}: is not JSON ({error})") from None
+        value = read_json(Path(expected), error=EvidenceError)
         if isinstance(value, list):
-            return str(path), [(f"index {i}", row) for i, row in enumerate(value)]
+            return str(expected), [(f"index {i}", row) for i, row in enumerate(value)]
         if not isinstance(value, dict):
-            raise EvidenceError(f"{path}: must be an object (task → expected calls) or a list, got {short(value)}")
-        return str(path), _of_object(value)
+            raise EvidenceError(f"{expected}: must be an object (task → expected calls) or a list, got {short(value)}")
+        return str(expected), _of_object(value)
     source, columns = read_columns(expected, error=EvidenceError)
     hint = "Expected: task and tool_name, or task and expected_tools (all calls of it)"
     require_columns(source, columns, ["task"], hint=hint, error=EvidenceError)
@@ -228,7 +222,7 @@ def _grouped(source: str, rows: Sequence[_Row]) -> dict[_TaskPlace, ExpectedTool
 def _label(name: str, value: Any) -> str | None:
     if value is None or _absent(name, value):
         return None
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    return label(value)
 
 
 def _parsed(name: str, value: Any, where: str, problems: list[str]) -> Any:

@@ -13,10 +13,11 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from agentic_bayes.checks import check_choice, check_flag, check_number, check_probability, no_such_file
+from agentic_bayes.checks import check_choice, check_flag, check_number, check_probability
 from agentic_bayes.errors import InvalidArgument, UnknownName, did_you_mean
 from agentic_bayes.evidence.llm.prompt import text_digest
 from agentic_bayes.evidence.score import Unscored
+from agentic_bayes.evidence.table import read_json
 from agentic_bayes.evidence.tools.arguments import ArgumentRule
 from agentic_bayes.evidence.tools.call_rule import CallRule, Compare
 from agentic_bayes.evidence.tools.matched_calls import MatchedCalls
@@ -25,7 +26,6 @@ from agentic_bayes.evidence.tools.utilization import answer_uses_results
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.matchers import Matcher
 from agentic_bayes.records.model import Interaction, ToolCall
-from agentic_bayes.records.wire.strict_json import strict_json
 
 __all__ = ["ToolCorrectnessScore", "ToolRubric"]
 
@@ -207,23 +207,17 @@ class ToolRubric:
         InvalidArgument
             If there is no such file, or a setting in it is invalid.
         """
-        source = Path(path)
-        if not source.is_file():
-            raise InvalidArgument(no_such_file(source))
-        try:
-            declared = strict_json(source.read_text(encoding="utf-8"), finite=False)
-        except ValueError as error:
-            raise InvalidArgument(f"{source}: must be JSON ({error})") from None
+        declared = read_json(Path(path), error=InvalidArgument)
         if not isinstance(declared, dict):
-            raise InvalidArgument(f"{source}: must be an object of the rubric's settings, got {short(declared)}")
+            raise InvalidArgument(f"{path}: must be an object of the rubric's settings, got {short(declared)}")
         known = [setting.name for setting in fields(cls)]
         for name in declared:
             if name not in known:
-                raise InvalidArgument(f"{source}: unknown setting {name!r}: {did_you_mean(name, known)}")
+                raise InvalidArgument(f"{path}: unknown setting {name!r}: {did_you_mean(name, known)}")
         try:
             return cls(**declared)
         except InvalidArgument as error:
-            raise InvalidArgument(f"{source}: {error}") from None
+            raise InvalidArgument(f"{path}: {error}") from None
 
     @property
     def identity(self) -> str:

@@ -19,6 +19,8 @@ def schema_check(tool: str, schema: object) -> Callable[[Mapping[str, Any]], str
         raise InvalidArgument(f"schemas[{tool!r}] must be a JSON schema (an object), got {short(schema)}")
     if too_deep(schema):
         raise InvalidArgument(f"schemas[{tool!r}] must be a JSON schema nested at most {MAX_DEPTH} levels deep")
+    from jsonschema.exceptions import best_match
+
     try:
         checker = _checker(schema)
         next(checker.iter_errors({}), None)  # finds schemas that refer only to themselves
@@ -28,7 +30,7 @@ def schema_check(tool: str, schema: object) -> Callable[[Mapping[str, Any]], str
 
     def check(arguments: Mapping[str, Any]) -> str | None:
         try:
-            found = _exceptions().best_match(checker.iter_errors(arguments))
+            found = best_match(checker.iter_errors(arguments))
         except Exception as error:
             raise EvidenceError(f"the schema of {tool} cannot be applied: {type(error).__name__}: {error}") from error
         if found is None:
@@ -40,16 +42,11 @@ def schema_check(tool: str, schema: object) -> Callable[[Mapping[str, Any]], str
     return check
 
 
-def _exceptions() -> Any:
-    from jsonschema import exceptions
-
-    return exceptions
-
-
 def _checker(schema: Mapping[str, Any]) -> Any:
     """A validator that looks nothing up elsewhere and whose patterns take linear time."""
     from jsonschema import validators
-    from referencing import Registry
+    from referencing import Registry, Resource
+    from referencing.jsonschema import DRAFT202012
 
     name = schema.get("$schema")
     kind: Any = validators.Draft202012Validator
@@ -59,23 +56,20 @@ def _checker(schema: Mapping[str, Any]) -> Any:
         if kind is unknown:
             raise ValueError(f"unknown $schema {short(name)}")
     kind.check_schema(dict(schema))
-    _check_parts(schema)
     registry: Any = Registry()
+    resource: Any = Resource.from_contents(dict(schema), default_specification=DRAFT202012)
+    resolver = registry.with_resource("", resource).resolver()
+    for key, value in _parts(schema):
+        if key == "patternProperties":
+            raise ValueError("patternProperties is not supported, because its patterns could take endless time")
+        if key == "pattern" and isinstance(value, str):
+            compiled_pattern(value)
+        if key in ("$ref", "$dynamicRef") and isinstance(value, str):
+            if not value.startswith("#"):
+                raise ValueError(f"$ref must refer to a part of the schema (#/…), got {short(value)}")
+            resolver.lookup(value)
     linear = validators.extend(kind, {"pattern": _pattern})  # type: ignore[no-untyped-call]
-    checker = linear(dict(schema), registry=registry)
-    resolver = registry.with_resource("", _resource(schema)).resolver()
-    for reference in _references(schema):
-        if not reference.startswith("#"):
-            raise ValueError(f"$ref must refer to a part of the schema (#/…), got {short(reference)}")
-        resolver.lookup(reference)
-    return checker
-
-
-def _resource(schema: Mapping[str, Any]) -> Any:
-    from referencing import Resource
-    from referencing.jsonschema import DRAFT202012
-
-    return Resource.from_contents(dict(schema), default_specification=DRAFT202012)
+    return linear(dict(schema), registry=registry)
 
 
 def _pattern(_: Any, pattern: str, instance: Any, __: Any) -> Iterator[Exception]:
@@ -99,15 +93,3 @@ def _parts(schema: Any) -> Iterator[tuple[str, Any]]:
             waiting += [value for key, value in part.items() if key not in _DATA]
         elif isinstance(part, (list, tuple)):
             waiting += part
-
-
-def _check_parts(schema: Mapping[str, Any]) -> None:
-    for key, value in _parts(schema):
-        if key == "patternProperties":
-            raise ValueError("patternProperties is not supported, because its patterns could take endless time")
-        if key == "pattern" and isinstance(value, str):
-            compiled_pattern(value)
-
-
-def _references(schema: Mapping[str, Any]) -> Iterator[str]:
-    return (value for key, value in _parts(schema) if key in ("$ref", "$dynamicRef") and isinstance(value, str))

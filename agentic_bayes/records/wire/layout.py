@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentic_bayes.records.wire.chat import doubts_of
@@ -62,17 +62,31 @@ class Shape:
                 self.first[key] = part.value
 
 
+def with_doubts(parsed_records: Iterator[Parsed], doubts: Callable[[], Iterable[str]]) -> Iterator[Parsed]:
+    """Pass records on, and attach the warnings about their file to the last one."""
+    waiting = next(parsed_records, None)
+    while waiting is not None:
+        parsed, waiting = waiting, next(parsed_records, None)
+        if waiting is None:
+            parsed = replace(parsed, doubts=(*parsed.doubts, *(("", message) for message in doubts())))
+        yield parsed
+
+
+def converted(
+    where: str, value: Any, wrong: Sequence[tuple[str, str]], convert: Callable[[Any, Faults], Mapping[str, Any]]
+) -> Parsed:
+    """A raw record, which may already be `wrong`, in the native format."""
+    faults = Faults()
+    record = convert(value, faults)
+    together = (*wrong, *faults)
+    return Parsed(where, NO_VALUE if together else record, together, doubts_of(record["conversation"]))
+
+
 def records(parts: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
     """The records of a file that is a list of them, one object, or JSON Lines."""
     empty = True
     members: dict[str, Any] = {}
     problems: list[tuple[str, str]] = []
-
-    def one(where: str, value: Any, wrong: tuple[tuple[str, str], ...]) -> Parsed:
-        faults = Faults()
-        record = convert(value, faults)
-        together = (*wrong, *faults)
-        return Parsed(where, NO_VALUE if together else record, together, doubts_of(record["conversation"]))
 
     for part in parts:
         match part.path:
@@ -81,7 +95,7 @@ def records(parts: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[
                 if part.faults:  # the document broke off: half a record is not a record
                     yield Parsed(part.where, faults=(*problems, *part.faults))
                 elif members or problems:
-                    yield one(part.where or "line 1", members, tuple(problems))
+                    yield converted(part.where or "line 1", members, problems, convert)
                 members, problems = {}, []
             case (int(index),):
                 empty = False
@@ -89,7 +103,7 @@ def records(parts: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[
                 if part.faults:
                     yield Parsed(where, faults=part.faults)
                 else:
-                    yield one(where, part.value, ())
+                    yield converted(where, part.value, (), convert)
             case (str(key), *rest):
                 problems += part.inner_faults
                 if rest:

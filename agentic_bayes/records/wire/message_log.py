@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
+from itertools import chain, islice
 from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
@@ -144,15 +145,10 @@ def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), requ
 
 def conversations(pieces: Iterator[JsonPart], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    waiting: Parsed | None = None
-    alone = True
-    for parsed in _MessageFile(dialect).read(pieces):
-        if waiting is not None:
-            alone = False
-            yield _named(waiting, origin, f"{origin.stem}, {waiting.where}")
-        waiting = parsed
-    if waiting is not None:
-        yield _named(waiting, origin, origin.stem if alone else f"{origin.stem}, {waiting.where}")
+    remaining = _MessageFile(dialect).read(pieces)
+    first = list(islice(remaining, 2))  # a file's only conversation is named after the file
+    for parsed in chain(first, remaining):
+        yield _named(parsed, origin, f"{origin.stem}, {parsed.where}" if len(first) > 1 else origin.stem)
 
 
 def one_conversation(messages: Iterable[Any], dialect: Dialect) -> Parsed:

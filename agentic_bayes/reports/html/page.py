@@ -21,31 +21,14 @@ from agentic_bayes.formatting import Table, interval_kind, plain_text, plural
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.write import replacing
+from agentic_bayes.reports.html import sections
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
 from agentic_bayes.reports.html.question import ReportQuestion, ask
-from agentic_bayes.reports.html.sections import (
-    commands,
-    comparison_table,
-    data_table,
-    diagnostics_table,
-    driver_table,
-    estimate_sections,
-    flag_lines,
-    judge_tables,
-    reasons_tables,
-    settings_table,
-    without_option,
-)
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
 from agentic_bayes.reports.html.text import content_hash, cut, is_number_like, json_block, shown
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
 from agentic_bayes.reports.html.verdict import answers, headline
-from agentic_bayes.reports.tables import (
-    ESTIMANDS,
-    metrics_tables,
-    superiority_table,
-    tool_problems_tables,
-)
+from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, superiority_table, tool_problems_tables
 
 __all__ = ["write_report"]
 
@@ -162,34 +145,18 @@ def write_page(
     store: Store | None = None,
 ) -> Path:
     """Write the page of a settled question and of known attempts."""
-    text = _page(est, asked, trials, facts=facts, source=source, evidence=evidence, store=store)
-    with replacing(str(path)) as file:
-        file.write(text.encode())
-    return path
-
-
-def _page(
-    est: Estimate,
-    asked: ReportQuestion,
-    trials: Sequence[ReportTrial],
-    *,
-    facts: Mapping[str, str],
-    source: str,
-    evidence: Evidence | None,
-    store: Store | None,
-) -> str:
-    """The text of the page."""
     style, script = _template("report.css"), _template("report.js")
     policy = (
         f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"script-src '{content_hash(script)}'; style-src '{content_hash(style)}'"
     )
-    failures = reasons_tables(est, trials)
+    failures = sections.reasons_tables(est, trials)
     tools = tool_problems_tables(evidence) if evidence is not None else []
     verdict, kind = headline(est, asked)
-    page = _environment().get_template("report.html")
-    return str(
-        page.render(
+    text = (
+        _environment()
+        .get_template("report.html")
+        .render(
             policy=policy,
             style=style,
             script=script,
@@ -198,24 +165,27 @@ def _page(
             kind=kind,
             answers=answers(est, asked, _failed_most(failures, tools), source),
             agents=est.agents,
-            data=data_table(est, evidence),
+            data=sections.data_table(est, evidence),
             **_numbers(est, asked),
             **_comparison(asked),
             failures=failures,
             **_attempts(est, asked, trials),
             evidence=[evidence.table(), *metrics_tables(evidence)] if evidence is not None else [],
             tools=tools,
-            judges=judge_tables(est, evidence, store, facts),
-            diagnostics=diagnostics_table(est),
+            judges=sections.judge_tables(est, evidence, store, facts),
+            diagnostics=sections.diagnostics_table(est),
             settings=est.settings,
             method=est.method.name,
             frequentist=isinstance(est.method, Frequentist),
             interval=interval_kind(est.method.name, est.settings.ci_prob, est.settings.ci_kind),
-            setup=settings_table(est),
-            commands=commands(est, asked, est.settings.k, source) if source else [],
-            without_option=", ".join(without_option(est)),
+            setup=sections.settings_table(est),
+            commands=sections.commands(est, asked, est.settings.k, source) if source else [],
+            without_option=", ".join(sections.without_option(est)),
         )
     )
+    with replacing(str(path)) as file:
+        file.write(text.encode())
+    return path
 
 
 def _numbers(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
@@ -225,13 +195,13 @@ def _numbers(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
     curves = [frame[frame["estimand"] == asked.estimand] for frame in (own, plain[plain["estimator"] == "plugin"])]
     numbers = curve_numbers(wide, *curves)
     return {
-        "estimates": estimate_sections(est, own, plain, est.settings.k),
+        "estimates": sections.estimate_sections(est, own, plain, est.settings.k),
         "where": ESTIMANDS[asked.estimand],
         "panels": curve_panels(wide, *curves),
         "numbers": numbers,
         "start": wide.settings.k.index(asked.metric.k),
         "numbers_json": json_block([[one["k"], one["rows"]] for one in numbers]),
-        "flags": flag_lines(est, own[own["k"].isin(est.settings.k)]),
+        "flags": sections.flag_lines(est, own[own["k"].isin(est.settings.k)]),
     }
 
 
@@ -240,9 +210,9 @@ def _comparison(asked: ReportQuestion) -> dict[str, Any]:
     return {
         "asked": asked,
         "compared": comparisons[0] if comparisons else None,
-        "comparison": comparison_table(comparisons) if comparisons else None,
+        "comparison": sections.comparison_table(comparisons) if comparisons else None,
         "differences": difference_bars(comparisons) if comparisons else None,
-        "drivers": driver_table(comparisons[0]) if comparisons else None,
+        "drivers": sections.driver_table(comparisons[0]) if comparisons else None,
         "ranks": [] if ranking is None else [ranking.table(), superiority_table(ranking)],
     }
 

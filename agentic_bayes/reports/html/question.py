@@ -32,7 +32,7 @@ class ReportQuestion:
 
     metric: Metric  # of the verdict
     estimand: Estimand
-    agent: str  # whom the page is about
+    agent: str  # the agent that the page is about
     # the verdict's own first, then others at further k; empty where nothing is compared
     comparisons: tuple[Comparison, ...] = ()
     ranking: Ranking | None = None  # of three agents or more
@@ -55,7 +55,7 @@ def ask(
     at_least: float | None = None,
     confidence: float = 0.95,
 ) -> ReportQuestion:
-    """Settle whom the page is about and who is compared with whom; compare them, and hold the one against its bar."""
+    """Choose the agent and what to compare it with; compare them, and gate the agent if there is a bar."""
     wanted = Metric(metric)
     if estimand is None:
         estimand = "population" if "population" in est.posterior.estimands else "tasks"

@@ -271,7 +271,7 @@ def flag_lines(est: Estimate, own: Any) -> list[str]:
 
 
 def diagnostics_table(est: Estimate) -> Table:
-    """The sampler's account of itself, and whether the model fits the data."""
+    """The sampler's diagnostics, and whether the model fits the data."""
     rows: list[Sequence[str]] = []
     if est.diagnostics is not None:
         rows.append(("sampler", str(est.diagnostics)))

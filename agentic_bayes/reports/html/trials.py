@@ -54,7 +54,7 @@ def _checked(conversations: Iterable[Conversation] | None) -> list[Conversation]
 def find_trials(
     est: Estimate, evidence: Evidence | None, conversations: Iterable[Conversation] | None
 ) -> list[ReportTrial]:
-    """Every attempt of the estimate's agents that evidence or conversations tell of."""
+    """Every attempt of the estimate's agents in the evidence or the conversations."""
     trials: dict[tuple[str, str, int], ReportTrial] = {}
     known = None if est.agents == ("all",) else set(est.agents)
     if evidence is not None:

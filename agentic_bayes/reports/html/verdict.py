@@ -83,7 +83,7 @@ def answers(est: Estimate, asked: ReportQuestion, failed_most: Sequence[str], so
     if (gate := asked.gate) is not None:
         texts = [f"{one.text} = {shown_beside(one.probability, gate.confidence)}" for one in gate.requirements]
         verdict = f"{gate.verdict}: {', '.join(texts)}; the gate needs {format_percent(gate.confidence)}."
-        answered.append(Answer("May it be shipped?", (verdict[0].upper() + verdict[1:],)))
+        answered.append(Answer("Can it ship?", (verdict[0].upper() + verdict[1:],)))
     if asked.comparisons:
         one = asked.comparisons[0]
         which = "Which version is better?" if isinstance(one.baseline, str) else "Is it better than that?"
@@ -204,7 +204,7 @@ def _advice(est: Estimate, asked: ReportQuestion) -> tuple[str, str, str]:
         case Gate(verdict="inconclusive") as gate:
             return f"{more} the gate needs.", "plan", f"--at-least {gate.at_least!r}"
         case Gate(verdict="pass"):
-            return "By this bar it may be shipped. Still, read the tasks that failed most.", "", ""
+            return "It clears this bar. Before you ship it, read the tasks that failed most.", "", ""
         case Gate(verdict="fail"):
             need = "more data will not lift it above the bar, a better agent will"
             return f"Read the tasks that failed most: {need}.", "", ""

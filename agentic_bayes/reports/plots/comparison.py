@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.checks import check_type
 from agentic_bayes.decisions.compare import Comparison, rope_words
 from agentic_bayes.formatting import format_number, format_share, interval_words
+from agentic_bayes.reports.plots import style
 from agentic_bayes.reports.plots.posterior import density
-from agentic_bayes.reports.plots.style import (
-    COLOURS,
-    GREY,
-    HATCHES,
-    WORDS,
-    LegendEntry,
-    axes_for,
-    heading,
-    legible,
-    name_axes,
-    quiet,
-    shortened,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,55 +39,45 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     """
     check_type("comparison", comparison, Comparison, "compare() makes one")
     one = comparison
-    x, y = density(one.draws, 600, within=_range(one))
+    possible = (-1.0, 1.0) if isinstance(one.baseline, str) else (-one.baseline, 1.0 - one.baseline)
+    x, y = density(one.draws, 600, within=possible)
     top = float(y.max()) or 1.0
-    agent, higher, lower = shortened(one.agent), "higher", "lower"
+    agent, higher, lower = style.shortened(one.agent), "higher", "lower"
     if isinstance(one.baseline, str):
-        baseline = shortened(one.baseline)
+        baseline = style.shortened(one.baseline)
     else:
         baseline = format_number(one.baseline)
         higher, lower = f"above {baseline}", f"below {baseline}"
-    ax = axes_for(ax, (8.0, 5.4))
-    entries: list[LegendEntry] = []
+    ax = style.axes_for(ax, (8.0, 5.4))
+    entries: list[style.LegendEntry] = []
     tails = (
-        (x >= 0, COLOURS[0], HATCHES[0], f"P({agent} {higher}): {format_share(one.prob_better)}"),
-        (x <= 0, COLOURS[1], HATCHES[1], f"P({agent} {lower}): {format_share(1 - one.prob_better)}"),
+        (x >= 0, style.COLOURS[0], style.HATCHES[0], f"P({agent} {higher}): {format_share(one.prob_better)}"),
+        (x <= 0, style.COLOURS[1], style.HATCHES[1], f"P({agent} {lower}): {format_share(1 - one.prob_better)}"),
     )
+    look: dict[str, Any] = {"alpha": 0.45, "edgecolor": "white", "linewidth": 0}
     for where, colour, hatch, words in tails:
-        tail = ax.fill_between(
-            x, y, where=where, facecolor=colour, alpha=0.45, hatch=hatch, edgecolor="white", linewidth=0
-        )
+        tail = ax.fill_between(x, y, where=where, facecolor=colour, hatch=hatch, **look)
         entries.append((tail, words))
     ax.plot(x, y, color="black", linewidth=1.5)
     if one.rope[0] < one.rope[1]:
-        band = ax.axvspan(*one.rope, color=GREY, alpha=0.22, linewidth=0, zorder=0)
+        band = ax.axvspan(*one.rope, color=style.GREY, alpha=0.22, linewidth=0, zorder=0)
         entries.append((band, f"P(within {rope_words(one.rope)}): {format_share(one.prob_rope)}"))
-    ax.axvline(0, color=GREY, linestyle="--", linewidth=1.5)
+    ax.axvline(0, color=style.GREY, linestyle="--", linewidth=1.5)
     height = -top * 0.07
     ax.plot([one.lower, one.upper], [height, height], color="black", linewidth=4, solid_capstyle="butt")
     (mark,) = ax.plot(one.mean, height, "o", color="black", markersize=8, markeredgecolor="white")
     interval = f"{format_number(one.lower)} to {format_number(one.upper)}"
     entries.append((mark, f"difference {format_number(one.mean)}, {interval}"))
-    quiet(ax, grid="")
+    style.quiet(ax, grid="")
     ax.spines["left"].set_visible(False)
     ax.set(yticks=[], ylim=(-top * 0.14, top * 1.08))
     # 0 is what everything is compared with: it is always in sight
     low, high = min(float(x[0]), one.rope[0], 0.0), max(float(x[-1]), one.rope[1], 0.0)
     ax.set_xlim(low - 0.04 * (high - low), high + 0.04 * (high - low))
-    name_axes(ax, x=f"difference of {one.metric}, {WORDS[one.estimand]}")
-    heading(
-        ax,
-        f"{one.metric}, {agent} − {baseline}: {one.verdict}",
-        below=_basis(one),
-        entries=entries,
-        ncols=2,
-    )
+    style.name_axes(ax, x=f"difference of {one.metric}, {style.WORDS[one.estimand]}")
+    title = f"{one.metric}, {agent} − {baseline}: {one.verdict}"
+    style.heading(ax, title, below=_basis(one), entries=entries, ncols=2)
     return ax
-
-
-def _range(one: Comparison) -> tuple[float, float]:
-    """Where a difference can lie."""
-    return (-1.0, 1.0) if isinstance(one.baseline, str) else (-one.baseline, 1.0 - one.baseline)
 
 
 def _basis(one: Comparison) -> str:
@@ -107,5 +85,5 @@ def _basis(one: Comparison) -> str:
     flags = f" ({', '.join(one.flags)})" if one.flags else ""
     return (
         f"{one.method}{pairing}, {interval_words(one.ci_prob, one.ci_kind)}; "
-        f"unit {one.unit}, indicator {legible(one.indicator)}{flags}"
+        f"unit {one.unit}, indicator {style.legible(one.indicator)}{flags}"
     )

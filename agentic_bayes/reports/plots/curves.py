@@ -11,19 +11,7 @@ from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import plural
-from agentic_bayes.reports.plots.style import (
-    COLOURS,
-    PALE,
-    WORDS,
-    LegendEntry,
-    axes_for,
-    defined_estimand,
-    described,
-    heading,
-    name_axes,
-    quiet,
-    shortened,
-)
+from agentic_bayes.reports.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +66,7 @@ def plot_pass_curves(
     """
     check_type("est", est, Estimate, "estimate() makes one")
     check_choice("estimand", estimand, ("population", "tasks"))
-    estimand = defined_estimand(est, estimand)
+    estimand = style.defined_estimand(est, estimand)
     index = est.agent_index(agent)
     name = est.agents[index]
     wide = est.with_k(_curve_ks(est.settings.k) if k is None else k)
@@ -88,9 +76,9 @@ def plot_pass_curves(
     plain = wide.baseline(columns="all")
     plain = plain[(plain["agent"] == name) & (plain["estimand"] == estimand) & (plain["estimator"] == "plugin")]
     most = int(est.counts.trials[index].max(initial=0))
-    ax = axes_for(ax, CURVES_SIZE)
-    entries: list[LegendEntry] = []
-    for name_of_k, colour, marker in zip(("pass@k", "pass^k"), COLOURS[:2], "os", strict=True):
+    ax = style.axes_for(ax, CURVES_SIZE)
+    entries: list[style.LegendEntry] = []
+    for name_of_k, colour, marker in zip(("pass@k", "pass^k"), style.COLOURS[:2], "os", strict=True):
         rows, dashed = (one[one["metric"].str.startswith(name_of_k[:-1])] for one in (frame, plain))
         ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colour, alpha=0.18, linewidth=0)
         (solid,) = ax.plot(rows["k"], rows["mean"], color=colour, marker=marker, linewidth=2)
@@ -100,23 +88,23 @@ def plot_pass_curves(
         beyond = rows[rows["k"] > most]
         if not beyond.empty:
             ax.plot(beyond["k"], beyond["mean"], marker, color=colour, markerfacecolor="white", markeredgewidth=1.5)
-    quiet(ax)
+    style.quiet(ax)
     entries += _beyond_the_data(ax, ks, most)
     ax.set(ylim=(-0.02, 1.02), xticks=ks if len(ks) <= 15 else ks[:: len(ks) // 10])
-    name_axes(ax, x="k (attempts)", y=f"probability {WORDS[estimand]}")
-    title = f"{shortened(name, 40)}: pass@k and pass^k"
-    heading(ax, title, below=f"bands: {described(est)}", entries=entries, ncols=2)
+    style.name_axes(ax, x="k (attempts)", y=f"probability {style.WORDS[estimand]}")
+    title = f"{style.shortened(name, 40)}: pass@k and pass^k"
+    style.heading(ax, title, below=f"bands: {style.described(est)}", entries=entries, ncols=2)
     return ax
 
 
-def _beyond_the_data(ax: Axes, ks: Sequence[int], most: int) -> list[LegendEntry]:
+def _beyond_the_data(ax: Axes, ks: Sequence[int], most: int) -> list[style.LegendEntry]:
     """Grey ground where k exceeds the trials of every task."""
     if max(ks) <= most:
         return []
     below = [k for k in ks if k <= most]
     start = (max(below) + min(k for k in ks if k > most)) / 2 if below else min(ks) - 0.5
     end = max(ks) + 0.5
-    ground = ax.axvspan(start, end, color=PALE, alpha=0.6, linewidth=0, zorder=0)
+    ground = ax.axvspan(start, end, color=style.PALE, alpha=0.6, linewidth=0, zorder=0)
     ax.set_xlim(min(ks) - 0.5, end)
     words = f"extrapolated: k > {plural(most, 'trial')}" if most else "nothing was scored"
     return [(ground, words)]

@@ -1,43 +1,24 @@
-"""May the numbers be trusted? The sampler's account of itself, and the model next to the data."""
+"""Can the numbers be trusted? The sampler's diagnostics, and the model next to the data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from agentic_bayes.checks import check_type
 from agentic_bayes.errors import EstimateError, InvalidArgument
-from agentic_bayes.estimation.engines.diagnostics import (
-    MAX_PARETO_K,
-    MAX_RHAT,
-    MIN_ESS,
-    Diagnostics,
-    ImportanceDiagnostics,
-)
+from agentic_bayes.estimation.engines import diagnostics
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.estimation.methods.options import Conjugate, Frequentist
 from agentic_bayes.estimation.predictive import Replicated
 from agentic_bayes.formatting import format_number, plural
 from agentic_bayes.numerics import Array
-from agentic_bayes.reports.plots.style import (
-    COLOURS,
-    GREY,
-    LITERAL,
-    MARKERS,
-    PALE,
-    TEXT,
-    LegendEntry,
-    heading,
-    legible,
-    name_axes,
-    quiet,
-    set_margins,
-    shortened,
-)
+from agentic_bayes.reports.plots import style
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,7 +38,7 @@ DrawPanel = Callable[["Axes"], None]
 
 
 def plot_diagnostics(est: Estimate, *, ax: Sequence[Axes] | Array | None = None) -> Array:
-    """A page of checks: the sampler's account of itself, replicated counts against the data, influential tasks.
+    """A page of checks: the sampler's diagnostics, replicated counts against the data, influential tasks.
 
     Parameters
     ----------
@@ -108,7 +89,7 @@ def _axes_of(given: Any, count: int) -> Array:
     rows = -(-count // 2)
     size = 2 * PANEL[0], rows * PANEL[1]
     figure, panels = plt.subplots(rows, 2, figsize=size, layout="constrained", squeeze=False)
-    set_margins(figure)
+    style.set_margins(figure)
     axes = panels.ravel()
     for spare in axes[count:]:
         spare.remove()
@@ -117,14 +98,15 @@ def _axes_of(given: Any, count: int) -> Array:
 
 def _engine_panels(est: Estimate) -> list[DrawPanel]:
     match est.diagnostics:
-        case Diagnostics() if est.draws is not None:
-            worst = _worst(est.draws)
+        case diagnostics.Diagnostics() if est.draws is not None:
+            sizes = _arviz.by_parameter(est.draws, "bulk")
+            worst = min(sizes, key=sizes.__getitem__)
             return [
                 partial(_ranks, draws=est.draws, name=worst),
                 partial(_trace, est=est, draws=est.draws, name=worst),
                 partial(_sample_sizes, draws=est.draws),
             ]
-        case ImportanceDiagnostics():
+        case diagnostics.ImportanceDiagnostics():
             return [partial(_weights, account=est.diagnostics)]
         case _:
             words = "nothing was sampled: the posterior is integrated on a grid, and there is no convergence to check"
@@ -132,12 +114,6 @@ def _engine_panels(est: Estimate) -> list[DrawPanel]:
 
 
 # -- NUTS -------------------------------------------------------------------------------------------------------------
-
-
-def _worst(draws: xr.Dataset) -> str:
-    """The parameter with the fewest effective draws."""
-    sizes = _arviz.by_parameter(draws, "bulk")
-    return min(sizes, key=sizes.__getitem__)
 
 
 def _chains(draws: xr.Dataset, label: str) -> Array:
@@ -166,83 +142,77 @@ def _ranks(ax: Axes, *, draws: xr.Dataset, name: str) -> None:
     edges = np.linspace(0, values.size, BINS + 1)
     expected = values.shape[1] / BINS
     for i, chain in enumerate(ranks):
-        height = np.histogram(chain, bins=edges)[0] / expected
-        ax.bar(
-            edges[:-1],
-            0.6 * height,
-            np.diff(edges),
-            bottom=i,
-            align="edge",
-            color=COLOURS[i % len(COLOURS)],
-            edgecolor="white",
-        )
-        ax.axhline(i + 0.6, color=GREY, linestyle="--", linewidth=1)
-    quiet(ax, grid="")
+        height = 0.6 * np.histogram(chain, bins=edges)[0] / expected
+        look: dict[str, Any] = {"color": style.COLOURS[i % len(style.COLOURS)], "edgecolor": "white"}
+        ax.bar(edges[:-1], height, np.diff(edges), bottom=i, align="edge", **look)
+        ax.axhline(i + 0.6, color=style.GREY, linestyle="--", linewidth=1)
+    style.quiet(ax, grid="")
     ax.set_yticks(range(len(ranks)), [f"chain {i + 1}" for i in range(len(ranks))])
-    name_axes(ax, x=f"rank among all {values.size:,} draws")
+    style.name_axes(ax, x=f"rank among all {values.size:,} draws")
     rhat = _arviz.by_parameter(draws, "rhat")[name]
-    below = f"R-hat {rhat:.3f} (must be < {MAX_RHAT}); dashed: what equal chains would give"
-    heading(ax, f"Ranks of {shortened(name, 40)}, which mixed worst", below=below)
+    below = f"R-hat {rhat:.3f} (must be < {diagnostics.MAX_RHAT}); dashed: what equal chains would give"
+    style.heading(ax, f"Ranks of {style.shortened(name, 40)}, which mixed worst", below=below)
 
 
 def _trace(ax: Axes, *, est: Estimate, draws: xr.Dataset, name: str) -> None:
     """Draws of one parameter in order, with divergences below."""
     values = _chains(draws, name)
     for i, chain in enumerate(values):
-        ax.plot(chain, color=COLOURS[i % len(COLOURS)], linewidth=0.5, alpha=0.7)
-    quiet(ax)
-    name_axes(ax, x="draw", y=shortened(name, 40))
+        ax.plot(chain, color=style.COLOURS[i % len(style.COLOURS)], linewidth=0.5, alpha=0.7)
+    style.quiet(ax)
+    style.name_axes(ax, x="draw", y=style.shortened(name, 40))
     count = 0
     if est.sample_stats is not None and "diverging" in est.sample_stats:
         diverging = est.sample_stats["diverging"].transpose("chain", "draw").values
         count = int(diverging.sum())
         low = ax.get_ylim()[0]
         ax.plot(np.nonzero(diverging)[1], np.full(count, low), "|", color="black", markersize=10)
-    heading(
-        ax, f"Trace of {shortened(name, 40)}", below=f"{plural(len(values), 'chain')}, {plural(count, 'divergence')}"
-    )
+    below = f"{plural(len(values), 'chain')}, {plural(count, 'divergence')}"
+    style.heading(ax, f"Trace of {style.shortened(name, 40)}", below=below)
 
 
 def _sample_sizes(ax: Axes, *, draws: xr.Dataset) -> None:
     """Bulk and tail effective sample sizes against what is required."""
     bulk, tail = (_arviz.by_parameter(draws, one) for one in ("bulk", "tail"))
     names = sorted(bulk, key=lambda name: min(bulk[name], tail[name]))[:MOST_PARAMETERS]
-    entries: list[LegendEntry] = []
+    entries: list[style.LegendEntry] = []
     for i, (word, sizes) in enumerate((("bulk", bulk), ("tail", tail))):
-        places = np.arange(len(names)) + 0.15 * (2 * i - 1)
-        (mark,) = ax.plot([sizes[name] for name in names], places, MARKERS[i], color=COLOURS[i], markersize=7)
+        drawn = [sizes[name] for name in names], np.arange(len(names)) + 0.15 * (2 * i - 1)
+        (mark,) = ax.plot(*drawn, style.MARKERS[i], color=style.COLOURS[i], markersize=7)
         entries.append((mark, word))
-    limit = ax.axvline(MIN_ESS, color=GREY, linestyle="--", linewidth=1.5)
-    entries.append((limit, f"required: > {MIN_ESS:.0f}"))
-    quiet(ax, grid="x")
-    ax.set_yticks(range(len(names)), [shortened(name) for name in names], **LITERAL)
+    limit = ax.axvline(diagnostics.MIN_ESS, color=style.GREY, linestyle="--", linewidth=1.5)
+    entries.append((limit, f"required: > {diagnostics.MIN_ESS:.0f}"))
+    style.quiet(ax, grid="x")
+    ax.set_yticks(range(len(names)), [style.shortened(name) for name in names], **style.LITERAL)
     ax.set(xlim=(0, None), ylim=(len(names) - 0.5, -0.5))
-    name_axes(ax, x=f"effective draws of {draws.sizes['chain'] * draws.sizes['draw']:,}")
+    style.name_axes(ax, x=f"effective draws of {draws.sizes['chain'] * draws.sizes['draw']:,}")
     shown = "" if len(names) == len(bulk) else f"the {len(names)} smallest of {len(bulk)} parameters"
-    heading(ax, "Effective sample size", below=shown, entries=entries, ncols=3)
+    style.heading(ax, "Effective sample size", below=shown, entries=entries, ncols=3)
 
 
 # -- importance sampling ----------------------------------------------------------------------------------------------
 
 
-def _weights(ax: Axes, *, account: ImportanceDiagnostics) -> None:
+def _weights(ax: Axes, *, account: diagnostics.ImportanceDiagnostics) -> None:
     """Pareto k and effective sample size as shares of their limits."""
     found = (
-        (f"Pareto k {account.pareto_k:.2f}\n(at most {MAX_PARETO_K})", max(account.pareto_k, 0.0) / MAX_PARETO_K),
-        (f"ESS {account.ess:,.0f}\n(at least {MIN_ESS:.0f})", MIN_ESS / max(account.ess, 1e-9)),
+        (
+            f"Pareto k {account.pareto_k:.2f}\n(at most {diagnostics.MAX_PARETO_K})",
+            max(account.pareto_k, 0.0) / diagnostics.MAX_PARETO_K,
+        ),
+        (f"ESS {account.ess:,.0f}\n(at least {diagnostics.MIN_ESS:.0f})", diagnostics.MIN_ESS / max(account.ess, 1e-9)),
     )
     for i, (_, share) in enumerate(found):
-        ax.barh(
-            i, min(share, 2.0), height=0.45, color=COLOURS[0 if share <= 1 else 1], hatch="" if share <= 1 else "//"
-        )
-    ax.axvline(1, color=GREY, linestyle="--", linewidth=1.5)
-    ax.text(1.02, 0.5, "limit", fontsize=TEXT, color=GREY, va="center")
-    quiet(ax, grid="")
+        over = int(share > 1)
+        ax.barh(i, min(share, 2.0), height=0.45, color=style.COLOURS[over], hatch=style.HATCHES[over])
+    ax.axvline(1, color=style.GREY, linestyle="--", linewidth=1.5)
+    style.write(ax, 1.02, 0.5, "limit", color=style.GREY)
+    style.quiet(ax, grid="")
     ax.set_yticks(range(2), [label for label, _ in found])
     ax.set(xlim=(0, 2.05), ylim=(1.6, -0.6), xticks=[0, 0.5, 1, 1.5, 2])
-    name_axes(ax, x="used of what is allowed (cut at 2)")
+    style.name_axes(ax, x="used of what is allowed (cut at 2)")
     title = "Importance sampling: " + ("reliable" if account.passed else "NOT RELIABLE")
-    heading(ax, title, below=f"{account.draws:,} proposals")
+    style.heading(ax, title, below=f"{account.draws:,} proposals")
 
 
 # -- the model against the data ----------------------------------------------------------------------------------------
@@ -261,7 +231,7 @@ def _counts(ax: Axes, *, est: Estimate, agent: int) -> None:
     """Tasks by successes: observed, and replicated from the fitted model."""
     from matplotlib.ticker import MaxNLocator
 
-    title = f"Counts under the model: {shortened(est.agents[agent])}"
+    title = f"Counts under the model: {style.shortened(est.agents[agent])}"
     parts = est.checks.replicated(agent)
     if not parts:
         note = est.checks.not_checked(agent)
@@ -272,21 +242,21 @@ def _counts(ax: Axes, *, est: Estimate, agent: int) -> None:
     labels, observed, replicated = _histogram(parts)
     places = np.arange(len(labels))
     low, high = np.quantile(replicated, [(1 - WIDE) / 2, (1 + WIDE) / 2], axis=0)
-    bars = ax.bar(places, observed, 0.8, color=PALE, edgecolor=GREY, linewidth=0.8)
-    band = ax.vlines(places, low, high, color=COLOURS[0], linewidth=3)
-    ax.plot(places, replicated.mean(axis=0), "o", color=COLOURS[0], markersize=7, markeredgecolor="white")
-    quiet(ax)
+    bars = ax.bar(places, observed, 0.8, color=style.PALE, edgecolor=style.GREY, linewidth=0.8)
+    band = ax.vlines(places, low, high, color=style.COLOURS[0], linewidth=3)
+    ax.plot(places, replicated.mean(axis=0), "o", color=style.COLOURS[0], markersize=7, markeredgecolor="white")
+    style.quiet(ax)
     ax.set_xticks(places, labels)
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_ylim(0, 1.12 * max(float(high.max()), float(observed.max()), 1.0))
     one = parts[0].trials if len(parts) == 1 and len(labels) == parts[0].trials + 1 else None
     x = "trials that passed" if one is None else f"trials that passed, of {one}"
-    name_axes(ax, x=x, y="tasks")
+    style.name_axes(ax, x=x, y="tasks")
     p = {check.statistic: format_number(check.p, 2) for check in est.checks.predictive(agent)}
     below = f"p: histogram {p['histogram']}, all pass {p['all_pass']}, never pass {p['never_pass']}"
     tasks = plural(int(observed.sum()), "task")
     entries = [(bars, f"observed, {tasks} tried twice or more"), (band, f"replicated, {WIDE * 100:.0f} %")]
-    heading(ax, title, below=below, entries=entries, ncols=2)
+    style.heading(ax, title, below=below, entries=entries, ncols=2)
 
 
 def _histogram(parts: Sequence[Replicated]) -> tuple[list[str], Array, Array]:
@@ -322,32 +292,24 @@ def _leave_one_out(ax: Axes, *, est: Estimate) -> None:
         return
     values = _arviz.pareto_k(data)
     labels = _arviz.group(data, "log_likelihood")["cell"].values
-    high = values > MAX_PARETO_K
-    entries: list[LegendEntry] = []
-    (mark,) = ax.plot(np.flatnonzero(~high), values[~high], "o", color=COLOURS[0], markersize=4, alpha=0.7)
+    high = values > diagnostics.MAX_PARETO_K
+    entries: list[style.LegendEntry] = []
+    (mark,) = ax.plot(np.flatnonzero(~high), values[~high], "o", color=style.COLOURS[0], markersize=4, alpha=0.7)
     entries.append((mark, "cell (agent, task)"))
     if high.any():
-        (mark,) = ax.plot(np.flatnonzero(high), values[high], "D", color=COLOURS[1], markersize=7)
+        (mark,) = ax.plot(np.flatnonzero(high), values[high], "D", color=style.COLOURS[1], markersize=7)
         entries.append((mark, f"influential: {int(high.sum()):,}"))
         worst = int(np.argmax(values))
-        right = worst > values.size / 2
-        ax.annotate(
-            shortened(str(labels[worst]), 40),
-            (worst, values[worst]),
-            xytext=(-8 if right else 8, 0),
-            textcoords="offset points",
-            ha="right" if right else "left",
-            va="center",
-            fontsize=TEXT - 2,
-            **LITERAL,
-        )
+        shift, side = (-8, "right") if worst > values.size / 2 else (8, "left")
+        name = style.shortened(str(labels[worst]), 40)
+        style.annotate(ax, name, (worst, values[worst]), (shift, 0), ha=side, va="center")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    limit = ax.axhline(MAX_PARETO_K, color=GREY, linestyle="--", linewidth=1.5)
-    entries.append((limit, f"limit {MAX_PARETO_K}"))
-    quiet(ax)
+    limit = ax.axhline(diagnostics.MAX_PARETO_K, color=style.GREY, linestyle="--", linewidth=1.5)
+    entries.append((limit, f"limit {diagnostics.MAX_PARETO_K}"))
+    style.quiet(ax)
     ax.set_ylim(min(0.0, float(values.min())) - 0.05, max(1.0, float(values.max()) + 0.1))
-    name_axes(ax, x=f"{plural(values.size, 'cell')}, agent by agent", y="Pareto k of leaving it out")
-    heading(ax, title, entries=entries, ncols=3)
+    style.name_axes(ax, x=f"{plural(values.size, 'cell')}, agent by agent", y="Pareto k of leaving it out")
+    style.heading(ax, title, entries=entries, ncols=3)
 
 
 def _group_names(data: Any) -> set[str]:
@@ -356,8 +318,6 @@ def _group_names(data: Any) -> set[str]:
 
 def _nothing(ax: Axes, *, title: str, why: str) -> None:
     """A panel that says why it is empty."""
-    from textwrap import fill
-
     ax.set_axis_off()
-    ax.text(0.5, 0.5, fill(legible(why), 48), ha="center", va="center", fontsize=TEXT, color=GREY, **LITERAL)
-    heading(ax, title)
+    style.write(ax, 0.5, 0.5, fill(style.legible(why), 48), ha="center", color=style.GREY)
+    style.heading(ax, title)

@@ -13,23 +13,7 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import Metric, format_estimate, format_number, plural
-from agentic_bayes.reports.plots.style import (
-    COLOURS,
-    GREY,
-    LITERAL,
-    TEXT,
-    WORDS,
-    LegendEntry,
-    axes_for,
-    defined_estimand,
-    described,
-    distinct_names,
-    has_room,
-    heading,
-    name_axes,
-    quiet,
-    shortened,
-)
+from agentic_bayes.reports.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,33 +98,33 @@ def plot_forest(
         raise InvalidArgument(f"agent needs of='tasks', got agent={agent!r} with of='agents'")
     title = str(wanted)
     if of == "agents":
-        shown: Estimand = defined_estimand(est, estimand)
+        shown: Estimand = style.defined_estimand(est, estimand)
         lines = _agents(est, wanted, shown)
         title += " by agent"
     else:
         shown = "task"
         index = est.agent_index(agent)
         lines = _tasks(est, index, wanted)
-        title += f" by task: {shortened(est.agents[index], 40)}"
+        title += f" by task: {style.shortened(est.agents[index], 40)}"
     lines.sort(key=lambda line: -np.inf if np.isnan(line.mean) else line.mean, reverse=True)
     top, rest = _cut(lines, most)
     places = [-float(i) for i in range(len(top))] + [-float(i) for i in range(len(top) + 1, len(top) + 1 + len(rest))]
-    ax = axes_for(ax, forest_size(-int(places[-1]) + 1))
+    ax = style.axes_for(ax, forest_size(-int(places[-1]) + 1))
     entries = _draw(ax, [*top, *rest], places)
     if rest:
         left_out = len(lines) - len(top) - len(rest)
         text = f"… {plural(left_out, of[:-1])} in between left out …"
-        place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "center", "va": "center"}
-        blank = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-        ax.text(0.5, -len(top), text, fontsize=TEXT - 1, bbox=blank, **place)
+        look: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "center"}
+        look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+        style.write(ax, 0.5, -len(top), text, size=style.TEXT - 1, **look)
     if ref_val is not None:
-        bar = ax.axvline(ref_val, color=GREY, linestyle="--", linewidth=1.5)
+        bar = ax.axvline(ref_val, color=style.GREY, linestyle="--", linewidth=1.5)
         entries.append((bar, f"reference {ref_val:g}"))
     if shown == "task":
         entries += _mean_of_tasks(ax, est, index, wanted)
     ax.set(xlim=(-0.02, 1.02), ylim=(places[-1] - 0.7, 0.7))
-    name_axes(ax, x=f"{wanted}: probability {WORDS[shown]}")
-    heading(ax, title, below=described(est), entries=entries, ncols=2)
+    style.name_axes(ax, x=f"{wanted}: probability {style.WORDS[shown]}")
+    style.heading(ax, title, below=style.described(est), entries=entries, ncols=2)
     return ax
 
 
@@ -150,7 +134,7 @@ def _agents(est: Estimate, metric: Metric, estimand: Estimand) -> list[ForestLin
     rows: Iterator[Any] = frame.itertuples()
     return [
         _line(row, name, plural(int(row.n_tasks), "task"))
-        for row, name in zip(rows, distinct_names(est.agents), strict=True)
+        for row, name in zip(rows, style.distinct_names(est.agents), strict=True)
     ]
 
 
@@ -158,7 +142,7 @@ def _tasks(est: Estimate, agent: int, metric: Metric) -> list[ForestLine]:
     frame = est.with_k(metric.k).summary(columns="all", tasks=True)
     frame = frame[(frame["agent"] == est.agents[agent]) & (frame["metric"] == metric) & (frame["estimand"] == "task")]
     c, n, unscored = (part[agent] for part in (est.counts.successes, est.counts.trials, est.counts.unscored))
-    names = distinct_names(list(frame["task"]))
+    names = style.distinct_names(list(frame["task"]))
     lines = []
     for row, name, j in zip(frame.itertuples(), names, np.flatnonzero(est.counts.attempted[agent]), strict=True):
         lines.append(_line(row, name, f"{c[j]}/{n[j]}" if n[j] else f"{unscored[j]} unscored"))
@@ -177,7 +161,7 @@ def _cut(lines: list[ForestLine], most: int) -> tuple[list[ForestLine], list[For
     return lines[: most - half], lines[-half:]
 
 
-def _draw(ax: Axes, lines: list[ForestLine], places: list[float]) -> list[LegendEntry]:
+def _draw(ax: Axes, lines: list[ForestLine], places: list[float]) -> list[style.LegendEntry]:
     """Marks, intervals, names on the left and numbers on the right; what is drawn hollow is explained."""
     entries: dict[str, Any] = {}
     for line, place in zip(lines, places, strict=True):
@@ -186,31 +170,31 @@ def _draw(ax: Axes, lines: list[ForestLine], places: list[float]) -> list[Legend
             why = "extrapolated: k exceeds the trials"
         if np.isnan(line.mean):
             why = ""
-        style: dict[str, Any] = {"linestyle": ":" if why else "-", "linewidth": 2.2, "color": COLOURS[0]}
-        ax.plot([line.lower, line.upper], [place, place], **style, solid_capstyle="butt")
-        face = "white" if why else COLOURS[0]
-        (mark,) = ax.plot(line.mean, place, "o", color=COLOURS[0], markerfacecolor=face, markersize=7)
+        look: dict[str, Any] = {"linestyle": ":" if why else "-", "linewidth": 2.2, "color": style.COLOURS[0]}
+        ax.plot([line.lower, line.upper], [place, place], **look, solid_capstyle="butt")
+        face = "white" if why else style.COLOURS[0]
+        (mark,) = ax.plot(line.mean, place, "o", color=style.COLOURS[0], markerfacecolor=face, markersize=7)
         if why:
             entries.setdefault(why, mark)
         if np.isnan(line.mean):
             text = f"undefined: {line.note}" if line.note else "undefined"
-            ax.text(0.5, place, text, ha="center", va="center", fontsize=TEXT - 2, color=GREY, **LITERAL)
-        if has_room(ax):
+            style.write(ax, 0.5, place, text, size=style.TEXT - 2, ha="center", color=style.GREY)
+        if style.has_room(ax):
             numbers = f"{format_estimate(line.mean, line.lower, line.upper, 2)}   {line.data}"
-            ax.text(1.02, place, numbers, transform=ax.get_yaxis_transform(), va="center", fontsize=TEXT - 1, **LITERAL)
-    if has_room(ax):
-        words: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
-        ax.annotate("mean, interval, data", (1.02, 0), xytext=(6, -8), fontsize=TEXT - 2, color=GREY, **words)
-    quiet(ax, grid="x")
-    ax.set_yticks(places, [line.name for line in lines], **LITERAL)
+            style.write(ax, 1.02, place, numbers, size=style.TEXT - 1, transform=ax.get_yaxis_transform())
+    if style.has_room(ax):
+        look = {"xycoords": "axes fraction", "va": "top", "color": style.GREY}
+        style.annotate(ax, "mean, interval, data", (1.02, 0), (6, -8), **look)
+    style.quiet(ax, grid="x")
+    ax.set_yticks(places, [line.name for line in lines], **style.LITERAL)
     ax.tick_params(axis="y", length=0)
     return [(mark, why) for why, mark in entries.items()]
 
 
-def _mean_of_tasks(ax: Axes, est: Estimate, agent: int, metric: Metric) -> list[LegendEntry]:
+def _mean_of_tasks(ax: Axes, est: Estimate, agent: int, metric: Metric) -> list[style.LegendEntry]:
     """A line at the mean over the observed tasks, of which the single tasks are parts."""
     mean = est.posterior.distribution(agent, "tasks", metric).mean
     if np.isnan(mean):
         return []
-    line = ax.axvline(mean, color=COLOURS[1], linestyle="-.", linewidth=1.3, zorder=1)
+    line = ax.axvline(mean, color=style.COLOURS[1], linestyle="-.", linewidth=1.3, zorder=1)
     return [(line, f"mean over the observed tasks {format_number(mean, 2)}")]

@@ -13,34 +13,14 @@ from agentic_bayes.estimation.distribution import Distribution, Stats
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import Metric, format_estimate, format_interval, format_share
-from agentic_bayes.reports.plots.style import (
-    COLOURS,
-    GREY,
-    LINES,
-    LITERAL,
-    MARKERS,
-    PALE,
-    TEXT,
-    WORDS,
-    LegendEntry,
-    axes_for,
-    check_region,
-    chosen_agents,
-    described,
-    distinct_names,
-    has_room,
-    heading,
-    name_axes,
-    quiet,
-    shortened,
-)
+from agentic_bayes.reports.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_posterior", "plot_prior"]
 
-MOST_OVERLAID = len(COLOURS)  # densities in one place; more stand one above the other
+MOST_OVERLAID = len(style.COLOURS)  # densities in one place; more stand one above the other
 MOST_RIDGES = 40
 FINE = 4000  # cells in which draws are counted before they are smoothed
 
@@ -114,8 +94,8 @@ def plot_posterior(
     check_type("est", est, Estimate, "estimate() makes one")
     if ref_val is not None:
         ref_val = check_probability(ref_val, "ref_val")
-    region = None if rope is None else check_region(rope, ref_val)
-    wanted, chosen = Metric(metric), chosen_agents(est, agents)
+    region = None if rope is None else style.check_region(rope, ref_val)
+    wanted, chosen = Metric(metric), style.chosen_agents(est, agents)
     if len(chosen) > MOST_RIDGES:
         raise EstimateError(
             f"at most {MOST_RIDGES} densities can be told apart, got {len(chosen)} agents: name some in agents=[…], "
@@ -131,27 +111,23 @@ def plot_posterior(
         texts[agent] = _legend_text(one, stats[agent], flags, ref_val, region)
     width, height = posterior_size(len(chosen))
     further = sum(text.count("\n") for text in texts.values()) if len(chosen) <= MOST_OVERLAID else 0
-    ax = axes_for(ax, (width, height + 0.25 * further))
-    entries: list[LegendEntry] = []
+    ax = style.axes_for(ax, (width, height + 0.25 * further))
+    entries: list[style.LegendEntry] = []
     if region is not None:
-        band = ax.axvspan(*region, color=GREY, alpha=0.15, linewidth=0)
+        band = ax.axvspan(*region, color=style.GREY, alpha=0.15, linewidth=0)
         entries.append((band, f"region {format_interval(*region, digits=2)}"))
     draw = _overlaid if len(chosen) <= MOST_OVERLAID else _ridges
     entries += draw(ax, curves, stats, texts)
     if ref_val is not None:
-        line = ax.axvline(ref_val, color=GREY, linestyle=":", linewidth=2)
+        line = ax.axvline(ref_val, color=style.GREY, linestyle=":", linewidth=2)
         entries.append((line, f"reference {ref_val:g}"))
-    name_axes(ax, x=f"{wanted}: probability {WORDS[estimand]}")
-    heading(ax, f"Posterior of {wanted}", below=described(est), entries=entries)
+    style.name_axes(ax, x=f"{wanted}: probability {style.WORDS[estimand]}")
+    style.heading(ax, f"Posterior of {wanted}", below=style.described(est), entries=entries)
     return ax
 
 
 def _legend_text(
-    one: Distribution,
-    stats: Stats,
-    flags: tuple[str, ...],
-    ref_val: float | None,
-    region: tuple[float, float] | None,
+    one: Distribution, stats: Stats, flags: tuple[str, ...], ref_val: float | None, region: tuple[float, float] | None
 ) -> str:
     """Mean and interval, the probabilities of bar and region, and what makes the numbers doubtful."""
     text = format_estimate(stats.mean, stats.lower, stats.upper)
@@ -172,20 +148,20 @@ def _equals(probability: float) -> str:
 
 def _overlaid(
     ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats], texts: dict[str, str]
-) -> list[LegendEntry]:
+) -> list[style.LegendEntry]:
     """Densities in one place; intervals hang below them, one line each."""
     top = max(float(y.max()) for _, y in curves.values()) or 1.0
-    entries: list[LegendEntry] = []
-    for i, (agent, name) in enumerate(zip(curves, distinct_names(tuple(curves), 30), strict=True)):
-        colour, one = COLOURS[i], stats[agent]
+    entries: list[style.LegendEntry] = []
+    for i, (agent, name) in enumerate(zip(curves, style.distinct_names(tuple(curves), 30), strict=True)):
+        colour, one = style.COLOURS[i], stats[agent]
         x, y = curves[agent]
-        (line,) = ax.plot(x, y, color=colour, linewidth=2, linestyle=LINES[i])
+        (line,) = ax.plot(x, y, color=colour, linewidth=2, linestyle=style.LINES[i])
         ax.fill_between(x, y, color=colour, alpha=0.15, linewidth=0)
         height = -top * 0.055 * (i + 1)
         ax.plot([one.lower, one.upper], [height, height], color=colour, linewidth=4, solid_capstyle="butt")
-        ax.plot(one.mean, height, MARKERS[i], color=colour, markersize=8, markeredgecolor="white")
+        ax.plot(one.mean, height, style.MARKERS[i], color=colour, markersize=8, markeredgecolor="white")
         entries.append((line, f"{name}: {texts[agent]}"))
-    quiet(ax, grid="")
+    style.quiet(ax, grid="")
     ax.spines["left"].set_visible(False)
     ax.set(yticks=[], ylim=(-top * 0.055 * (len(curves) + 1.2), top * 1.08))
     return entries
@@ -193,33 +169,27 @@ def _overlaid(
 
 def _ridges(
     ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats], texts: dict[str, str]
-) -> list[LegendEntry]:
+) -> list[style.LegendEntry]:
     """One density per line, each as high as the line, with its name next to it."""
     for i, (agent, (x, y)) in enumerate(curves.items()):
         one = stats[agent]
         foot = np.full(len(x), float(-i))
         crest = foot + 0.85 * np.asarray(y) / (float(np.max(y)) or 1.0)
-        ax.fill_between(x, foot, crest, color=COLOURS[0], alpha=0.25, linewidth=0)
-        ax.plot(x, crest, color=COLOURS[0], linewidth=1.2)
-        ax.plot([one.lower, one.upper], [-i, -i], color=COLOURS[0], linewidth=4, solid_capstyle="butt")
-        ax.plot(one.mean, -i, "o", color=COLOURS[0], markersize=7, markeredgecolor="white")
-        if has_room(ax):
+        ax.fill_between(x, foot, crest, color=style.COLOURS[0], alpha=0.25, linewidth=0)
+        ax.plot(x, crest, color=style.COLOURS[0], linewidth=1.2)
+        ax.plot([one.lower, one.upper], [-i, -i], color=style.COLOURS[0], linewidth=4, solid_capstyle="butt")
+        ax.plot(one.mean, -i, "o", color=style.COLOURS[0], markersize=7, markeredgecolor="white")
+        if style.has_room(ax):
             text = texts[agent].replace("\n", ", ")
-            ax.text(1.02, -i, text, transform=ax.get_yaxis_transform(), va="center", fontsize=TEXT - 2, **LITERAL)
-    quiet(ax, grid="")
-    ax.set_yticks(range(0, -len(curves), -1), distinct_names(tuple(curves)), **LITERAL)
+            style.write(ax, 1.02, -i, text, size=style.TEXT - 2, transform=ax.get_yaxis_transform())
+    style.quiet(ax, grid="")
+    ax.set_yticks(range(0, -len(curves), -1), style.distinct_names(tuple(curves)), **style.LITERAL)
     ax.set_ylim(-len(curves) + 0.4, 1.05)
     ax.tick_params(axis="y", length=0)
     return []
 
 
-def plot_prior(
-    est: Estimate,
-    *,
-    agent: str | None = None,
-    metric: str = "pass^1",
-    ax: Axes | None = None,
-) -> Axes:
+def plot_prior(est: Estimate, *, agent: str | None = None, metric: str = "pass^1", ax: Axes | None = None) -> Axes:
     """What was assumed and what was learned: prior and posterior density of one metric of one agent.
 
     Parameters
@@ -253,22 +223,24 @@ def plot_prior(
     posterior = est.distribution(name, metric=wanted)
     curve = _curve(posterior)  # refuses a method without a posterior before anything is fitted
     prior = _before_data(est, name).distribution(name, metric=wanted)
-    ax = axes_for(ax, (8.0, 5.0))
-    entries: list[LegendEntry] = []
+    ax = style.axes_for(ax, (8.0, 5.0))
+    entries: list[style.LegendEntry] = []
     drawn = {"prior": (prior, *_curve(prior)), "posterior": (posterior, *curve)}
     for i, (word, (one, x, y)) in enumerate(drawn.items()):
-        colour, line = ((GREY, "--"), (COLOURS[0], "-"))[i]
-        ax.fill_between(x, y, color=(PALE, colour)[i], alpha=(0.5, 0.2)[i], linewidth=0)
+        colour, line = ((style.GREY, "--"), (style.COLOURS[0], "-"))[i]
+        ax.fill_between(x, y, color=(style.PALE, colour)[i], alpha=(0.5, 0.2)[i], linewidth=0)
         (artist,) = ax.plot(x, y, color=colour, linestyle=line, linewidth=2)
         stats = one.stats(est.settings.ci_prob, est.settings.ci_kind)
         entries.append((artist, f"{word}: {format_estimate(stats.mean, stats.lower, stats.upper)}"))
-    quiet(ax, grid="")
+    style.quiet(ax, grid="")
     ax.spines["left"].set_visible(False)
     # a prior may be infinite at an end: the posterior sets the scale
     highest = max(float(drawn["posterior"][2].max()), float(np.quantile(drawn["prior"][2], 0.9)))
     ax.set(yticks=[], xlim=(0, 1), ylim=(0, 1.12 * highest or 1.0))
-    name_axes(ax, x=f"{wanted}: probability {WORDS['population']}", y="density")
-    heading(ax, f"Prior and posterior of {wanted}: {shortened(name, 40)}", below=described(est), entries=entries)
+    style.name_axes(ax, x=f"{wanted}: probability {style.WORDS['population']}", y="density")
+    style.heading(
+        ax, f"Prior and posterior of {wanted}: {style.shortened(name, 40)}", below=style.described(est), entries=entries
+    )
     return ax
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,18 +15,13 @@ from agentic_bayes.formatting import plural
 from agentic_bayes.reports.plots.curves import CURVES_SIZE, plot_pass_curves
 from agentic_bayes.reports.plots.forest import forest_size, plot_forest
 from agentic_bayes.reports.plots.planning import PLAN_SIZE, plot_plan
-from agentic_bayes.reports.plots.posterior import (
-    MOST_RIDGES,
-    plot_posterior,
-    posterior_size,
-)
+from agentic_bayes.reports.plots.posterior import MOST_RIDGES, plot_posterior, posterior_size
 from agentic_bayes.reports.plots.style import TITLE, defined_estimand, set_margins
 from agentic_bayes.reports.plots.tasks import plot_shrinkage, shrinkage_size
 from agentic_bayes.reports.plots.tools import plot_tools, tools_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_PANELS, COLUMNS = 12, 3  # of pictures that have one panel per agent
 METRIC = "pass^3"  # of the posteriors and the forest: large enough to show what one success hides
@@ -40,53 +36,39 @@ def save_pictures(est: Estimate, evidence: Evidence | None, folder: Path) -> lis
         estimand = defined_estimand(est, "population")
         shown = (est.agents if estimand == "population" else scored)[:MOST_RIDGES]
         if shown:
-            figure, ax = _single()
-            plot_posterior(est, metric=METRIC, estimand=estimand, agents=shown, ax=ax)
-            _save(figure, posterior_size(len(shown)), folder / "posterior.png")
+            draw = partial(plot_posterior, est, metric=METRIC, estimand=estimand, agents=shown)
+            _save(folder / "posterior.png", draw, lambda _: posterior_size(len(shown)))
             written.append("posterior.png")
         if scored:
-            figure, panels = _per_agent(scored, shrinkage_size())
-            for agent, ax in panels.items():
-                plot_shrinkage(est, agent=agent, ax=ax)
-            figure.savefig(folder / "shrinkage.png", dpi=DPI)
+            _save_per_agent(folder / "shrinkage.png", partial(plot_shrinkage, est), scored, shrinkage_size())
             written.append("shrinkage.png")
-    figure, ax = _single()
-    lines = plot_forest(est, metric=METRIC, ax=ax)
-    _save(figure, forest_size(len(lines.get_yticks())), folder / "forest.png")
-    figure, panels = _per_agent(est.agents, CURVES_SIZE)
-    for agent, ax in panels.items():
-        plot_pass_curves(est, agent=agent, ax=ax)
-    figure.savefig(folder / "curves.png", dpi=DPI)
+    forest = partial(plot_forest, est, metric=METRIC)
+    _save(folder / "forest.png", forest, lambda ax: forest_size(len(ax.get_yticks())))
+    _save_per_agent(folder / "curves.png", partial(plot_pass_curves, est), est.agents, CURVES_SIZE)
     if evidence is not None:
-        figure, ax = _single()
-        bars = plot_tools(evidence, ax=ax)
-        _save(figure, tools_size(len(bars.get_xticks())), folder / "tools.png")
+        _save(folder / "tools.png", partial(plot_tools, evidence), lambda ax: tools_size(len(ax.get_xticks())))
         written.append("tools.png")
     return written
 
 
 def save_plan_picture(plan: Plan, path: Path) -> None:
     """`plot_plan` as a picture file."""
-    figure, ax = _single()
-    plot_plan(plan, ax=ax)
-    _save(figure, PLAN_SIZE, path)
+    _save(path, partial(plot_plan, plan), lambda _: PLAN_SIZE)
 
 
-def _single() -> tuple[Figure, Axes]:
+def _save(path: Path, draw: Callable[..., Axes], size: Callable[[Axes], tuple[float, float]]) -> None:
+    """Draw on a figure of its own, give it the size that the drawing needs, and save it."""
     from matplotlib.figure import Figure
 
     figure = Figure(layout="constrained")
     set_margins(figure)
-    return figure, figure.subplots()
-
-
-def _save(figure: Figure, size: tuple[float, float], path: Path) -> None:
-    figure.set_size_inches(size)
+    ax = draw(ax=figure.subplots())
+    figure.set_size_inches(size(ax))
     figure.savefig(path, dpi=DPI)
 
 
-def _per_agent(agents: Sequence[str], size: tuple[float, float]) -> tuple[Figure, dict[str, Axes]]:
-    """A figure with one panel per agent, in rows of up to three."""
+def _save_per_agent(path: Path, draw: Callable[..., Axes], agents: Sequence[str], size: tuple[float, float]) -> None:
+    """Save one panel per agent, in rows of up to three."""
     from matplotlib.figure import Figure
 
     shown = agents[:MOST_PANELS]
@@ -99,4 +81,6 @@ def _per_agent(agents: Sequence[str], size: tuple[float, float]) -> tuple[Figure
         ax.remove()
     if len(shown) < len(agents):
         figure.suptitle(f"the first {len(shown)} of {plural(len(agents), 'agent')}", fontsize=TITLE)
-    return figure, dict(zip(shown, panels, strict=False))
+    for agent, ax in zip(shown, panels, strict=False):
+        draw(agent=agent, ax=ax)
+    figure.savefig(path, dpi=DPI)

@@ -81,6 +81,18 @@ def name_axes(ax: Axes, *, x: str = "", y: str = "") -> None:
             set_label(text, fontsize=TEXT + 1, **LITERAL)
 
 
+def write(ax: Axes, x: float, y: float, text: str, *, size: float = TEXT, **place: Any) -> None:
+    """Draw a text as it is, vertically centred."""
+    ax.text(x, y, text, fontsize=size, va="center", **(place | LITERAL))
+
+
+def annotate(
+    ax: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], *, size: float = TEXT - 2, **look: Any
+) -> None:
+    """Draw a text as it is, so many points away from a place in the picture."""
+    ax.annotate(text, at, xytext=shift, textcoords="offset points", fontsize=size, **(look | LITERAL))
+
+
 def has_room(ax: Axes) -> bool:
     """Whether there is room outside the axes: where a layout engine makes it."""
     return ax.figure.get_layout_engine() is not None
@@ -99,19 +111,8 @@ def heading(ax: Axes, title: str, *, below: str = "", entries: Sequence[LegendEn
     columns = np.array_split(np.array([text.count("\n") + 1 for text in texts]), ncols)
     pad = 6.0 + (TEXT * 1.55 * max(int(column.sum()) for column in columns) + 8 if outside and entries else 0.0)
     if below:
-        ax.annotate(
-            below,
-            (0.5, 1.0),
-            xycoords="axes fraction",
-            xytext=(0, pad),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=TEXT - 1,
-            color=GREY,
-            annotation_clip=False,
-            **LITERAL,
-        )
+        look: dict[str, Any] = {"xycoords": "axes fraction", "annotation_clip": False, "color": GREY}
+        annotate(ax, below, (0.5, 1.0), (0, pad), size=TEXT - 1, ha="center", va="bottom", **look)
         pad += (TEXT - 1) * 1.3 * (below.count("\n") + 1) + 3
     ax.set_title(title, fontsize=TITLE, pad=pad, **LITERAL)
     if entries:

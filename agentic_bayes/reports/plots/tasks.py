@@ -13,23 +13,7 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.formatting import Metric, format_number, plural
 from agentic_bayes.numerics import Array
-from agentic_bayes.reports.plots.style import (
-    CELL_HATCH,
-    COLOURS,
-    GREY,
-    LITERAL,
-    MARKERS,
-    PALE,
-    TEXT,
-    LegendEntry,
-    axes_for,
-    described,
-    distinct_names,
-    heading,
-    name_axes,
-    quiet,
-    shortened,
-)
+from agentic_bayes.reports.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,13 +37,7 @@ def shrinkage_size() -> tuple[float, float]:
     return 7.5, 7.0
 
 
-def plot_shrinkage(
-    est: Estimate,
-    *,
-    agent: str | None = None,
-    metric: str = "pass^1",
-    ax: Axes | None = None,
-) -> Axes:
+def plot_shrinkage(est: Estimate, *, agent: str | None = None, metric: str = "pass^1", ax: Axes | None = None) -> Axes:
     """How the model shrinks each task's raw rate: posterior against raw, with intervals.
 
     Parameters
@@ -100,46 +78,45 @@ def plot_shrinkage(
     stats = est.posterior.distribution(index, "task", wanted).stats(est.settings.ci_prob, est.settings.ci_kind)
     table = np.stack([raw, n[enough], *(part[enough] for part in (stats.mean, stats.lower, stats.upper))])
     _, first, size = np.unique(np.round(table / SLIGHTEST), axis=1, return_index=True, return_counts=True)
-    ax = axes_for(ax, shrinkage_size())
+    ax = style.axes_for(ax, shrinkage_size())
     entries = _marks(ax, table[:, first], size)
-    (diagonal,) = ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, zorder=1)
+    (diagonal,) = ax.plot([0, 1], [0, 1], color=style.GREY, linestyle="--", linewidth=1.2, zorder=1)
     entries.append((diagonal, "no shrinkage"))
     if "population" in est.posterior.estimands:
         mean = est.posterior.distribution(index, "population", wanted).mean
-        centre = ax.axhline(mean, color=GREY, linestyle="-.", linewidth=1.2, zorder=1)
+        centre = ax.axhline(mean, color=style.GREY, linestyle="-.", linewidth=1.2, zorder=1)
         entries.append((centre, f"mean of a new task {format_number(mean, 2)}"))
-    quiet(ax, grid="both")
+    style.quiet(ax, grid="both")
     ax.set(xlim=(-0.04, 1.06), ylim=(-0.04, 1.06), aspect="equal")
-    name_axes(ax, x=f"{wanted} of the task alone (unbiased)", y=f"{wanted} of the task, posterior mean and interval")
+    x, y = f"{wanted} of the task alone (unbiased)", f"{wanted} of the task, posterior mean and interval"
+    style.name_axes(ax, x=x, y=y)
     left_out = int((est.counts.attempted[index] & ~enough).sum())
-    below = f"{plural(int(enough.sum()), 'task')}"
+    below = plural(int(enough.sum()), "task")
     if left_out:
         below += f", {left_out:,} with fewer than {plural(k, 'scored trial')} left out"
-    title = f"Shrinkage by task: {shortened(est.agents[index], 32)}"
-    heading(ax, title, below=f"{below}\n{described(est)}", entries=entries, ncols=2)
+    title = f"Shrinkage by task: {style.shortened(est.agents[index], 32)}"
+    style.heading(ax, title, below=f"{below}\n{style.described(est)}", entries=entries, ncols=2)
     return ax
 
 
-def _marks(ax: Axes, table: Array, size: Array) -> list[LegendEntry]:
+def _marks(ax: Axes, table: Array, size: Array) -> list[style.LegendEntry]:
     """Marks by number of trials, in at most four groups that differ in colour and shape."""
     raw, trials, mean, lower, upper = table
-    cuts = (
-        np.unique(np.quantile(trials, [0.25, 0.5, 0.75], method="lower"))
-        if np.unique(trials).size > 4
-        else np.unique(trials)[:-1]
-    )
+    cuts = np.unique(trials)[:-1]
+    if cuts.size > 3:
+        cuts = np.unique(np.quantile(trials, [0.25, 0.5, 0.75], method="lower"))
     group = np.searchsorted(cuts, trials)
-    entries: list[LegendEntry] = []
+    entries: list[style.LegendEntry] = []
     few = size.size <= MOST_BARS
     for i in np.unique(group).tolist():
         here = group == i
         if few:
             # groups of trials stand a little apart, so that no interval hides another
             places = raw[here] + 0.004 * (i - len(cuts) / 2)
-            ax.vlines(places, lower[here], upper[here], color=COLOURS[i], alpha=0.5, linewidth=1.8)
+            ax.vlines(places, lower[here], upper[here], color=style.COLOURS[i], alpha=0.5, linewidth=1.8)
         area = 40 * np.sqrt(size[here])
-        look: dict[str, Any] = {"marker": MARKERS[i], "color": COLOURS[i], "edgecolors": "white", "linewidths": 0.8}
-        mark = ax.scatter(raw[here], mean[here], area, alpha=1.0 if few else 0.7, zorder=3, **look)
+        look: dict[str, Any] = {"color": style.COLOURS[i], "edgecolors": "white", "linewidths": 0.8, "zorder": 3}
+        mark = ax.scatter(raw[here], mean[here], area, marker=style.MARKERS[i], alpha=1.0 if few else 0.7, **look)
         low, high = int(trials[here].min()), int(trials[here].max())
         entries.append((mark, plural(low, "trial") if low == high else f"{low:,} to {high:,} trials"))
     if few:
@@ -157,8 +134,7 @@ def _say_counts(ax: Axes, raw: Array, mean: Array, size: Array) -> None:
         if count > 1:
             top = np.argmax(np.where(here, mean, -1))
             spot = float(raw[top]), float(mean[top])
-            look: dict[str, Any] = {"xytext": (8, 5), "textcoords": "offset points", "color": GREY}
-            ax.annotate(f"{count:,}", spot, fontsize=TEXT - 2, **look)
+            style.annotate(ax, f"{count:,}", spot, (8, 5), color=style.GREY)
 
 
 def heatmap_width(agents: int) -> float:
@@ -166,12 +142,7 @@ def heatmap_width(agents: int) -> float:
     return min(16.0, 5.5 + 0.75 * agents)
 
 
-def plot_heatmap(
-    est: Estimate,
-    *,
-    metric: str = "pass^1",
-    ax: Axes | None = None,
-) -> Axes:
+def plot_heatmap(est: Estimate, *, metric: str = "pass^1", ax: Axes | None = None) -> Axes:
     """Agents × tasks, the hardest task at the top: which tasks fail everywhere, and which only for some.
 
     Parameters
@@ -205,7 +176,7 @@ def plot_heatmap(
     values = values[order]
     named = len(order) <= MOST_NAMED
     height = max(5.2, 2.6 + 0.27 * len(order)) if named else 9.6  # labels at the sides need some
-    ax = axes_for(ax, (heatmap_width(len(est.agents)), height))
+    ax = style.axes_for(ax, (heatmap_width(len(est.agents)), height))
     image = ax.imshow(values, cmap="cividis", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     entries = _empty_cells(ax, est, order, values)
     counts = named and len(est.agents) <= MOST_COUNTED
@@ -214,37 +185,36 @@ def plot_heatmap(
     _name_cells(ax, est, order, named=named)
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.06, pad=0.02)
     kind = "estimate" if isinstance(est.method, Frequentist) else "posterior mean"
-    bar.set_label(f"{wanted} of the task, {kind}", fontsize=TEXT)
-    bar.ax.tick_params(labelsize=TEXT - 1)
+    bar.set_label(f"{wanted} of the task, {kind}", fontsize=style.TEXT)
+    bar.ax.tick_params(labelsize=style.TEXT - 1)
     bar.outline.set_visible(False)
-    _, _, counted = described(est).partition("; ")
+    _, _, counted = style.described(est).partition("; ")
     below = f"{est.method.name}; {counted}"
     if counts:
         below += "\nin the cells: passed/scored trials"
-    heading(ax, f"{wanted} by task and agent", below=below, entries=entries, ncols=2)
+    style.heading(ax, f"{wanted} by task and agent", below=below, entries=entries, ncols=2)
     return ax
 
 
-def _empty_cells(ax: Axes, est: Estimate, order: Array, values: Array) -> list[LegendEntry]:
+def _empty_cells(ax: Axes, est: Estimate, order: Array, values: Array) -> list[style.LegendEntry]:
     """Cells without a number, each kind with a pattern of its own: none of them is a zero."""
     from matplotlib.collections import PolyCollection
 
     attempted, scored = est.counts.attempted[:, order].T, est.counts.scored[:, order].T
     kinds = (
         ("never attempted", ~attempted, "", "white"),
-        ("nothing scored", attempted & ~scored, CELL_HATCH, "white"),
-        ("undefined: trials < k", scored & np.isnan(values), "....", PALE),
+        ("nothing scored", attempted & ~scored, style.CELL_HATCH, "white"),
+        ("undefined: trials < k", scored & np.isnan(values), "....", style.PALE),
     )
     around = 0.5 * np.array([[-1, 1, 1, -1], [-1, -1, 1, 1]])  # of the middle of a cell
-    entries: list[LegendEntry] = []
+    entries: list[style.LegendEntry] = []
     for words, where, hatch, face in kinds:
         if not where.any():
             continue
         rows, columns = np.nonzero(where)
         corners = np.stack([columns[:, None] + around[0], rows[:, None] + around[1]], axis=2)
-        ax.add_collection(
-            PolyCollection(list(corners), facecolor=face, hatch=hatch, edgecolor=GREY, linewidth=0), autolim=False
-        )
+        cells = PolyCollection(list(corners), facecolor=face, hatch=hatch, edgecolor=style.GREY, linewidth=0)
+        ax.add_collection(cells, autolim=False)
         entries.append((cells_patch(face, hatch), words))
     return entries
 
@@ -253,7 +223,7 @@ def cells_patch(face: str, hatch: str) -> Any:
     """A sample of cells, for a legend."""
     from matplotlib.patches import Patch
 
-    return Patch(facecolor=face, hatch=hatch, edgecolor=GREY, linewidth=0.5)
+    return Patch(facecolor=face, hatch=hatch, edgecolor=style.GREY, linewidth=0.5)
 
 
 def _cell_counts(ax: Axes, est: Estimate, order: Array, values: Array) -> None:
@@ -264,27 +234,21 @@ def _cell_counts(ax: Axes, est: Estimate, order: Array, values: Array) -> None:
             if n:
                 colour = "white" if values[row, agent] < 0.55 else "black"
                 text = f"{est.counts.successes[agent, task]}/{n}"
-                ax.text(agent, row, text, ha="center", va="center", fontsize=TEXT - 3, color=colour)
+                ax.text(agent, row, text, ha="center", va="center", fontsize=style.TEXT - 3, color=colour)
 
 
 def _name_cells(ax: Axes, est: Estimate, order: Array, *, named: bool) -> None:
     """Agents below, tasks on the left, or how many there are."""
-    agents = distinct_names(est.agents, 20)
+    agents = style.distinct_names(est.agents, 20)
     room = (heatmap_width(len(agents)) - 3.2) / len(agents)  # inches of a column
     flat = max(map(len, agents)) * 0.1 < room
-    ax.set_xticks(
-        range(len(agents)),
-        agents,
-        rotation=0 if flat else 40,
-        ha="center" if flat else "right",
-        rotation_mode="anchor",
-        **LITERAL,
-    )
+    turned: dict[str, Any] = {"rotation": 0, "ha": "center"} if flat else {"rotation": 40, "ha": "right"}
+    ax.set_xticks(range(len(agents)), agents, rotation_mode="anchor", **turned, **style.LITERAL)
     if named:
-        ax.set_yticks(range(len(order)), distinct_names([est.counts.tasks[i] for i in order]), **LITERAL)
+        ax.set_yticks(range(len(order)), style.distinct_names([est.counts.tasks[i] for i in order]), **style.LITERAL)
     else:
         ax.set_yticks([])
-    quiet(ax, grid="")
+    style.quiet(ax, grid="")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    name_axes(ax, x="agent", y=f"{plural(len(order), 'task')}, the hardest at the top")
+    style.name_axes(ax, x="agent", y=f"{plural(len(order), 'task')}, the hardest at the top")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,20 +11,7 @@ from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import format_number, plural
 from agentic_bayes.judges.calibration import JudgeCalibration
-from agentic_bayes.reports.plots.style import (
-    COLOURS,
-    GREY,
-    HATCHES,
-    LITERAL,
-    TEXT,
-    LegendEntry,
-    axes_for,
-    distinct_names,
-    heading,
-    name_axes,
-    quiet,
-    shortened,
-)
+from agentic_bayes.reports.plots import style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,50 +65,46 @@ def plot_tools(evidence: Evidence, *, agent: str | None = None, ax: Axes | None 
     groups = frame.groupby(["agent", "session_id"], sort=False)[list(DIMENSIONS)].mean()
     below = f"{plural(len(groups), 'conversation')}, {plural(len(frame), 'interaction')} with a tool verdict"
     if len(groups) <= MOST_GROUPS:
-        labels = distinct_names([session for _, session in groups.index])
+        labels = style.distinct_names([session for _, session in groups.index])
         if frame["agent"].nunique() > 1:
-            labels = [f"{shortened(name)}\n{label}" for (name, _), label in zip(groups.index, labels, strict=True)]
+            names = [style.shortened(name) for name, _ in groups.index]
+            labels = [f"{name}\n{label}" for name, label in zip(names, labels, strict=True)]
     else:
         groups = frame.groupby("agent", sort=False)[list(DIMENSIONS)].mean()
         if len(groups) > MOST_GROUPS:
             below += f"; of {len(groups):,} agents the {MOST_GROUPS} with the lowest scores"
             worst = groups.mean(axis=1).sort_values(kind="stable").index[:MOST_GROUPS]
             groups = groups[groups.index.isin(worst)]
-        labels = distinct_names(list(groups.index))
+        labels = style.distinct_names(list(groups.index))
     size = tools_size(len(groups))
-    ax = axes_for(ax, size)
+    ax = style.axes_for(ax, size)
     entries = _bars(ax, groups)
-    quiet(ax)
+    style.quiet(ax)
     line = max(len(part) for label in labels for part in label.split("\n"))
     flat = line * 0.09 * len(groups) < size[0] - 1.5  # a character is about .09 inches wide
-    ax.set_xticks(range(len(groups)), labels, rotation=0 if flat else 45, ha="center" if flat else "right", **LITERAL)
+    turned: dict[str, Any] = {"rotation": 0, "ha": "center"} if flat else {"rotation": 45, "ha": "right"}
+    ax.set_xticks(range(len(groups)), labels, **turned, **style.LITERAL)
     ax.set(ylim=(0, 1.12), yticks=np.linspace(0, 1, 6))
-    name_axes(ax, y="mean score, 0 to 1")
-    of = "" if agent is None else f": {shortened(agent, 40)}"
-    heading(ax, f"Tool correctness by dimension{of}", below=below, entries=entries, ncols=4)
+    style.name_axes(ax, y="mean score, 0 to 1")
+    of = "" if agent is None else f": {style.shortened(agent, 40)}"
+    style.heading(ax, f"Tool correctness by dimension{of}", below=below, entries=entries, ncols=4)
     return ax
 
 
-def _bars(ax: Axes, groups: pd.DataFrame) -> list[LegendEntry]:
+def _bars(ax: Axes, groups: pd.DataFrame) -> list[style.LegendEntry]:
     """Four bars per row of `groups`; a dimension that was never scored is "n/a", not a bar of height 0."""
     width = 0.2
-    entries: list[LegendEntry] = []
+    small = len(groups) > 8
+    look: dict[str, Any] = {"fontsize": style.TEXT - (4 if small else 2), "rotation": 90 if small else 0}
+    entries: list[style.LegendEntry] = []
     for i, name in enumerate(DIMENSIONS):
         places = np.arange(len(groups)) + (i - 1.5) * width
         heights = groups[name].to_numpy(dtype=float)
-        bars = ax.bar(places, heights, width * 0.92, color=COLOURS[i], hatch=HATCHES[i], edgecolor="white")
+        bars = ax.bar(places, heights, width * 0.92, color=style.COLOURS[i], hatch=style.HATCHES[i], edgecolor="white")
         entries.append((bars, name))
         for place, height in zip(places, heights, strict=True):
             text = "n/a" if np.isnan(height) else f"{height:.2f}"
-            small = len(groups) > 8
-            ax.text(
-                *(place, np.nan_to_num(height) + 0.01, text),
-                ha="center",
-                va="bottom",
-                fontsize=TEXT - 4 if small else TEXT - 2,
-                rotation=90 if small else 0,
-                color=GREY,
-            )
+            ax.text(place, np.nan_to_num(height) + 0.01, text, ha="center", va="bottom", color=style.GREY, **look)
     return entries
 
 
@@ -152,10 +135,10 @@ def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) 
     table = result.reliability()
     if table.empty:
         raise EvidenceError("no labelled answer has a score at every turn: there is nothing to draw")
-    ax = axes_for(ax, JUDGE_SIZE)
+    ax = style.axes_for(ax, JUDGE_SIZE)
     share = table["human_pass"]
-    (diagonal,) = ax.plot([0, 1], [0, 1], linestyle="--", linewidth=1, color=GREY)
-    threshold = ax.axvline(result.threshold, linewidth=1.5, linestyle="-.", color=COLOURS[1])
+    (diagonal,) = ax.plot([0, 1], [0, 1], linestyle="--", linewidth=1, color=style.GREY)
+    threshold = ax.axvline(result.threshold, linewidth=1.5, linestyle="-.", color=style.COLOURS[1])
     points = ax.errorbar(
         table["mean_score"],
         share,
@@ -163,35 +146,25 @@ def plot_judge_calibration(result: JudgeCalibration, *, ax: Axes | None = None) 
         yerr=np.clip([share - table["lower"], table["upper"] - share], 0, None),
         fmt="o",
         markersize=7,
-        color=COLOURS[0],
+        color=style.COLOURS[0],
         capsize=3,
     )
-    for row in table.itertuples():
-        ax.annotate(
-            f"{row.labels:,}",
-            (row.mean_score, row.human_pass),
-            xytext=(6, -4),
-            textcoords="offset points",
-            fontsize=TEXT - 2,
-            color=GREY,
-        )
-    quiet(ax)
+    for row in table.to_dict("records"):
+        at = row["mean_score"], row["human_pass"]
+        style.annotate(ax, f"{row['labels']:,}", at, (6, -4), color=style.GREY)
+    style.quiet(ax)
     ax.set(xlim=(-0.03, 1.06), ylim=(-0.03, 1.06))
-    of_attempts = result.unit == "attempt"
-    name_axes(
-        ax,
-        x="score of the judge" + (", of an attempt's worst turn" if of_attempts else ""),
-        y="share that people passed (with the number of labels)",
-    )
+    x = "score of the judge" + (", of an attempt's worst turn" if result.unit == "attempt" else "")
+    style.name_axes(ax, x=x, y="share that people passed (with the number of labels)")
     sensitivity, specificity = (
         f"{format_number(rate.value, 2)} ({rate.successes}/{rate.total})"
         for rate in (result.sensitivity, result.specificity)
     )
-    entries: list[LegendEntry] = [
+    entries: list[style.LegendEntry] = [
         (points, f"people's labels, {100 * result.ci_prob:g} % Wilson intervals"),
         (threshold, f"threshold {result.threshold:g}"),
         (diagonal, "score = share"),
     ]
     below = f"{plural(result.labels, 'label')}; sensitivity {sensitivity}, specificity {specificity}"
-    heading(ax, f"Judge and people: {shortened(result.judge, 40)}", below=below, entries=entries, ncols=3)
+    style.heading(ax, f"Judge and people: {style.shortened(result.judge, 40)}", below=below, entries=entries, ncols=3)
     return ax

@@ -15,16 +15,8 @@ from pydantic_core import InitErrorDetails
 from agentic_bayes.errors import AgentError, InvalidArgument, did_you_mean
 from agentic_bayes.records.base import Json, Record, Text, field_of, problem_at, short
 from agentic_bayes.records.wire.strict_json import strict_json
+from agentic_bayes.suites.agents import reply
 from agentic_bayes.suites.agents.declared import MOST_OUTPUT, Bytes, TextMapping, digest, identity, without_secrets
-from agentic_bayes.suites.agents.reply import (
-    AgentTurn,
-    ChatMessages,
-    attempt_as_json,
-    calls_of,
-    converse,
-    turn_of,
-    usage_of,
-)
 from agentic_bayes.suites.json_paths import compiled_path, values_at
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
@@ -143,10 +135,10 @@ class HttpAgent:
     async def attempt(self, attempt: TrialAttempt) -> AgentReply:
         """Send the request, once per message."""
 
-        async def say(prompt: str, messages: ChatMessages) -> AgentTurn:
-            return self._turn(await self._ask(attempt_as_json(attempt, prompt, messages)), prompt)
+        async def say(prompt: str, messages: reply.ChatMessages) -> reply.AgentTurn:
+            return self._turn(await self._ask(reply.attempt_as_json(attempt, prompt, messages)), prompt)
 
-        return await converse(attempt, say)
+        return await reply.converse(attempt, say)
 
     async def _ask(self, values: Mapping[str, Any]) -> str:
         settings = self._settings
@@ -181,10 +173,10 @@ class HttpAgent:
             body = _filled(_DEFAULT_BODY, values)
         return {"content": body} if isinstance(body, str) else {"json": body}
 
-    def _turn(self, text: str, prompt: str) -> AgentTurn:
+    def _turn(self, text: str, prompt: str) -> reply.AgentTurn:
         """Read the answer, the calls and the tokens from a reply."""
         if not self._paths:
-            return turn_of(text, prompt=prompt)
+            return reply.turn_of(text, prompt=prompt)
         try:
             value = strict_json(text, unique=False)
         except ValueError:
@@ -198,8 +190,8 @@ class HttpAgent:
                 path = self._settings.answer
                 raise AgentError(f"the reply holds no answer at {path} (answer): {_shown(text)}")
         usage = {name: parts[name][0] for name in ("input_tokens", "output_tokens") if parts.get(name)}
-        turn = turn_of(answer or "", prompt=prompt)
-        return AgentTurn(turn.answer, calls, *usage_of(usage))
+        turn = reply.turn_of(answer or "", prompt=prompt)
+        return reply.AgentTurn(turn.answer, calls, *reply.usage_of(usage))
 
 
 def _decoded(content: bytes | bytearray, charset: str | None) -> str:
@@ -227,7 +219,7 @@ def _calls(at_path: list[Any]) -> list[dict[str, Any]]:
     flat: list[Any] = []
     for value in at_path:
         flat += value if isinstance(value, list) else [] if value is None else [value]
-    return calls_of(flat) or []
+    return reply.calls_of(flat) or []
 
 
 def _placeholders(template: object) -> list[str]:

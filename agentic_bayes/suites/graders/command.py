@@ -14,17 +14,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from agentic_bayes.evidence.score import Grade, Unscored
 from agentic_bayes.records.base import Record, short
 from agentic_bayes.records.wire.strict_json import strict_json
+from agentic_bayes.suites import processes
 from agentic_bayes.suites.declaration import Seconds
 from agentic_bayes.suites.graders.rules import GraderContext, graded
-from agentic_bayes.suites.processes import (
-    CommandResult,
-    ShellCommand,
-    check_environment,
-    last_line,
-    run_command,
-    signal_name,
-    which,
-)
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
 _LONGEST_REASON = 300
@@ -36,7 +28,7 @@ def _environment(value: Any) -> Any:
     for name, content in value.items():
         if not isinstance(content, str):
             raise ValueError(f"must be an object of texts (numbers in quotes); wrong is {short(name)}")
-    return check_environment(value)
+    return processes.check_environment(value)
 
 
 def _positive(value: float) -> float:
@@ -54,8 +46,10 @@ def _bytes(value: Any) -> Any:
 class CommandGraderSettings(Record):
     """How a command is run."""
 
-    command: ShellCommand  # text for the shell, or a list of a program and its arguments; runs in the suite's folder
-    # seconds, or text such as "90s", after which the command and all its processes are killed
+    command: (
+        processes.ShellCommand
+    )  # text for the shell, or a list of a program and its arguments; runs in the suite's folder
+    # seconds, or text like "90s", after which the command and all its processes are killed
     timeout: Annotated[Seconds, AfterValidator(_positive)] = Field(default=30.0)
     max_output: Annotated[int, BeforeValidator(_bytes)] = 1 << 20  # most bytes that it may write to standard output
     # environment variables, added to those of this process
@@ -68,7 +62,7 @@ class CommandGraderSettings(Record):
 
     def missing_program(self, folder: Path) -> str | None:
         """Say if the program of a list cannot be found; nothing is run."""
-        if isinstance(self.command, str) or which(self.command[0], folder, self.environment) is not None:
+        if isinstance(self.command, str) or processes.which(self.command[0], folder, self.environment) is not None:
             return None
         return f"command: there is no program {short(self.command[0])} that can be run"
 
@@ -101,7 +95,7 @@ class CommandGrader:
             "expected": dict(task.expected),
         }
         try:
-            ended = await run_command(
+            ended = await processes.run_command(
                 settings.command,
                 json.dumps(trial).encode(),
                 folder=self.context.folder,
@@ -116,12 +110,12 @@ class CommandGrader:
         elif len(ended.output) > settings.max_output:
             problem = f"the command wrote more than {settings.max_output:,} bytes (max_output)"
         elif ended.status < 0:
-            problem = f"the command was ended by {signal_name(-ended.status)}"
+            problem = f"the command was ended by {processes.signal_name(-ended.status)}"
         else:
             return self._verdict(ended)
-        return Unscored(problem + last_line(ended.errors))
+        return Unscored(problem + processes.last_line(ended.errors))
 
-    def _verdict(self, ended: CommandResult) -> Grade:
+    def _verdict(self, ended: processes.CommandResult) -> Grade:
         text = ended.output.decode("utf-8", "replace").strip()
         lines = text.splitlines()
         for candidate in (text, lines[-1].strip() if len(lines) > 1 else ""):
@@ -135,7 +129,7 @@ class CommandGrader:
         if text.startswith("{"):
             return Unscored(problem)
         if ended.status not in (0, 1) or (ended.status == 1 and _crashed(ended.errors)):
-            return Unscored(f"the command ended with exit code {ended.status}{last_line(ended.errors)}")
+            return Unscored(f"the command ended with exit code {ended.status}{processes.last_line(ended.errors)}")
         reason = short(lines[-1].strip(), _LONGEST_REASON) if lines else f"exit code {ended.status}"
         return graded(1.0 - ended.status, ended.status == 0, reason)
 

@@ -16,15 +16,7 @@ from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.records.base import Probability, Record, problems_of
-from agentic_bayes.suites.graders.rules import (
-    GraderContext,
-    as_conversation,
-    as_interaction,
-    expected_tools,
-    graded,
-    graded_at,
-    needs_text,
-)
+from agentic_bayes.suites.graders import rules
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 
@@ -39,17 +31,17 @@ class ReferenceGrader:
     """Compares the last answer with ``expected.text`` by the offline `ReferenceJudge`."""
 
     settings: ReferenceSettings
-    context: GraderContext
+    context: rules.GraderContext
 
     def check(self, task: SuiteTask) -> str | None:
         """Require ``expected.text``."""
-        return needs_text(task, allow_blank=False)
+        return rules.needs_text(task, allow_blank=False)
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Judge the last answer."""
-        conversation = as_conversation(attempt, reply)
+        conversation = rules.as_conversation(attempt, reply)
         grade = ReferenceJudge().grade(conversation, len(conversation.conversation) - 1)
-        return graded_at(grade, self.context.threshold(self.settings.threshold))
+        return rules.graded_at(grade, self.context.threshold(self.settings.threshold))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,7 @@ class ToolRubricGrader:
     def check(self, task: SuiteTask) -> str | None:
         """Require ``expected.tools``."""
         try:
-            expected = expected_tools(task)
+            expected = rules.expected_tools(task)
         except ValidationError as error:
             return "; ".join(map(str, problems_of(error, source="expected.tools", where="")))
         except InvalidArgument as error:
@@ -79,10 +71,10 @@ class ToolRubricGrader:
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Score the calls by the rubric."""
-        score = self.rubric.grade(as_interaction(attempt, reply))
+        score = self.rubric.grade(rules.as_interaction(attempt, reply))
         if score is None or isinstance(score, Unscored):
             return score or Unscored("no calls are expected of this task")
-        return graded(score.overall_correctness, score.is_correct, score.reasoning or "")
+        return rules.graded(score.overall_correctness, score.is_correct, score.reasoning or "")
 
 
 @dataclass(frozen=True)
@@ -97,7 +89,7 @@ class TraceMetricGrader:
     threshold: float  # minimum score to pass
 
     @classmethod
-    def of(cls, name: str, config: Mapping[str, Any], context: GraderContext) -> TraceMetricGrader:
+    def of(cls, name: str, config: Mapping[str, Any], context: rules.GraderContext) -> TraceMetricGrader:
         """Make the grader from the metric's options and a ``threshold`` (default: the suite's ``pass_threshold``)."""
         options = dict(config)
         threshold = check_probability(options.pop("threshold", context.pass_threshold), "threshold")
@@ -116,7 +108,7 @@ class TraceMetricGrader:
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Score every message by the metric."""
-        conversation = as_conversation(attempt, reply)
+        conversation = rules.as_conversation(attempt, reply)
         turns = len(conversation.conversation)
         scores: list[Score] = []
         for position in range(turns):
@@ -126,8 +118,8 @@ class TraceMetricGrader:
                 return grade if turns == 1 else Unscored(f"message {position + 1}: {grade.reason}")
             scores.append(grade)
         if turns == 1:
-            return graded_at(scores[0], self.threshold)
+            return rules.graded_at(scores[0], self.threshold)
         values = ", ".join(f"{score.value:.3g}" for score in scores)
         lowest = min(scores, key=lambda score: score.value)
         mean = sum(score.value for score in scores) / turns
-        return graded_at(Score(mean, f"mean of {values}; lowest: {lowest.reason}"), self.threshold)
+        return rules.graded_at(Score(mean, f"mean of {values}; lowest: {lowest.reason}"), self.threshold)

@@ -20,29 +20,12 @@ from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.base import Probability, Record, Text, short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.suites.declaration import Seconds
-from agentic_bayes.suites.graders.rules import (
-    GraderContext,
-    as_conversation,
-    expected_text,
-    graded_at,
-    needs_text,
-    readable,
-)
+from agentic_bayes.suites.graders import rules
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 _ORDERS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _WORDS = {1.0: "win", 0.5: "tie", 0.0: "loss"}
 _text = functools.partial(prompt_text, __package__)
-_ASKING = (
-    "use_structured_output",
-    "structured_method",
-    "attempts",
-    "backoff",
-    "timeout",
-    "price",
-    "model_arguments",
-    "sleep",
-)
 
 
 def _not_blank(value: Any) -> Any:
@@ -63,7 +46,7 @@ class _AskingSettings(Record):
     structured_method: Any = "auto"
     attempts: Any = 4
     backoff: Any = 1.0
-    timeout: Seconds | None = 300.0  # seconds, or text such as "90s", after which a call fails
+    timeout: Seconds | None = 300.0  # seconds, or text like "90s", after which a call fails
     price: Any = None
     model_arguments: Any = None
     sleep: Any = None
@@ -100,7 +83,7 @@ class ModelGrader:
     """
 
     settings: ModelGraderSettings
-    context: GraderContext
+    context: rules.GraderContext
     _judges: dict[tuple[bool, bool], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -109,7 +92,7 @@ class ModelGrader:
     def check(self, task: SuiteTask) -> str | None:
         """Require a rubric or ``expected.text``."""
         if task.expected.get("text") is not None:
-            return needs_text(task, allow_blank=False)
+            return rules.needs_text(task, allow_blank=False)
         return None if self.settings.rubric else "rubric must be given if a task has no expected.text"
 
     def ready(self) -> None:
@@ -118,12 +101,12 @@ class ModelGrader:
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Ask the model to judge a trial."""
-        conversation = as_conversation(attempt, reply)
+        conversation = rules.as_conversation(attempt, reply)
         last = len(conversation.conversation) - 1
         background = _background(conversation, system=self.settings.context)
-        judge = self._judge(reference=expected_text(attempt.task) is not None, context=bool(background))
+        judge = self._judge(reference=rules.expected_text(attempt.task) is not None, context=bool(background))
         grade = await judge.grade(conversation.model_copy(update={"context": background}), last)
-        return graded_at(grade, self.context.threshold(self.settings.threshold))
+        return rules.graded_at(grade, self.context.threshold(self.settings.threshold))
 
     def _judge(self, *, reference: bool, context: bool) -> Any:
         key = (reference, context)
@@ -174,7 +157,7 @@ class PairwiseGrader:
     """
 
     settings: PairwiseSettings
-    context: GraderContext
+    context: rules.GraderContext
     _asker: Asker = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -186,7 +169,7 @@ class PairwiseGrader:
             return None
         if task.expected.get("text") is None:
             return "reference must be given, or the task's expected.text: the answer is compared with it"
-        return needs_text(task, allow_blank=False)
+        return rules.needs_text(task, allow_blank=False)
 
     def ready(self) -> None:
         """Make the model; raises if that fails."""
@@ -194,11 +177,11 @@ class PairwiseGrader:
 
     async def grade(self, attempt: TrialAttempt, reply: AgentReply) -> Grade:
         """Ask the model to compare the answers, once in each order."""
-        other = readable(self.settings.reference or expected_text(attempt.task) or "")
-        answer = readable(reply.text)
+        other = rules.readable(self.settings.reference or rules.expected_text(attempt.task) or "")
+        answer = rules.readable(reply.text)
         if answer == other:
             return self._graded([0.5, 0.5], "The answers are the same text.")
-        conversation = as_conversation(attempt, reply)
+        conversation = rules.as_conversation(attempt, reply)
         background = _background(conversation, system=False)
         shown = {"context": background} if background else {}
         shown["query"] = conversation.conversation[-1].query
@@ -218,7 +201,7 @@ class PairwiseGrader:
         return self._graded(results, f"{verdict}: {' / '.join(dict.fromkeys(reasons))}")
 
     def _graded(self, results: Sequence[float], reason: str) -> Grade:
-        return graded_at(Score(sum(results) / 2, reason), self.context.threshold(self.settings.threshold))
+        return rules.graded_at(Score(sum(results) / 2, reason), self.context.threshold(self.settings.threshold))
 
     async def _ask(self, material: Mapping[str, str]) -> Grade:
         criteria = (self.settings.criteria or _text("pairwise_criteria")).strip()

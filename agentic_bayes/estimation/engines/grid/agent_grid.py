@@ -14,8 +14,9 @@ from agentic_bayes.estimation.engines.grid.axes import (
     Concentration,
     RhoAxis,
     kept_range,
-    legendre_nodes,
+    legendre_between,
     logsumexp,
+    share_of,
     softplus,
     widened_range,
 )
@@ -109,18 +110,14 @@ def _locate(likelihood: AgentLikelihood, log_prior: LogDensity) -> tuple[float, 
             continue
         new_theta, new_v = kept_range(theta, by_theta, theta_range), kept_range(rho.v, by_v, v_range)
         # until θ is resolved, the likelihood at its nodes says nothing about ρ
-        resolved = new_theta[1] - new_theta[0] > 0.25 * (theta_range[1] - theta_range[0])
+        resolved = share_of(new_theta, theta_range) > 0.25
         if not resolved:
             new_v = v_range
-        shrunk = min(_share(new_theta, theta_range), _share(new_v, v_range))
+        shrunk = min(share_of(new_theta, theta_range), share_of(new_v, v_range))
         theta_range, v_range = new_theta, new_v
         if resolved and shrunk > 0.6:
             break
     return (*theta_range, *v_range)
-
-
-def _share(part: tuple[float, float], whole: tuple[float, float]) -> float:
-    return (part[1] - part[0]) / (whole[1] - whole[0])
 
 
 @dataclass(frozen=True)
@@ -163,18 +160,11 @@ class InflatedLikelihood(AgentLikelihood):
     def axis(self, ranges: list[tuple[float, float]], nodes: tuple[int, int, int]) -> InflatedAxis:
         """Product of Gauss-Legendre nodes of v, s and t."""
         rho = self.concentration.over(*ranges[0], nodes[0])
-        shares, logs = [], []
-        for (low, high), count in zip(ranges[1:], nodes[1:], strict=True):
-            x, w = legendre_nodes(count)
-            shares.append((low + high) / 2 + (high - low) / 2 * x)
-            logs.append(np.log(w * (high - low) / 2))
-        index = np.indices(nodes).reshape(3, -1)
-        s, t = shares[0][index[1]], shares[1][index[2]]
-        log_weight = rho.log_weight[index[0]] + logs[0][index[1]] + logs[1][index[2]]
-        log_weight = log_weight + np.log(s) + 3 * np.log1p(-s)
-        return InflatedAxis(
-            rho.v[index[0]], rho.rho[index[0]], rho.one_minus_rho[index[0]], log_weight, s * t, s * (1 - t), 1 - s
-        )
+        (s, log_s), (t, log_t) = (legendre_between(*ends, n) for ends, n in zip(ranges[1:], nodes[1:], strict=True))
+        a, b, c = np.indices(nodes).reshape(3, -1)
+        s, t = s[b], t[c]
+        log_weight = rho.log_weight[a] + log_s[b] + log_t[c] + np.log(s) + 3 * np.log1p(-s)
+        return InflatedAxis(rho.v[a], rho.rho[a], rho.one_minus_rho[a], log_weight, s * t, s * (1 - t), 1 - s)
 
     def place(self, log_prior: LogDensity, fine: float) -> tuple[float, float, RhoAxis]:
         """The range of θ and the nodes of ρ and of the weights that hold all but a negligible part."""
@@ -193,15 +183,14 @@ class InflatedLikelihood(AgentLikelihood):
                 ranges[0] = wide[0]
                 continue
             new = [kept_range(x, m, now) for x, m, now in zip(coordinates, marginal, ranges, strict=True)]
-            resolved = new[0][1] - new[0][0] > 0.25 * (ranges[0][1] - ranges[0][0])
+            resolved = share_of(new[0], ranges[0]) > 0.25
             if not resolved:
                 new[1:] = ranges[1:]
-            shrunk = min(_share(part, whole) for part, whole in zip(new, ranges, strict=True))
+            shrunk = min(map(share_of, new, ranges))
             ranges = new
             if resolved and shrunk > 0.6:
                 break
-        counts = tuple(int(count * fine) for count in (20, 12, 10))
-        return (*ranges[0], self.axis(ranges[1:], (counts[0], counts[1], counts[2])))
+        return *ranges[0], self.axis(ranges[1:], (int(20 * fine), int(12 * fine), int(10 * fine)))
 
 
 def agent_grid(likelihood: AgentLikelihood, log_prior: LogDensity, fine: float) -> AgentGrid:

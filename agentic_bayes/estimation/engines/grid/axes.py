@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from agentic_bayes.numerics import Array
 NEGLIGIBLE = 30.0  # log density below its maximum at which a grid may end: e^-30 ≈ 1e-13
 FARTHEST = 60.0  # |logit μ| that is ever looked at
 LOG_KAPPA_RANGE = (-30.0, 30.0)
+Range = tuple[float, float]
 
 
 def softplus(x: Array) -> Array:
@@ -73,6 +74,15 @@ class Axis:
     def spacing_at(self, theta: Array) -> Array:
         """dθ at any θ."""
         return self.step * np.hypot(self.scale, theta - self.centre)
+
+    def near(self, node: Array, jitter: Array) -> Array:
+        """θ at these nodes, moved by shares of the step."""
+        return np.asarray(self.centre + self.scale * np.sinh(self.x[node] + self.step * jitter))
+
+    def nearest(self, theta: Array) -> Array:
+        """The nodes nearest to any θ."""
+        x = np.arcsinh((theta - self.centre) / self.scale)
+        return np.asarray(np.clip(np.round((x - self.x[0]) / self.step).astype(int), 0, self.size - 1))
 
 
 Ends = tuple[Array, Array]  # values at the lower and at the upper end of each cell
@@ -160,7 +170,7 @@ class Concentration:
     method: Hierarchical  # which may have a prior of `rho` or `kappa`
 
     @cached_property
-    def ends(self) -> tuple[float, float]:
+    def ends(self) -> Range:
         """The range of v that the prior allows."""
         density = self.method.log_density("kappa")
         if density is None:
@@ -175,8 +185,7 @@ class Concentration:
 
     def over(self, low: float, high: float, nodes: int) -> RhoAxis:
         """Gauss-Legendre nodes between two values of v."""
-        x, w = legendre_nodes(nodes)
-        return self.at((low + high) / 2 + (high - low) / 2 * x, np.log(w * (high - low) / 2))
+        return self.at(*legendre_between(low, high, nodes))
 
     def at(self, v: Array, log_dv: Array) -> RhoAxis:
         """Given nodes v and log dv."""
@@ -200,18 +209,25 @@ def _edge(density: LogDensity, outside: float, inside: float) -> float:
     return inside
 
 
-_LEGENDRE: dict[int, tuple[Array, Array]] = {}
-
-
+@cache
 def legendre_nodes(nodes: int) -> tuple[Array, Array]:
     """Gauss-Legendre nodes and weights on [-1, 1], exactly symmetric."""
-    if nodes not in _LEGENDRE:
-        x, w = np.polynomial.legendre.leggauss(nodes)
-        _LEGENDRE[nodes] = ((x - x[::-1]) / 2, (w + w[::-1]) / 2)
-    return _LEGENDRE[nodes]
+    x, w = np.polynomial.legendre.leggauss(nodes)
+    return (x - x[::-1]) / 2, (w + w[::-1]) / 2
 
 
-def kept_range(nodes: Array, log_density: Array, ends: tuple[float, float]) -> tuple[float, float]:
+def legendre_between(low: float, high: float, nodes: int) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes between two values, and their log weights."""
+    x, w = legendre_nodes(nodes)
+    return (low + high) / 2 + (high - low) / 2 * x, np.log(w * (high - low) / 2)
+
+
+def share_of(part: Range, whole: Range) -> float:
+    """How much of a range another one is."""
+    return (part[1] - part[0]) / (whole[1] - whole[0])
+
+
+def kept_range(nodes: Array, log_density: Array, ends: Range) -> Range:
     """The range of nodes that hold mass, one node wider on each side."""
     held = np.flatnonzero(log_density > log_density.max() - NEGLIGIBLE)
     first, last = held[0] - 1, held[-1] + 1
@@ -220,7 +236,7 @@ def kept_range(nodes: Array, log_density: Array, ends: tuple[float, float]) -> t
     return float(low), float(high)
 
 
-def widened_range(log_density: Array, now: tuple[float, float], ends: tuple[float, float]) -> tuple[float, float]:
+def widened_range(log_density: Array, now: Range, ends: Range) -> Range:
     """The range, half as wide again on a side where its end still holds mass."""
     floor = log_density.max() - 0.8 * NEGLIGIBLE
     more = (now[1] - now[0]) / 2

@@ -39,6 +39,19 @@ def log_likelihood_table(
     return table
 
 
+def log_likelihoods(trials: int, log_mu: Array, log_nu: Array, rho: Array, one_minus_rho: Array) -> Array:
+    """Log likelihood of one task with 0, 1, …, n successes at the nodes of a grid, shape (n + 1, nodes)."""
+    step = np.arange(1, trials)[:, None, None] * rho
+
+    def rising(log_share: Array) -> Array:
+        first = log_share[:, None] + np.log(one_minus_rho)
+        factors = np.log(np.exp(log_share)[:, None] * one_minus_rho + step)
+        return np.cumsum(np.concatenate([np.zeros((1, *first.shape)), first[None], factors]), axis=0)
+
+    success, failure, total = rising(log_mu), rising(log_nu), rising(np.zeros(1))
+    return np.asarray(success + failure[::-1] - total[-1]).reshape(trials + 1, -1)
+
+
 def _tasks_above(values: Array, size: Array) -> Array:
     """How many tasks have a value above j, for j = 0, 1, …, max - 1."""
     counts = np.bincount(values, weights=size, minlength=int(values.max()) + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -12,7 +13,7 @@ from agentic_bayes.estimation.arithmetic import apply_metric, mean_over_tasks
 from agentic_bayes.estimation.distribution import Distribution, Drawn, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, AgentLikelihood
 from agentic_bayes.estimation.engines.grid.axes import logsumexp, node_cubic, spline_at
-from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
+from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_power
 from agentic_bayes.estimation.engines.grid.new_task import FineGrid, NewTask
 from agentic_bayes.estimation.engines.grid.quadrature import GridFit, PoolGrid
 from agentic_bayes.estimation.population import Population
@@ -21,7 +22,6 @@ from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
 RHO_CELLS = 128  # for draws of ρ
-TINY = 1e-300  # Beta parameters that underflow: p is then 0 or 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,8 +39,8 @@ class GridPosterior(Posterior):
 
     def _power(self, grid: AgentGrid, metric: Metric, c: int, n: int, k: int) -> Array:
         """E t for t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t), given (μ, ρ) and c of n, at every node."""
-        mu, failures = (grid.mu, c) if metric.power else (grid.one_minus_mu, n - c)
-        return mean_power(mu, grid.rho.rho, grid.rho.one_minus_rho, failures, n, k)
+        share, count = (grid.mu, c) if metric.power else (grid.one_minus_mu, n - c)
+        return mean_power(share, grid.rho.rho, grid.rho.one_minus_rho, count, n, k)
 
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution:
         n_tasks = int(self.counts.scored[agent].sum())
@@ -67,18 +67,26 @@ class GridPosterior(Posterior):
 
     def _tasks_moments(self, agent: int, metric: Metric) -> tuple[float, float]:
         """Mean and sd of the mean over tasks: the variance between nodes plus the one within."""
-        grid = self.fit.agents[agent]
-        centre = np.zeros(grid.loglik.shape)
-        within = np.zeros(grid.loglik.shape)
-        for c, n, size in zip(*(part.tolist() for part in self.counts.groups(agent)), strict=True):
-            first, second = (self._power(grid, metric, c, n, power) for power in (metric.k, 2 * metric.k))
+        mass = self._mass(agent)
+        centre, within = np.zeros(mass.shape), np.zeros(mass.shape)
+        for size, first, second in self._group_moments(agent, metric):
             centre += size * first
             within += size * np.maximum(second - first**2, 0)  # rounding may take it below
         total = int(self.counts.scored[agent].sum())
         centre /= total
-        mean = float(np.sum(grid.weights * centre))
-        variance = float(np.sum(grid.weights * ((centre - mean) ** 2 + within / total**2)))
+        mean = float(np.sum(mass * centre))
+        variance = float(np.sum(mass * ((centre - mean) ** 2 + within / total**2)))
         return float(of_tail(mean, metric)), float(np.sqrt(variance))
+
+    def _mass(self, agent: int) -> Array:
+        """Posterior mass of every node."""
+        return self.fit.agents[agent].weights
+
+    def _group_moments(self, agent: int, metric: Metric) -> Iterator[tuple[int, Array, Array]]:
+        """How many tasks have the same counts, and E t and E t² of one of them at every node."""
+        grid, k = self.fit.agents[agent], metric.k
+        for c, n, size in zip(*(part.tolist() for part in self.counts.groups(agent)), strict=True):
+            yield size, self._power(grid, metric, c, n, k), self._power(grid, metric, c, n, 2 * k)
 
     def _by_task(self, agent: int, metric: Metric) -> Distribution:
         """Every task; computed once per distinct (c, n)."""
@@ -177,8 +185,7 @@ def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Ar
     jitter = rng.random(count) - 0.5
     for index, axis in enumerate(pool.m):
         here = k == index
-        x = axis.x[node[here] - first[index]] + axis.step * jitter[here]
-        m[here] = axis.centre + axis.scale * np.sinh(x)
+        m[here] = axis.near(node[here] - first[index], jitter[here])
     return m, pool.tau[k]
 
 
@@ -189,7 +196,7 @@ def draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array |
     if m is None or tau is None:
         mass = grid.weights.sum(axis=1)
         node = np.minimum(np.searchsorted(np.cumsum(mass), uniform * mass.sum()), axis.size - 1)
-        return np.asarray(axis.centre + axis.scale * np.sinh(axis.x[node] + axis.step * jitter))
+        return axis.near(node, jitter)
     out = np.empty(count)
     wide = tau >= 1.2 * axis.spacing_at(m)
     if wide.any():
@@ -197,7 +204,7 @@ def draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array |
         log_mass = log_mass - 0.5 * ((m[wide, None] - axis.theta) / tau[wide, None]) ** 2
         mass = np.cumsum(np.exp(log_mass - log_mass.max(axis=1, keepdims=True)), axis=1)
         node = np.minimum((mass < (uniform[wide] * mass[:, -1])[:, None]).sum(axis=1), axis.size - 1)
-        out[wide] = axis.centre + axis.scale * np.sinh(axis.x[node] + axis.step * jitter[wide])
+        out[wide] = axis.near(node, jitter[wide])
     if not wide.all():
         # the kernel is narrower than the grid: the likelihood is log-linear across it
         centre, width = m[~wide], tau[~wide]
@@ -215,9 +222,8 @@ def _draw_rho(grid: AgentGrid, likelihood: AgentLikelihood, rng: np.random.Gener
     cells = likelihood.concentration.at(middle, np.full(middle.shape, np.log(width)))
     table = likelihood(grid.axis.theta, cells) + cells.log_weight
     mass = np.exp(table - logsumexp(table, axis=1)[:, None])
-    x = np.arcsinh((theta - grid.axis.centre) / grid.axis.scale)
-    row = np.clip(np.round((x - grid.axis.x[0]) / grid.axis.step).astype(int), 0, grid.axis.size - 1)
     cumulative = np.cumsum(mass, axis=1)
-    cell = np.minimum((cumulative[row] < rng.random(theta.size)[:, None]).sum(axis=1), RHO_CELLS - 1)
+    below = cumulative[grid.axis.nearest(theta)] < rng.random(theta.size)[:, None]
+    cell = np.minimum(below.sum(axis=1), RHO_CELLS - 1)
     drawn = edges[cell] + width * rng.random(theta.size)
     return np.asarray(np.clip(likelihood.concentration.at(drawn, np.zeros(drawn.shape)).rho, 1e-12, 1 - 1e-12))

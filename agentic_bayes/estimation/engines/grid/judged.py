@@ -25,10 +25,12 @@ from agentic_bayes.estimation.engines.grid.axes import (
     FARTHEST,
     Axis,
     Concentration,
+    Range,
     RhoAxis,
     kept_range,
-    legendre_nodes,
+    legendre_between,
     logsumexp,
+    share_of,
     softplus,
     widened_range,
 )
@@ -73,21 +75,21 @@ class Kinds:
 class Rates:
     """Nodes of (s₁, s₀), flattened, with the log of their prior mass and of the labels' likelihood."""
 
-    def __init__(
-        self, labels: JudgeLabels, ranges: tuple[tuple[float, float], tuple[float, float]], nodes: int
-    ) -> None:
+    def __init__(self, labels: JudgeLabels, ranges: tuple[Range, Range], nodes: int) -> None:
         from scipy.special import xlog1py, xlogy
 
         self.shape: tuple[int, int] = (nodes, nodes)
+        axes: list[Array]
+        logs: list[Array]
         if labels.sensitivity is not None and labels.specificity is not None:
             self.shape = (1, 1)
             axes, logs = [np.array([labels.sensitivity]), np.array([labels.specificity])], [np.zeros(1), np.zeros(1)]
         else:
-            x, w = legendre_nodes(nodes)
-            axes = [(low + high) / 2 + (high - low) / 2 * x for low, high in ranges]
+            between = [legendre_between(*ends, nodes) for ends in ranges]
+            axes = [rate for rate, _ in between]
             logs = [
-                np.log(w * (high - low) / 2) + xlogy(PRIOR[0] - 1, rate) + xlog1py(PRIOR[1] - 1, -rate) + seen
-                for (low, high), rate, seen in zip(ranges, axes, labels.log_likelihood(axes[0], axes[1]), strict=True)
+                log_width + xlogy(PRIOR[0] - 1, rate) + xlog1py(PRIOR[1] - 1, -rate) + seen
+                for (rate, log_width), seen in zip(between, labels.log_likelihood(axes[0], axes[1]), strict=True)
             ]
         self.axes = axes
         self.clustering = labels.clustering
@@ -199,9 +201,6 @@ def fit_judged(counts: Counts, labels: JudgeLabels, method: Hierarchical, *, fin
     return JudgedFit(GridFit(grids, None, list(likelihoods)), final, log_rates, given)
 
 
-Range = tuple[float, float]
-
-
 def _placed(
     likelihoods: list[JudgedLikelihood], labels: JudgeLabels, log_prior: LogDensity
 ) -> tuple[list[tuple[Range, Range]], tuple[Range, Range]]:
@@ -233,9 +232,9 @@ def _placed(
             wide = widened_range(by_theta, theta_range, (-FARTHEST, FARTHEST))
             new_theta = wide if wide != theta_range else kept_range(theta, by_theta, theta_range)
             # until θ is resolved, its nodes say nothing of ρ
-            resolved = wide == theta_range and _share(new_theta, theta_range) > 0.25
+            resolved = wide == theta_range and share_of(new_theta, theta_range) > 0.25
             new_v = kept_range(rho.v, by_v, v_range) if resolved else v_range
-            moved |= not resolved or min(_share(new_theta, theta_range), _share(new_v, v_range)) < 0.6
+            moved |= not resolved or min(share_of(new_theta, theta_range), share_of(new_v, v_range)) < 0.6
             places[a] = new_theta, new_v
         if not moved and labels.sensitivity is None:
             table = evidence.reshape(nodes.shape)
@@ -243,7 +242,7 @@ def _placed(
                 kept_range(axis, logsumexp(table, axis=1 - i), now)
                 for i, (axis, now) in enumerate(zip(nodes.axes, rates, strict=True))
             )
-            moved = any(_share(after, now) < 0.6 for after, now in zip(new, rates, strict=True))
+            moved = any(share_of(after, now) < 0.6 for after, now in zip(new, rates, strict=True))
             rates = new[0], new[1]
         if not moved:
             break
@@ -253,10 +252,6 @@ def _placed(
 def _difference(log_a: Array, log_b: Array) -> Array:
     """log_a - log_b; -inf where both are."""
     return np.asarray(np.subtract(log_a, log_b, out=np.full(log_a.shape, -np.inf), where=np.isfinite(log_b)))
-
-
-def _share(part: Range, whole: Range) -> float:
-    return (part[1] - part[0]) / (whole[1] - whole[0])
 
 
 def _label_range(good: float, bad: float) -> Range:

@@ -9,7 +9,7 @@ import numpy as np
 
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid
 from agentic_bayes.estimation.engines.grid.axes import Axis, hermite, node_slopes
-from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
+from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_power
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
@@ -17,7 +17,6 @@ REFINE = 6  # nodes of θ per half node of the grid: cubics between them give pr
 NEGLIGIBLE = 80.0  # log mass below the greatest
 STENCIL = 20  # nodes of an interpolating polynomial
 QUANTILES = np.linspace(-7.0, 7.0, 141)  # standard normal quantiles near which the distribution is tabulated
-TINY = 1e-300
 
 
 @dataclass(frozen=True)

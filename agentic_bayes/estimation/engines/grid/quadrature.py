@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -83,15 +84,11 @@ class _Functions:
         return out
 
 
-_HERMITE: list[tuple[Array, Array]] = []
-
-
+@cache
 def _hermite() -> tuple[Array, Array]:
     """Nodes and log weights of the standard normal."""
-    if not _HERMITE:
-        z, w = np.polynomial.hermite_e.hermegauss(HERMITE_NODES)
-        _HERMITE.append((z, np.log(w / np.sqrt(2 * np.pi))))
-    return _HERMITE[0]
+    z, w = np.polynomial.hermite_e.hermegauss(HERMITE_NODES)
+    return z, np.log(w / np.sqrt(2 * np.pi))
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ class PoolGrid:
 
 def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid:
     """Integrate every agent's likelihood over its normal population, for every (m, τ)."""
-    widths = [float(np.sqrt(_variance(grid))) for grid in grids]
+    widths = [moments(grid.axis.theta, grid.weights.sum(axis=1))[1] for grid in grids]
     smallest = max(0.5 * float(np.median(widths)) / np.sqrt(len(grids)), 1e-6)
     step = STEP_TAU / fine
     log_prior_m, log_prior_tau = method.log_density("m") or log_logistic, method.log_density("tau")
@@ -163,10 +160,6 @@ def _m_axis(
     mass = np.exp(density - density.max())
     mean, sd = moments(m, mass / mass.sum())
     return Axis.over(low, high, min(max(mean, low), high), max(sd, (high - low) / 64), step=STEP_M / fine)
-
-
-def _variance(grid: AgentGrid) -> float:
-    return moments(grid.axis.theta, grid.weights.sum(axis=1))[1] ** 2
 
 
 @dataclass(frozen=True)
@@ -217,10 +210,7 @@ def fit_agents(counts: Counts, method: Hierarchical, *, fine: float = 1.0) -> Gr
         unresolved = again
     finished = []
     for grid, axis, log_prior, likelihood in zip(grids, axes, log_priors, likelihoods, strict=True):
-        if axis is grid.axis:
-            table = grid.loglik
-        else:
-            table = likelihood(axis.theta, grid.rho)
+        table = grid.loglik if axis is grid.axis else likelihood(axis.theta, grid.rho)
         finished.append(AgentGrid(axis, grid.rho, table, log_prior))
     return GridFit(finished, pool, likelihoods)
 

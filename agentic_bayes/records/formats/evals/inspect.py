@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import ChatCall, Message, doubts_of, one_turn, system_text
+from agentic_bayes.records.wire.chat import ChatCall, Message, one_turn, system_text
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, parts
+from agentic_bayes.records.wire.layout import Origin, Shape, converted, with_doubts
 from agentic_bayes.records.wire.zip_members import begins_zip, directory, named_otherwise, opened, seekable
 
 NAME = "inspect"
@@ -58,7 +58,7 @@ def recognises(shape: Shape) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The samples of a log."""
     log = _InspectLog(origin)
-    yield from _with_doubts(_zipped(stream, log) if begins_zip(stream) else _plain(stream, log), log)
+    yield from with_doubts(_zipped(stream, log) if begins_zip(stream) else _plain(stream, log), log.doubts)
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class _InspectLog:
             return None
         return (len(ids) or size or 0) * (config.whole("epochs") or 1)
 
-    def doubts(self) -> tuple[tuple[str, str], ...]:
+    def doubts(self) -> list[str]:
         """Warnings about the log."""
         found, expected, messages = self.found, self.expected(), []
         if expected is not None and found < expected:
@@ -125,7 +125,7 @@ class _InspectLog:
         for kind, names in self.others.items():
             shown = ", ".join(short(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
             messages.append(f"members ignored because they {kind}: {len(names):,} ({shown})")
-        return tuple(("", message) for message in messages)
+        return messages
 
     def leave_out(self, name: str) -> None:
         """Note a zip member that is not read, unless every log has it."""
@@ -134,17 +134,6 @@ class _InspectLog:
         like = _LIKE_A_SAMPLE.match(name)
         kind = "are not named like samples (samples/….json)" if like else "do not belong to an Inspect log"
         self.others.setdefault(kind, []).append(name)
-
-
-def _with_doubts(found: Iterator[Parsed], log: _InspectLog) -> Iterator[Parsed]:
-    """Pass the records on, and attach the log's warnings to the last one."""
-    waiting: Parsed | None = None
-    for parsed in found:
-        if waiting is not None:
-            yield waiting
-        waiting = parsed
-    if waiting is not None:
-        yield replace(waiting, doubts=(*waiting.doubts, *log.doubts()))
 
 
 def _plain(stream: BufferedReader, log: _InspectLog) -> Iterator[Parsed]:
@@ -269,11 +258,9 @@ def _members(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[s
 
 
 def _sample(where: str, value: Any, wrong: tuple[tuple[str, str], ...], log: _InspectLog) -> Parsed:
-    faults = Faults()
     if wrong:
         return Parsed(where, faults=wrong)
-    record = _conversation(value, faults, log)
-    return Parsed(where, NO_VALUE if faults else record, tuple(faults), doubts_of(record["conversation"]))
+    return converted(where, value, (), lambda value, faults: _conversation(value, faults, log))
 
 
 @dataclass(slots=True)
@@ -359,14 +346,9 @@ def _conversation(value: Any, faults: Faults, log: _InspectLog) -> Mapping[str, 
 
 def _targets(sample: Fields) -> list[str]:
     """The right answers: Inspect's scorers accept any of several targets."""
-    target = sample.raw("target")
-    if not isinstance(target, list):
-        text = sample.text("target")
-        return [text] if text else []
-    for position, one in enumerate(target):
-        if not isinstance(one, str):
-            sample.faults.add(("target", position), f"must be text, got {short(one)}")
-    return [one for one in target if isinstance(one, str) and one]
+    several = isinstance(sample.raw("target"), list)
+    targets = sample.texts("target") if several else [sample.text("target")]
+    return [target for target in targets if target]
 
 
 def _said(messages: Any) -> str:

@@ -18,10 +18,10 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals.tau_bench import CONTROL, complete, from_user_or_system
-from agentic_bayes.records.wire.chat import Message, doubts_of, named_call, one_turn, opening
+from agentic_bayes.records.wire.chat import Message, named_call, one_turn, opening
 from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, broken, joined, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, joined, parts
+from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, converted
 
 NAME = "tau2"
 INDEX, FOLDER = "results.json", "simulations"
@@ -242,12 +242,12 @@ class _Tau2Results:
         self._tasks[identity] = found
 
     def _parsed(self, where: str, value: Any, wrong: tuple[tuple[str, str], ...]) -> Parsed:
-        faults, doubts = Faults(), Faults()
-        record = self._conversation(Fields(value, (), faults), doubts)
-        together = (*wrong, *faults)
-        return Parsed(where, NO_VALUE if together else record, together, (*doubts, *doubts_of(record["conversation"])))
+        doubts = Faults()
+        parsed = converted(where, value, wrong, lambda value, faults: self._conversation(value, faults, doubts))
+        return replace(parsed, doubts=(*doubts, *parsed.doubts))
 
-    def _conversation(self, run: Fields, doubts: Faults) -> Mapping[str, Any]:
+    def _conversation(self, value: Any, faults: Faults, doubts: Faults) -> Mapping[str, Any]:
+        run = Fields(value, (), faults)
         task_id, session = run.name("task_id", required=True), run.name("id", required=True)
         self.found.add(session or "")
         task = self._tasks.get(task_id or "", _Tau2Task())

@@ -13,19 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, Interaction
+from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
 from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import (
-    Dialect,
-    FieldPath,
-    MessageLog,
-    content_text,
-    conversations,
-    looks_like,
-    one_conversation,
-)
+from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog, content_text
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -61,7 +54,7 @@ PROVIDER_DOUBT = "calls of tools that the provider runs itself were ignored"
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    return looks_like(shape, _is_ours, ("messages",))
+    return message_log.looks_like(shape, _is_ours, ("messages",))
 
 
 def kind_of(name: str) -> str:
@@ -81,7 +74,7 @@ def _is_ours(value: Any) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    return conversations(parts(stream, STREAMED), _DIALECT, origin)
+    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
 
 
 def conversation_from_langchain(
@@ -99,7 +92,7 @@ def conversation_from_langchain(
     # anything that is no message stays as it is and is refused later
     dumps = (message.model_dump() if isinstance(message, BaseMessage) else message for message in messages)
     plain = [dict(dump) if isinstance(dump, Mapping) else dump for dump in dumps]
-    parsed = one_conversation(plain, _DIALECT)
+    parsed = message_log.one_conversation(plain, _DIALECT)
     if parsed.value is NO_VALUE:
         raise RecordsError([Problem("messages", "", path, message) for path, message in parsed.faults])
     given = {"session_id": session_id, "assistant_id": agent, "task_id": task_id or session_id, "trial": trial}

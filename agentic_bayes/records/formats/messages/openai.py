@@ -12,19 +12,12 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.messages import langchain
+from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import (
-    FOREIGN,
-    Dialect,
-    FieldPath,
-    MessageLog,
-    content_text,
-    conversations,
-    looks_like,
-)
+from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog, content_text
 
 NAME = "openai"
 MEMBERS = ("messages", "input", "output")
@@ -42,7 +35,7 @@ ABOUT_A_CALL = frozenset({"id", "type", "status", "call_id", "created_by", "resu
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
-    if looks_like(shape, _is_ours, MEMBERS) or shape.values.get("object") == "response":
+    if message_log.looks_like(shape, _is_ours, MEMBERS) or shape.values.get("object") == "response":
         return True
     if not (shape.is_list or shape.complete) or shape.record_keys & FOREIGN:
         return False
@@ -54,7 +47,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    return conversations(parts(stream, STREAMED), _DIALECT, origin)
+    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
 
 
 def _is_ours(value: Any) -> bool:

@@ -167,17 +167,17 @@ def span_of(raw: Fields) -> Span | None:
     fitting([trace, identity, span.parent], ("spanId",), raw.faults)
     span.begin, span.end = _whole(raw, "startTimeUnixNano") or 0, _whole(raw, "endTimeUnixNano") or 0
     span.kind = _kind(attributes, events)
-    span.ratings = [rating for name, event, found in events for rating in _ratings(name, event, found)]
+    span.ratings = [_rating(event, found) for name, event, found in events if name == "gen_ai.evaluation.result"]
     if span.kind == "none" and not span.ratings:
         return span
-    given = _TypedAttributes(attributes, raw.faults)
+    given = Fields(attributes, ("attributes",), raw.faults)
     span.agent, span.conversation = given.name("gen_ai.agent.name"), given.name("gen_ai.conversation.id")
     span.task = next((task for key in _TASK if (task := given.name(key)) is not None), None)
     span.model = given.name("gen_ai.response.model") or given.name("gen_ai.request.model")
     span.error = _error(raw, attributes, events)
     span.tokens = (
-        given.whole("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
-        given.whole("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+        _count(given, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        _count(given, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     )
     if span.kind == "tool":
         _take_call(span, attributes, raw.faults)
@@ -204,31 +204,9 @@ def _kind(attributes: Mapping[str, Any], events: list[Any]) -> SpanKind:
     return "agent" if "gen_ai.agent.name" in names else "other"
 
 
-@dataclass(frozen=True, slots=True)
-class _TypedAttributes:
-    """Attributes by name, checked for their type."""
-
-    values: Mapping[str, Any]
-    faults: Faults
-
-    def name(self, key: str) -> str | None:
-        value = self.values.get(key)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if value is None or (isinstance(value, str) and value.strip()):
-            return value
-        self.faults.add(("attributes", key), f"must be text that is not blank, got {short(value)}")
-        return None
-
-    def whole(self, *keys: str) -> int:
-        for key in keys:
-            value = self.values.get(key)
-            if value is None:
-                continue
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0 and value == int(value):
-                return int(value)
-            self.faults.add(("attributes", key), f"must be a whole number ≥ 0, got {short(value)}")
-        return 0
+def _count(attributes: Fields, *keys: str) -> int:
+    """The number under the first of these keys that is present; 0 if none is."""
+    return next((attributes.whole(key) for key in keys if key in attributes), None) or 0
 
 
 def _error(raw: Fields, attributes: Mapping[str, Any], events: list[Any]) -> str | None:
@@ -244,16 +222,15 @@ def _error(raw: Fields, attributes: Mapping[str, Any], events: list[Any]) -> str
     return description[:500] or "the span ended with status ERROR"
 
 
-def _ratings(name: str, event: Fields, attributes: Mapping[str, Any]) -> Iterator[Rating]:
-    if name == "gen_ai.evaluation.result":
-        prefix = "gen_ai.evaluation."
-        notes = {"label": attributes.get(f"{prefix}score.label"), "explanation": attributes.get(f"{prefix}explanation")}
-        yield Rating(
-            _whole(event, "timeUnixNano") or 0,
-            str(attributes.get(f"{prefix}name") or "score"),
-            attributes.get(f"{prefix}score.value"),
-            {key: text for key, text in notes.items() if isinstance(text, str)},
-        )
+def _rating(event: Fields, attributes: Mapping[str, Any]) -> Rating:
+    prefix = "gen_ai.evaluation."
+    notes = {"label": attributes.get(f"{prefix}score.label"), "explanation": attributes.get(f"{prefix}explanation")}
+    return Rating(
+        _whole(event, "timeUnixNano") or 0,
+        str(attributes.get(f"{prefix}name") or "score"),
+        attributes.get(f"{prefix}score.value"),
+        {key: text for key, text in notes.items() if isinstance(text, str)},
+    )
 
 
 def _take_call(span: Span, attributes: Mapping[str, Any], faults: Faults) -> None:

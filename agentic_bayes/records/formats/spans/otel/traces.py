@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import Any
 
@@ -20,7 +20,7 @@ from agentic_bayes.records.formats.spans.otel.spans import Rating, Span, attribu
 from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS
 from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, parts
-from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.layout import Origin, Shape, with_doubts
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH
 
 NAME = "otel"
@@ -44,14 +44,8 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
         for parsed in _taken(part, spans):
             wrong = True
             yield parsed
-    waiting: Parsed | None = None
-    for parsed in _conversations(spans, origin):
-        if waiting is not None:
-            yield waiting
-        waiting = parsed
-    if waiting is not None:
-        yield replace(waiting, doubts=tuple(("", message) for message in spans.doubts()))
-    elif not wrong:
+    yield from with_doubts(_conversations(spans, origin), spans.doubts)
+    if not spans.conversations and not wrong:
         none = f"none of its {spans.total:,} spans calls a model, agent or tool (gen_ai.*)"
         yield broken("", f"holds no conversation: {none}")
 
@@ -118,6 +112,7 @@ class _FileSpans:
     known: bool = False
     total: int = 0
     of_others: int = 0
+    conversations: int = 0
     counts: Counter[str] = field(default_factory=Counter)
 
     def doubts(self) -> list[str]:
@@ -257,6 +252,7 @@ def _conversations(spans: _FileSpans, origin: Origin) -> Iterator[Parsed]:
             "conversation": [turn.interaction for turn in turns],
             "metadata": {"format": NAME, "traces": [turn.trace for turn in turns]},
         }
+        spans.conversations += 1
         yield Parsed(f"{kind} {short(session)}", record)
 
 
