@@ -94,7 +94,8 @@ class ManyGates:
 
         spacing = min(WIDEST_SPACING, 2 / math.sqrt(most * trials))
         theta = np.linspace(-GRID_END, GRID_END, 2 * int(GRID_END / spacing) + 1)
-        rho = Concentration(trials, Hierarchical()).over(0.0, math.log1p(trials), RHO_NODES)
+        prior = Concentration(trials, Hierarchical())
+        rho = prior.over(*prior.ends, RHO_NODES)
         log_shares = -softplus(-theta), -softplus(theta)
 
         def table(c: Array, n: Array, size: Array) -> Array:

@@ -27,12 +27,14 @@ from agentic_bayes.estimation.methods.options import (
     Method,
     method_of,
 )
-from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior
+from agentic_bayes.estimation.posterior import Posterior
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import metrics_at
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from agentic_bayes.estimation.engines.importance.sampler import ImportanceFit
 
 SHARED_SHARE = 0.5  # `auto` takes the crossed model where two agents or more attempted this share of the tasks
 
@@ -41,7 +43,7 @@ SHARED_SHARE = 0.5  # `auto` takes the crossed model where two agents or more at
 class Sampled:
     """Draws of the hyperparameters and the engine's account of them."""
 
-    draws: xr.Dataset  # dims (chain, draw, agent)
+    draws: xr.Dataset  # dims (chain, draw, agent), or weighted points with dims (point, agent)
     sample_stats: xr.Dataset | None  # NUTS's account, dims (chain, draw)
     diagnostics: Diagnostics | ImportanceDiagnostics  # whether the draws may be trusted
     note: str = ""  # what a reader must know about the engine, or empty
@@ -95,7 +97,8 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
             if draws is None:
                 raise EstimateError("a crossed estimate needs draws of theta, sigma and rho")
             flat = _flat(draws)
-            return CrossedPosterior(theta=flat["theta"], sigma=flat["sigma"], rho=flat["rho"], **both)
+            points = {name: flat.get(name) for name in ("theta", "sigma", "rho", "weight")}
+            return CrossedPosterior(**points, **both)
         case Hierarchical() if draws is not None:
             return HierarchicalPosterior(hyper=_flat(draws), **both)
         case Hierarchical():
@@ -113,16 +116,16 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> Sampled:
     """Draws for a method that is not exact."""
     method, note = settings.method, ""
     assert isinstance(method, Hierarchical | Crossed)
-    if isinstance(method, Crossed) and settings.engine != "pymc" and method == Crossed():
-        from agentic_bayes.estimation.engines.importance import fit_crossed
+    if isinstance(method, Crossed) and settings.engine != "pymc":
+        from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
 
         # agents in the order of their random streams: names change no draw
         order = np.argsort(Counts.of(outcomes).streams)
         sorted_by_counts = outcomes.isel(agent=order)
-        fitted = fit_crossed(Counts.of(sorted_by_counts), random_seed=settings.random_seed)
+        fitted = fit_crossed(Counts.of(sorted_by_counts), method, random_seed=settings.random_seed)
         if fitted.diagnostics.passed or settings.engine == "importance":
-            drawn = _dataset(fitted.theta, fitted.sigma, fitted.rho, sorted_by_counts["agent"].values)
-            return Sampled(drawn.isel(agent=np.argsort(order)), None, fitted.diagnostics)
+            points = _weighted_points(fitted, sorted_by_counts["agent"].values)
+            return Sampled(points.isel(agent=np.argsort(order)), None, fitted.diagnostics)
         note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
     from agentic_bayes.estimation.engines import nuts
 
@@ -131,20 +134,16 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> Sampled:
 
 
 def _flat(draws: xr.Dataset) -> dict[str, Any]:
-    """Draws by name, chains one after another, shape (draws,) or (draws, agents)."""
+    """Draws by name, chains one after another, or weighted points; shape (draws,) or (draws, agents)."""
+    if "point" in draws.dims:
+        return {str(name): draws[name].transpose("point", ...).values for name in draws.data_vars}
     flat = draws.stack(sample=("chain", "draw"), create_index=False).transpose("sample", ...)
     return {str(name): flat[name].values for name in flat.data_vars}
 
 
-def _dataset(theta: Any, sigma: Any, rho: Any, agents: Any) -> xr.Dataset:
+def _weighted_points(fitted: ImportanceFit, agents: Any) -> xr.Dataset:
     import xarray as xr
 
-    shape, dims = (CHAINS, DRAWS), ("chain", "draw")
-    return xr.Dataset(
-        {
-            "theta": ((*dims, "agent"), theta.reshape(*shape, -1)),
-            "sigma": (dims, sigma.reshape(shape)),
-            "rho": ((*dims, "agent"), rho.reshape(*shape, -1)),
-        },
-        coords={"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": agents},
-    )
+    both = ("point", "agent")
+    variables = {"theta": (both, fitted.theta), "sigma": ("point", fitted.sigma), "rho": (both, fitted.rho)}
+    return xr.Dataset({**variables, "weight": ("point", fitted.weight)}, coords={"agent": agents})

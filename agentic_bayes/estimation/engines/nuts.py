@@ -14,7 +14,9 @@ import numpy as np
 from agentic_bayes.errors import EstimateError, InvalidArgument, NotConverged
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, diagnose
 from agentic_bayes.estimation.io import stacks
-from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE
+from agentic_bayes.estimation.engines.importance.normal_scale import FARTHEST, STEP, NormalScale, of_distribution
+from agentic_bayes.estimation.engines.importance.target import SIGMA_SCALE, TAU_SCALE
+from agentic_bayes.estimation.methods.near_zero import NearZero
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical, method_from_record, method_of
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.outcomes.dataset import check_outcomes
@@ -76,8 +78,8 @@ def build_model(
 
     Notes
     -----
-    Hierarchical: c_ai ~ BetaBinomial(n_ai, μ_a κ_a, (1-μ_a) κ_a), ρ_a = 1/(1+κ_a) ~ Uniform(0, 1),
-    logit μ_a = m + τ z_a with m ~ Logistic(0, 1), τ ~ HalfNormal(1), z_a ~ N(0, 1); unpooled
+    Hierarchical: c_ai ~ BetaBinomial(n_ai, μ_a κ_a, (1-μ_a) κ_a), ρ_a = 1/(1+κ_a) ~ `NearZero`
+    (by its quantile function of ``rho_z`` ~ N(0, 1)), logit μ_a = m + τ z_a with m ~ Logistic(0, 1), τ ~ HalfNormal(1), z_a ~ N(0, 1); unpooled
     logit μ_a ~ Logistic(0, 1). Crossed: logit μ_ai = θ_a + σ δ_i, δ_i ~ N(0, 1), σ ~ HalfNormal(2),
     θ_a ~ Logistic(0, 1). κ is clipped to [1e-6, 1e6] and μ to [1e-6, 1 - 1e-6].
 
@@ -90,7 +92,7 @@ def build_model(
     >>> table = pd.DataFrame({"task": ["a", "b"], "successes": [3, 1], "trials": [4, 4]})
     >>> model = build_model(outcomes_from_table(table))
     >>> sorted(variable.name for variable in model.free_RVs)
-    ['logit_mu', 'rho']
+    ['logit_mu', 'rho_z']
     """
     value = method_of(method)
     if not isinstance(value, SampledMethod) or (isinstance(value, Hierarchical) and value.inflate):
@@ -138,7 +140,7 @@ def _agent_logit(pm: Any, n_agents: int, method: SampledMethod) -> Any:
         return default() if given is None else distribution(parameter, given)
 
     if method.pool_agents and n_agents > 1:
-        m, tau = prior("m", lambda: pm.Logistic("m", 0, 1)), prior("tau", lambda: pm.HalfNormal("tau", 1))
+        m, tau = prior("m", lambda: pm.Logistic("m", 0, 1)), prior("tau", lambda: pm.HalfNormal("tau", TAU_SCALE))
         return pm.Deterministic(name, m + tau * pm.Normal("z", 0, 1, dims="agent"), dims="agent")
     if isinstance(method, Crossed) and method.theta is not None:
         return distribution("theta", method.theta, dims="agent")
@@ -153,11 +155,23 @@ def _concentration(pm: Any, method: SampledMethod) -> Any:
         kappa = pm.math.clip(distribution("kappa", method.kappa, dims="agent"), *KAPPA_RANGE)
         pm.Deterministic("rho", 1 / (1 + kappa), dims="agent")
         return kappa
-    if method.rho is None:
-        rho = pm.Uniform("rho", 0, 1, dims="agent")
-    else:
-        rho = distribution("rho", method.rho, dims="agent")
+    prior = method.rho_prior
+    if isinstance(prior, NearZero):  # by its quantile function, where NUTS moves best
+        logit = _quantile(of_distribution(prior, unit=True), pm.Normal("rho_z", dims="agent"))
+        pm.Deterministic("rho", pm.math.sigmoid(logit), dims="agent")
+        return pm.Deterministic("kappa", pm.math.clip(pm.math.exp(-logit), *KAPPA_RANGE), dims="agent")
+    rho = distribution("rho", prior, dims="agent")
     return pm.Deterministic("kappa", pm.math.clip(1 / rho - 1, *KAPPA_RANGE), dims="agent")
+
+
+def _quantile(scale: NormalScale, z: Any) -> Any:
+    """The tabulated quantile function of a prior, interpolated, at z ~ N(0, 1)."""
+    import pytensor.tensor as pt
+
+    place = (pt.clip(z, -FARTHEST, FARTHEST) + FARTHEST) / STEP
+    node = pt.minimum(pt.cast(pt.floor(place), "int64"), scale.table.size - 2)
+    table = pt.constant(scale.table)
+    return table[node] + (place - node) * (table[node + 1] - table[node])
 
 
 def _shift(pm: Any, model: Any, covariates: pd.DataFrame, agents: tuple[str, ...], tasks: tuple[str, ...]) -> Any:

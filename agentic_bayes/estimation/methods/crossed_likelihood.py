@@ -10,6 +10,8 @@ distinct (c, n) are tabulated over δ, and one matrix product adds up what belon
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from agentic_bayes.estimation.counts import Counts
@@ -122,19 +124,21 @@ class CrossedLikelihood:
             values[start:end].transpose(1, 0, 2) for start, end in zip(self.first[:-1], self.first[1:], strict=True)
         ]
 
-    def delta_weights(self, tables: list[Array], pattern: int) -> Array:
-        """Posterior weights of δ for tasks of one pattern, shape (draws, δ nodes)."""
-        logs = self.log_weight + sum(table[:, self.patterns[pattern, a]] for a, table in enumerate(tables))
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    def delta_posteriors(
+        self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
+    ) -> Iterator[tuple[slice, Array]]:
+        """Posterior weights of δ for tasks of every pattern, some draws at a time, shape (patterns, draws, δ nodes)."""
+        for start in range(0, sigma.size, self._chunk):
+            part = slice(start, start + self._chunk)
+            tables = _Tables(self, theta[part], sigma[part], rho[part], one_minus_rho[part])
+            _, terms, total = self._over_delta(tables.values)
+            yield part, terms / total[:, :, None]
 
 
 class _Tables:
     """Log likelihood of every agent's distinct (c, n) at every draw and δ, and what slopes need of it."""
 
-    def __init__(
-        self, model: CrossedLikelihood, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
-    ) -> None:
+    def __init__(self, model: CrossedLikelihood, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> None:
         self.model, single = model, model._single
         self.logit = (theta.T[:, :, None] + sigma[:, None] * model.delta).astype(single)
         self.mu, self.nu = expit_pair(self.logit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +81,10 @@ class NearZero:
     def isf(self, q: Array) -> Array:
         """Quantiles from the upper tail."""
         return self._inverse(lambda rho: -self.sf(rho), -np.asarray(q, dtype=np.float64))
+
+    def rvs(self, size: Any = None, random_state: Any = None) -> Array:
+        """Random draws."""
+        return self.ppf(np.random.default_rng(random_state).random(size))
 
     def _inverse(self, rising: Callable[[Array], Array], wanted: Array) -> Array:
         """Where a rising function of ρ reaches the wanted values, by bisection of log ρ."""

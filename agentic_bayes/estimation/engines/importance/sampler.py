@@ -67,7 +67,10 @@ class _Copula:
         wider = self.marginals.flattened(self.plain, FLAT_POWER, min(1.0, FLAT_SHARE / (dim - self.plain)))
         eigenvalues, vectors = np.linalg.eigh(self.correlation)
         scale = np.where(np.arange(dim) >= dim - LEADING, WIDE_LEADING, WIDE)
-        own, wide = np.linalg.cholesky(self.correlation), np.linalg.cholesky((vectors * eigenvalues * scale**2) @ vectors.T)
+        own, wide = (
+            np.linalg.cholesky(self.correlation),
+            np.linalg.cholesky((vectors * eigenvalues * scale**2) @ vectors.T),
+        )
         z_own = np.clip(_normal_points(dim, size, seed, key, 0) @ own.T, -7.3, 7.3)
         z_wide = np.clip(_normal_points(dim, extra, seed, key, 1) @ wide.T, -7.3, 7.3)
         (u_own, log_own), (u_wide, log_wide) = self.marginals.quantiles(z_own), wider.quantiles(z_wide)
@@ -94,7 +97,9 @@ def _normal_points(dim: int, size: int, seed: int, *key: int) -> Array:
 
 def _log_density(z: Array, standard: Array, factor: Array, log_marginal: Array) -> Array:
     """Of points with normal scores z = factor·standard, up to a constant."""
-    return -0.5 * np.sum(standard**2, axis=1) + np.sum(0.5 * z**2 + log_marginal, axis=1) - np.log(np.diag(factor)).sum()
+    return (
+        -0.5 * np.sum(standard**2, axis=1) + np.sum(0.5 * z**2 + log_marginal, axis=1) - np.log(np.diag(factor)).sum()
+    )
 
 
 def _correlation(covariance: Array) -> Array:

@@ -7,13 +7,11 @@ import numpy as np
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.importance.normal_scale import (
     FARTHEST,
-    NormalScale,
     half_normal,
     logistic,
     of_distribution,
 )
 from agentic_bayes.estimation.methods.crossed_likelihood import CrossedLikelihood, expit_pair
-from agentic_bayes.estimation.methods.near_zero import NearZero
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.numerics import Array
 
@@ -35,7 +33,7 @@ class Target:
         self.theta = logistic() if method.theta is None else of_distribution(method.theta)
         self.tau = half_normal(TAU_SCALE)
         self.sigma = half_normal(SIGMA_SCALE) if method.sigma is None else of_distribution(method.sigma)
-        self.rho = of_distribution(NearZero(weight=0) if method.rho is None else method.rho, unit=True)
+        self.rho = of_distribution(method.rho_prior, unit=True)
         self.before = 2 if self.pooled else 0  # coordinates of m and τ
         self.plain = self.before + self.agents + 1  # coordinates that are not ρ
         self.dim = self.plain + self.agents
@@ -93,7 +91,7 @@ class Target:
 
 
 def mode_of(target: Target) -> tuple[Array, Array]:
-    """Mode and covariance: BFGS with the gradient, then the inverse of the negative Hessian, never wider than the prior."""
+    """Mode and covariance: the inverse of the negative Hessian there, never wider than the prior."""
     from scipy.optimize import minimize
 
     def descent(u: Array) -> tuple[float, Array]:
