@@ -110,6 +110,63 @@ class Drawn(Distribution):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Weighted(Distribution):
+    """Known by weighted points, of which some are draws that belong together with those of other numbers."""
+
+    values: Array  # shape (points,) or (points, groups)
+    weight: Array  # shape (points,); sums to 1
+    picked: Array  # shape (draws,); the points that equally weighted draws are
+    place: Array | None = None  # shape (tasks,); the group of each task
+
+    @classmethod
+    def of(
+        cls, values: Array, weight: Array | None, picked: Array, *, place: Array | None = None, n_tasks: int = 1
+    ) -> Weighted:
+        """With weighted mean and sd."""
+        if weight is None:
+            weight = np.full(len(values), 1 / len(values))
+        mean = weight @ values
+        sd = np.sqrt(weight @ (values - mean) ** 2)
+        if place is not None:
+            mean, sd = mean[place], sd[place]
+        return cls(mean=mean, sd=sd, values=values, weight=weight, picked=picked, place=place, n_tasks=n_tasks)
+
+    def _by_group(self, statistic: Callable[[Array, Array], Any]) -> Array:
+        """A statistic of sorted values and the weight below the middle of each, by task."""
+        columns = self.values[:, None] if self.place is None else self.values
+        found = []
+        for column in columns.T:
+            order = np.argsort(column, kind="stable")
+            weight = self.weight[order]
+            found.append(statistic(column[order], np.cumsum(weight) - weight / 2))
+        return np.array(found[0]) if self.place is None else np.stack(found, axis=-1)[..., self.place]
+
+    def quantile(self, q: Array) -> Array:
+        """Weighted quantiles, interpolated between points."""
+        return self._by_group(lambda values, below: np.interp(q, below, values))
+
+    def draws(self) -> Array:
+        """The picked points."""
+        drawn = self.values[self.picked]
+        return drawn if self.place is None else drawn[..., self.place]
+
+    def at_least(self, bar: float) -> float:
+        """Weight of the points at or above `bar`."""
+        return float(np.clip(self.weight[self.values >= bar].sum(), 0, 1))
+
+    def _narrowest(self, prob: float) -> tuple[Any, Any]:
+        def ends(values: Array, below: Array) -> Array:
+            last = np.searchsorted(below, below + prob)
+            first = np.flatnonzero(last < values.size)
+            widths = values[last[first]] - values[first]
+            at = first[np.argmin(widths)] if first.size else 0
+            return np.array([values[at], values[last[at]] if first.size else values[-1]])
+
+        lower, upper = self._by_group(ends)
+        return lower, upper
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tabulated(Distribution):
     """Known by its distribution function and its quantiles, both without Monte-Carlo error."""
 

@@ -15,7 +15,7 @@ from agentic_bayes.estimation.distribution import CIKind, Distribution, Stats
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
 from agentic_bayes.estimation.fitting import method_for, needs_draws, posterior_of, sample
 from agentic_bayes.estimation.io import stacks
-from agentic_bayes.estimation.io.groups import draw_groups, hyper_dataset
+from agentic_bayes.estimation.io.groups import draw_groups, kept_draws
 from agentic_bayes.estimation.io.netcdf import installed_versions, read_groups, write_groups
 from agentic_bayes.estimation.judge_labels import judge_words, rate_rows, read_labels
 from agentic_bayes.estimation.methods.options import Estimator, Frequentist, Method, MethodName
@@ -539,7 +539,11 @@ class Estimate(Tabular):
         """
         if self.method.has_function_prior:
             raise EstimateError(f"{self.method!r} cannot be saved: a file cannot keep a prior that is a function")
-        groups = {"outcomes": self.outcomes, "draws": hyper_dataset(self.posterior), "sample_stats": self.sample_stats}
+        groups = {
+            "outcomes": self.outcomes,
+            "draws": kept_draws(self.draws, self.posterior),
+            "sample_stats": self.sample_stats,
+        }
         return write_groups(Path(path), self._record(), groups)
 
     @classmethod

@@ -20,12 +20,14 @@ from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.methods.inflated import InflatedPosterior
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical, Method, method_of
-from agentic_bayes.estimation.posterior import Posterior, labelled
+from agentic_bayes.estimation.posterior import Posterior
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import metrics_at
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from agentic_bayes.estimation.engines.importance.sampler import ImportanceFit
 
 SHARED_SHARE = 0.5  # `auto` takes the crossed model where two agents or more attempted this share of the tasks
 
@@ -78,7 +80,8 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
             if draws is None:
                 raise EstimateError("a crossed estimate needs draws of theta, sigma and rho")
             flat = _flat(draws)
-            return CrossedPosterior(theta=flat["theta"], sigma=flat["sigma"], rho=flat["rho"], **both)
+            points = {name: flat.get(name) for name in ("theta", "sigma", "rho", "weight")}
+            return CrossedPosterior(**points, **both)
         case Hierarchical() if draws is not None:
             return HierarchicalPosterior(hyper=_flat(draws), **both)
         case Hierarchical():
@@ -96,22 +99,31 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
     """Draws for a method that is not exact."""
     method, note = settings.method, ""
     assert isinstance(method, Hierarchical | Crossed)
-    if isinstance(method, Crossed) and settings.engine != "pymc" and method == Crossed():
-        from agentic_bayes.estimation.engines.importance import fit_crossed
+    if isinstance(method, Crossed) and settings.engine != "pymc":
+        from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
 
         # agents in the order of their random streams: names change no draw
         order = np.argsort(Counts.of(outcomes).streams)
         sorted_by_counts = outcomes.isel(agent=order)
-        fitted = fit_crossed(Counts.of(sorted_by_counts), random_seed=settings.random_seed)
+        fitted = fit_crossed(Counts.of(sorted_by_counts), method, random_seed=settings.random_seed)
         if fitted.diagnostics.passed or settings.engine == "importance":
-            draws = {"theta": fitted.theta, "sigma": fitted.sigma, "rho": fitted.rho}
-            posterior = labelled(draws, sorted_by_counts["agent"].values).isel(agent=np.argsort(order))
-            return nuts.Fit(posterior, None, fitted.diagnostics)
+            points = _weighted_points(fitted, sorted_by_counts["agent"].values)
+            return nuts.Fit(points.isel(agent=np.argsort(order)), None, fitted.diagnostics)
         note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
     return replace(nuts.fit(outcomes, method, random_seed=settings.random_seed), note=note)
 
 
 def _flat(draws: xr.Dataset) -> dict[str, Any]:
-    """Draws by name, chains one after another, shape (draws,) or (draws, agents)."""
+    """Draws by name, chains one after another, or weighted points; shape (draws,) or (draws, agents)."""
+    if "point" in draws.dims:
+        return {str(name): draws[name].transpose("point", ...).values for name in draws.data_vars}
     flat = draws.stack(sample=("chain", "draw"), create_index=False).transpose("sample", ...)
     return {str(name): flat[name].values for name in flat.data_vars}
+
+
+def _weighted_points(fitted: ImportanceFit, agents: Any) -> xr.Dataset:
+    import xarray as xr
+
+    both = ("point", "agent")
+    variables = {"theta": (both, fitted.theta), "sigma": ("point", fitted.sigma), "rho": (both, fitted.rho)}
+    return xr.Dataset({**variables, "weight": ("point", fitted.weight)}, coords={"agent": agents})

@@ -269,7 +269,7 @@ def _draw_hyper(method: Hierarchical, rng: np.random.Generator, count: int, agen
     if method.kappa is not None:
         rho = 1 / (1 + _drawn(method, "kappa", rng, shape))
     else:
-        rho = rng.random(shape) if method.rho is None else _drawn(method, "rho", rng, shape)
+        rho = _drawn(method, "rho", rng, shape)
     return mu, np.clip(rho, 1e-12, 1 - 1e-12)
 
 
@@ -285,7 +285,7 @@ TABLES: dict[str, tuple[tuple[float, float], Any, Any]] = {
 
 def _drawn(method: Hierarchical, name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """Draws of one parameter, from its distribution or from a table of its log density."""
-    prior = getattr(method, name)
+    prior = method.rho_prior if name == "rho" else getattr(method, name)
     if hasattr(prior, "rvs"):
         return np.asarray(prior.rvs(size=shape, random_state=rng), dtype=np.float64)
     (low, high), parameter, log_slope = TABLES[name]

@@ -38,8 +38,8 @@ class Settings:
         if self.engine not in ("auto", *self.method.engines):
             engines = " or ".join(repr(engine) for engine in ("auto", *self.method.engines))
             raise InvalidArgument(f"engine of method {name!r} must be {engines}, got {self.engine!r}")
-        if isinstance(self.method, Crossed) and self.engine == "importance" and self.method != Crossed():
-            raise InvalidArgument(f"engine 'importance' takes Crossed() with its defaults only, got {self.method!r}")
+        if isinstance(self.method, Crossed) and self.method.has_function_prior:
+            raise InvalidArgument(f"priors of Crossed must be scipy.stats distributions, got {self.method!r}")
         if isinstance(self.method, Hierarchical) and self.method.inflate and self.engine == "pymc":
             raise InvalidArgument("inflate=True needs engine='auto' or 'quadrature', got 'pymc'")
         if self.judge is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from agentic_bayes.errors import AgenticBayesError, InvalidArgument
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
-from agentic_bayes.estimation.io.groups import hyper_dataset
+from agentic_bayes.estimation.io.groups import kept_draws
 from agentic_bayes.estimation.io.netcdf import installed_versions
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.evidence.evidence import Evidence
@@ -385,7 +385,7 @@ def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[
         return 0, []  # reported already
     if settings != json.loads(json.dumps(again.settings.record())):
         problems.append(f"{results.ESTIMATE} was made with other settings than {results.MANIFEST} says")
-    mine, stored = hyper_dataset(again.posterior), groups.get("draws")
+    mine, stored = kept_draws(again.draws, again.posterior), groups.get("draws")
     if mine is None or stored is None:
         if (mine is None) != (stored is None):
             which = "lacks the recomputed draws" if stored is None else "holds draws, but none were recomputed"
@@ -393,26 +393,37 @@ def _compare_draws(folder: Path, again: Estimate, problems: list[str]) -> tuple[
         return 0, []
     compared, differences = 0, list[ChangedNumber]()
     for name in map(str, mine.data_vars):
-        here = mine[name].transpose("chain", "draw", ...).values
+        here = _by_draw(mine[name])
         compared += here.size
-        there = stored[name].transpose("chain", "draw", ...).values if name in stored else None
+        there = _by_draw(stored[name]) if name in stored else None
         if there is None or there.shape != here.shape:
             problems.append(f"{results.ESTIMATE} has other draws of {name}")
         elif not np.array_equal(here, there, equal_nan=True):
-            differences += _draw_differences(name, there, here, again)
+            weights = [ds["weight"].values if "weight" in ds else None for ds in (stored, mine)]
+            differences += _draw_differences(name, there, here, weights, again)
     return compared, differences
 
 
-def _draw_differences(name: str, stored: Any, mine: Any, again: Estimate) -> Iterator[ChangedNumber]:
+def _by_draw(variable: xr.DataArray) -> Any:
+    """Shape (draws,) or (draws, agents), chains one after another."""
+    leading = [dim for dim in variable.dims if dim != "agent"]
+    values = variable.transpose(*leading, ...).values
+    return values.reshape(-1, *values.shape[len(leading) :])
+
+
+def _draw_differences(
+    name: str, stored: Any, mine: Any, weights: list[Any], again: Estimate
+) -> Iterator[ChangedNumber]:
     """One difference per agent: the largest of single draws where these are the same draws, else of the means."""
     apart = np.abs(mine - stored)
     if np.nanmax(apart) <= ROUNDING:
         where = np.unravel_index(np.nanargmax(apart), apart.shape)
         yield ChangedNumber(f"{results.ESTIMATE}, draws of {name}", float(stored[where]), float(mine[where]), ROUNDING)
         return
-    before, now = (values.reshape(CHAINS * DRAWS, -1).T for values in (stored, mine))
+    before, now = (values.reshape(len(values), -1).T for values in (stored, mine))
     for i in range(len(now)):
-        who = f" of {again.agents[i]}" if mine.ndim == 3 else ""
+        who = f" of {again.agents[i]}" if mine.ndim == 2 else ""
         allowed = MC_ERRORS * float(np.std(now[i])) * math.sqrt(2 / _effective_draws(again))
         what = f"{results.ESTIMATE}, mean of the draws of {name}{who}"
-        yield ChangedNumber(what, float(np.mean(before[i])), float(np.mean(now[i])), max(ROUNDING, allowed))
+        means = [float(np.average(side[i], weights=w)) for side, w in zip((before, now), weights, strict=True)]
+        yield ChangedNumber(what, *means, max(ROUNDING, allowed))

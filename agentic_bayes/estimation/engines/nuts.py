@@ -14,8 +14,10 @@ import numpy as np
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, NotConverged
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, diagnose
+from agentic_bayes.estimation.engines.importance.normal_scale import FARTHEST, STEP, NormalScale, of_distribution
+from agentic_bayes.estimation.engines.importance.target import SIGMA_SCALE, TAU_SCALE
 from agentic_bayes.estimation.io import stacks
-from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE
+from agentic_bayes.estimation.methods.near_zero import NearZero
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical, method_from_record, method_of
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.outcomes.dataset import check_outcomes, dataset_from_counts
@@ -123,7 +125,7 @@ def _agent_logit(pm: Any, n_agents: int, method: SampledMethod) -> Any:
     name = "logit_mu" if isinstance(method, Hierarchical) else "theta"
     if method.pool_agents and n_agents > 1:
         m = _prior(method, "m", lambda name: pm.Logistic(name, 0, 1))
-        tau = _prior(method, "tau", lambda name: pm.HalfNormal(name, 1))
+        tau = _prior(method, "tau", lambda name: pm.HalfNormal(name, TAU_SCALE))
         return pm.Deterministic(name, m + tau * pm.Normal("z", 0, 1, dims="agent"), dims="agent")
     if isinstance(method, Hierarchical) and method.mu is not None:
         return pm.Deterministic(name, pm.math.logit(distribution("mean", method.mu, dims="agent")), dims="agent")
@@ -142,8 +144,23 @@ def _concentration(pm: Any, method: SampledMethod) -> Any:
         kappa = pm.math.clip(distribution("kappa", method.kappa, dims="agent"), *KAPPA_RANGE)
         pm.Deterministic("rho", 1 / (1 + kappa), dims="agent")
         return kappa
+    prior = method.rho_prior
+    if isinstance(prior, NearZero) and prior.weight > 0:  # by its quantile function, where NUTS moves best
+        logit = _quantile(of_distribution(prior, unit=True), pm.Normal("rho_z", dims="agent"))
+        pm.Deterministic("rho", pm.math.sigmoid(logit), dims="agent")
+        return pm.Deterministic("kappa", pm.math.clip(pm.math.exp(-logit), *KAPPA_RANGE), dims="agent")
     rho = _prior(method, "rho", lambda name: pm.Uniform(name, 0, 1, dims="agent"), dims="agent")
     return pm.Deterministic("kappa", pm.math.clip(1 / rho - 1, *KAPPA_RANGE), dims="agent")
+
+
+def _quantile(scale: NormalScale, z: Any) -> Any:
+    """The tabulated quantile function of a prior, interpolated, at z ~ N(0, 1)."""
+    import pytensor.tensor as pt
+
+    place = (pt.clip(z, -FARTHEST, FARTHEST) + FARTHEST) / STEP
+    node = pt.minimum(pt.cast(pt.floor(place), "int64"), scale.table.size - 2)
+    table = pt.constant(scale.table)
+    return table[node] + (place - node) * (table[node + 1] - table[node])
 
 
 def _shift(pm: Any, model: Any, covariates: pd.DataFrame, agents: list[str], tasks: list[str]) -> Any:

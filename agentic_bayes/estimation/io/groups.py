@@ -25,6 +25,11 @@ def hyper_dataset(posterior: Posterior) -> xr.Dataset | None:
     return labelled(draws, np.asarray(posterior.counts.agents, dtype=object)) if draws else None
 
 
+def kept_draws(draws: xr.Dataset | None, posterior: Posterior) -> xr.Dataset | None:
+    """What a file keeps: a sampler's draws or weighted points, else draws of the hyperparameters."""
+    return hyper_dataset(posterior) if draws is None else draws
+
+
 def draw_groups(posterior: Posterior, method: Method, ks: tuple[int, ...], *, tasks: bool) -> dict[str, xr.Dataset]:
     """ArviZ's groups ``posterior`` and, with `tasks`, ``log_likelihood`` and ``log_prior``."""
     import xarray as xr

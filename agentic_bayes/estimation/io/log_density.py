@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from agentic_bayes.estimation.engines.grid.axes import log_logistic
-from agentic_bayes.estimation.methods.crossed import SIGMA_SCALE
+from agentic_bayes.estimation.engines.importance.target import SIGMA_SCALE
 from agentic_bayes.estimation.methods.options import Method
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior, labelled
 from agentic_bayes.numerics import Array

@@ -11,6 +11,7 @@ import numpy as np
 
 from agentic_bayes.checks import check_choice, check_flag
 from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.estimation.methods.near_zero import NearZero
 from agentic_bayes.numerics import Array
 
 __all__ = ["Conjugate", "Crossed", "Frequentist", "Hierarchical"]
@@ -56,8 +57,11 @@ class Options:
         return any(_recorded(getattr(self, name)) is None for name in self.given_priors)
 
     def log_density(self, name: str) -> LogDensity | None:
-        """Log density of one parameter; None where the default prior holds or the method has no such parameter."""
-        value = getattr(self, name, None)
+        """Log density of one parameter; None where the default prior holds or the method has no such parameter.
+
+        The default prior of ρ is a value like any other.
+        """
+        value = self.rho_prior if name == "rho" else getattr(self, name, None)
         if value is None:
             return None
         logpdf = value.logpdf if hasattr(value, "logpdf") else value
@@ -68,6 +72,14 @@ class Options:
             return np.where(np.isnan(logs), -np.inf, logs)
 
         return density
+
+    @property
+    def rho_prior(self) -> Any:
+        """The prior of ρ; None for a method without, or with a prior of κ instead."""
+        if "rho" not in self.priors or getattr(self, "kappa", None) is not None:
+            return None
+        given = getattr(self, "rho", None)
+        return NearZero(weight=0) if given is None else given
 
     def record(self) -> dict[str, Any]:
         """The method as plain JSON values, for a file."""
@@ -271,7 +283,9 @@ def method_from_record(record: Mapping[str, Any]) -> Method:
 
 
 def _recorded(value: Any) -> dict[str, Any] | None:
-    """Name and parameters of a frozen scipy.stats distribution; None for a function."""
+    """Name and parameters of a prior; None for a function."""
+    if isinstance(value, NearZero):
+        return {"name": "near_zero", "args": [value.weight, value.concentration], "kwds": {}}
     name = getattr(getattr(value, "dist", None), "name", None)
     try:
         of_scipy = isinstance(value.dist, type(_scipy_distribution(name)))
@@ -284,11 +298,15 @@ def _recorded(value: Any) -> dict[str, Any] | None:
 
 
 def _restored(record: Mapping[str, Any]) -> Any:
+    if record["name"] == "near_zero":
+        return NearZero(*record["args"])
     return _scipy_distribution(record["name"])(*record["args"], **record["kwds"])
 
 
 def _prior_words(value: Any) -> str:
     """A prior as people write it: "beta(2, 5)"."""
+    if isinstance(value, NearZero):
+        return repr(value)
     known = _recorded(value)
     if known is None:
         return getattr(value, "__name__", type(value).__name__)

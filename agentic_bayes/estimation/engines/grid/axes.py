@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.estimation.methods.near_zero import NearZero
 from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
 from agentic_bayes.numerics import Array
 
@@ -162,19 +163,26 @@ class RhoAxis:
 class Concentration:
     """The prior of ρ, or of κ = 1/ρ - 1, and the coordinate v in which its axis is laid out.
 
-    A prior of ρ is bounded at ρ = 0 and is laid out in v = log(1 + n_max ρ); one of κ may be singular there and is
-    laid out in v = log κ.
+    A prior of ρ is bounded at ρ = 0 and is laid out in v = log(1 + scale·ρ), where the scale is the largest number of
+    trials or the concentration of a prior near 0; one of κ may be singular there and is laid out in v = log κ.
     """
 
     n_max: int  # largest number of trials
     method: Hierarchical  # which may have a prior of `rho` or `kappa`
 
     @cached_property
+    def scale(self) -> float:
+        """The larger, the more nodes lie near ρ = 0."""
+        prior = self.method.rho_prior
+        near = prior.concentration if isinstance(prior, NearZero) and prior.weight > 0 else 1.0
+        return float(max(self.n_max, near))
+
+    @cached_property
     def ends(self) -> Range:
         """The range of v that the prior allows."""
         density = self.method.log_density("kappa")
         if density is None:
-            return 0.0, float(np.log1p(self.n_max))
+            return 0.0, float(np.log1p(self.scale))
         v = np.linspace(*LOG_KAPPA_RANGE, 1201)
         allowed = np.flatnonzero(np.isfinite(density(np.exp(v))))
         if allowed.size == 0:
@@ -192,10 +200,10 @@ class Concentration:
         kappa_density, rho_density = self.method.log_density("kappa"), self.method.log_density("rho")
         if kappa_density is not None:
             return RhoAxis(v, np.exp(-softplus(v)), np.exp(-softplus(-v)), log_dv + v + kappa_density(np.exp(v)))
-        rho = np.expm1(v) / self.n_max
-        # 1 - ρ = ((1 + n_max) - e^v)/n_max, without cancellation where v nears its end
-        one_minus = -np.expm1(v - np.log1p(self.n_max)) * (1 + self.n_max) / self.n_max
-        log_weight = log_dv + v - np.log(self.n_max)
+        rho = np.expm1(v) / self.scale
+        # 1 - ρ = ((1 + scale) - e^v)/scale, without cancellation where v nears its end
+        one_minus = -np.expm1(v - np.log1p(self.scale)) * (1 + self.scale) / self.scale
+        log_weight = log_dv + v - np.log(self.scale)
         return RhoAxis(v, rho, one_minus, log_weight if rho_density is None else log_weight + rho_density(rho))
 
 
