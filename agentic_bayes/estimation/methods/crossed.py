@@ -15,7 +15,12 @@ from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.distribution import Distribution, Weighted
 from agentic_bayes.estimation.engines.grid.axes import logsumexp
 from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_power
-from agentic_bayes.estimation.methods.crossed_likelihood import CrossedLikelihood, delta_grid, expit_pair
+from agentic_bayes.estimation.methods.crossed_likelihood import (
+    CrossedLikelihood,
+    delta_grid,
+    expit_pair,
+    one_blas_thread,
+)
 from agentic_bayes.estimation.population import Population, log_binomial
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior, draws_by_task
 from agentic_bayes.formatting import Metric
@@ -93,7 +98,11 @@ class CrossedPosterior(Posterior):
             for i, size in enumerate(sizes)
             if size > MOST_TASKS
         }
-        for part, weights in likelihood.delta_posteriors(self.theta, self.sigma, self.rho, 1 - self.rho):
+        for start in range(0, points, CHUNK):
+            part = slice(start, start + CHUNK)
+            values = self.theta[part], self.sigma[part], self.rho[part], 1 - self.rho[part]
+            with one_blas_thread():
+                weights = np.concatenate([own for _, own in likelihood.delta_posteriors(*values)], axis=1)
             for i, own in enumerate(weights):
                 deltas[i][part] = self._deltas(own, uniform[i][:, part])
                 if i in large:

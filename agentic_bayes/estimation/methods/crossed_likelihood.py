@@ -11,6 +11,8 @@ distinct (c, n) are tabulated over δ, and one matrix product adds up what belon
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,13 @@ def expit_pair(logit: Array) -> tuple[Array, Array]:
     large, rest = 1 / (1 + small), small / (1 + small)
     positive = logit >= 0
     return np.where(positive, large, rest), np.where(positive, rest, large)
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Matrix products here are small: threads would cost more than they do, most of all on busy cores."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
 
 
 def delta_grid(step: float) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from agentic_bayes.estimation.engines.diagnostics import ImportanceDiagnostics
 from agentic_bayes.estimation.engines.importance.marginals import Marginals, first_marginals
 from agentic_bayes.estimation.engines.importance.pareto import smoothed
 from agentic_bayes.estimation.engines.importance.target import Target, mode_of
+from agentic_bayes.estimation.methods.crossed_likelihood import one_blas_thread
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.numerics import Array
 
@@ -167,7 +168,11 @@ class _Adaptation:
 
 def fit_crossed(counts: Counts, method: Crossed, *, random_seed: int = 0, size: int = FINAL) -> ImportanceFit:
     """Weighted points of (θ, σ, ρ) of the crossed model."""
-    target = Target(counts, method)
+    with one_blas_thread():
+        return _fit(Target(counts, method), random_seed, size)
+
+
+def _fit(target: Target, random_seed: int, size: int) -> ImportanceFit:
     adaptation = _Adaptation(target)
     for number, points in enumerate(SHORT if target.dim <= FEW_COORDINATES else LONG):
         u, log_density = adaptation.proposal.sample(points, random_seed, number)
