@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from fits import draws_of
 from scipy import stats
+from scipy.special import gammaln
 
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
-from agentic_bayes.estimation.engines.importance import fit_crossed
-from agentic_bayes.estimation.methods.crossed import DELTA, LOG_WEIGHT, CrossedPosterior, expit_pair
+from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
+from agentic_bayes.estimation.engines.importance.target import Target, mode_of
+from agentic_bayes.estimation.methods.crossed import CrossedPosterior
+from agentic_bayes.estimation.methods.crossed_likelihood import CrossedLikelihood, delta_grid, expit_pair
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 
@@ -31,8 +34,9 @@ def simulated(rng, n_agents, trials):
 
 def population(theta, sigma, rho, k):
     """pass^k of a new task for each agent, by integrating over its difficulty."""
-    mu, _ = expit_pair(theta[:, None] + sigma * DELTA)
-    return mean_power(mu, rho[:, None], 1 - rho[:, None], 0, 0, k) @ np.exp(LOG_WEIGHT)
+    delta, log_weight = delta_grid(0.1)
+    mu, _ = expit_pair(theta[:, None] + sigma * delta)
+    return mean_power(mu, rho[:, None], 1 - rho[:, None], 0, 0, k) @ np.exp(log_weight)
 
 
 def covered(size, seed):
@@ -42,8 +46,9 @@ def covered(size, seed):
     for i in range(size):
         trials = np.tile(rng.integers(1, 5, size=int(rng.integers(15, 40))), (2, 1))
         truth, counts = simulated(rng, 2, trials)
-        fit = fit_crossed(counts, random_seed=i, size=2048)
-        posterior = CrossedPosterior(counts=counts, random_seed=i, theta=fit.theta, sigma=fit.sigma, rho=fit.rho)
+        fit = fit_crossed(counts, Crossed(), random_seed=i, size=2048)
+        points = {"theta": fit.theta, "sigma": fit.sigma, "rho": fit.rho, "weight": fit.weight}
+        posterior = CrossedPosterior(counts=counts, random_seed=i, **points)
         one, three = (population(*truth, k) for k in (1, 3))
         drawn = [draws_of(posterior, agent, "population", f"pass^{k}") for agent, k in ((0, 1), (0, 3), (1, 3))]
         pairs = ((drawn[0], one[0]), (drawn[1], three[0]), (drawn[2] - drawn[1], three[1] - three[0]))
@@ -85,13 +90,13 @@ def farthest(trials, seed):
         for a, agent in enumerate(counts.agents)
         for t, task in enumerate(counts.tasks)
     }
-    fit = fit_crossed(counts)
+    fit = fit_crossed(counts, Crossed())
     assert fit.diagnostics.passed
     long = mcmc.fit(dataset_from_counts(cells, {}), method=Crossed(pool_agents=False), draws=5000).posterior
     gaps = []
     for name, drawn in (("theta", fit.theta), ("sigma", fit.sigma), ("rho", fit.rho)):
         sampled = long[name].stack(sample=("chain", "draw")).transpose("sample", ...).values
-        gaps.append(np.abs(drawn.mean(axis=0) - sampled.mean(axis=0)) / sampled.std(axis=0))
+        gaps.append(np.abs(fit.weight @ drawn - sampled.mean(axis=0)) / sampled.std(axis=0))
     return max(float(np.max(gap)) for gap in gaps)
 
 
@@ -102,3 +107,73 @@ def farthest(trials, seed):
 def test_the_importance_engine_agrees_with_a_long_nuts_run(design):
     """Means of θ, σ and ρ lie within .05 posterior standard deviations of 4 × 5,000 draws by NUTS."""
     assert farthest(DESIGNS[design], seed=3) <= 0.05
+
+
+def test_the_slopes_of_the_likelihood_are_its_differences():
+    """By θ, σ and ρ, for short tasks and for tasks whose sums are partly taken by Euler and Maclaurin's formula."""
+    rng = np.random.default_rng(4)
+    for most in (6, 60):
+        trials = rng.integers(0, most, size=(3, 12))
+        likelihood = CrossedLikelihood(counts_of(rng.binomial(trials, 0.6), trials))
+        theta, sigma, rho = rng.normal(size=(2, 3)), np.array([0.7, 2.0]), rng.random((2, 3))
+        found = likelihood.with_slopes(theta, sigma, rho, 1 - rho)
+        assert found[0] == pytest.approx(likelihood(theta, sigma, rho, 1 - rho))
+        h = 2e-2  # tables are in single precision
+        for a in range(3):
+            step = h * (np.arange(3) == a)
+            ends = (likelihood(theta + sign * step, sigma, rho, 1 - rho) for sign in (1, -1))
+            assert found[1][:, a] == pytest.approx(np.subtract(*ends) / (2 * h), rel=0.02, abs=0.02)
+            ends = (likelihood(theta, sigma, rho + sign * step / 4, 1 - rho - sign * step / 4) for sign in (1, -1))
+            assert found[3][:, a] == pytest.approx(np.subtract(*ends) / (h / 2), rel=0.02, abs=0.1)
+        ends = (likelihood(theta, sigma + sign * h, rho, 1 - rho) for sign in (1, -1))
+        assert found[2] == pytest.approx(np.subtract(*ends) / (2 * h), rel=0.02, abs=0.02)
+
+
+@pytest.mark.parametrize("most", [3, 40, 400])
+def test_the_likelihood_is_scipys_beta_binomial(most):
+    """Integrated over a fine grid of δ, task by task, with tasks of many trials."""
+    rng = np.random.default_rng(5)
+    trials = rng.integers(0, most, size=(2, 7))
+    successes = rng.binomial(trials, 0.7)
+    likelihood = CrossedLikelihood(counts_of(successes, trials), step=0.02)
+    theta, sigma, rho = np.array([[0.3, -1.0]]), np.array([1.4]), np.array([[0.2, 0.6]])
+    delta, log_weight = delta_grid(0.02)
+    mu, nu = expit_pair(theta[0][:, None] + sigma * delta)
+    kappa = (1 / rho[0] - 1)[:, None]
+    expected = 0.0
+    for c, n in zip(successes.T, trials.T, strict=True):
+        pmf = stats.betabinom.pmf(c[:, None], n[:, None], mu * kappa, nu * kappa)
+        orders = gammaln(n + 1) - gammaln(c + 1) - gammaln(n - c + 1)
+        expected += np.log(np.exp(log_weight) @ pmf.prod(axis=0)) - orders.sum()
+    assert float(likelihood(theta, sigma, rho, 1 - rho)[0]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_difficulty_that_tasks_pin_down_is_integrated_finely():
+    """5 agents × 30 tasks × 40 trials without spread within a task need a step well below .25."""
+    rng = np.random.default_rng(1)
+    p = expit_pair(rng.normal(size=(5, 1)) + 3 * rng.normal(size=30))[0]
+    trials = np.full(p.shape, 40)
+    counts = counts_of(rng.binomial(trials, p), trials)
+    fit = fit_crossed(counts, Crossed())
+    assert fit.diagnostics.passed
+    target = Target(counts, Crossed())
+    mode, _ = mode_of(target)
+    assert target.likelihood.step < 0.1
+    near = mode + 0.05 * rng.normal(size=(20, mode.size))
+    coarse = target(near)
+    target.likelihood.set_step(target.likelihood.step / 2)
+    assert np.ptp(target(near) - coarse) < 0.02
+
+
+def test_pooled_agents_and_other_priors_are_sampled_too():
+    """Agents that share strength, a narrow prior of σ and one of ρ near 0: the same means as NUTS would give."""
+    rng = np.random.default_rng(6)
+    trials = np.full((3, 20), 4)
+    counts = counts_of(rng.binomial(trials, rng.random((1, 20))), trials)
+    plain = fit_crossed(counts, Crossed())
+    pooled = fit_crossed(counts, Crossed(pool_agents=True))
+    tight = fit_crossed(counts, Crossed(sigma=stats.halfnorm(scale=0.05), rho=stats.beta(1, 200)))
+    assert all(fit.diagnostics.passed for fit in (plain, pooled, tight))
+    assert np.ptp(pooled.weight @ pooled.theta) < np.ptp(plain.weight @ plain.theta)
+    assert tight.weight @ tight.sigma < 0.1
+    assert (tight.weight @ tight.rho).max() < 0.1

@@ -9,9 +9,9 @@ from fits import NEVER, STRONGER, WEAKER, counts
 from scipy import stats
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.estimation.engines import importance
 from agentic_bayes.estimation.engines import nuts as mcmc
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics
+from agentic_bayes.estimation.engines.importance import sampler
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical
 
@@ -52,12 +52,16 @@ def test_auto_is_never_the_default():
     assert estimate(counts(TWO), k=1).method == Hierarchical()
 
 
-def unreliable(found, **_):
+def unreliable(found, _method, **_):
     """Importance draws that say of themselves that they are not to be trusted."""
     agents = len(found.agents)
     draws = np.full((4000, agents), 0.5)
     return SimpleNamespace(
-        theta=draws, sigma=draws[:, 0], rho=draws, diagnostics=ImportanceDiagnostics(pareto_k=0.9, ess=50, draws=4096)
+        theta=draws,
+        sigma=draws[:, 0],
+        rho=draws,
+        weight=np.full(4000, 1 / 4000),
+        diagnostics=ImportanceDiagnostics(pareto_k=0.9, ess=50, draws=4096),
     )
 
 
@@ -73,7 +77,7 @@ def sampled(outcomes, method, **_):
 
 def test_nuts_takes_over_where_importance_sampling_is_unreliable(monkeypatch):
     """With engine `auto` the draws are those of NUTS, and the note says why; asked for, they stay and are flagged."""
-    monkeypatch.setattr(importance, "fit_crossed", unreliable)
+    monkeypatch.setattr(sampler, "fit_crossed", unreliable)
     monkeypatch.setattr(mcmc, "fit", sampled)
     est = estimate(counts(TWO), method="crossed", k=1)
     assert float(est.draws["theta"].mean()) == 0.25
@@ -85,11 +89,10 @@ def test_nuts_takes_over_where_importance_sampling_is_unreliable(monkeypatch):
     assert set(kept.summary(columns="all")["flags"].str.split(", ").str[0]) == {"not_converged"}
 
 
-def test_the_importance_engine_takes_no_other_priors():
-    """Asked for by name with priors of one's own, it is refused instead of another engine running in its place."""
-    with pytest.raises(InvalidArgument, match=r"engine 'importance' takes Crossed\(\) with its defaults only"):
-        estimate(
-            counts({"a": [(1, 2)], "b": [(2, 2)]}),
-            Crossed(rho=stats.beta(2, 2)),
-            engine="importance",
-        )
+def test_the_importance_engine_takes_other_priors_but_no_functions():
+    """What is asked for is what runs; a function has no quantiles, so it is refused where it is given."""
+    both = counts({"a": [(1, 2)] * 8, "b": [(2, 2)] * 8})
+    narrow = estimate(both, Crossed(rho=stats.beta(200, 200)), engine="importance", k=1)
+    assert narrow.posterior.hyper_draws()["rho"].mean() == pytest.approx(0.5, abs=0.02)
+    with pytest.raises(InvalidArgument, match=r"priors of Crossed must be scipy.stats distributions, got Crossed"):
+        estimate(both, Crossed(rho=np.zeros_like))
