@@ -31,8 +31,9 @@ from agentic_bayes.decisions.simulate import (
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, Table, format_number, interval_words, plural
+from agentic_bayes.formatting import Metric, format_number, interval_words, plural
 from agentic_bayes.numerics import Array
+from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,6 +1,6 @@
 """Measures how far raters agree: raw agreement, Cohen's kappa and Krippendorff's alpha, with intervals.
 
-The arithmetic, on plain arrays, is in `rating_patterns`.
+The arithmetic, on plain arrays, is in `agreement_coefficients`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import numpy as np
 from agentic_bayes.checks import check_bootstrap, check_choice
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, one_line, plural
-from agentic_bayes.judges import rating_patterns
-from agentic_bayes.judges.rating_patterns import Level, PatternStatistic, RatingPatterns
+from agentic_bayes.formatting import format_interval, format_number, one_line, plural
+from agentic_bayes.judges import agreement_coefficients
+from agentic_bayes.judges.agreement_coefficients import Level, PatternStatistic, RatingPatterns
 from agentic_bayes.numerics import Floats, Ints, wilson_interval
 from agentic_bayes.records.base import short
+from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -268,7 +269,7 @@ def agreement(
     measures = []
     for (kind, rated_by, statistic), drawn in zip(wanted, draws, strict=True):
         value = float(statistic(patterns.counts[:, None])[0])
-        error = rating_patterns.kappa_standard_error(patterns, *rated_by) if kind == "kappa" else math.nan
+        error = agreement_coefficients.kappa_standard_error(patterns, *rated_by) if kind == "kappa" else math.nan
         lower, upper, note = _interval(patterns, rated_by, kind, value, drawn, ci_prob)
         measures.append(
             AgreementMeasure(
@@ -302,11 +303,11 @@ def _measures(
     everybody = tuple(range(patterns.codes.shape[1]))
     if level != "interval":
         for pair in itertools.combinations(everybody, 2):
-            yield "raw agreement", pair, rating_patterns.raw_agreement(patterns, pair)
-            yield "kappa", pair, rating_patterns.kappa(patterns, *pair)
+            yield "raw agreement", pair, agreement_coefficients.raw_agreement(patterns, pair)
+            yield "kappa", pair, agreement_coefficients.kappa(patterns, *pair)
         if len(everybody) > 2:
-            yield "raw agreement", everybody, rating_patterns.raw_agreement(patterns, everybody)
-    yield "alpha", everybody, rating_patterns.alpha(patterns, level, values)
+            yield "raw agreement", everybody, agreement_coefficients.raw_agreement(patterns, everybody)
+    yield "alpha", everybody, agreement_coefficients.alpha(patterns, level, values)
 
 
 def _interval(
@@ -316,7 +317,7 @@ def _interval(
     units = patterns.units(raters)
     if not units:
         return math.nan, math.nan, "no item was rated twice"
-    raw = float(rating_patterns.raw_agreement(patterns, raters)(patterns.counts[:, None])[0])
+    raw = float(agreement_coefficients.raw_agreement(patterns, raters)(patterns.counts[:, None])[0])
     if math.isnan(value):
         return math.nan, math.nan, "undefined: all ratings are in one category, so chance agrees too"
     if raw == 1 or (raw == 0 and kind == "raw agreement"):
@@ -324,7 +325,7 @@ def _interval(
         if kind == "raw agreement":
             return low, high, "Wilson's interval: the bootstrap has no spread here"
         # perfect agreement: chance disagrees with probability 1 - chance; raters may still disagree in 1 - low
-        chance = rating_patterns.chance_agreement(patterns, raters)
+        chance = agreement_coefficients.chance_agreement(patterns, raters)
         lower = max(-1.0, 1 - (1 - low) / (1 - chance))
         return lower, 1.0, "lower end from Wilson's interval: the bootstrap has no spread here"
     defined = drawn[~np.isnan(drawn)]
