@@ -55,7 +55,7 @@ def covered(size, seed):
 
 def test_intervals_cover_what_they_say():
     """With truth from the prior, 95 % intervals cover; a right engine fails this with probability below .002."""
-    size = 120
+    size = 50
     assert covered(size, seed=1).min() * size >= stats.binom.ppf(5e-4, size, 0.95)
 
 
@@ -68,13 +68,14 @@ def test_intervals_cover_what_they_say_in_full():
 
 
 DESIGNS = {
+    "2 x 12 x 6": np.full((2, 12), 6),
     "2 x 50 x 4": np.full((2, 50), 4),
     "5 x 50 x 5": np.full((5, 50), 5),
     "unequal n": np.random.default_rng(0).integers(0, 7, size=(3, 40)),
 }
 
 
-def farthest(trials, seed):
+def farthest(trials, seed, draws):
     """Largest difference of a mean between the engines, in posterior standard deviations of a long NUTS run."""
     rng = np.random.default_rng(seed)
     theta, delta = rng.normal(size=trials.shape[0]), rng.normal(size=trials.shape[1])
@@ -87,7 +88,7 @@ def farthest(trials, seed):
     }
     fit = fit_crossed(counts)
     assert fit.diagnostics.passed
-    long = mcmc.fit(dataset_from_counts(cells, {}), method=Crossed(pool_agents=False), draws=5000).posterior
+    long = mcmc.fit(dataset_from_counts(cells, {}), method=Crossed(pool_agents=False), draws=draws).posterior
     gaps = []
     for name, drawn in (("theta", fit.theta), ("sigma", fit.sigma), ("rho", fit.rho)):
         sampled = long[name].stack(sample=("chain", "draw")).transpose("sample", ...).values
@@ -97,8 +98,9 @@ def farthest(trials, seed):
 
 @pytest.mark.stack
 @pytest.mark.parametrize(
-    "design", [pytest.param(name, marks=pytest.mark.slow if name != "2 x 50 x 4" else ()) for name in DESIGNS]
+    "design", [pytest.param(name, marks=pytest.mark.slow if name != "2 x 12 x 6" else ()) for name in DESIGNS]
 )
 def test_the_importance_engine_agrees_with_a_long_nuts_run(design):
-    """Means of θ, σ and ρ lie within .05 posterior standard deviations of 4 × 5,000 draws by NUTS."""
-    assert farthest(DESIGNS[design], seed=3) <= 0.05
+    """Means of θ, σ and ρ lie within .05 posterior standard deviations of 4 × 5,000 draws by NUTS (.1 and 1,500 if reduced)."""
+    reduced = design == "2 x 12 x 6"
+    assert farthest(DESIGNS[design], seed=3, draws=1500 if reduced else 5000) <= (0.1 if reduced else 0.05)
