@@ -101,6 +101,6 @@ def farthest(trials, seed, draws):
     "design", [pytest.param(name, marks=pytest.mark.slow if name != "2 x 12 x 6" else ()) for name in DESIGNS]
 )
 def test_the_importance_engine_agrees_with_a_long_nuts_run(design):
-    """Means of θ, σ and ρ lie within .05 posterior standard deviations of 4 × 5,000 draws by NUTS (.1 and 1,500 if reduced)."""
+    """Means of θ, σ and ρ lie within .05 posterior sd of 4 × 5,000 draws by NUTS (.1 and 1,500 if reduced)."""
     reduced = design == "2 x 12 x 6"
     assert farthest(DESIGNS[design], seed=3, draws=1500 if reduced else 5000) <= (0.1 if reduced else 0.05)
