@@ -412,7 +412,7 @@ def _better(truth: tuple[Array, Array], difference: float, metric: Metric) -> Ar
             f"difference must leave room for the metric of {float(own.mean()):.3g}, got {difference:g}"
         )
     goal = np.where(up < 1, up, np.maximum(down, 1e-6))
-    return np.array([float(mu_with_metric(value, r, metric)) for value, r in zip(goal, truth[1], strict=True)])
+    return mu_with_metric(goal, truth[1], metric)
 
 
 @dataclass
