@@ -22,9 +22,10 @@ PACKAGE = ROOT / "agentic_bayes"
 HEAVY = ("pymc", "nutpie", "arviz", "matplotlib", "langchain_core", "pandas", "xarray", "scipy")
 
 # stage → what it may import beside itself, as the table in DESIGN says
-GROUND = {"errors", "checks", "formatting", "numerics"}
+GROUND = {"errors", "checks", "formatting", "result_table", "numerics"}
 UPSTREAM: dict[str, set[str]] = {"errors": set()}
 UPSTREAM |= {"checks": {"errors"}, "formatting": {"errors", "checks"}, "numerics": {"errors", "checks"}}
+UPSTREAM["result_table"] = {"formatting"}
 UPSTREAM["records"] = GROUND
 UPSTREAM["evidence"] = GROUND | {"records"}
 UPSTREAM["outcomes"] = GROUND | {"evidence"}

@@ -14,20 +14,17 @@ from hypothesis import strategies as st
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import (
     FAMILIES,
-    MOST_ROWS,
     Metric,
-    Table,
-    Tabular,
     format_estimate,
     format_interval,
     format_number,
     format_percent,
     format_points,
     json_ready,
-    markdown_table,
     metrics_at,
     plural,
 )
+from agentic_bayes.result_table import MOST_ROWS, Table, Tabular, markdown_table
 
 
 @pytest.mark.parametrize(

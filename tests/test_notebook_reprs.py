@@ -13,7 +13,8 @@ from scripted import in_turn, turn, verdict
 import agentic_bayes as ab
 from agentic_bayes.estimation.engines.grid import quadrature
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import MOST_ROWS, Table, indicator_words
+from agentic_bayes.formatting import indicator_words
+from agentic_bayes.result_table import MOST_ROWS, Table
 from agentic_bayes.suites.results import RunResults
 from agentic_bayes.suites.trial import TrialResult
 

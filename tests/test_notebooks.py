@@ -62,7 +62,7 @@ def run(path: Path) -> Any:
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(STRICT))
     NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+        notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
     ).execute()
     del notebook.cells[0]
     return notebook
@@ -83,6 +83,7 @@ def numbers(text: str, beginning: str) -> list[float]:
     return [float(number) for number in re.findall(r"-?\d+\.?\d*", found[1])]
 
 
+@pytest.mark.timeout(1200)  # each notebook samples with four chains, and other kernels may want the same cores
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 @pytest.mark.usefixtures("kernel")
 def test_a_notebook_runs(path: Path) -> None:

@@ -11,7 +11,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 if TYPE_CHECKING:
-    from agentic_bayes.formatting import Table
+    from agentic_bayes.result_table import Table
 
 OutputFormat = Literal["markdown", "html", "json", "latex"]
 WIDTH = 80  # columns of the screen that text takes

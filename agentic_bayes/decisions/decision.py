@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, Tabular, interval_words, json_ready, one_line
+from agentic_bayes.formatting import Metric, interval_words, json_ready, one_line
+from agentic_bayes.result_table import Tabular
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,7 +14,8 @@ from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, Table, format_interval, format_number, format_percent, plural
+from agentic_bayes.formatting import Metric, format_interval, format_number, format_percent, plural
+from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
     import pandas as pd

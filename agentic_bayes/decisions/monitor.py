@@ -42,8 +42,6 @@ from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.formatting import (
     Metric,
-    Table,
-    Tabular,
     format_interval,
     format_number,
     format_percent,
@@ -51,6 +49,7 @@ from agentic_bayes.formatting import (
     json_ready,
     plural,
 )
+from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd

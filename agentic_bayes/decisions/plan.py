@@ -31,8 +31,9 @@ from agentic_bayes.decisions.simulate import (
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, Table, format_number, interval_words, plural
+from agentic_bayes.formatting import Metric, format_number, interval_words, plural
 from agentic_bayes.numerics import Array
+from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -411,7 +412,7 @@ def _better(truth: tuple[Array, Array], difference: float, metric: Metric) -> Ar
             f"difference must leave room for the metric of {float(own.mean()):.3g}, got {difference:g}"
         )
     goal = np.where(up < 1, up, np.maximum(down, 1e-6))
-    return np.array([float(mu_with_metric(value, r, metric)) for value, r in zip(goal, truth[1], strict=True)])
+    return mu_with_metric(goal, truth[1], metric)
 
 
 @dataclass

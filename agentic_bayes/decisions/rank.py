@@ -15,7 +15,6 @@ from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
-    Table,
     format_interval,
     format_number,
     format_percent,
@@ -24,6 +23,7 @@ from agentic_bayes.formatting import (
     plural,
 )
 from agentic_bayes.numerics import Array
+from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -149,7 +149,7 @@ class ManyPosteriors:
 
         levels = np.atleast_1d(bars)[:, None]
         with np.errstate(divide="ignore"):
-            share = mu_with_metric(levels, np.broadcast_to(self.rho.rho, (len(levels), self.rho.rho.size)), self.metric)
+            share = mu_with_metric(levels, self.rho.rho, self.metric)
             edge = np.log(share) - np.log1p(-share)
         # weights of the nodes in the integral, from the bar upwards, of their sinc interpolant
         place = np.clip((self.theta[:, None, None] - edge.T) / (self.theta[1] - self.theta[0]), -1e9, 1e9)

@@ -34,8 +34,9 @@ from agentic_bayes.checks import check_choice, check_count, check_probability, c
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, Table, Tabular, format_number, indicator_words, json_ready, one_line
+from agentic_bayes.formatting import Metric, format_number, indicator_words, json_ready, one_line
 from agentic_bayes.numerics import Array
+from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd

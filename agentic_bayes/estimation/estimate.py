@@ -24,9 +24,10 @@ from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.estimation.predictive import Statistic
 from agentic_bayes.estimation.settings import Engine, Settings
 from agentic_bayes.estimation.summary import ALL, JUDGED, SHORT, estimate_table, summary_rows
-from agentic_bayes.formatting import Metric, Table, Tabular, json_ready, metrics_at, plural
+from agentic_bayes.formatting import Metric, json_ready, metrics_at, plural
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import allowed_differences, check_outcomes, differing
+from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, TINY, log_rising
+from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, TINY, log_rising, rising_sums
 from agentic_bayes.numerics import Array
 
 
@@ -43,9 +43,7 @@ class Population:
         most = int(lengths.max(initial=0))
         if most > LONGEST_PRODUCT:
             return np.stack([log_rising(np.log(part), m, self.rho) for m in lengths.tolist()])
-        factors = part + np.arange(most)[:, None, None] * self.rho
-        running = np.concatenate([np.zeros((1, *part.shape)), np.cumsum(np.log(factors), axis=0)])
-        return np.asarray(running[lengths])
+        return np.asarray(rising_sums(part, self.rho, most)[lengths])
 
     def log_pmf(self, c: Array, n: Array) -> Array:
         """Log probability of c successes in n trials of a new task, shape (pairs, draws)."""

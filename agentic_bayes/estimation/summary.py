@@ -14,7 +14,6 @@ from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import (
     FAMILIES,
     Metric,
-    Table,
     format_interval,
     format_number,
     indicator_words,
@@ -23,6 +22,7 @@ from agentic_bayes.formatting import (
     plural,
 )
 from agentic_bayes.outcomes.dataset import allowed_differences
+from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -28,9 +28,10 @@ from agentic_bayes.evidence.row import (
     row_to_json,
 )
 from agentic_bayes.evidence.score import Score
-from agentic_bayes.formatting import Table, Tabular, format_number, plural
+from agentic_bayes.formatting import format_number, plural
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.records.write import replacing
+from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd

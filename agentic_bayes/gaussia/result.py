@@ -17,6 +17,7 @@ from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.tools.rubric import ToolCorrectnessScore
 from agentic_bayes.outcomes.count import IndicatorRule, count_outcomes
 from agentic_bayes.records.model import Conversation
+from agentic_bayes.result_table import Table, Tabular, markdown_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,9 +169,7 @@ class AgenticMetric(BaseModel):
         -------
         str
         """
-        return formatting.markdown_table(
-            ["field", "value"], [[name, str(value)] for name, value in self.to_dict().items()]
-        )
+        return markdown_table(["field", "value"], [[name, str(value)] for name, value in self.to_dict().items()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +214,7 @@ class AgenticSettings:
 
 
 @dataclass(frozen=True, repr=False)
-class AgenticResult(Sequence[AgenticMetric], formatting.Tabular):
+class AgenticResult(Sequence[AgenticMetric], Tabular):
     """One `AgenticMetric` per conversation, in the retriever's order, with the evidence behind them.
 
     Attributes
@@ -256,7 +255,7 @@ class AgenticResult(Sequence[AgenticMetric], formatting.Tabular):
         correct = sum(metric.is_fully_correct for metric in self.metrics)
         return f"AgenticResult: {correct} of {len(self)} conversations fully correct; {self.evidence!r}"
 
-    def table(self) -> formatting.Table:
+    def table(self) -> Table:
         """One row per conversation."""
         settings = self._settings
         rows = [
@@ -276,7 +275,7 @@ class AgenticResult(Sequence[AgenticMetric], formatting.Tabular):
             "for the agent as a whole, call estimate()",
         ]
         header = ["agent", "session", "task", "trial", "turns right", "unscored", *names]
-        return formatting.Table(title=repr(self), header=header, rows=rows, notes=notes, noun="conversation")
+        return Table(title=repr(self), header=header, rows=rows, notes=notes, noun="conversation")
 
     def to_dict(self) -> dict[str, Any]:
         """The metrics and the settings of the run in JSON values; NaN becomes None.

@@ -1,4 +1,4 @@
-"""Computes agreement on plain arrays, from distinct patterns of ratings and how often each occurs.
+"""Cohen's kappa, Krippendorff's alpha and their kin on plain arrays: distinct patterns of ratings, and how often each.
 
 A resample of 10,000 items is then one vector of counts, and a statistic is a few products with it.
 """

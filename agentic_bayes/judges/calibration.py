@@ -15,13 +15,14 @@ from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import EvidenceError, did_you_mean
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import place_name
-from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, one_line, plural
+from agentic_bayes.formatting import format_interval, format_number, one_line, plural
 from agentic_bayes.judges.error_rates import PRIOR, Proportion, labels_for_width
 from agentic_bayes.judges.labels import HumanLabel, JudgeScores, judge_scores, read_human_labels
 from agentic_bayes.judges.raters import AgreementMeasure, agreement
 from agentic_bayes.judges.roc import Roc, auc_interval, reliability, roc
 from agentic_bayes.numerics import wilson_interval
 from agentic_bayes.records.base import short
+from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd

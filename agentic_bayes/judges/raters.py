@@ -17,11 +17,12 @@ import numpy as np
 from agentic_bayes.checks import check_bootstrap, check_choice
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, one_line, plural
+from agentic_bayes.formatting import format_interval, format_number, one_line, plural
 from agentic_bayes.judges import agreement_coefficients
 from agentic_bayes.judges.agreement_coefficients import Level, PatternStatistic, RatingPatterns
 from agentic_bayes.numerics import Floats, Ints, wilson_interval
 from agentic_bayes.records.base import short
+from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,20 +12,11 @@ from pydantic import ValidationError
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError
 from agentic_bayes.records.base import problems_of
+from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
 from agentic_bayes.records.formats.native import parse
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.records.sources import (
-    FORMATS,
-    READERS,
-    PathLike,
-    Problems,
-    RecordFormat,
-    Source,
-    find_sources,
-    format_of,
-    native_only,
-)
+from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, joined
 
 __all__ = ["read_conversations"]

@@ -1,40 +1,20 @@
-"""Paths to files, each once and in a defined order, and the format of each, by its content (never its name)."""
+"""Paths to files, each once and in a defined order."""
 
 from __future__ import annotations
 
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from io import BufferedReader
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from agentic_bayes.errors import InvalidArgument, Problem, did_you_mean
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.evals import inspect, tau2, tau_bench
-from agentic_bayes.records.formats.messages import langchain, openai
-from agentic_bayes.records.formats.spans.otel import traces as otel
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
-from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.zip_members import begins_zip
-
-RecordFormat = Literal["auto", "native", "tau-bench", "tau2", "inspect", "otel", "openai", "langchain"]
-FORMATS = get_args(RecordFormat)
-
-
-READERS: dict[str, Any] = {module.NAME: module for module in (tau2, tau_bench, inspect, otel, langchain, openai)}
-"""The modules that read the formats, in the order in which they are tried.
-
-In each, ``recognises`` says whether a file of a `Shape` is in its format, and ``read`` yields the records of a stream.
-"""
-
-NATIVE = "conversation"
-"""The top-level member that only the native format has."""
-
-NATIVE_KEYS = frozenset({NATIVE, "session_id", "assistant_id"})
-"""A native record has at least one of these members."""
+from agentic_bayes.records.formats.detection import detected
+from agentic_bayes.records.formats.evals import tau2
+from agentic_bayes.records.wire.layout import Origin
 
 PathLike = str | os.PathLike[str]
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
@@ -136,17 +116,6 @@ def _without_parts(names: list[str], format: str) -> dict[str, str]:
     return formats
 
 
-def detected(path: str) -> str:
-    """Detect a file's format from its content; empty if it cannot be read."""
-    if not os.path.isfile(path):
-        return ""
-    try:
-        with open(path, "rb") as stream:
-            return format_of(stream)
-    except OSError:
-        return ""
-
-
 def _expanded(name: str, problems: Problems) -> list[str]:
     """The files that one path stands for."""
     if os.path.isdir(name):
@@ -199,37 +168,3 @@ def _stem(name: str) -> str:
         if stem.lower().endswith(ending) and len(stem) > len(ending):
             stem = stem[: -len(ending)]
     return stem
-
-
-def format_of(stream: BufferedReader) -> str:
-    """Detect the format of a file; ``native`` if it looks like none of the others."""
-    if begins_zip(stream):  # only Inspect logs are zip files; their reader reports what is missing
-        return inspect.NAME
-    shape = Shape()
-    for part in parts(stream, STREAMED):
-        if part.document or part.faults:
-            break
-        shape.take(part)
-        for name, reader in READERS.items():
-            if reader.recognises(shape):
-                return name
-        if shape.is_list or shape.complete or NATIVE in shape.keys:
-            break
-    return "native"
-
-
-def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
-    """The records of a file that was taken as native because it looks like no other format."""
-    first = next(found, None)
-    if first is None:
-        return
-    keys = first.value.keys() if isinstance(first.value, dict) else ()
-    if not keys or keys & NATIVE_KEYS:
-        yield first
-        yield from found
-        return
-    named = ", ".join(short(key, 30) for key in list(keys)[:8]) + (", …" if len(keys) > 8 else "")
-    formats = ", ".join(name for name in FORMATS if name != "auto")
-    message = f"unknown format: an object with the keys {named}"
-    message += f"; if it is one of {formats}, choose it with format= (--format on the command line)"
-    yield replace(first, value=NO_VALUE, faults=(*first.faults, ("", message)))

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agentic_bayes.errors import InvalidArgument, Problem
+from agentic_bayes.records.formats.detection import RecordFormat, detected
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import Doubts, check_reading, records_of
-from agentic_bayes.records.sources import PathLike, Problems, RecordFormat, detected, find_sources
+from agentic_bayes.records.sources import PathLike, Problems, find_sources
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentic_bayes.formatting import Table, plain_text, plural
+from agentic_bayes.formatting import plain_text, plural
 from agentic_bayes.records.select import SelectedConversation
 from agentic_bayes.records.survey import Survey
+from agentic_bayes.result_table import Table
 
 MOST_FILES = 20
 MOST_CONVERSATIONS = 50

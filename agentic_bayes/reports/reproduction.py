@@ -20,10 +20,11 @@ from agentic_bayes.estimation.io.groups import kept_draws
 from agentic_bayes.estimation.io.netcdf import installed_versions
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import Table, Tabular, format_number, json_ready, one_line, plural
+from agentic_bayes.formatting import format_number, json_ready, one_line, plural
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.records.base import short
 from agentic_bayes.reports import results_folder as results
+from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.formatting import Table, format_number, plural
+from agentic_bayes.formatting import format_number, plural
+from agentic_bayes.result_table import Table
 
 MOST_TASKS = 50
 

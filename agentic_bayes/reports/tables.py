@@ -16,16 +16,9 @@ from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics
-from agentic_bayes.formatting import (
-    Table,
-    format_estimate,
-    format_number,
-    format_share,
-    indicator_words,
-    metrics_at,
-    plural,
-)
+from agentic_bayes.formatting import format_estimate, format_number, format_share, indicator_words, metrics_at, plural
 from agentic_bayes.outcomes.count import metric_threshold
+from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
     import pandas as pd

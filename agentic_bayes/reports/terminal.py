@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentic_bayes.formatting import Table, is_number, plain_text
+from agentic_bayes.formatting import plain_text
+from agentic_bayes.result_table import Table, is_number
 
 if TYPE_CHECKING:
     from rich.console import Console as Screen

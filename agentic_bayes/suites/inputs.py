@@ -20,7 +20,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
-from agentic_bayes.records.sources import format_of
+from agentic_bayes.records.formats.detection import format_of
 from agentic_bayes.suites.results import RunResults, unlike_tasks
 from agentic_bayes.suites.runner import find_run
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from agentic_bayes.decisions.bars import GateBar, Ruling, rule_on_pass_rate
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.formatting import Table, Tabular, format_number, json_ready, one_line, plural
+from agentic_bayes.formatting import format_number, json_ready, one_line, plural
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
 from agentic_bayes.reports.results_folder import write_results
+from agentic_bayes.result_table import Table, Tabular
 from agentic_bayes.suites.run_store import RunStore, each_run
 from agentic_bayes.suites.trial import TrialResult
 

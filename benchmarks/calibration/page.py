@@ -161,9 +161,8 @@ by (F(q̂_p) − p)/√(p(1−p)/ESS) at p = .025, .25, .5, .75 and .975, for ρ
 tasks pass^3 of each agent.
 
 Of {checks} checks {beyond_2} differ by more than 2 standard errors, {beyond_3} by more than 3 and {beyond_4} by more
-than
-4. With two correct engines a check exceeds 4 with probability 6e-5, and more than {allowed_beyond_4} of {checks} do
-  with probability .001 at most. The largest is {largest:.2f} (data set {data}, {quantity}, {what})."""
+than 4. With two correct engines a check exceeds 4 with probability 6e-5, and more than {allowed_beyond_4} of {checks}
+do with probability .001 at most. The largest is {largest:.2f} (data set {data}, {quantity}, {what})."""
 
 _HELD_OUT = """\
 Some trials of every task are fitted, the others predicted. *Log score*: mean log predictive probability of a task's

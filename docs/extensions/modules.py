@@ -15,6 +15,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- modules: begin -->\n", "<!-- modules: end -->\n"
 # as data go through the package
 ROOMS = (
+    "numerics",
     "records",
     "evidence",
     "outcomes",

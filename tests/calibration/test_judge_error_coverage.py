@@ -4,12 +4,12 @@ import pytest
 from calibration.judge import DESIGNS, judge_coverage
 from scipy import stats
 
-SIZE = 8
+SIZE = 5
 
 
 @pytest.fixture(scope="module")
 def found():
-    """8 data sets for each way of labelling."""
+    """5 data sets for each way of labelling."""
     return judge_coverage(SIZE, seed=2)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from calibration import sbc
 
-SIZES = {"one agent": 80, "two agents that share strength": 40}
+SIZES = {"one agent": 60, "two agents that share strength": 30}
 # eleven quantities (five, and six of two agents) are each allowed .001: a right engine fails some one with
 # probability .011 at most; the seed is fixed
 FALSE_ALARM = 0.001
@@ -26,7 +26,7 @@ def test_the_rank_of_the_truth_is_uniform(design):
 
 def test_a_wrong_prior_is_caught():
     """Fitted with ρ ~ Beta(1, 10) to data whose ρ is uniform, the ranks of ρ and of pass^3 leave the envelope."""
-    p_values = sbc.study("one agent", 60, seed=7, method=sbc.WRONG_PRIOR).p_values()
+    p_values = sbc.study("one agent", 40, seed=7, method=sbc.WRONG_PRIOR).p_values()
     assert p_values["ρ"] < FALSE_ALARM
     assert p_values["population pass^3"] < FALSE_ALARM
 

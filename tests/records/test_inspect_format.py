@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from strategies import json_values, reduced
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
+from agentic_bayes.records.formats.detection import format_of
 from agentic_bayes.records.read import read_conversations
-from agentic_bayes.records.sources import format_of
 
 STORED, DEFLATED, ZSTANDARD = 0, 8, 93
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from agentic_bayes.records import formats, wire
-from agentic_bayes.records.sources import FORMATS, READERS, RecordFormat
+from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat
 
 WIRE = sorted(Path(wire.__file__).parent.glob("*.py"))
 TOOLS = re.compile(r"langchain|openai|anthropic|tau2|tau-bench|\binspect\b|otel|opentelemetry", re.IGNORECASE)

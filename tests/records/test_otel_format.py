@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from strategies import json_values, reduced
 
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
+from agentic_bayes.records.formats.detection import format_of
 from agentic_bayes.records.read import read_conversations
-from agentic_bayes.records.sources import format_of
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 

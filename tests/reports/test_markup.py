@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentic_bayes.formatting import Table
+from agentic_bayes.result_table import Table
 
 ROWS = [["a|<b>", "0.42* [0.30, 0.55]"]]
 TABLE = Table(title="v_1 & more", header=["agent", "pass^3"], rows=ROWS, notes=["95 % interval", ""])

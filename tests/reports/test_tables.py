@@ -11,13 +11,13 @@ from agentic_bayes.decisions.rank import rank
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
-from agentic_bayes.formatting import Table
 from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.reports.junit import junit_xml
 from agentic_bayes.reports.tables import (
     estimate_tables,
     superiority_table,
 )
+from agentic_bayes.result_table import Table
 
 
 def cell(table, metric, column):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from agentic_bayes.formatting import Table, is_number
 from agentic_bayes.reports.terminal import print_table
+from agentic_bayes.result_table import Table, is_number
 
 INTERVALS = Table(
     title="T",

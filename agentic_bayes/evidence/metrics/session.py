@@ -16,9 +16,10 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score, Unscored
-from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, plural
+from agentic_bayes.formatting import format_interval, format_number, plural
 from agentic_bayes.numerics import Floats
 from agentic_bayes.records.base import short
+from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,9 @@ import numpy as np
 from agentic_bayes.checks import check_count, check_probability, check_type
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.formatting import Table, Tabular, format_interval, format_number, json_ready, one_line, plural
+from agentic_bayes.formatting import format_interval, format_number, json_ready, one_line, plural
 from agentic_bayes.numerics import Floats, wilson_interval
+from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
     import pandas as pd

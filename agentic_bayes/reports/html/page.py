@@ -17,7 +17,7 @@ from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
-from agentic_bayes.formatting import Table, interval_kind, plain_text, plural
+from agentic_bayes.formatting import interval_kind, plain_text, plural
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.write import replacing
@@ -29,6 +29,7 @@ from agentic_bayes.reports.html.text import content_hash, cut, is_number_like, j
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
 from agentic_bayes.reports.html.verdict import answers, headline
 from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, superiority_table, tool_problems_tables
+from agentic_bayes.result_table import Table
 
 __all__ = ["write_report"]
 

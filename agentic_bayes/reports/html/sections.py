@@ -16,7 +16,6 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store, Usage
 from agentic_bayes.evidence.metrics.registry import metric_names
 from agentic_bayes.formatting import (
-    Table,
     format_estimate,
     format_interval,
     format_number,
@@ -33,6 +32,7 @@ from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.trials import ReportTrial
 from agentic_bayes.reports.html.verdict import worst_tasks
 from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
+from agentic_bayes.result_table import Table
 
 MOST_DRIVERS = 10
 MOST_REASONS = 8
@@ -215,7 +215,7 @@ def judge_tables(
         rows += [(f"asked: {model}", _usage_words(usage)) for model, usage in store.models().items()]
     elif not any("cost" in name for name in facts):
         rows.append(("tokens and cost", "unknown: the judge's store was not given"))
-    tables = [Table(title="Who judged, and at what cost", header=["", "value"], rows=rows)]
+    tables = [Table(title="Who judged, and at what cost", header=["item", "value"], rows=rows)]
     if est.settings.judge is not None:
         rates = est.judge_error().to_dict("records")
         lines = [
@@ -311,7 +311,7 @@ def settings_table(est: Estimate) -> Table:
         rows.append(("judge_labels", est.judge_note))
     rows += [(f"counted: {name}", _setting(value)) for name, value in est.outcomes.attrs.items() if value != ""]
     rows += [(f"version of {name}", text) for name, text in est.versions.items()]
-    return Table(title="Settings and versions", header=["", "value"], rows=rows)
+    return Table(title="Settings and versions", header=["setting", "value"], rows=rows)
 
 
 def _setting(value: Any) -> str:

@@ -73,7 +73,7 @@ def plot_shrinkage(est: Estimate, *, agent: str | None = None, metric: str = "pa
     enough = n >= k
     if not enough.any():
         raise EstimateError(f"no task of {est.agents[index]!r} has {plural(k, 'scored trial')}: there is no raw rate")
-    formula = numerics.pass_pow_k if wanted.family == "pass_pow_k" else numerics.pass_at_k
+    formula = numerics.pass_pow_k if wanted.power else numerics.pass_at_k
     raw = np.asarray(formula(n[enough], c[enough], k), dtype=float)
     stats = est.posterior.distribution(index, "task", wanted).stats(est.settings.ci_prob, est.settings.ci_kind)
     table = np.stack([raw, n[enough], *(part[enough] for part in (stats.mean, stats.lower, stats.upper))])

@@ -41,14 +41,9 @@ def log_likelihood_table(
 
 def log_likelihoods(trials: int, log_mu: Array, log_nu: Array, rho: Array, one_minus_rho: Array) -> Array:
     """Log likelihood of one task with 0, 1, …, n successes at the nodes of a grid, shape (n + 1, nodes)."""
-    step = np.arange(1, trials)[:, None, None] * rho
-
-    def rising(log_share: Array) -> Array:
-        first = log_share[:, None] + np.log(one_minus_rho)
-        factors = np.log(np.exp(log_share)[:, None] * one_minus_rho + step)
-        return np.cumsum(np.concatenate([np.zeros((1, *first.shape)), first[None], factors]), axis=0)
-
-    success, failure, total = rising(log_mu), rising(log_nu), rising(np.zeros(1))
+    shares = log_mu, log_nu, np.zeros(1)
+    parts = (np.exp(log_share)[:, None] * one_minus_rho for log_share in shares)
+    success, failure, total = (rising_sums(part, rho, trials) for part in parts)
     return np.asarray(success + failure[::-1] - total[-1]).reshape(trials + 1, -1)
 
 
@@ -65,6 +60,12 @@ def _product(above: Array, log_share: Array, rho: Array, one_minus_rho: Array) -
     for j, times in enumerate(above):
         out += times * (np.log(base + j * rho) if j else log_share[:, None] + np.log(one_minus_rho))
     return out
+
+
+def rising_sums(part: Array, rho: Array, most: int) -> Array:
+    """Σ_{j<m} log(part + jρ) for m = 0, …, most, along a new first axis."""
+    factors = part + np.arange(most).reshape(-1, *(1,) * part.ndim) * rho
+    return np.concatenate([np.zeros((1, *part.shape)), np.cumsum(np.log(factors), axis=0)])
 
 
 def log_rising(log_part: Array, length: int, rho: Array) -> Array:

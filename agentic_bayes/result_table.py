@@ -1,0 +1,130 @@
+"""The table of a result, and how notebooks, Markdown and LaTeX show it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+from agentic_bayes.formatting import json_ready, one_line
+
+MOST_ROWS = 20  # in a notebook
+MOST_OF_CELL, MOST_OF_NOTE = 120, 1000  # characters
+_PLAIN = "margin:0.4em 0;text-align:left;max-width:60em"
+# "0.420*", "<0.001 [0.000, 0.010]", "4 of 20", "1 to 3", "22 ◄"; a name may begin with a digit, too
+_NUMBER = re.compile(r"|–|\[.*|[<>]?[-+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]+| \[.*| \(.*| ◄)?|nan|inf")
+LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$"}
+    | {"≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "±": r"$\pm$", "√": r"$\surd$", "−": "$-$", "–": "--"}
+    | {"μ": r"$\mu$", "ρ": r"$\rho$", "κ": r"$\kappa$", "σ": r"$\sigma$"}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """What a result shows, built once; notebooks, the terminal, Markdown, HTML and JUnit render it."""
+
+    title: str  # what it is, or the verdict
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]  # cells as text
+    text: str = ""  # follows the title in the same sentence
+    notes: Sequence[str] = ()  # paragraphs below the table; empty ones are left out
+    noun: str = "row"  # what a row is, for "and 4,990 more tasks"
+    whole: bool = False  # whether a terminal keeps the first column on one line: names to be copied
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers only, and so are set to the right."""
+        return [bool(self.rows) and all(is_number(row[i]) for row in self.rows) for i in range(len(self.header))]
+
+    def to_markdown(self) -> str:
+        """Title, a pipe table and the notes."""
+        title = f"**{one_line(self.title)}**{one_line(self.text)}"
+        return "\n\n".join([title, markdown_table(self.header, self.rows), *filter(None, map(one_line, self.notes))])
+
+    def to_latex(self) -> str:
+        """A ``tabular`` with the title as its caption and the notes below."""
+        lines = [" & ".join(map(_latex, cells)) + r" \\" for cells in (self.header, *self.rows)]
+        columns = "".join("r" if right else "l" for right in self.numeric)
+        return "\n".join(
+            [
+                r"\begin{table}",
+                f"\\caption{{{_latex(self.title + self.text)}}}",
+                f"\\begin{{tabular}}{{{columns}}}",
+                *(r"\hline", lines[0], r"\hline", *lines[1:], r"\hline"),
+                r"\end{tabular}",
+                *(f"\\par\\footnotesize {_latex(note)}" for note in self.notes if note),
+                r"\end{table}",
+            ]
+        )
+
+    def to_html(self, most: int = MOST_ROWS) -> str:
+        """What a notebook shows: the first rows.
+
+        Everything is escaped, invisible characters are written out, and long cells are cut. There are no colours and
+        no style sheet, so that it reads on light and on dark pages, and where HTML is cleaned before it is shown.
+        """
+        shown, hidden = self.rows[:most], len(self.rows) - most
+        more = [f"… and {hidden:,} more {self.noun if hidden == 1 else f'{self.noun}s'}"] if hidden > 0 else []
+        align = [f' style="text-align:{"right" if right else "left"}"' for right in self.numeric]
+
+        def line(tag: str, cells: Sequence[str]) -> str:
+            return "".join(f"<{tag}{style}>{_safe(cell)}</{tag[:2]}>" for cell, style in zip(cells, align, strict=True))
+
+        names = line('th scope="col"', self.header)
+        body = "".join(f"<tr>{line('td', row)}</tr>" for row in shown)
+        below = "<br>".join(_safe(note, cut=MOST_OF_NOTE) for note in (*more, *self.notes) if note)
+        return (
+            f'<div class="agentic-bayes" style="{_PLAIN}"><p style="{_PLAIN}">'
+            f"<strong>{_safe(self.title, cut=MOST_OF_NOTE)}</strong>{_safe(self.text, cut=MOST_OF_NOTE)}</p>"
+            f'<table style="{_PLAIN}"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
+            + (f'<p style="{_PLAIN}"><small>{below}</small></p>' if below else "")
+            + "</div>"
+        )
+
+
+class Tabular:
+    """A result that is shown as one table: its notebook and Markdown forms follow from it."""
+
+    def table(self) -> Table:
+        """The table that every renderer shows."""
+        raise NotImplementedError
+
+    def to_markdown(self) -> str:
+        """The result as Markdown text: a title, a pipe table and notes."""
+        return self.table().to_markdown()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as an object that JSON can hold; undefined numbers are None."""
+        fields: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # every result is a dataclass
+        return dict(json_ready({name: value for name, value in fields.items() if not name.startswith("_")}))
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html()
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A GitHub-style pipe table: pipes and line breaks in cells are escaped, columns of numbers are right-aligned."""
+    body = [list(row) for row in rows]
+    aligned = ["---:" if body and all(is_number(row[i]) for row in body) else "---" for i in range(len(header))]
+    escaped = [[one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (header, *body)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (escaped[0], aligned, *escaped[1:]))
+
+
+def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:
+    """The text as HTML: escaped, on one line, with nothing invisible, and cut to a length."""
+    line = one_line(text)
+    return escape(line if len(line) <= cut else f"{line[: cut - 1]}…")
+
+
+def _latex(text: str) -> str:
+    """The text as LaTeX sets it."""
+    return one_line(text).strip().translate(LATEX)
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a number (with its interval or total), so that it is aligned and never cut."""
+    return _NUMBER.fullmatch(cell) is not None
