@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agentic_bayes.estimation.engines.nuts import build_model as build_model
     from agentic_bayes.estimation.estimate import Estimate as Estimate
     from agentic_bayes.estimation.estimate import estimate as estimate
+    from agentic_bayes.estimation.methods.near_zero import NearZero as NearZero
     from agentic_bayes.estimation.methods.options import Conjugate as Conjugate
     from agentic_bayes.estimation.methods.options import Crossed as Crossed
     from agentic_bayes.estimation.methods.options import Frequentist as Frequentist

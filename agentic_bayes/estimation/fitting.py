@@ -80,7 +80,7 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
             if draws is None:
                 raise EstimateError("a crossed estimate needs draws of theta, sigma and rho")
             flat = _flat(draws)
-            points = {name: flat.get(name) for name in ("theta", "sigma", "rho", "weight")}
+            points: dict[str, Any] = {name: flat.get(name) for name in ("theta", "sigma", "rho", "weight")}
             return CrossedPosterior(**points, **both)
         case Hierarchical() if draws is not None:
             return HierarchicalPosterior(hyper=_flat(draws), **both)

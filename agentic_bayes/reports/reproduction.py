@@ -426,5 +426,5 @@ def _draw_differences(
         who = f" of {again.agents[i]}" if mine.ndim == 2 else ""
         allowed = MC_ERRORS * float(np.std(now[i])) * math.sqrt(2 / _effective_draws(again))
         what = f"{results.ESTIMATE}, mean of the draws of {name}{who}"
-        means = [float(np.average(side[i], weights=w)) for side, w in zip((before, now), weights, strict=True)]
-        yield ChangedNumber(what, *means, max(ROUNDING, allowed))
+        then, today = (float(np.average(side[i], weights=w)) for side, w in zip((before, now), weights, strict=True))
+        yield ChangedNumber(what, then, today, max(ROUNDING, allowed))

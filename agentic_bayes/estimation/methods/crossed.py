@@ -118,7 +118,8 @@ class CrossedPosterior(Posterior):
         mean = weights @ nodes
         variance = np.maximum(weights @ nodes**2 - mean**2, 1e-12)
         drawn = nodes[np.minimum(node, nodes.size - 1)] + step * (uniform[1] - 0.5)
-        return mean[:, None] + (drawn - mean[:, None]) * np.sqrt(variance / (variance + step**2 / 12))[:, None]
+        narrower = np.sqrt(variance / (variance + step**2 / 12))
+        return np.asarray(mean[:, None] + (drawn - mean[:, None]) * narrower[:, None])
 
     def _pattern_p(self, agent: int, pattern: int, count: int) -> Array:
         """P of so many tasks of a pattern, shape (points, count); all agents see the same difficulties."""

@@ -38,7 +38,8 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     """Matrix products here are small: threads would cost more than they do, most of all on busy cores."""
     from threadpoolctl import threadpool_limits
 
-    return threadpool_limits(1, user_api="blas")
+    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    return limits
 
 
 def delta_grid(step: float) -> tuple[Array, Array]:
@@ -105,8 +106,9 @@ class CrossedLikelihood:
         top = terms.max(axis=2, keepdims=True)
         terms -= top
         np.exp(terms, out=terms)
-        total = terms.sum(axis=2)
-        return self.size @ (np.log(total).astype(np.float64) + top[:, :, 0]), terms, total
+        total = np.asarray(terms.sum(axis=2))
+        value = self.size @ (np.log(total).astype(np.float64) + top[:, :, 0])
+        return np.asarray(value), np.asarray(terms), total
 
     def with_slopes(
         self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
@@ -170,7 +172,8 @@ class _Tables:
         by_logit = change * (passed - failed)
         by_rho = passed_j - self.mu * passed + failed_j - self.nu * failed - tried_j + tried
         by_theta, by_rho = (part.sum(axis=2, dtype=np.float64).T for part in (by_logit, by_rho))
-        return by_theta, np.sum(by_logit * model.delta, axis=(0, 2), dtype=np.float64), by_rho
+        by_sigma = np.sum(by_logit * model.delta, axis=(0, 2), dtype=np.float64)
+        return by_theta, np.asarray(by_sigma), by_rho
 
 
 class _RisingSums:
@@ -218,17 +221,17 @@ class _RisingSums:
             weighted += j * term
         if self.long.size:
             counts = np.zeros((self.long_agent.size, *share.shape[1:]), share.dtype)
-            for place, row in zip(self.long_of, self.long, strict=True):
-                counts[place] += share[row]
+            for group, row in zip(self.long_of, self.long, strict=True):
+                counts[group] += share[row]
             start, rho, length = (part + self.DIRECT * rho)[self.long_agent], rho[self.long_agent], self.tail
             end = start + length * rho
             ratio = length * rho / start
             mean, rise = _mean_inverse(ratio)
             once = length / start * mean - 0.5 * (1 / end - 1 / start)
             times = length**2 / start * rise - 0.5 * length / end + (start / end**2 - 1 / start) / 12
-            for place, agent in enumerate(self.long_agent):
-                plain[agent] += (counts * once)[place]
-                weighted[agent] += (counts * (times + self.DIRECT * once))[place]
+            for group, agent in enumerate(self.long_agent):
+                plain[agent] += (counts * once)[group]
+                weighted[agent] += (counts * (times + self.DIRECT * once))[group]
         return plain, weighted
 
 

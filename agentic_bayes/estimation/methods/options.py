@@ -79,7 +79,7 @@ class Options:
         if "rho" not in self.priors or getattr(self, "kappa", None) is not None:
             return None
         given = getattr(self, "rho", None)
-        return NearZero(weight=0) if given is None else given
+        return NearZero() if given is None else given
 
     def record(self) -> dict[str, Any]:
         """The method as plain JSON values, for a file."""
@@ -99,7 +99,8 @@ class Hierarchical(Options):
     Attributes
     ----------
     rho : distribution, optional
-        Prior of the intra-class correlation ρ of each agent, in (0, 1). Default: Uniform(0, 1).
+        Prior of the intra-class correlation ρ of each agent, in (0, 1). Default: `NearZero()`, which is
+        ¾ Uniform(0, 1) + ¼ Beta(1, 300).
     kappa : distribution, optional
         Prior of the concentration κ = 1/ρ - 1 instead of `rho`.
     mu : distribution, optional
@@ -167,7 +168,8 @@ class Crossed(Options):
     Attributes
     ----------
     rho : distribution, optional
-        Prior of the intra-class correlation ρ of each agent, in (0, 1). Default: Uniform(0, 1).
+        Prior of the intra-class correlation ρ of each agent, in (0, 1). Default: `NearZero()`, which is
+        ¾ Uniform(0, 1) + ¼ Beta(1, 300).
     theta : distribution, optional
         Prior of each agent's logit success probability on a task of average difficulty. Default: Logistic(0, 1).
     sigma : distribution, optional

@@ -98,9 +98,8 @@ def _normal_points(dim: int, size: int, seed: int, *key: int) -> Array:
 
 def _log_density(z: Array, standard: Array, factor: Array, log_marginal: Array) -> Array:
     """Of points with normal scores z = factor·standard, up to a constant."""
-    return (
-        -0.5 * np.sum(standard**2, axis=1) + np.sum(0.5 * z**2 + log_marginal, axis=1) - np.log(np.diag(factor)).sum()
-    )
+    own = np.sum(0.5 * z**2 + log_marginal, axis=1) - 0.5 * np.sum(standard**2, axis=1)
+    return np.asarray(own - np.log(np.diag(factor)).sum())
 
 
 def _correlation(covariance: Array) -> Array:
@@ -127,7 +126,7 @@ def _shrunk(covariance: Array, ess: float) -> Array:
     cosine = (1 - ratio / np.maximum((spike - 1) ** 2, ratio)) / (1 + ratio / (spike - 1))  # squared
     kept[high] = spike / (cosine + spike * (1 - cosine))
     kept[low] = np.minimum(eigenvalues[low] + np.sqrt(ratio) / 2, 1)
-    return (vectors * kept) @ vectors.T
+    return np.asarray((vectors * kept) @ vectors.T)
 
 
 class _Adaptation:

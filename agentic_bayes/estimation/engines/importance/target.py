@@ -55,7 +55,7 @@ class Target:
 
     def __call__(self, u: Array) -> Array:
         """Log posterior density."""
-        return self.likelihood(*self.parameters(u)) - 0.5 * np.sum(u**2, axis=1)
+        return np.asarray(self.likelihood(*self.parameters(u)) - 0.5 * np.sum(u**2, axis=1))
 
     def with_slope(self, u: Array) -> tuple[Array, Array]:
         """Log posterior density and its gradient."""
