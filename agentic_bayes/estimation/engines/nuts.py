@@ -229,7 +229,7 @@ class Fit:
 
 @lru_cache(maxsize=8)
 def _compiled(n_agents: int, n_tasks: int, recorded_method: str) -> Any:
-    """The compiled model for data of this shape; the data are put in later."""
+    """The compiled model for so many agents and, in the crossed model, tasks; the data are put in later."""
     import nutpie
     from pytensor.configdefaults import config
 
@@ -258,7 +258,8 @@ def fit(
 
     if method.has_function_prior:
         raise InvalidArgument("engine 'pymc' takes priors that are scipy.stats distributions, not functions")
-    n_agents, n_tasks = outcomes.sizes["agent"], outcomes.sizes["task"]
+    n_agents = outcomes.sizes["agent"]
+    n_tasks = outcomes.sizes["task"] if isinstance(method, Crossed) else 1  # data may be of any length, parameters not
     if n_agents == 1 and method.pool_agents:  # nothing to pool: the same model, compiled once
         method = replace(method, pool_agents=False)
     compiled = _compiled(n_agents, n_tasks, json.dumps(method.record())).with_data(
