@@ -120,6 +120,7 @@ NAMESPACES = {
         "ToolCall",
         "ToolDiagnostics",
         "ToolUse",
+        "TrialCounts",
         "Usage",
     ],
 }
