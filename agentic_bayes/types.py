@@ -12,6 +12,7 @@ from agentic_bayes.evidence.metrics.session import SessionScore
 from agentic_bayes.evidence.progress import ProgressBar
 from agentic_bayes.evidence.score import Grader
 from agentic_bayes.evidence.tools.diagnostics import ToolDiagnostics
+from agentic_bayes.outcomes.missing import TrialCounts
 from agentic_bayes.records.matchers import Matcher
 from agentic_bayes.records.model import ExpectedCall, ExpectedTools, ToolCall, ToolUse
 from agentic_bayes.reports.reproduction import Reproduction
@@ -35,5 +36,6 @@ __all__ = [
     "ToolCall",
     "ToolDiagnostics",
     "ToolUse",
+    "TrialCounts",
     "Usage",
 ]

@@ -76,13 +76,13 @@ def fit(engine: str, cells: tuple[Cell, ...], seed: int = 0) -> Estimate:
 @once
 def fit_two(engine: str, first: tuple[Cell, ...] = WEAKER, second: tuple[Cell, ...] = STRONGER) -> Estimate:
     """The hierarchical estimate of two agents, which share strength."""
-    return estimate(counts({"v1": first, "v2": second}), engine=engine, k=KS)  # type: ignore[arg-type]
+    return estimate(counts({"v1": first, "v2": second}), "hierarchical", engine=engine, k=KS)  # type: ignore[arg-type]
 
 
 @once
 def fit_table(engine: str, path: str, k: tuple[int, ...]) -> Estimate:
     """The hierarchical estimate of a table of 0/1 rows."""
-    return estimate(outcomes_from_table(path), engine=engine, k=k)  # type: ignore[arg-type]
+    return estimate(outcomes_from_table(path), "hierarchical", engine=engine, k=k)  # type: ignore[arg-type]
 
 
 def rows(frame: Any, **where: Any) -> Any:

@@ -121,6 +121,7 @@ NAMESPACES = {
         "ToolCall",
         "ToolDiagnostics",
         "ToolUse",
+        "TrialCounts",
         "Usage",
     ],
 }

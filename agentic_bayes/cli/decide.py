@@ -34,7 +34,7 @@ def compare(
     rope: str = Option(
         "0.02", help="Differences too small to matter: a half-width, or LOW,HIGH.", metavar="NUMBER[,NUMBER]"
     ),
-    pairing: str = Option("auto", help="Pair agents by task: auto (if they share tasks), tasks (always) or none."),
+    tasks: opt.TaskSetsOption = "shared",
     fit: opt.FitOptions,
     read: opt.ReadOptions,
     to: opt.To = None,
@@ -44,9 +44,9 @@ def compare(
     from agentic_bayes.decisions.compare import compare as compare_agents
 
     question, margin = ask.checked(), check_rope(opt.parse_rope(rope))
-    check_choice("pairing", pairing, ("auto", "tasks", "none"))
+    check_choice("tasks", tasks, ("shared", "own"))
     est, new, other = _two_agents(files, agent, baseline, fit, read)
-    comparison = compare_agents(est, new, baseline=other, rope=margin, pairing=pairing, **question)  # type: ignore[arg-type]
+    comparison = compare_agents(est, new, baseline=other, rope=margin, tasks=tasks, **question)  # type: ignore[arg-type]
     answer(comparison, f"{comparison}\n", to)
     if to is None:
         show(comparison.table())
@@ -79,15 +79,24 @@ def _two_agents(
 @commands.command()
 @opt.with_groups
 def rank(
-    file: opt.InputFile, *, ask: opt.QuestionOptions, fit: opt.FitOptions, read: opt.ReadOptions, to: opt.To = None
+    file: opt.InputFile,
+    *,
+    ask: opt.QuestionOptions,
+    tasks: opt.TaskSetsOption = "shared",
+    fit: opt.FitOptions,
+    read: opt.ReadOptions,
+    to: opt.To = None,
 ) -> None:
     """Rank agents by expected rank, with the probability of being best and pairwise comparisons."""
+    from agentic_bayes.checks import check_choice
     from agentic_bayes.decisions.rank import rank as rank_agents
     from agentic_bayes.reports.tables import superiority_table
     from agentic_bayes.suites.inputs import read_estimate
 
     question = ask.checked()
-    ranking = rank_agents(read_estimate(file, settings=fit.settings(), **read.reading()), **question)
+    check_choice("tasks", tasks, ("shared", "own"))
+    est = read_estimate(file, settings=fit.settings(), **read.reading())
+    ranking = rank_agents(est, tasks=tasks, **question)  # type: ignore[arg-type]
     if to == "json":
         say_json(ranking.to_dict() | {"superiority": ranking.superiority().to_dict("index")})
     else:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ESTIMANDS = "Estimate for new tasks like these (population) or for the tasks that were run (tasks)."
 KS = "Values of k, comma-separated."
+TASK_SETS = "Agents that tried different tasks: compare on the tasks they share (shared) or on each one's own (own)."
 SEED = "Random seed, for reproducible results."
 SEED_0 = "Random seed, for reproducible results (default: 0)."
 CONVERSATIONS = "Conversation files, folders or globs (JSON, JSONL, .gz, .eval)"
@@ -35,6 +36,7 @@ Ks = Annotated[str, Option("--k", help=KS)]
 RandomSeed = Annotated[int, Option("--random-seed", help=SEED)]
 DecidedAgent = Annotated[str | None, Option("--agent", help="The agent; only needed if there are several.")]
 MetricName = Annotated[str, Option("--metric", help="Metric, for example pass^3 or pass@1.")]
+TaskSetsOption = Annotated[str, Option("--tasks", help=TASK_SETS)]
 VerdictConfidence = Annotated[
     float, Option("--confidence", help="Pass if P(metric ≥ bar) ≥ this; fail if P(metric < bar) ≥ this.")
 ]
@@ -160,7 +162,7 @@ class FitOptions:
 
     method: Annotated[
         str | None,
-        _fitting("Method: hierarchical (the default), crossed, conjugate, auto or (estimate only) frequentist."),
+        _fitting("Method: auto (the default), hierarchical, crossed, conjugate or (estimate only) frequentist."),
     ] = None
     ci_prob: Annotated[float | None, _fitting(CI_PROB)] = None
     ci_kind: Annotated[str | None, _fitting(CI_KIND)] = None

@@ -1,23 +1,26 @@
-"""Is one agent better than another, or than a fixed value? The posterior of the difference of one metric."""
+"""Is one agent better than another, or than a fixed value? The difference of one metric, by one posterior."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from agentic_bayes.checks import check_choice, check_probability, check_rope, check_type
 from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
 from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
-from agentic_bayes.errors import EstimateError, InvalidArgument
+from agentic_bayes.decisions.shared_tasks import ASSUMED, SharedTasks, TaskSets
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.arithmetic import apply_metric
+from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.distribution import CIKind, Drawn
-from agentic_bayes.estimation.estimate import Estimate, estimate_as
+from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Crossed
-from agentic_bayes.estimation.model_checks import flag_words
+from agentic_bayes.estimation.model_checks import DIFFERENT_TASKS, flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
@@ -29,6 +32,8 @@ from agentic_bayes.formatting import (
     plural,
 )
 from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.dataset import combine_outcomes
+from agentic_bayes.outcomes.missing import TrialCounts
 from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
@@ -42,6 +47,8 @@ EQUIVALENT = 0.95  # probability inside the ROPE from which two agents count as 
 LIKELY = 0.9  # probability from which a task counts as won or lost
 MOST_NAMED = 5  # tasks that a sentence names
 TINIEST = 1e-300  # stands for a metric of 0 in a ratio
+MOST_ALIKE = 100  # pairs of agents with the same counts, beyond which only the two compared enter
+OTHER_SIDE = 6  # key of the random stream that the draws of another estimate have
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +115,14 @@ class Comparison(Decision):
     pairing : {"tasks", "none"}
         How tasks that both agents attempted enter. ``tasks``: their difficulty is shared, so that the agents are
         compared on the same tasks. ``none``: each agent's tasks are a sample of its own.
+    task_sets : {"shared", "own"}
+        Whether the tasks that both tried are compared, or each agent's own.
     n_shared_tasks : int
         Tasks on which both agents have scored trials.
+    n_left_out : int
+        Tasks on which only one of them has, and which are therefore left out.
+    trials, baseline_trials : TrialCounts
+        Scored, unscored and errored trials of each side, on all its tasks; None for a fixed value.
     n_tasks : int
         Tasks on which the agent has scored trials.
     method : str
@@ -145,7 +158,11 @@ class Comparison(Decision):
     tasks: tuple[TaskDifference, ...]
     frequentist: ClassicalTest
     pairing: Literal["tasks", "none"]
+    task_sets: TaskSets
     n_shared_tasks: int
+    n_left_out: int
+    trials: TrialCounts
+    baseline_trials: TrialCounts | None
     n_tasks: int
     method: str
     unit: str
@@ -204,14 +221,20 @@ class Comparison(Decision):
         where = "new tasks" if self.estimand == "population" else "these tasks"
         if isinstance(self.baseline, str):
             what = f"{self.agent} better on {self.metric}"
-            tasks = f"{plural(self.n_shared_tasks, 'task')} both attempted"
+            left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
+            tasks = f"{plural(self.n_shared_tasks, 'task')} both attempted{left_out}"
         else:
             what, tasks = f"{self.agent}'s {self.metric} above {_shown(self.baseline)}", plural(self.n_tasks, "task")
         return (
             f"{self.headline}: P({what}) = {format_percent(self.prob_better)}, {format_points(self.mean)} points, "
             f"{self.ci_prob * 100:.4g} % interval {format_points(self.lower)} to {format_points(self.upper)} "
-            f"({where}; {tasks}){remarks(self.note, self.flags)}"
+            f"({where}; {tasks}{self._missing()}){remarks(self.note, self.flags)}"
         )
+
+    def _missing(self) -> str:
+        """The trials that are missing, side by side, as the end of a parenthesis; empty where none is."""
+        sides = (self.agent, self.trials), (self.baseline, self.baseline_trials)
+        return "".join(f"; {name}: {trials}" for name, trials in sides if trials is not None and trials.unscored)
 
     @property
     def headline(self) -> str:
@@ -229,7 +252,9 @@ class Comparison(Decision):
     @property
     def basis(self) -> str:
         """From what it was estimated, and what the interval is."""
-        return basis_words(vars(self), paired=f"pairing {self.pairing}; " if isinstance(self.baseline, str) else "")
+        left_out = f", {plural(self.n_left_out, 'task')} that only one tried left out" if self.n_left_out else ""
+        paired = f"pairing {self.pairing}{left_out}; " if isinstance(self.baseline, str) else ""
+        return basis_words(vars(self), paired=paired)
 
     def table(self) -> Table:
         """The difference, the probabilities, the ratios and the losses."""
@@ -248,6 +273,7 @@ class Comparison(Decision):
         notes = [
             f"{self.agent} − {baseline} in {self.metric}; posterior mean (median of ratios)",
             self.basis,
+            self._missing().removeprefix("; "),
             self.drivers() and f"{self.drivers()} (posterior probabilities)",
             f"for comparison, {self.frequentist}",
             self.note,
@@ -278,35 +304,39 @@ def _shown(baseline: str | float) -> str:
 
 def compare(
     est: Estimate,
-    agent: str,
+    agent: str | None = None,
     *,
-    baseline: str | float,
+    baseline: str | float | Estimate,
     metric: str = "pass^1",
     estimand: Estimand = "population",
     rope: float | tuple[float, float] = 0.02,
-    pairing: Literal["auto", "tasks", "none"] = "auto",
+    tasks: TaskSets = "shared",
 ) -> Comparison:
-    """Compare an agent with a baseline agent of the same estimate, or with a fixed value.
+    """Compare an agent with another one, or with a fixed value, by the posterior of the estimate.
+
+    Agents of a crossed estimate are paired by task. Those of another method are not, and the note says so where they
+    share tasks. Nothing is fitted under another method or other priors than the estimate's.
 
     Parameters
     ----------
     est : Estimate
-        An estimate that holds both agents.
-    agent : str
-        Name.
-    baseline : str or float
-        Name of another agent, or a value of the metric in [0, 1].
+        An estimate that holds the agent.
+    agent : str, optional
+        Name; needed where the estimate holds several agents.
+    baseline : str, float or Estimate
+        Name of another agent of the same estimate, a value of the metric in [0, 1], or another estimate: of one agent,
+        or one that holds `agent` too. Two estimates are compared unpaired; `combine_outcomes` and one estimate of both
+        pair them.
     metric : str
         What is compared: "pass@k" or "pass^k" with a number, which need not be among the estimate's.
     estimand : {"population", "tasks"}
         On new tasks of this kind, or on the observed tasks.
     rope : float or (float, float)
         Region of practical equivalence: a half-width in [0, 1], or its ends in [-1, 1].
-    pairing : {"auto", "tasks", "none"}
-        ``auto``: a crossed estimate's own draws; otherwise, when the agents share two tasks or more, a crossed fit of
-        these two agents under the default priors, which compares them on the same tasks; else the estimate's own
-        draws. ``tasks`` is the same, but an error where there are fewer than two shared tasks. ``none`` always takes
-        the estimate's own draws.
+    tasks : {"shared", "own"}
+        Where the agents did not try the same tasks. ``shared``: the tasks of which both have scored trials, and only
+        these; the same method with the same priors is fitted to them. ``own``: each agent on its own tasks, unpaired,
+        assuming that both sets of tasks sample one kind of task.
 
     Returns
     -------
@@ -317,39 +347,71 @@ def compare(
     UnknownName, InvalidArgument
         If an argument is not valid.
     EstimateError
-        If the estimate has no posterior or does not define the estimand, or agents share too few tasks to be paired.
+        If the estimate has no posterior or does not define the estimand, or if agents tried different tasks and share
+        fewer than two.
+    OutcomesError
+        If two estimates count different things.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from agentic_bayes import compare, estimate, outcomes_from_table
+    >>> rows = [("old", i, 2, 4) for i in range(30)] + [("new", i, 3 + i % 2, 4) for i in range(30)]
+    >>> table = pd.DataFrame(rows, columns=["agent", "task", "successes", "trials"])
+    >>> compare(estimate(outcomes_from_table(table)), "new", baseline="old").verdict
+    'better'
     """
     check_type("est", est, Estimate, "estimate() makes one")
-    check_choice("pairing", pairing, ("auto", "tasks", "none"))
+    check_choice("tasks", tasks, get_args(TaskSets))
     wanted, region = Metric(metric), check_rope(rope)
     question: dict[str, Any] = {"metric": wanted, "estimand": estimand}
-    if isinstance(baseline, str):
-        sides = _pair(est, agent, baseline, pairing)
-        own, other = (sides.fit.metric_draws(name, **question) for name in (sides.agent, sides.baseline))
-    else:
-        baseline = check_probability(baseline, "baseline (a fixed value)")
-        if pairing == "tasks":
-            raise EstimateError("pairing='tasks' needs a baseline agent, got a fixed value")
-        sides = _Sides(est, agent, None, paired=False, shared=0)
-        own = est.metric_draws(agent, **question)
-        other = np.full(own.shape, baseline)
-    if sides.alike:  # neither agent is told from the other by anything that was seen
-        own, other = np.concatenate([own, other]), np.concatenate([other, own])
-    difference = own - other
-    index, interval = est.agent_index(agent), (est.settings.ci_prob, est.settings.ci_kind)
-    names = [name for name in (sides.agent, sides.baseline) if name is not None]
-    flags = [flag for name in names for flag in sides.fit.flags(name, **question)]
-    if isinstance(baseline, str):
+    interval = est.settings.ci_prob, est.settings.ci_kind
+    if isinstance(baseline, str | Estimate):
+        pair = _pair(est, agent, baseline, tasks)
+        own, other = pair.draws(wanted, estimand)
+        difference = own - other
         lower, upper = Drawn.of(difference).interval(*interval)
         numbers = float(difference.mean()), float(lower), float(upper)
         better = float(np.mean(difference > 0) + np.mean(difference == 0) / 2)
-        test = against_agent(est.counts, index, est.agent_index(baseline), wanted, interval[0])
+        sides: dict[str, Any] = {
+            "agent": pair.first.label,
+            "baseline": pair.second.label,
+            "trials": pair.first.trials,
+            "baseline_trials": pair.second.trials,
+            "tasks": _task_differences(pair, wanted),
+            "pairing": "tasks" if pair.paired else "none",
+            "n_shared_tasks": pair.common.n_shared,
+            "n_left_out": pair.common.n_left_out,
+            "frequentist": against_agent(pair.compared, 0, 1, wanted, interval[0]),
+            "note": "; ".join(filter(None, _notes(pair, estimand))),
+            "flags": pair.flags(wanted, estimand),
+        }
+        described_by = pair.first.fit, pair.first.name
     else:
+        index = est.agent_index(agent)
+        name = est.agents[index]
+        value = check_probability(baseline, "baseline (a fixed value)")
+        own = est.metric_draws(name, **question)
+        other = np.full(own.shape, value)
+        difference = own - other
         # what the summary says, moved: without Monte-Carlo error where the engine is exact
-        mean, lower, upper = summarised(est, agent, wanted, estimand)
-        numbers = mean - baseline, lower - baseline, upper - baseline
-        better = est.prob_at_least(agent, baseline, **question) - float(np.mean(difference == 0)) / 2
-        test = against_value(est.counts, index, baseline, wanted, interval[0])
+        mean, lower, upper = summarised(est, name, wanted, estimand)
+        numbers = mean - value, lower - value, upper - value
+        better = est.prob_at_least(name, value, **question) - float(np.mean(difference == 0)) / 2
+        sides = {
+            "agent": name,
+            "baseline": value,
+            "trials": TrialCounts.of(est.outcomes, name),
+            "baseline_trials": None,
+            "tasks": (),
+            "pairing": "none",
+            "n_shared_tasks": 0,
+            "n_left_out": 0,
+            "frequentist": against_value(est.counts, index, value, wanted, interval[0]),
+            "note": "; ".join(filter(None, (est.differences, _judged_words(est)))),
+            "flags": est.flags(name, **question),
+        }
+        described_by = est, name
 
     def ratio(top: Array, bottom: Array) -> Ratio:
         if not bottom.any():
@@ -359,8 +421,6 @@ def compare(
         return Ratio(median, *Drawn(mean=median, sd=math.nan, values=drawn).interval(*interval))
 
     return Comparison(
-        agent=agent,
-        baseline=baseline,
         prob_better=better,
         prob_rope=float(np.mean((region[0] <= difference) & (difference <= region[1]))),
         rope=region,
@@ -368,98 +428,189 @@ def compare(
         expected_loss_baseline=float(np.maximum(difference, 0).mean()),
         ratio=ratio(own, other),
         odds_ratio=ratio(own * (1 - other), other * (1 - own)),
-        tasks=_task_differences(sides, wanted) if isinstance(baseline, str) else (),
-        frequentist=test,
-        pairing="tasks" if sides.paired else "none",
-        n_shared_tasks=sides.shared,
-        flags=tuple(dict.fromkeys(flags)),
-        note="; ".join(filter(None, _notes(est, sides, estimand))),
+        task_sets=tasks,
         draws=difference,
-        **described(numbers, sides.fit, sides.agent, wanted, estimand),
+        **sides,
+        **described(numbers, *described_by, wanted, estimand),
     )
-
-
-def _notes(est: Estimate, sides: _Sides, estimand: Estimand) -> Iterator[str]:
-    """What a reader must know of the way in which two agents were compared."""
-    if sides.baseline is not None:
-        if sides.paired and sides.shared < FEW_SHARED:
-            yield f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
-        own, other = (sides.fit.counts.scored[sides.fit.agent_index(name)] for name in (sides.agent, sides.baseline))
-        if estimand == "tasks" and not np.array_equal(own, other):
-            yield f"the observed tasks are not the same: {own.sum()} and {other.sum()}, {sides.shared} of them shared"
-        if sides.fit is not est:
-            yield sides.fit.note
-    yield est.differences
-    if est.settings.judge is not None:
-        yield f"{est.judge_note}; agents are not paired by task, and the frequentist test is uncorrected"
 
 
 @dataclass(frozen=True)
-class _Sides:
-    """The posterior from which two agents are compared."""
+class _Side:
+    """One of two agents, and the posterior that its draws come from."""
 
-    fit: Estimate  # holds both
-    agent: str  # their names in it; no baseline where the other side is a fixed value
-    baseline: str | None
-    paired: bool  # whether the difficulty of tasks is shared
-    shared: int  # tasks on which both have scored trials
-    alike: bool = False  # whether the counts of both are the same, task by task
+    est: Estimate  # as it was given
+    fit: Estimate  # of the tasks that are compared; the same one where none is left out
+    name: str  # the agent's, in both
+    label: str  # what it is called here: two estimates may hold agents of the same name
+
+    @property
+    def index(self) -> int:
+        """The agent's position in the fit."""
+        return self.fit.agent_index(self.name)
+
+    @property
+    def trials(self) -> TrialCounts:
+        """All trials of the agent."""
+        return TrialCounts.of(self.est.outcomes, self.name)
+
+    def alike(self) -> list[str]:
+        """The agents of the fit with this one's counts on every task: nothing in the data tells them apart."""
+        trials, successes = self.fit.counts.trials, self.fit.counts.successes
+        same = (trials == trials[self.index]) & (successes == successes[self.index])
+        return [self.fit.agents[i] for i in np.flatnonzero(same.all(axis=1))]
 
 
-def _pair(est: Estimate, agent: str, baseline: str, pairing: Literal["auto", "tasks", "none"]) -> _Sides:
-    """How two agents are compared; refused where they cannot be."""
+@dataclass(frozen=True)
+class _Pair:
+    """Two agents, of one estimate or of two."""
+
+    first: _Side
+    second: _Side
+    counts: Counts  # of the first and the second, on all tasks of both
+    common: SharedTasks
+
+    @property
+    def together(self) -> bool:
+        """Whether one posterior holds both, so that draw i of one belongs with draw i of the other."""
+        return self.first.fit is self.second.fit
+
+    @property
+    def paired(self) -> bool:
+        """Whether the difficulty of tasks is shared."""
+        crossed = self.together and isinstance(self.first.fit.method, Crossed)
+        return crossed and self.common.n_shared > 0 and not self.own
+
+    @property
+    def own(self) -> bool:
+        """Whether the two tried different tasks and are compared on these."""
+        return self.common.tasks == "own" and self.counts.different_tasks
+
+    @cached_property
+    def compared(self) -> Counts:
+        """The counts of both on the tasks that are compared."""
+        return self.counts.of_tasks(~self.common.left_out)
+
+    def apart(self, draws: Array) -> Array:
+        """Draws of the second side: of another estimate they are put in an order of their own."""
+        if self.together:
+            return draws
+        second = self.second.fit.counts
+        rng = np.random.default_rng([self.second.est.settings.random_seed, second.stream, OTHER_SIDE])
+        return draws[rng.permutation(len(draws))]
+
+    def draws(self, metric: Metric, estimand: Estimand) -> tuple[Array, Array]:
+        """Draws of the metric of both sides, row by row."""
+
+        def of(side: _Side, name: str) -> Array:
+            return side.fit.metric_draws(name, metric=metric, estimand=estimand)
+
+        first, second = self.first, self.second
+        if not self.together:
+            return of(first, first.name), self.apart(of(second, second.name))
+        twins, others = first.alike(), second.alike()
+        if second.name in twins:  # neither is told from the other by anything that was seen
+            own, other = of(first, first.name), of(second, second.name)
+            return np.concatenate([own, other]), np.concatenate([other, own])
+        if len(twins) * len(others) > MOST_ALIKE:
+            twins, others = [first.name], [second.name]
+        names = [(one, other) for one in twins for other in others]
+        return (
+            np.concatenate([of(first, one) for one, _ in names]),
+            np.concatenate([of(second, other) for _, other in names]),
+        )
+
+    def flags(self, metric: Metric, estimand: Estimand) -> tuple[str, ...]:
+        """What makes the numbers of either doubtful, and whether the two tried different tasks."""
+        found = [
+            flag
+            for side in (self.first, self.second)
+            for flag in side.fit.flags(side.name, metric=metric, estimand=estimand)
+        ]
+        if self.counts.different_tasks:
+            found.append(DIFFERENT_TASKS)
+        return tuple(dict.fromkeys(found))
+
+
+def _pair(est: Estimate, agent: str | None, baseline: str | Estimate, tasks: TaskSets) -> _Pair:
+    """The two that are compared, on the tasks that they are compared on; refused where they cannot be."""
+    if isinstance(baseline, Estimate):
+        return _pair_of_two(est, agent, baseline, tasks)
     both = [est.agent_index(agent), est.agent_index(baseline)]
     if both[0] == both[1]:
-        raise InvalidArgument(f"agent and baseline must differ, got {agent!r} for both")
-    shared = int(est.counts.scored[both].all(axis=0).sum())
-    if pairing == "tasks" and shared < 2:
-        raise EstimateError(f"pairing='tasks' needs at least 2 shared tasks, {agent!r} and {baseline!r} share {shared}")
-    cells = [part[i] for i in both for part in (est.counts.trials, est.counts.successes)]
-    alike = all(np.array_equal(one, other) for one, other in zip(cells[:2], cells[2:], strict=True))
-    sides = _Sides(est, agent, baseline, paired=False, shared=shared, alike=alike)
-    if est.settings.judge is not None:
-        if pairing == "tasks":
-            raise EstimateError("pairing='tasks' does not work for estimates that correct the judge's errors")
-        return sides
-    if isinstance(est.method, Crossed):
-        if shared == 0:
-            raise EstimateError(
-                f"{agent!r} and {baseline!r} share no task, so a crossed estimate cannot compare them: "
-                "use the hierarchical method"
-            )
-        return replace(sides, paired=True)
-    if pairing == "none" or shared < 2:
-        return sides
-    # the fit sees neither names nor an order that depends on them: what agents and tasks are called changes nothing
-    there, back = (
-        sorted(zip(*(part.tolist() for part in side), strict=True)) for side in (cells, cells[2:] + cells[:2])
-    )
-    first_comes_first = (there, agent) < (back, baseline)
-    places = {agent: "1", baseline: "2"} if first_comes_first else {agent: "2", baseline: "1"}
-    pair = est.outcomes.isel(agent=sorted(both, key=lambda i: places[est.agents[i]]))
-    attempted = (pair["trials"] + pair["unscored"]).sum("agent") > 0
-    outcomes = pair.assign_coords(agent=np.array(["1", "2"], dtype=object)).isel(task=attempted.values)
-    fit = estimate_as(outcomes, replace(est.settings, method=Crossed(), engine="auto"))
-    return replace(sides, fit=fit, agent=places[agent], baseline=places[baseline], paired=True)
+        raise InvalidArgument(f"agent and baseline must differ, got {baseline!r} for both")
+    common = SharedTasks.of(est.counts, both, tasks)
+    fit = common.fitted(est, both, _named(est.counts, common.shared))
+    first, second = (_Side(est, fit, est.agents[i], est.agents[i]) for i in both)
+    return _Pair(first, second, est.counts.of_agents(both), common)
 
 
-def _task_differences(sides: _Sides, metric: Metric) -> tuple[TaskDifference, ...]:
+def _pair_of_two(new: Estimate, agent: str | None, old: Estimate, tasks: TaskSets) -> _Pair:
+    """An agent of each of two estimates, which stay apart."""
+    name = new.agents[new.agent_index(agent)]
+    other = name if name in old.agents else old.agents[old.agent_index(None)]
+    labels = (name, other) if name != other else (f"{name} (new)", f"{other} (old)")
+    parts = [one.outcomes.sel(agent=[own]) for one, own in ((new, name), (old, other))]
+    combined = Counts.of(combine_outcomes(*parts, names=labels))
+    counts = combined.of_agents([combined.agents.index(label) for label in labels])
+    common = SharedTasks.of(counts, (0, 1), tasks)
+    shared = _named(counts, common.shared)
+    fits = [common.fitted(one, [one.agents.index(own)], shared) for one, own in ((new, name), (old, other))]
+    first = _Side(new, fits[0], name, labels[0])
+    return _Pair(first, _Side(old, fits[1], other, labels[1]), counts, common)
+
+
+def _named(counts: Counts, which: Array) -> list[str]:
+    return [counts.tasks[i] for i in np.flatnonzero(which)]
+
+
+def _notes(pair: _Pair, estimand: Estimand) -> Iterator[str]:
+    """What a reader must know of the way in which two agents were compared."""
+    first, second, common = pair.first, pair.second, pair.common
+    if pair.own:
+        yield ASSUMED
+        own, other = pair.counts.scored.sum(axis=1)
+        if estimand == "tasks":
+            yield f"the observed tasks are not the same: {own:,} and {other:,}, {common.n_shared:,} of them shared"
+    if pair.paired and common.n_shared < FEW_SHARED:
+        yield f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
+    if not pair.together and common.n_shared:
+        yield "two estimates made apart are not paired by task: estimate(combine_outcomes(…)) of both pairs them"
+    elif not (pair.paired or pair.own) and common.n_shared and not _judged_words(first.est):
+        yield f"they share {plural(common.n_shared, 'task')}, which {first.fit.method.name} does not pair"
+    for side in (first, second) if not pair.together else (first,):
+        if side.fit is not side.est:
+            yield side.fit.note
+        yield side.est.differences
+        yield _judged_words(side.est)
+
+
+def _judged_words(est: Estimate) -> str:
+    if est.settings.judge is None:
+        return ""
+    pairing = "" if isinstance(est.method, Crossed) else "agents are not paired by task, and "
+    return f"{est.judge_note}; {pairing}the frequentist test is uncorrected"
+
+
+def _task_differences(pair: _Pair, metric: Metric) -> tuple[TaskDifference, ...]:
     """Every shared task, those that the agent most probably lost first; tasks with the same counts have the same."""
-    fit = sides.fit
-    assert sides.baseline is not None
-    first, second = fit.agent_index(sides.agent), fit.agent_index(sides.baseline)
-    shared = np.flatnonzero(fit.counts.scored[[first, second]].all(axis=0))
+    shared = np.flatnonzero(pair.counts.scored.all(axis=0))
     if shared.size == 0:
         return ()
-    cells = np.stack([part[i, shared] for i in (first, second) for part in (fit.counts.successes, fit.counts.trials)])
+    cells = np.stack([part[i, shared] for i in (0, 1) for part in (pair.counts.successes, pair.counts.trials)])
     distinct, example, place = np.unique(cells, axis=1, return_index=True, return_inverse=True)
-    own, other = (fit.posterior.task_draws(i, shared[example]) for i in (first, second))
+    names = [pair.counts.tasks[i] for i in shared[example]]
+    own, other = (
+        side.fit.posterior.task_draws(side.index, np.array([side.fit.counts.tasks.index(name) for name in names]))
+        for side in (pair.first, pair.second)
+    )
+    other = pair.apart(other)
     better = (own > other).mean(axis=0) + (own == other).mean(axis=0) / 2
     difference = apply_metric(own, metric) - apply_metric(other, metric)
-    settings = fit.settings
+    settings = pair.first.est.settings
     ends = [Drawn.of(column).interval(settings.ci_prob, settings.ci_kind) for column in difference.T]
     found = []
     for task, which in zip(shared.tolist(), place.reshape(-1).tolist(), strict=True):
         numbers = float(difference[:, which].mean()), *ends[which], float(better[which])
-        found.append(TaskDifference(fit.counts.tasks[task], *numbers, *distinct[:, which].tolist()))
+        found.append(TaskDifference(pair.counts.tasks[task], *numbers, *distinct[:, which].tolist()))
     return tuple(sorted(found, key=lambda one: (one.prob_better, one.mean)))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from agentic_bayes.checks import check_type
+from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.decisions.decision import Decision, basis_words, described, summarised
+from agentic_bayes.decisions.shared_tasks import ASSUMED, SharedTasks, TaskSets
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.model_checks import flag_words
+from agentic_bayes.estimation.model_checks import DIFFERENT_TASKS, flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
     Metric,
@@ -23,6 +24,7 @@ from agentic_bayes.formatting import (
     plural,
 )
 from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.missing import TrialCounts
 from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
@@ -42,11 +44,20 @@ class Ranking(Decision):
     estimand : {"population", "tasks"}
     rows : tuple of dict
         Best first; see `to_pandas`.
+    n_shared_tasks : int
+        Tasks on which all agents have scored trials.
+    n_left_out : int
+        Tasks on which only some have, and which are therefore left out.
+    trials : TrialCounts
+        Scored, unscored and errored trials of all agents on all tasks.
     """
 
     metric: str
     estimand: Estimand
     rows: tuple[dict[str, Any], ...]
+    n_shared_tasks: int
+    n_left_out: int
+    trials: TrialCounts
     _agents: tuple[str, ...] = field(repr=False)
     _ranks: Array = field(repr=False, compare=False)  # shape (draws, agents)
     _draws: Array = field(repr=False, compare=False)
@@ -66,6 +77,14 @@ class Ranking(Decision):
         import pandas as pd
 
         return pd.DataFrame(self.rows)
+
+    @property
+    def expected_false_leads(self) -> float:
+        """How many agents the leader is expected to be ahead of wrongly: the sum of their probabilities to be better.
+
+        It grows with the number of agents that are near the top, which the probability of any one pair does not show.
+        """
+        return float(self.rows[0]["expected_rank"] - 1)
 
     def superiority(self) -> pd.DataFrame:
         """Probability that the agent of the row has a higher metric than the agent of the column.
@@ -100,10 +119,17 @@ class Ranking(Decision):
     def __str__(self) -> str:
         best = self.rows[0]
         where = "new tasks" if self.estimand == "population" else "these tasks"
+        agents = plural(len(self.rows), "agent")
+        if len(self.rows) > 2:
+            better = format_number(self.expected_false_leads, 1)
+            agents = f"of the {agents}, {better} are expected to be better"
+        left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
+        tasks = f"{plural(self.n_shared_tasks, 'task')} all attempted{left_out}"
+        missing = f"; {self.trials}" if self.trials.unscored else ""
         return (
             f"{best['agent']} is best on {self.metric} with probability {format_percent(best['prob_best'])}, "
             f"{best['ci_prob'] * 100:.4g} % interval of its rank {best['lower_rank']} to {best['upper_rank']} "
-            f"({where}; {plural(len(self.rows), 'agent')})"
+            f"({where}; {tasks}; {agents}{missing})"
         )
 
     def table(self) -> Table:
@@ -134,12 +160,23 @@ class Ranking(Decision):
         -------
         dict
         """
-        values = {"metric": self.metric, "estimand": self.estimand, "agents": list(self.rows), "sentence": str(self)}
+        values = {
+            "metric": self.metric,
+            "estimand": self.estimand,
+            "agents": list(self.rows),
+            "expected_false_leads": self.expected_false_leads,
+            "n_shared_tasks": self.n_shared_tasks,
+            "n_left_out": self.n_left_out,
+            "trials": self.trials.to_dict(),
+            "sentence": str(self),
+        }
         return dict(json_ready(values))
 
 
-def rank(est: Estimate, *, metric: str = "pass^1", estimand: Estimand = "population") -> Ranking:
-    """Rank the agents of an estimate; nothing is fitted again.
+def rank(
+    est: Estimate, *, metric: str = "pass^1", estimand: Estimand = "population", tasks: TaskSets = "shared"
+) -> Ranking:
+    """Rank the agents of an estimate by the draws of its posterior.
 
     Parameters
     ----------
@@ -149,6 +186,10 @@ def rank(est: Estimate, *, metric: str = "pass^1", estimand: Estimand = "populat
         By what agents are ranked: "pass@k" or "pass^k" with a number, which need not be among the estimate's.
     estimand : {"population", "tasks"}
         On new tasks of this kind, or on the observed tasks.
+    tasks : {"shared", "own"}
+        Where the agents did not try the same tasks. ``shared``: the tasks of which all have scored trials, and only
+        these; the same method with the same priors is fitted to them. ``own``: each agent on its own tasks, assuming
+        that all of these sample one kind of task.
 
     Returns
     -------
@@ -157,18 +198,27 @@ def rank(est: Estimate, *, metric: str = "pass^1", estimand: Estimand = "populat
     Raises
     ------
     InvalidArgument, EstimateError
-        If there is only one agent, or as `Estimate.metric_draws` does.
+        If there is only one agent, if agents tried different tasks and share fewer than two, or as
+        `Estimate.metric_draws` does.
     """
-    wanted = Metric(metric)
-    ranks, draws, alike = _ranks(est, wanted, estimand)
+    check_type("est", est, Estimate, "estimate() makes one")
+    check_choice("tasks", tasks, get_args(TaskSets))
+    if len(est.agents) < 2:
+        raise InvalidArgument(f"ranking needs two agents or more, the estimate holds {est.agents[0]!r} only")
+    wanted, agents = Metric(metric), range(len(est.agents))
+    common = SharedTasks.of(est.counts, agents, tasks)
+    fit = common.fitted(est, agents, [est.counts.tasks[i] for i in np.flatnonzero(common.shared)])
+    ranks, draws, alike = _ranks(fit, wanted, estimand)
     best = ranks == ranks.min(axis=1, keepdims=True)
     best = best / best.sum(axis=1, keepdims=True)
     tail = (1 - est.settings.ci_prob) / 2
-    note = "; ".join(filter(None, (est.differences, est.judge_note)))
+    different = est.counts.different_tasks
+    note = "; ".join(filter(None, (_task_words(common, different), est.differences, est.judge_note)))
     rows: list[dict[str, Any]] = []
-    for index, agent in enumerate(est.agents):
+    for index, agent in enumerate(fit.agents):
         group = np.flatnonzero(alike == alike[index])
         lower, upper = np.quantile(ranks[:, group], [tail, 1 - tail], method="inverted_cdf")
+        flags = [*fit.flags(agent, estimand=estimand, metric=wanted), *([DIFFERENT_TASKS] if different else [])]
         rows.append(
             {
                 "agent": agent,
@@ -176,22 +226,37 @@ def rank(est: Estimate, *, metric: str = "pass^1", estimand: Estimand = "populat
                 "expected_rank": float(ranks[:, group].mean()),
                 "lower_rank": int(np.floor(lower)),
                 "upper_rank": int(np.ceil(upper)),
-                **described(summarised(est, agent, wanted, estimand), est, agent, wanted, estimand),
-                "flags": ", ".join(est.flags(agent, estimand=estimand, metric=wanted)),
+                **described(summarised(fit, agent, wanted, estimand), fit, agent, wanted, estimand),
+                "flags": ", ".join(flags),
                 "note": note,
             }
         )
     rows.sort(key=lambda row: row["expected_rank"])
-    return Ranking(str(wanted), estimand, tuple(rows), est.agents, ranks, draws, alike)
+    return Ranking(
+        metric=str(wanted),
+        estimand=estimand,
+        rows=tuple(rows),
+        n_shared_tasks=common.n_shared,
+        n_left_out=common.n_left_out,
+        trials=TrialCounts.of(est.outcomes),
+        _agents=fit.agents,
+        _ranks=ranks,
+        _draws=draws,
+        _alike=alike,
+    )
+
+
+def _task_words(common: SharedTasks, different: bool) -> str:
+    """What a reader must know of the tasks that the agents are ranked on."""
+    if common.n_left_out:
+        return f"{plural(common.n_left_out, 'task')} that not all agents tried left out"
+    return ASSUMED if different else ""
 
 
 def _ranks(est: Estimate, metric: Metric, estimand: Estimand) -> tuple[Array, Array, Array]:
     """Ranks and metrics, shape (draws, agents), and which agents have the same counts on every task."""
     from scipy.stats import rankdata
 
-    check_type("est", est, Estimate, "estimate() makes one")
-    if len(est.agents) < 2:
-        raise InvalidArgument(f"ranking needs two agents or more, the estimate holds {est.agents[0]!r} only")
     draws = np.stack([est.metric_draws(a, metric=metric, estimand=estimand) for a in est.agents], axis=1)
     cells = np.concatenate([est.counts.trials, est.counts.successes], axis=1)
     _, alike = np.unique(cells, axis=0, return_inverse=True)

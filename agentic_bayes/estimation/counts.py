@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -45,6 +47,23 @@ class Counts:
         """Whether a cell was attempted at all, scored or not, shape (agents, tasks)."""
         return (self.trials > 0) | (self.unscored > 0)
 
+    @cached_property
+    def different_tasks(self) -> bool:
+        """Whether agents with scored trials have them on different tasks."""
+        scored = self.scored[self.scored.any(axis=1)]
+        return bool((scored != scored[:1]).any())
+
+    def of_agents(self, agents: Sequence[int]) -> Counts:
+        """The counts of these agents, in this order."""
+        names = tuple(self.agents[i] for i in agents)
+        rows = list(agents)
+        return Counts(names, self.tasks, self.successes[rows], self.trials[rows], self.unscored[rows])
+
+    def of_tasks(self, which: Array) -> Counts:
+        """The counts on the tasks for which a mask is true."""
+        names = tuple(self.tasks[i] for i in np.flatnonzero(which))
+        return Counts(self.agents, names, self.successes[:, which], self.trials[:, which], self.unscored[:, which])
+
     def pairs(self, agent: int) -> tuple[Array, Array, Array]:
         """Distinct (c, n) of an agent's tasks, also n = 0, and which of them each task has."""
         return self._pairs[agent]
@@ -56,19 +75,50 @@ class Counts:
         return c[n > 0], n[n > 0], size[n > 0]
 
     @cached_property
-    def streams(self) -> Array:
-        """Number of each agent's random stream, shape (agents,): its place among agents sorted by their counts.
+    def streams(self) -> tuple[int, ...]:
+        """Key of each agent's random stream: a hash of its scored counts and a number among agents with equal ones.
 
-        What agents are called, and so in which order they stand, then changes no draw (but for agents with equal
-        counts, which exchange theirs).
+        Neither names nor order change a draw, and agents with different counts draw independently, in other estimates
+        too. Only agents that nothing in the counts tells apart exchange their draws when they are renamed.
         """
-        keys = []
-        for c, n, place in self._pairs:
-            keys.append((n.tolist(), c.tolist(), np.bincount(place, minlength=n.size).tolist()))
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        streams = np.empty(len(keys), dtype=np.int64)
-        streams[order] = np.arange(len(keys))
-        return streams
+        keys = [_hash(*self.groups(agent)) for agent in range(len(self.agents))]
+        profiles = [self._profile(agent) if keys.count(key) > 1 else 0 for agent, key in enumerate(keys)]
+        streams = [0] * len(keys)
+        number: dict[int, int] = {}
+        for agent in sorted(range(len(keys)), key=lambda i: (keys[i], profiles[i])):
+            key = keys[agent]
+            number[key] = number.get(key, -1) + 1
+            streams[agent] = _hash(np.array([key, number[key]])) if number[key] else key
+        return tuple(streams)
+
+    @cached_property
+    def order(self) -> Array:
+        """The agents in the order of their streams, whatever they are called."""
+        return np.array(sorted(range(len(self.agents)), key=self.streams.__getitem__), dtype=np.int64)
+
+    @cached_property
+    def task_order(self) -> Array:
+        """The tasks in the order of their counts, whatever they are called, shape (tasks,)."""
+        cells = np.concatenate([self.trials[self.order], self.successes[self.order]])
+        return np.lexsort(cells[::-1])
+
+    @cached_property
+    def stream(self) -> int:
+        """Key of the random streams that all agents share: a hash of all scored counts, task by task."""
+        cells = np.ix_(self.order, self.task_order)
+        tasks = self.trials[cells].any(axis=0)  # a task without a scored trial says nothing
+        return _hash(self.trials[cells][:, tasks], self.successes[cells][:, tasks])
+
+    def seed(self, random_seed: int) -> int:
+        """A seed of its own for an engine that samples all agents together."""
+        return _hash(np.array([random_seed, self.stream]))
+
+    def _profile(self, agent: int) -> int:
+        """A hash of the agent's counts together with those of the others on the same tasks."""
+        others = np.arange(len(self.agents)) != agent
+        joint = self.trials * (int(self.trials.max(initial=0)) + 1) + self.successes
+        columns = np.concatenate([joint[[agent]], np.sort(joint[others], axis=0)])
+        return _hash(columns[:, np.lexsort(columns[::-1])])
 
     @cached_property
     def _pairs(self) -> list[tuple[Array, Array, Array]]:
@@ -81,3 +131,11 @@ class Counts:
                 pairs, place = np.unique(np.stack([successes, trials]), axis=1, return_inverse=True)
                 found.append((pairs[0], pairs[1], place.reshape(-1)))
         return found
+
+
+def _hash(*parts: Array) -> int:
+    """A number below 2^63 that depends on these integers, their shapes and nothing else."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        digest.update(repr(part.shape).encode() + np.ascontiguousarray(part, dtype="<i8").tobytes())
+    return int.from_bytes(digest.digest(), "little") >> 1

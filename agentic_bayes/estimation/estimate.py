@@ -38,7 +38,7 @@ __all__ = ["Estimate", "estimate"]
 
 def estimate(
     outcomes: xr.Dataset,
-    method: Method | MethodName | Literal["auto"] = "hierarchical",
+    method: Method | MethodName | Literal["auto"] = "auto",
     *,
     k: int | Iterable[int] = (1, 3, 5),
     ci_prob: float = 0.95,
@@ -56,8 +56,8 @@ def estimate(
     method : Hierarchical, Crossed, Conjugate, Frequentist, or one of their names, or "auto"
         A name means the method with its defaults. ``hierarchical``: partial pooling across tasks and agents.
         ``crossed``: agents that attempt the same tasks share the tasks' difficulty. ``conjugate``: every task on its
-        own. ``frequentist``: no model. ``auto``: crossed if there are two agents or more and at least half of the tasks
-        were attempted by two or more, else hierarchical; `Estimate.note` says why.
+        own. ``frequentist``: no model. ``auto`` (the default): crossed if there are two agents or more, at most 25, and
+        two or more tried at least half of the tasks, else hierarchical; `Estimate.note` says why.
     k : int or iterable of int
         Numbers of attempts, ≥ 1, for which the tables have rows. Others can be asked for later.
     ci_prob : float
@@ -103,7 +103,7 @@ def estimate(
     judge = None if judge_labels is None else read_labels(judge_labels, counts)
     if judge is not None and "judge" in differing(checked.attrs):
         raise InvalidArgument(f"judge_labels need counts of one judge, these have {checked.attrs['judge']}")
-    value, note = method_for(method, counts, corrects_judge=judge is not None and not judge.perfect)
+    value, note = method_for(method, counts, corrects_judge=judge is not None and not judge.perfect, engine=engine)
     settings = Settings(
         method=value,
         k=check_ks(k),

@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
     from agentic_bayes.estimation.engines.importance.sampler import ImportanceFit
 
-SHARED_SHARE = 0.5  # `auto` takes the crossed model where two agents or more attempted this share of the tasks
+SHARED_SHARE = 0.5  # `auto` takes the crossed model where two agents or more tried this share of the tasks
+MOST_CROSSED = 25  # agents up to which it does; importance sampling is untried with more
 
 
-def method_for(method: object, counts: Counts, *, corrects_judge: bool) -> tuple[Method, str]:
+def method_for(method: object, counts: Counts, *, corrects_judge: bool, engine: str = "auto") -> tuple[Method, str]:
     """The method that fits these counts, and why it was taken where that was left to the program."""
     if isinstance(method, str) and method == "auto":
-        value, reason = choose_method(counts)
+        value, reason = choose_method(counts, engine=engine, corrects_judge=corrects_judge)
     else:
         value, reason = method_of(method), ""
     if not isinstance(value, Hierarchical):
@@ -53,10 +54,17 @@ def method_for(method: object, counts: Counts, *, corrects_judge: bool) -> tuple
     return value, reason
 
 
-def choose_method(counts: Counts) -> tuple[Method, str]:
+def choose_method(counts: Counts, *, engine: str = "auto", corrects_judge: bool = False) -> tuple[Method, str]:
     """What ``method="auto"`` means for these counts, and why."""
-    if len(counts.agents) < 2:
+    agents = len(counts.agents)
+    if agents < 2:
         return Hierarchical(), "there is one agent"
+    if agents > MOST_CROSSED:
+        return Hierarchical(), f"there are {agents:,} agents, more than {MOST_CROSSED}"
+    if engine == "quadrature":
+        return Hierarchical(), "engine 'quadrature' was asked for"
+    if corrects_judge:
+        return Hierarchical(), "the judge's errors are corrected"
     shared, total = int((counts.attempted.sum(axis=0) >= 2).sum()), len(counts.tasks)
     reason = f"{shared} of {total} tasks were attempted by two agents or more"
     return (Crossed() if shared >= SHARED_SHARE * total else Hierarchical()), reason
@@ -99,18 +107,22 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
     """Draws for a method that is not exact."""
     method, note = settings.method, ""
     assert isinstance(method, Hierarchical | Crossed)
+    counts = Counts.of(outcomes)
+    # agents and tasks in the order of their counts, and a seed of these counts: names change no draw, and estimates of
+    # other counts are independent
+    order, seed = counts.order, counts.seed(settings.random_seed)
+    sorted_by_counts = outcomes.isel(agent=order, task=counts.task_order)
+    back = np.argsort(order)
     if isinstance(method, Crossed) and settings.engine != "pymc":
         from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
 
-        # agents in the order of their random streams: names change no draw
-        order = np.argsort(Counts.of(outcomes).streams)
-        sorted_by_counts = outcomes.isel(agent=order)
-        fitted = fit_crossed(Counts.of(sorted_by_counts), method, random_seed=settings.random_seed)
+        fitted = fit_crossed(Counts.of(sorted_by_counts), method, random_seed=seed)
         if fitted.diagnostics.passed or settings.engine == "importance":
             points = _weighted_points(fitted, sorted_by_counts["agent"].values)
-            return nuts.Fit(points.isel(agent=np.argsort(order)), None, fitted.diagnostics)
+            return nuts.Fit(points.isel(agent=back), None, fitted.diagnostics)
         note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
-    return replace(nuts.fit(outcomes, method, random_seed=settings.random_seed), note=note)
+    drawn = nuts.fit(sorted_by_counts, method, random_seed=seed)
+    return replace(drawn, posterior=drawn.posterior.isel(agent=back), note=note)
 
 
 def _flat(draws: xr.Dataset) -> dict[str, Any]:

@@ -83,6 +83,10 @@ class JudgeLabels:
             tables[:, agents[agent], tasks[task]] = labelled, right, passed
         return tables[0], tables[1], tables[2]
 
+    def within(self, agents: set[str], tasks: set[str]) -> Self:
+        """The labels that counts of these agents and tasks need: all still tell the judge's error rates."""
+        return replace(self, located=tuple(one for one in self.located if one[0] in agents and one[1] in tasks))
+
     def log_likelihood(self, sensitivity: Array, specificity: Array) -> tuple[Array, Array]:
         """Of each rate, at values of it inside (0, 1)."""
         parts = (self.hits, self.misses, sensitivity), (self.rejections, self.false_alarms, specificity)

@@ -17,6 +17,7 @@ from agentic_bayes.formatting import Metric, format_interval
 from agentic_bayes.numerics import Array
 
 DRAWS = 1000  # of the posterior's, for the checks
+DIFFERENT_TASKS = "different_tasks"
 FLAGS = {
     "not_converged": "the sampler did not converge: do not use these numbers",
     "no_data": "nothing was scored: this is the prior's prediction",
@@ -24,6 +25,7 @@ FLAGS = {
     "extrapolated": "k exceeds every number of trials: the model extrapolates",
     "misfit": "the histogram of successes does not look like the model's: consider inflate=True",
     "chance_level_judge": "by its labels the judge may be no better than chance: its verdicts say next to nothing",
+    DIFFERENT_TASKS: "the agents did not all try the same tasks: compare() and rank() use those that they share",
     "disagrees": "the model is more than two standard errors from the unbiased estimate",
 }
 
@@ -57,6 +59,11 @@ class ModelChecks:
         if estimand == "tasks" and metric in self._disagreements(agent, metric.k):
             flags.append("disagrees")
         return tuple(flags)
+
+    def row_flags(self, agent: int, estimand: Estimand, metric: Metric) -> tuple[str, ...]:
+        """The same for a row that stands beside those of other agents, from which it may be subtracted."""
+        flags = self.flags(agent, estimand, metric)
+        return (*flags, DIFFERENT_TASKS) if self.posterior.counts.different_tasks else flags
 
     def predictive(self, agent: int) -> tuple[Check, ...]:
         """The posterior predictive check of one agent; empty where there is nothing to check."""

@@ -60,7 +60,7 @@ def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) 
                 if estimand == "task":
                     yield from _task_rows(checks, index, metric, stats, key)
                     continue
-                flags = checks.flags(index, estimand, metric)
+                flags = checks.row_flags(index, estimand, metric)
                 notes = [stats.note, unscored_note(checks, index), differences]
                 if "extrapolated" in flags and estimand == "population" and not isinstance(method, Frequentist):
                     # how far the data alone reach where the model extrapolates; the plug-in formula has no model
@@ -123,7 +123,7 @@ def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, not
                     stats = distribution.stats(settings.ci_prob, settings.ci_kind)
                     cells.append(format_number(float(stats.mean)))
                     cells.append(format_interval(float(stats.lower), float(stats.upper)))
-                    marks |= dict.fromkeys(checks.flags(index, estimand, metric))
+                    marks |= dict.fromkeys(checks.row_flags(index, estimand, metric))
                     remarks[stats.note], n_tasks = None, stats.n_tasks
                 flags |= marks
                 rows.append([agent, estimand, str(k), *cells, f"{n_tasks:,}", ", ".join(marks)])

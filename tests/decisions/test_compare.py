@@ -14,13 +14,16 @@ from strategies import reduced
 
 from agentic_bayes.decisions.classical import ClassicalTest
 from agentic_bayes.decisions.compare import Comparison, Ratio, compare
-from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
+from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError, UnknownName
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Hierarchical
 from agentic_bayes.formatting import Metric
+from agentic_bayes.outcomes.missing import TrialCounts
 from agentic_bayes.outcomes.table import outcomes_from_table
 
-unpaired = partial(compare, pairing="none")
+POOLED = Conjugate(pool_tasks=True)
+TASKS = [f"task {i + 1}" for i in range(12)]
+own_tasks = partial(compare, tasks="own")
 
 
 @pytest.fixture(params=ENGINES)
@@ -42,7 +45,7 @@ class TestAgainstClosedForms:
 
         Within 4 standard errors of 4,000 draws; false-alarm rate under 12 × 6e-5.
         """
-        found = unpaired(pooled((14, 20), (17, 20)), "v2", baseline="v1", metric=metric)
+        found = own_tasks(pooled((14, 20), (17, 20)), "v2", baseline="v1", metric=metric)
         worse, better = stats.beta(15, 7), stats.beta(18, 4)
 
         def f(p):
@@ -62,7 +65,7 @@ class TestAgainstClosedForms:
 
     def test_identical_agents_are_undecided(self):
         """Equal data give a probability of one half (within 4 standard errors) and no verdict."""
-        found = unpaired(pooled((7, 10), (7, 10)), "v2", baseline="v1")
+        found = own_tasks(pooled((7, 10), (7, 10)), "v2", baseline="v1")
         assert abs(found.prob_better - 0.5) <= 4 * math.sqrt(0.25 / 4000)
         assert found.verdict == "undecided"
         assert str(found).startswith("Undecided: P(v2 better on pass^1) = ")
@@ -72,7 +75,7 @@ class TestAgainstClosedForms:
     def test_the_hierarchical_method_is_undecided_about_identical_agents(self):
         """Two agents with the same outcomes are never told apart, by any engine's draws."""
         for engine in ENGINES:
-            found = unpaired(fit_two(engine, UNEQUAL, UNEQUAL), "v2", baseline="v1", metric="pass^3")
+            found = own_tasks(fit_two(engine, UNEQUAL, UNEQUAL), "v2", baseline="v1", metric="pass^3")
             # draws of a sampler are worth at least 400 independent ones
             assert abs(found.prob_better - 0.5) <= 4 * math.sqrt(0.25 / 400)
             assert found.verdict == "undecided"
@@ -90,7 +93,7 @@ class TestSymmetry:
         """Mean and interval change sign, probabilities are complements, losses change places."""
         est = pooled((successes[0], 20), (successes[1], 20))
         there, back = (
-            unpaired(est, agent, baseline=other, metric=metric) for agent, other in (("v1", "v2"), ("v2", "v1"))
+            own_tasks(est, agent, baseline=other, metric=metric) for agent, other in (("v1", "v2"), ("v2", "v1"))
         )
         assert there.mean == pytest.approx(-back.mean, abs=1e-12)
         assert (there.lower, there.upper) == pytest.approx((-back.upper, -back.lower), abs=1e-12)
@@ -105,8 +108,8 @@ class TestSymmetry:
     def test_hierarchical(self, two):
         """The same holds for draws of the hierarchical method."""
         there, back = (
-            unpaired(two, "v1", baseline="v2", metric="pass^3"),
-            unpaired(two, "v2", baseline="v1", metric="pass^3"),
+            own_tasks(two, "v1", baseline="v2", metric="pass^3"),
+            own_tasks(two, "v2", baseline="v1", metric="pass^3"),
         )
         assert there.mean == -back.mean < 0
         assert there.prob_better == pytest.approx(1 - back.prob_better)
@@ -124,6 +127,8 @@ def made(**change):
         "expected_loss_baseline": 0.1,
     }
     rest |= {"pairing": "none", "n_shared_tasks": 12, "method": "hierarchical", "flags": (), "note": ""}
+    rest |= {"task_sets": "shared", "n_left_out": 0}
+    rest |= {"trials": TrialCounts(36, 0, 0), "baseline_trials": TrialCounts(36, 0, 0)}
     rest |= {"unit": "conversation", "indicator": "joint", "n_tasks": 12, "tasks": ()}
     rest |= {"draws": np.array([0.0, 0.1, 0.2])}
     rest |= {"ratio": Ratio(1.2, 0.9, 1.5), "odds_ratio": Ratio(1.3, 0.8, 2.0)}
@@ -187,6 +192,14 @@ class TestVerdict:
         assert str(made(flags=("extrapolated",))).endswith("[extrapolated]")
         assert str(made(flags=("extrapolated",), note="few tasks")).endswith("[extrapolated] (few tasks)")
 
+    def test_what_was_left_out_and_what_is_missing_is_said(self):
+        """Tasks that only one of them tried, and trials without a verdict, stand in the sentence and in the table."""
+        found = made(n_left_out=30, trials=TrialCounts(150, 150, 150))
+        assert "(new tasks; 12 tasks both attempted, 30 left out; new: 150 of 300 trials errored)" in str(found)
+        assert "pairing none, 30 tasks that only one tried left out; " in found.basis
+        assert "new: 150 of 300 trials errored" in found.table().notes
+        assert found.to_dict()["trials"] == {"scored": 150, "unscored": 150, "errored": 150}
+
 
 class TestWhatAReaderMustKnow:
     """Notes of the comparison."""
@@ -196,19 +209,18 @@ class TestWhatAReaderMustKnow:
         est = estimate(counts({"v1": [*STRONGER[:10], *[NEVER] * 6], "v2": [*WEAKER[:10], *[(0, 4)] * 6]}))
         both = est.counts.scored
         said = f"the observed tasks are not the same: {both[1].sum()} and {both[0].sum()}, {both.all(axis=0).sum()} of"
-        for pairing in ("auto", "none"):
-            assert said in compare(est, "v2", baseline="v1", estimand="tasks", pairing=pairing).note
-            assert "not the same" not in compare(est, "v2", baseline="v1", pairing=pairing).note
+        assert said in own_tasks(est, "v2", baseline="v1", estimand="tasks").note
+        assert "not the same" not in own_tasks(est, "v2", baseline="v1").note
+        assert "not the same" not in compare(est, "v2", baseline="v1", estimand="tasks").note
 
-    def test_what_the_paired_fit_says_of_itself_is_said(self, monkeypatch):
+    def test_what_the_fit_to_shared_tasks_says_of_itself_is_said(self, monkeypatch):
         """Where importance sampling gave way to NUTS, the comparison says it, as an estimate does."""
-        crossed = estimate(counts({"1": WEAKER, "2": STRONGER}), method="crossed")
+        crossed = estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="crossed")
         monkeypatch.setattr(
-            "agentic_bayes.decisions.compare.estimate_as",
+            "agentic_bayes.decisions.shared_tasks.estimate_as",
             lambda *_, **__: dataclasses.replace(crossed, note="sampled by NUTS instead"),
         )
-        found = compare(fit_two(ENGINES[0]), "v2", baseline="v1")
-        assert "sampled by NUTS instead" in str(found)
+        assert "sampled by NUTS instead" in str(compare(crossed, "v2", baseline="v1"))
 
 
 class TestWhatIsCompared:
@@ -216,21 +228,21 @@ class TestWhatIsCompared:
 
     def test_a_clear_difference_is_seen(self, two):
         """The stronger agent is better on pass^1, and the sentence says it."""
-        found = unpaired(two, "v2", baseline="v1")
+        found = own_tasks(two, "v2", baseline="v1")
         assert found.verdict == "better"
         assert found.prob_better > 0.975
         assert str(found).startswith("v2 is better than v1: ")
 
     def test_defaults(self, two):
         """pass^1 on a new task, with a region of ±.02, is what is compared unless something else is said."""
-        found = unpaired(two, "v2", baseline="v1")
+        found = own_tasks(two, "v2", baseline="v1")
         assert (found.metric, found.estimand, found.rope) == ("pass^1", "population", (-0.02, 0.02))
         assert (found.ci_prob, found.ci_kind) == (0.95, "eti")
 
     def test_the_mean_is_the_difference_of_the_summaries_means(self, two):
         """What is compared is what the summary reports, within 4 standard errors of its draws."""
-        found = unpaired(two, "v2", baseline="v1", metric="pass^3")
-        assert (found.pairing, found.method, found.note) == ("none", "hierarchical", "")
+        found = own_tasks(two, "v2", baseline="v1", metric="pass^3")
+        assert (found.pairing, found.method) == ("none", "hierarchical")
         both = rows(two.summary(columns="all"), estimand="population", metric="pass^3").set_index("agent")
         error = math.hypot(*both["sd"]) / math.sqrt(1000)
         assert abs(found.mean - (both.loc["v2", "mean"] - both.loc["v1", "mean"])) <= 4 * error
@@ -238,85 +250,150 @@ class TestWhatIsCompared:
     def test_a_k_that_the_estimate_lacks_is_computed(self, two):
         """Any k ≥ 1 can be compared; one beyond all trials is flagged as extrapolation."""
         assert 7 not in two.settings.k
-        found = unpaired(two, "v2", baseline="v1", metric="pass^7")
+        found = own_tasks(two, "v2", baseline="v1", metric="pass^7")
         assert found.metric == "pass^7"
-        assert found.flags == ("extrapolated",)
-        assert 0 < found.mean < unpaired(two, "v2", baseline="v1", metric="pass^1").mean + 0.5
+        assert found.flags == ("extrapolated", "different_tasks")
+        assert 0 < found.mean < own_tasks(two, "v2", baseline="v1", metric="pass^1").mean + 0.5
 
     def test_on_the_observed_tasks_the_difference_is_sharper(self, two):
         """The benchmark's own tasks are known better than new ones."""
-        tasks, new = (unpaired(two, "v2", baseline="v1", estimand=e) for e in ("tasks", "population"))
+        tasks, new = (own_tasks(two, "v2", baseline="v1", estimand=e) for e in ("tasks", "population"))
         assert tasks.upper - tasks.lower < new.upper - new.lower
 
     def test_interval_settings_are_the_estimates(self):
         """Probability and kind of the interval come from the estimate."""
-        wide = unpaired(pooled((14, 20), (17, 20), ci_prob=0.99), "v2", baseline="v1")
-        narrow = unpaired(pooled((14, 20), (17, 20), ci_prob=0.5, ci_kind="hdi"), "v2", baseline="v1")
+        wide = own_tasks(pooled((14, 20), (17, 20), ci_prob=0.99), "v2", baseline="v1")
+        narrow = own_tasks(pooled((14, 20), (17, 20), ci_prob=0.5, ci_kind="hdi"), "v2", baseline="v1")
         assert (wide.ci_prob, narrow.ci_prob, narrow.ci_kind) == (0.99, 0.5, "hdi")
         assert wide.lower < narrow.lower < narrow.upper < wide.upper
 
     def test_the_whole_range_is_equivalent(self, two):
         """With a region of ±1 everything lies inside it; with 0 nothing does."""
-        assert unpaired(two, "v2", baseline="v1", rope=1).prob_rope == 1.0
-        assert unpaired(two, "v2", baseline="v1", rope=0).prob_rope == 0.0
+        assert own_tasks(two, "v2", baseline="v1", rope=1).prob_rope == 1.0
+        assert own_tasks(two, "v2", baseline="v1", rope=0).prob_rope == 0.0
 
     def test_shared_tasks_are_counted(self, two):
         """Tasks on which both agents have a scored trial are the shared ones."""
-        assert unpaired(two, "v2", baseline="v1").n_shared_tasks == 10
+        assert own_tasks(two, "v2", baseline="v1").n_shared_tasks == 10
 
     def test_an_agent_without_data_is_doubtful(self):
         """A comparison with an agent of which nothing was scored carries the flag, and on observed tasks is refused."""
         est = fit_two(ENGINES[0], ((0, 0, 2),) * 3 + (NEVER,) * 9, STRONGER)
-        assert "no_data" in unpaired(est, "v2", baseline="v1").flags
+        assert "no_data" in own_tasks(est, "v2", baseline="v1").flags
         with pytest.raises(EstimateError, match="agent 'v1' has no scored trial"):
-            unpaired(est, "v2", baseline="v1", estimand="tasks")
+            own_tasks(est, "v2", baseline="v1", estimand="tasks")
 
 
 @pytest.fixture(scope="module")
 def paired():
-    """The default comparison of two agents that share ten tasks."""
-    return compare(fit_two(ENGINES[0]), "v2", baseline="v1")
+    """The default comparison of two agents that share ten tasks of twelve."""
+    return compare(estimate(counts({"v1": WEAKER, "v2": STRONGER}), k=KS), "v2", baseline="v1")
 
 
 class TestPairing:
-    """Agents that attempted the same tasks are compared on the same tasks, unless something else is asked for."""
+    """Agents are compared by the estimate's own method, on the tasks that both tried."""
 
-    def test_shared_tasks_pair_the_agents(self, paired):
-        """With two shared tasks or more the crossed method compares, and few shared tasks are noted."""
-        assert (paired.pairing, paired.method, paired.n_shared_tasks) == ("tasks", "crossed", 10)
+    def test_a_crossed_estimate_pairs_the_agents_by_task(self, paired):
+        """The default method shares the tasks' difficulty; few shared tasks, and those left out, are said."""
+        assert (paired.pairing, paired.method, paired.n_shared_tasks, paired.n_left_out) == ("tasks", "crossed", 10, 2)
         assert paired.note == "fewer than 15 shared tasks say little about shared difficulty"
         assert paired.verdict == "better"
-        assert "(new tasks; 10 tasks both attempted)" in str(paired)
-        assert paired.basis.startswith("crossed; pairing tasks; unit conversation")
+        assert paired.flags == ("different_tasks",)
+        assert "(new tasks; 10 tasks both attempted, 2 left out; v1: 3 of 42 trials unscored)" in str(paired)
+        assert paired.basis.startswith(
+            "crossed; pairing tasks, 2 tasks that only one tried left out; unit conversation"
+        )
 
-    def test_pairing_is_the_same_from_any_estimate(self, paired):
-        """The paired answer depends on the outcomes alone: also a frequentist estimate's agents can be compared."""
-        est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="frequentist", k=KS)
-        assert compare(est, "v2", baseline="v1") == paired
+    @pytest.mark.parametrize("method", ["hierarchical", "conjugate", "crossed"])
+    def test_nothing_is_fitted_again(self, monkeypatch, method):
+        """Agents that tried the same tasks are compared by the draws of the estimate, whatever its method."""
+        est = estimate(counts({"v1": WEAKER[:10], "v2": STRONGER[:10]}), method=method)
+        monkeypatch.setattr("agentic_bayes.estimation.fitting.posterior_of", None)
+        monkeypatch.setattr("agentic_bayes.decisions.shared_tasks.estimate_as", None)
+        found = compare(est, "v2", baseline="v1", estimand="tasks")
+        first, second = (est.metric_draws(name, estimand="tasks") for name in ("v1", "v2"))
+        np.testing.assert_array_equal(found.draws, second - first)
+        assert found.method == method
+        said = f"they share 10 tasks, which {method} does not pair"
+        assert (said in found.note) == (method != "crossed")
+
+    @pytest.mark.parametrize("method", [Hierarchical(), Conjugate(pool_tasks=True), Crossed(rho=stats.beta(2, 2))])
+    def test_on_shared_tasks_the_same_method_is_fitted_to_these_alone(self, method):
+        """The comparison is that of an estimate of the shared tasks, with the same priors, to the last bit."""
+        est = estimate(counts({"v1": [*WEAKER[:9], NEVER], "v2": [NEVER, *STRONGER[1:10]]}), method=method)
+        alone = estimate(est.outcomes.isel(task=slice(1, 9)), method=method)
+        found, same = (compare(one, "v2", baseline="v1", metric="pass^3") for one in (est, alone))
+        assert (found.mean, found.lower, found.upper) == (same.mean, same.lower, same.upper)
+        assert (found.n_shared_tasks, found.n_left_out) == (8, 2)
+        assert found.tasks == same.tasks
+        assert found.flags == (*same.flags, "different_tasks")
 
     def test_agents_without_shared_tasks(self):
-        """Agents that share fewer than two tasks are compared unpaired, or not at all where pairing is asked for."""
-        apart = counts({"v1": [(7, 10), NEVER], "v2": [NEVER, (8, 10)]})
-        est = estimate(apart, method=Conjugate(pool_tasks=True))
-        found = compare(est, "v2", baseline="v1")
-        assert (found.pairing, found.method, found.n_shared_tasks) == ("none", "conjugate", 0)
-        with pytest.raises(EstimateError, match="pairing='tasks' needs at least 2 shared tasks, 'v2' and 'v1' share 0"):
-            compare(est, "v2", baseline="v1", pairing="tasks")
-
-    def test_a_crossed_estimate_is_held_to_the_same_number_of_shared_tasks(self):
-        """Its own draws pair the agents; without a shared task they cannot, and pairing asked for needs two."""
-        one = estimate(counts({"v1": [(1, 4), (2, 4), NEVER], "v2": [(3, 4), NEVER, (2, 4)]}), method="crossed")
-        assert compare(one, "v2", baseline="v1").pairing == "tasks"
-        with pytest.raises(EstimateError, match="pairing='tasks' needs at least 2 shared tasks, 'v2' and 'v1' share 1"):
-            compare(one, "v2", baseline="v1", pairing="tasks")
-        none = estimate(counts({"v1": [(1, 4), (2, 4), NEVER], "v2": [NEVER, NEVER, (2, 4)]}), method="crossed")
-        with pytest.raises(EstimateError, match="'v2' and 'v1' share no task, so a crossed estimate cannot compare"):
-            compare(none, "v2", baseline="v1")
+        """Agents that share fewer than two tasks are compared on their own ones only where that is asked for."""
+        advice = "share 0 tasks, too few to compare them on the same tasks: tasks='own' .* assuming that all sample one"
+        for method in (Conjugate(pool_tasks=True), "hierarchical", "crossed", "auto"):
+            est = estimate(counts({"v1": [(7, 10), NEVER], "v2": [NEVER, (8, 10)]}), method=method)
+            with pytest.raises(EstimateError, match=f"'v2' and 'v1' {advice}"):
+                compare(est, "v2", baseline="v1")
+            found = own_tasks(est, "v2", baseline="v1")
+            assert (found.pairing, found.n_shared_tasks, found.n_left_out) == ("none", 0, 0)
+            assert "assuming that all of them sample one kind of task" in str(found)
+            assert "different_tasks" in found.flags
+        one = estimate(counts({"v1": [(1, 4), (2, 4), NEVER], "v2": [(3, 4), NEVER, (2, 4)]}))
+        with pytest.raises(EstimateError, match="'v2' and 'v1' share 1 task, too few"):
+            compare(one, "v2", baseline="v1")
 
     def test_what_was_counted_stands_in_the_comparison(self, two):
         """Unit and indicator of the outcomes travel with the difference."""
-        found = unpaired(two, "v2", baseline="v1")
+        found = own_tasks(two, "v2", baseline="v1")
         assert (found.unit, found.indicator) == ("conversation", "correct")
+
+
+class TestTwoEstimates:
+    """Estimates that were made apart are compared unpaired, new minus old."""
+
+    def test_the_difference_is_that_of_independent_posteriors(self):
+        """Two pooled Beta posteriors: probability and mean are SciPy's (4 standard errors of 4,000 draws)."""
+        old, new = (estimate(counts({name: [cell]}), POOLED) for name, cell in (("v1", (14, 20)), ("v2", (17, 20))))
+        found = compare(new, baseline=old)
+        worse, better = stats.beta(15, 7), stats.beta(18, 4)
+        superior = integrate.quad(lambda p: better.pdf(p) * worse.cdf(p), 0, 1)[0]
+        sd = math.hypot(worse.std(), better.std())
+        assert (found.agent, found.baseline, found.pairing) == ("v2", "v1", "none")
+        assert abs(found.prob_better - superior) <= 4 * math.sqrt(superior * (1 - superior) / 4000)
+        assert abs(found.mean - (better.mean() - worse.mean())) <= 4 * sd / math.sqrt(4000)
+        assert found.draws.std() == pytest.approx(sd, rel=0.05)
+        assert "two estimates made apart are not paired by task" in found.note
+
+    @pytest.mark.parametrize("method", ["hierarchical", "conjugate"])
+    def test_equal_counts_and_seeds_are_no_equal_draws(self, method):
+        """The second side has a stream of its own, where both estimates have the same draws; names are told apart."""
+        one, same = (estimate(counts({"v1": UNEQUAL}), method) for _ in range(2))
+        found = compare(one, baseline=same, estimand="tasks", metric="pass^3")
+        draws = one.metric_draws("v1", estimand="tasks", metric="pass^3")
+        np.testing.assert_array_equal(draws, same.metric_draws("v1", estimand="tasks", metric="pass^3"))
+        assert found.draws.std() == pytest.approx(math.sqrt(2) * draws.std(), rel=0.05)
+        assert (found.agent, found.baseline, found.verdict) == ("v1 (new)", "v1 (old)", "undecided")
+        assert all(0.4 < task.prob_better < 0.6 for task in found.tasks)
+
+    def test_different_tasks_are_left_out_on_both_sides(self):
+        """Each side is fitted to the shared tasks, as an estimate of these is; without two of them it is refused."""
+        old = estimate(counts({"v1": [*WEAKER[:9], NEVER]}))
+        new = estimate(counts({"v2": [NEVER, *STRONGER[1:10]]}))
+        shared = slice(1, 9)
+        parts = [estimate(est.outcomes.sel(task=est.outcomes["task"].isin(TASKS[shared]))) for est in (new, old)]
+        found, same = compare(new, baseline=old), compare(parts[0], baseline=parts[1])
+        assert (found.n_shared_tasks, found.n_left_out, found.flags) == (8, 2, ("different_tasks",))
+        assert (found.mean, found.lower, found.upper) == (same.mean, same.lower, same.upper)
+        apart = estimate(counts({"v2": [NEVER, (3, 4)]}))
+        with pytest.raises(EstimateError, match="share 0 tasks, too few"):
+            compare(apart, baseline=estimate(counts({"v1": [(2, 4), NEVER]})))
+
+    def test_what_is_not_counted_alike_is_refused(self):
+        """Estimates of different units are no two sides of one question."""
+        new, old = (estimate(counts({"v": WEAKER}, unit=unit)) for unit in ("conversation", "interaction"))
+        with pytest.raises(OutcomesError, match="outcomes differ in 'unit'"):
+            compare(new, baseline=old)
 
 
 class TestArguments:
@@ -328,7 +405,7 @@ class TestArguments:
             ({"rope": -0.1}, InvalidArgument, r"rope \(a half-width, .*\) must be a number in \[0, 1\], got -0\.1"),
             ({"rope": 2}, InvalidArgument, r"rope \(a half-width, .*\) must be a number in \[0, 1\], got 2"),
             ({"rope": (1, 0)}, InvalidArgument, r"rope must be a half-width .* or a pair low ≤ high .*, got \(1, 0\)"),
-            ({"pairing": "tsks"}, UnknownName, "unknown pairing 'tsks': did you mean 'tasks'"),
+            ({"tasks": "owns"}, UnknownName, "unknown tasks 'owns': did you mean 'own'"),
             ({"metric": "pass_k"}, InvalidArgument, "metric must be .*, got 'pass_k'"),
             ({"estimand": "populations"}, UnknownName, "did you mean 'population'"),
             ({"metric": "pass^0"}, InvalidArgument, "metric must be .*, got 'pass.0'"),
@@ -340,25 +417,25 @@ class TestArguments:
     def test_wrong_arguments(self, change, error, message):
         """A wrong argument is named, with what is allowed and what came."""
         with pytest.raises(error, match=message):
-            unpaired(pooled((7, 10), (8, 10)), "v2", **({"baseline": "v1"} | change))
+            compare(pooled((7, 10), (8, 10)), "v2", **({"baseline": "v1"} | change))
 
     def test_an_unknown_agent(self):
         """The agent is looked up as the baseline is."""
         with pytest.raises(UnknownName, match="unknown agent 'v3'"):
-            unpaired(pooled((7, 10), (8, 10)), "v3", baseline="v1")
+            own_tasks(pooled((7, 10), (8, 10)), "v3", baseline="v1")
 
     def test_the_frequentist_method_has_no_posterior(self):
         """The baseline method cannot be compared; the error says what can."""
         est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="frequentist")
         with pytest.raises(EstimateError, match="the frequentist method has no posterior"):
-            unpaired(est, "v2", baseline="v1")
+            own_tasks(est, "v2", baseline="v1")
 
     def test_an_undefined_estimand(self):
         """Unpooled conjugate estimates have no population, and the error names what they have."""
         est = estimate(counts({"v1": WEAKER, "v2": STRONGER}), method="conjugate")
         with pytest.raises(EstimateError, match=r"'population' is not defined by Conjugate\(\); defined: \['tasks'\]"):
-            unpaired(est, "v2", baseline="v1")
-        assert unpaired(est, "v2", baseline="v1", estimand="tasks").verdict == "better"
+            own_tasks(est, "v2", baseline="v1")
+        assert own_tasks(est, "v2", baseline="v1", estimand="tasks").verdict == "better"
 
     def test_comparisons_are_frozen(self):
         """A comparison cannot be edited into another one."""
@@ -414,18 +491,13 @@ class TestAgainstAValue:
         with pytest.raises(InvalidArgument, match=r"baseline \(a fixed value\) must be a number in \[0, 1\]"):
             compare(pooled((7, 10), (8, 10)), "v2", baseline=value)
 
-    def test_there_are_no_tasks_to_pair(self):
-        """Pairing needs another agent."""
-        with pytest.raises(EstimateError, match="pairing='tasks' needs a baseline agent, got a fixed value"):
-            compare(pooled((7, 10), (8, 10)), "v2", baseline=0.5, pairing="tasks")
-
 
 class TestRatios:
     """Ratio and odds ratio of two metrics."""
 
     def test_medians_and_intervals_are_scipys(self):
         """The share of the exact distribution below each reported quantile is as reported (4 standard errors)."""
-        found = unpaired(pooled((14, 20), (17, 20)), "v2", baseline="v1", metric="pass^3")
+        found = own_tasks(pooled((14, 20), (17, 20)), "v2", baseline="v1", metric="pass^3")
         worse, better = stats.beta(15, 7), stats.beta(18, 4)
 
         def below(value, transform):
@@ -442,7 +514,7 @@ class TestRatios:
 
     def test_a_metric_of_zero_does_not_divide(self):
         """Where everything failed the ratio is a finite number, and it is printed."""
-        found = unpaired(pooled((0, 50), (50, 50)), "v2", baseline="v1", metric="pass^50")
+        found = own_tasks(pooled((0, 50), (50, 50)), "v2", baseline="v1", metric="pass^50")
         assert 0 < found.ratio.lower < found.ratio.upper < math.inf
         assert ">1e6" in str(found.ratio)
 
@@ -476,20 +548,20 @@ class TestTasksThatDrive:
     def test_unpaired_tasks_have_the_betas_of_their_counts(self):
         """Unpooled conjugate cells: the probability on a task is that of two independent Beta posteriors."""
         est = estimate(counts({"v1": [(1, 4), (3, 4)], "v2": [(3, 4), (3, 4)]}), method="conjugate")
-        found = unpaired(est, "v2", baseline="v1", estimand="tasks")
+        found = own_tasks(est, "v2", baseline="v1", estimand="tasks")
         one = next(one for one in found.tasks if one.task == "task 1")
         exact = integrate.quad(lambda p: stats.beta(4, 2).pdf(p) * stats.beta(2, 4).cdf(p), 0, 1)[0]
         assert abs(one.prob_better - exact) <= 4 * math.sqrt(exact * (1 - exact) / 4000)
 
     def test_nothing_sure_is_no_sentence(self, two):
         """Where no task is sure there is nothing to say."""
-        assert dataclasses.replace(unpaired(two, "v2", baseline="v1"), tasks=()).drivers() == ""
+        assert dataclasses.replace(own_tasks(two, "v2", baseline="v1"), tasks=()).drivers() == ""
 
     def test_many_tasks_are_not_many_draws(self):
         """20,000 tasks with few distinct counts are compared task by task within memory."""
         rng = np.random.default_rng(0)
         cells = {name: [(int(c), 3) for c in rng.integers(0, 4, 20_000)] for name in ("v1", "v2")}
-        found = unpaired(estimate(counts(cells)), "v2", baseline="v1")
+        found = own_tasks(estimate(counts(cells)), "v2", baseline="v1")
         assert len(found.tasks) == 20_000
 
 
@@ -499,9 +571,9 @@ class TestNamesAndOrder:
     def test_identical_data_are_exactly_even(self):
         """With the same counts on every task superiority is .5, the difference 0, and no verdict falls, at any k."""
         est = estimate(counts({"v1": UNEQUAL, "v2": UNEQUAL}))
-        for pairing in ("auto", "none"):
+        for one in (est, estimate(est.outcomes, "hierarchical")):
             for k in (1, 3):
-                found = compare(est, "v2", baseline="v1", metric=f"pass^{k}", pairing=pairing)
+                found = compare(one, "v2", baseline="v1", metric=f"pass^{k}")
                 assert (found.prob_better, found.verdict) == (0.5, "undecided")
                 assert found.mean == pytest.approx(0, abs=1e-12)
                 assert found.lower == pytest.approx(-found.upper, abs=1e-12)
@@ -515,7 +587,7 @@ class TestNamesAndOrder:
 
     def test_the_other_way_round_is_the_opposite(self, paired):
         """A paired comparison and its mirror image are one fit: the difference changes sign exactly."""
-        back = compare(fit_two(ENGINES[0]), "v1", baseline="v2")
+        back = compare(estimate(counts({"v1": WEAKER, "v2": STRONGER}), k=KS), "v1", baseline="v2")
         assert (back.mean, back.prob_better) == pytest.approx((-paired.mean, 1 - paired.prob_better), abs=1e-12)
         assert (back.lower, back.upper) == pytest.approx((-paired.upper, -paired.lower), abs=1e-12)
 

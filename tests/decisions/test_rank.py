@@ -85,13 +85,13 @@ class TestTies:
 
 def test_every_number_says_what_it_is():
     """Metric, k, estimand, interval, method, unit, indicator, tasks and flags stand in every row."""
-    found = rank(estimate(counts({"v1": WEAKER, "v2": STRONGER})), metric="pass^7").to_pandas()
+    found = rank(estimate(counts({"v1": WEAKER, "v2": STRONGER})), metric="pass^7", tasks="own").to_pandas()
     assert list(found.columns[:5]) == COLUMNS
     first = found.iloc[0]
     assert (first["agent"], first["metric"], first["estimand"]) == ("v2", "pass^7", "population")
-    assert (first["ci_prob"], first["ci_kind"], first["method"]) == (0.95, "eti", "hierarchical")
+    assert (first["ci_prob"], first["ci_kind"], first["method"]) == (0.95, "eti", "crossed")
     assert (first["unit"], first["indicator"], first["n_tasks"]) == ("conversation", "correct", 12)
-    assert first["flags"] == "extrapolated"
+    assert first["flags"] == "extrapolated, different_tasks"
     assert first["lower"] < first["mean"] < first["upper"]
 
 
@@ -103,8 +103,9 @@ def test_what_is_not_counted_alike_is_said_beside_every_rank():
     est = estimate(combine_outcomes(*parts, allow=("judge",)))
     found = rank(est)
     assert est.differences
-    assert list(found.to_pandas()["note"]) == [est.differences] * 2
-    assert est.differences in found.table().notes
+    said = f"2 tasks that not all agents tried left out; {est.differences}"
+    assert list(found.to_pandas()["note"]) == [said] * 2
+    assert said in found.table().notes
 
 
 def test_a_crossed_estimate_ranks_on_the_same_tasks():

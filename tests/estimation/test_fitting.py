@@ -47,9 +47,13 @@ def test_auto_takes_the_crossed_method_where_half_of_the_tasks_are_shared(agents
     assert (est.method.name, est.note.split(";")[0]) == (method, reason)
 
 
-def test_auto_is_never_the_default():
-    """Agents that share all tasks are not crossed unless that is asked for."""
-    assert estimate(counts(TWO), k=1).method == Hierarchical()
+def test_auto_is_the_default():
+    """Agents that share tasks are crossed unless something else is asked for, up to 25 of them."""
+    assert estimate(counts(TWO), k=1).method == Crossed()
+    many = estimate(counts({f"agent {i}": [(i % 3, 2)] * 2 for i in range(26)}), k=1)
+    assert (many.method, many.note) == (Hierarchical(), "there are 26 agents, more than 25")
+    exact = estimate(counts(TWO), k=1, engine="quadrature")
+    assert (exact.method, exact.note) == (Hierarchical(), "engine 'quadrature' was asked for")
 
 
 def unreliable(found, _method, **_):

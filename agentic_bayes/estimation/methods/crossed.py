@@ -57,7 +57,7 @@ class CrossedPosterior(Posterior):
         count = CHAINS * DRAWS
         if self.weight is None:
             return np.arange(self.sigma.size) if self.sigma.size == count else np.arange(count) % self.sigma.size
-        rng = self.rng(3)
+        rng = self.rng(3, self.counts.stream)
         picked = np.searchsorted(np.cumsum(self.weight), (np.arange(count) + rng.random()) / count)
         return rng.permutation(np.minimum(picked, self.sigma.size - 1))
 
@@ -91,7 +91,7 @@ class CrossedPosterior(Posterior):
         """Draws of δ for up to 100 tasks of each pattern at every point, and the weights of δ of larger patterns."""
         likelihood, points = self.likelihood, self.sigma.size
         sizes = likelihood.size.tolist()
-        uniform = [self.rng(1, i).random((2, points, min(size, MOST_TASKS))) for i, size in enumerate(sizes)]
+        uniform = [self._delta_rng(i).random((2, points, min(size, MOST_TASKS))) for i, size in enumerate(sizes)]
         deltas = [np.empty((points, min(size, MOST_TASKS))) for size in sizes]
         large = {
             i: np.empty((points, likelihood.delta.size), np.float32)
@@ -108,6 +108,10 @@ class CrossedPosterior(Posterior):
                 if i in large:
                     large[i][part] = own
         return deltas, large
+
+    def _delta_rng(self, pattern: int) -> np.random.Generator:
+        """The random stream of the difficulties of the tasks of a pattern."""
+        return self.rng(1, self.counts.stream, pattern)
 
     def _deltas(self, weights: Array, uniform: Array) -> Array:
         """Draws of δ from weights of its nodes, spread over their cells, with the variance that the weights have."""
@@ -126,11 +130,11 @@ class CrossedPosterior(Posterior):
         deltas, large = self._difficulty
         delta = deltas[pattern]
         if count > delta.shape[1]:
-            delta = self._deltas(large[pattern], self.rng(1, pattern).random((2, self.sigma.size, count)))
+            delta = self._deltas(large[pattern], self._delta_rng(pattern).random((2, self.sigma.size, count)))
         c, n = self._counts_of(agent, pattern)
         mu, nu = expit_pair(self.theta[:, agent, None] + self.sigma[:, None] * delta)
         kappa = (1 / self.rho[:, agent] - 1)[:, None]
-        own = self.rng(2, pattern, self.counts.streams[agent])
+        own = self.rng(2, self.counts.stream, pattern, self.counts.streams[agent])
         return own.beta(np.maximum(mu * kappa + c, TINY), np.maximum(nu * kappa + n - c, TINY))
 
     def _counts_of(self, agent: int, pattern: int) -> tuple[int, int]:

@@ -58,10 +58,10 @@ class CrossedLikelihood:
         pairs = [counts.pairs(agent) for agent in range(len(counts.agents))]
         index = np.stack([place for _, _, place in pairs], axis=1)
         # patterns are numbered as if agents stood in the order of their random streams
-        order = np.argsort(counts.streams)
+        order = counts.order
         patterns, place, self.size = np.unique(index[:, order], axis=0, return_inverse=True, return_counts=True)
         self.place = place.reshape(-1)  # shape (tasks,); the pattern of each task
-        self.patterns = patterns[:, counts.streams]  # shape (patterns, agents); which of the agent's distinct (c, n)
+        self.patterns = patterns[:, np.argsort(order)]  # shape (patterns, agents); which of the agent's distinct (c, n)
         self.pairs = [(c, n) for c, n, _ in pairs]
         sizes = [c.size for c, _ in self.pairs]
         self.first = np.concatenate([[0], np.cumsum(sizes)])  # row of each agent's first pair in the tables

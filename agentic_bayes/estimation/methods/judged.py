@@ -111,7 +111,7 @@ class JudgedPosterior(GridPosterior):
     @cached_property
     def _rate_node(self) -> Array:
         """Node of the error rates of every draw."""
-        rng = self.rng(0)
+        rng = self.rng(0, self.counts.stream)
         mass = np.exp(self.judged.log_rates)
         return np.asarray(rng.choice(mass.size, size=CHAINS * DRAWS, p=mass / mass.sum()))
 

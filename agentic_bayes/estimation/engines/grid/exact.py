@@ -106,7 +106,11 @@ class GridPosterior(Posterior):
     @cached_property
     def pool_draws(self) -> tuple[Array, Array] | None:
         """Draws of m and τ, shape (draws,); None where agents do not share strength."""
-        return None if self.fit.pool is None else _draw_pool(self.fit.pool, self.rng(0), CHAINS * DRAWS)
+        return (
+            None
+            if self.fit.pool is None
+            else _draw_pool(self.fit.pool, self.rng(0, self.counts.stream), CHAINS * DRAWS)
+        )
 
     @cached_property
     def _hyper(self) -> tuple[Array, Array]:

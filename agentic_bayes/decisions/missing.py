@@ -1,0 +1,32 @@
+"""What an estimate would be if missing trials had failed or passed: same method, same priors, other counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from agentic_bayes.estimation.estimate import Estimate, estimate_as
+from agentic_bayes.outcomes.missing import MissingTrials, counted_as
+
+MAX_MISSING = 0.02  # share of missing trials up to which nobody asks what they might have been
+
+
+def as_if(
+    est: Estimate,
+    *,
+    failed: str | Iterable[str] = (),
+    passed: str | Iterable[str] = (),
+    which: MissingTrials = "unscored",
+) -> Estimate:
+    """The estimate with the missing trials of some agents counted as failed, and those of others as passed.
+
+    With ``which="errored"`` only trials of crashed agents count. Fitted when first asked for, and once. A difference is
+    smallest with the agent's trials failed and the baseline's passed, and largest the other way round.
+    """
+    down, up = ((one,) if isinstance(one, str) else tuple(one) for one in (failed, passed))
+
+    def fit() -> Estimate:
+        outcomes = counted_as(est.outcomes, failed=down, passed=up, which=which)
+        return replace(estimate_as(outcomes, est.settings), versions=est.versions)
+
+    return est.posterior.once(("as if", frozenset(down), frozenset(up), which), fit)
