@@ -494,19 +494,18 @@ class Estimate(Tabular):
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            Group ``posterior`` with ``pass_at_k``, ``pass_pow_k`` (agent, estimand, k), ``p`` (agent, task) and, for
-            the hierarchical method, ``mu``, ``rho`` (agent); 4 chains × 1,000 draws. Group ``observed_data`` with the
-            counts; ``sample_stats`` where a sampler ran. With `tasks` also ``log_likelihood`` (``successes`` per scored
-            cell) and ``log_prior``, for ``az.loo``, ``az.compare`` and prior sensitivity, where tasks share something
-            (not for conjugate estimates of separate tasks).
+            4 chains × 1,000 draws. Groups ``posterior`` and ``prior`` with ``pass_at_k``, ``pass_pow_k`` (agent,
+            estimand, k), ``p`` (agent, task) and the method's ``mu``, ``rho`` (agent); ``observed_data``,
+            ``posterior_predictive``, ``prior_predictive`` and ``log_likelihood`` with ``successes`` (cell), the scored
+            cells; ``constant_data`` with their ``trials``; ``log_prior``; ``sample_stats`` where NUTS ran. Separate
+            tasks (conjugate) share nothing, and so have no log densities. Without `tasks`, nothing per cell and draw.
 
         Raises
         ------
         EstimateError
             For the frequentist method, or when ``p`` would be too large.
         """
-        groups = draw_groups(self.posterior, self.method, self.settings.k, tasks=tasks)
-        groups["observed_data"] = self.outcomes
+        groups = draw_groups(self.posterior, self.method, self.settings.k, self.outcomes, tasks=tasks)
         if self.sample_stats is not None:
             groups["sample_stats"] = self.sample_stats
         return stacks.from_groups(groups, {"agentic_bayes": json.dumps(self._record())})

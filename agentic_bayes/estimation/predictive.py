@@ -12,7 +12,7 @@ from agentic_bayes import numerics
 from agentic_bayes.checks import check_count
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
-from agentic_bayes.estimation.methods.options import Hierarchical
+from agentic_bayes.estimation.methods.options import Hierarchical, Method
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
@@ -238,7 +238,8 @@ def prior_predictive(
     if count * trials.size > LARGEST:
         raise InvalidArgument(f"draws × agents × tasks must be at most {LARGEST:,}, got {count * trials.size:,}")
     rng = np.random.default_rng(random_seed)
-    mu, rho = _draw_hyper(Hierarchical() if method is None else method, rng, count, trials.shape[0])
+    hyper = draw_prior_hyper(Hierarchical() if method is None else method, rng, count, trials.shape[0])
+    mu, rho = hyper["mu"], hyper["rho"]
     kappa = 1 / rho - 1
     alpha, beta = (np.maximum(part * kappa, 1e-300)[:, :, None] for part in (mu, 1 - mu))
     p = rng.beta(alpha, beta, size=(count, *trials.shape))
@@ -257,20 +258,21 @@ def prior_predictive(
     )
 
 
-def _draw_hyper(method: Hierarchical, rng: np.random.Generator, count: int, agents: int) -> tuple[Array, Array]:
-    """Draws of μ and ρ from the prior, shape (draws, agents)."""
-    shape = count, agents
+def draw_prior_hyper(method: Hierarchical, rng: np.random.Generator, count: int, agents: int) -> dict[str, Array]:
+    """Draws from the prior: μ and ρ, shape (draws, agents); m and τ, shape (draws,), where agents share strength."""
+    shape, pool = (count, agents), dict[str, Array]()
     if method.pool_agents and agents > 1:
-        m = rng.logistic(size=count) if method.m is None else _drawn(method, "m", rng, (count,))
-        tau = np.abs(rng.standard_normal(count)) if method.tau is None else _drawn(method, "tau", rng, (count,))
+        m = rng.logistic(size=count) if method.m is None else draw_prior(method, "m", rng, (count,))
+        tau = np.abs(rng.standard_normal(count)) if method.tau is None else draw_prior(method, "tau", rng, (count,))
         mu = np.exp(-np.logaddexp(0, -(m[:, None] + tau[:, None] * rng.standard_normal(shape))))
+        pool = {"m": m, "tau": tau}
     else:
-        mu = rng.random(shape) if method.mu is None else _drawn(method, "mu", rng, shape)
+        mu = rng.random(shape) if method.mu is None else draw_prior(method, "mu", rng, shape)
     if method.kappa is not None:
-        rho = 1 / (1 + _drawn(method, "kappa", rng, shape))
+        rho = 1 / (1 + draw_prior(method, "kappa", rng, shape))
     else:
-        rho = _drawn(method, "rho", rng, shape)
-    return mu, np.clip(rho, 1e-12, 1 - 1e-12)
+        rho = draw_prior(method, "rho", rng, shape)
+    return {"mu": mu, "rho": np.clip(rho, 1e-12, 1 - 1e-12), **pool}
 
 
 # where a prior given as a log density is tabulated: (ends of x, parameter as a function of x, log of its slope)
@@ -279,11 +281,13 @@ TABLES: dict[str, tuple[tuple[float, float], Any, Any]] = {
     "rho": ((0.0, 1.0), lambda x: x, np.zeros_like),
     "m": ((-60.0, 60.0), lambda x: x, np.zeros_like),
     "tau": ((-20.0, 5.0), np.exp, lambda x: x),
+    "theta": ((-60.0, 60.0), lambda x: x, np.zeros_like),
+    "sigma": ((-20.0, 5.0), np.exp, lambda x: x),
     "kappa": ((-30.0, 30.0), np.exp, lambda x: x),
 }
 
 
-def _drawn(method: Hierarchical, name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def draw_prior(method: Method, name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """Draws of one parameter, from its distribution or from a table of its log density."""
     prior = method.rho_prior if name == "rho" else getattr(method, name)
     if hasattr(prior, "rvs"):

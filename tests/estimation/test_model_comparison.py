@@ -103,7 +103,7 @@ class TestLogLikelihood:
         p = stacks.group(est.to_arviz(), "posterior")["p"].values[:, :, 0, 0]
         expected = stats.binom.logpmf(2, 5, p)
         np.testing.assert_allclose(likelihood["successes"].sel(cell="solo / task 5"), expected, atol=1e-9)
-        assert set(prior.data_vars) == {"p"}
+        assert set(prior.data_vars) == {"logit_p"}
 
     def test_tasks_that_share_nothing_have_none(self):
         """Separate conjugate cells, and estimates without per-task values, come without these groups."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.io.log_density import density_groups
+from agentic_bayes.estimation.io.replicated import by_cell, count_groups, prior_groups, replicated_cells
 from agentic_bayes.estimation.methods.options import Method
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior, labelled
 from agentic_bayes.formatting import FAMILIES, Metric
+from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,32 +33,45 @@ def kept_draws(draws: xr.Dataset | None, posterior: Posterior) -> xr.Dataset | N
     return hyper_dataset(posterior) if draws is None else draws
 
 
-def draw_groups(posterior: Posterior, method: Method, ks: tuple[int, ...], *, tasks: bool) -> dict[str, xr.Dataset]:
-    """ArviZ's groups ``posterior`` and, with `tasks`, ``log_likelihood`` and ``log_prior``."""
-    import xarray as xr
-
+def draw_groups(
+    posterior: Posterior, method: Method, ks: tuple[int, ...], outcomes: xr.Dataset, *, tasks: bool
+) -> dict[str, xr.Dataset]:
+    """ArviZ's groups but for ``sample_stats``; with `tasks` also those with a value per cell or task and draw."""
     counts = posterior.counts
     n_agents, n_tasks = counts.successes.shape
     size = CHAINS * DRAWS * n_agents * n_tasks
     if tasks and size > LARGEST_P:
         raise EstimateError(f"p would have {size:,} values (at most {LARGEST_P:,}): use to_arviz(tasks=False)")
     estimands = [estimand for estimand in posterior.estimands if estimand != "task"]
-    variables: dict[str, Any] = {}
+    variables: dict[str, Array] = {}
     for family in FAMILIES:
-        values = np.full((*SHAPE, n_agents, len(estimands), len(ks)), np.nan)
+        values = np.full((CHAINS * DRAWS, n_agents, len(estimands), len(ks)), np.nan)
         for a, e, i in np.ndindex(n_agents, len(estimands), len(ks)):
             if estimands[e] != "tasks" or counts.scored[a].any():
-                draws = posterior.distribution(a, estimands[e], Metric.of(family, ks[i])).draws()
-                values[:, :, a, e, i] = draws.reshape(SHAPE)
-        variables[family] = ((*DIMS, "estimand", "k"), values)
-    hyper = hyper_dataset(posterior)
-    if hyper is not None:
-        variables |= {str(name): hyper[name].variable for name in hyper.data_vars}
-    coords: dict[str, Any] = {"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": list(counts.agents)}
-    coords |= {"estimand": estimands, "k": list(ks)}
-    if not tasks:
-        return {"posterior": xr.Dataset(variables, coords=coords)}
-    p = np.stack([posterior.task_draws(a).reshape(*SHAPE, n_tasks) for a in range(n_agents)], axis=2)
-    variables["p"] = ((*DIMS, "task"), p)
-    whole = xr.Dataset(variables, coords=coords | {"task": list(counts.tasks)})
-    return {"posterior": whole, **density_groups(posterior, method)}
+                values[:, a, e, i] = posterior.distribution(a, estimands[e], Metric.of(family, ks[i])).draws()
+        variables[family] = values
+    variables |= posterior.hyper_draws()
+    if tasks:
+        variables["p"] = np.stack([posterior.task_draws(a) for a in range(n_agents)], axis=1)
+    coords = {"agent": list(counts.agents), "estimand": estimands, "k": list(ks)}
+    coords |= {"task": list(counts.tasks)} if tasks else {}
+    groups = {"posterior": _labelled(variables, coords), **count_groups(posterior, outcomes)}
+    if tasks and counts.scored.any():
+        groups["posterior_predictive"] = by_cell(replicated_cells(posterior), counts)
+        groups |= density_groups(posterior, method)
+    prior = prior_groups(posterior, method, ks, tasks=tasks)
+    if prior:
+        groups["prior"] = _labelled(prior["prior"], coords)
+    if "prior_predictive" in prior:
+        groups["prior_predictive"] = by_cell(prior["prior_predictive"]["successes"], counts)
+    return groups
+
+
+def _labelled(draws: Mapping[str, Array], coords: Mapping[str, Any]) -> xr.Dataset:
+    """Draws of hyperparameters, of p and of the metrics, one group of ArviZ's."""
+    plain = {name: values for name, values in draws.items() if name not in (*FAMILIES, "p")}
+    named = labelled(plain, coords["agent"]).assign_coords(coords)
+    dims: dict[str, tuple[str, ...]] = {**dict.fromkeys(FAMILIES, (*DIMS, "estimand", "k")), "p": (*DIMS, "task")}
+    return named.assign(
+        {name: (dims[name], draws[name].reshape(*SHAPE, *draws[name].shape[1:])) for name in dims if name in draws}
+    )

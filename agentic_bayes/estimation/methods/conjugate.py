@@ -82,6 +82,8 @@ class ConjugatePosterior(Posterior):
         return np.asarray(c[:, None] * np.log(p) + (n - c)[:, None] * np.log1p(-p) + log_binomial(n, c)[:, None])
 
     def log_priors(self) -> dict[str, Array]:
-        """Of the pooled p, shape (draws, agents)."""
+        """Of the logit of the pooled p, shape (draws, agents): the prior raised to α is then Beta(αa, αb)."""
+        if not self.method.pool_tasks:
+            return {}
         a, b = self.method.prior
-        return {"p": (a - 1) * np.log(self._pooled) + (b - 1) * np.log1p(-self._pooled)}
+        return {"logit_p": a * np.log(self._pooled) + b * np.log1p(-self._pooled)}
