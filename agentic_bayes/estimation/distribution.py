@@ -249,13 +249,14 @@ class PointEstimate(Distribution):
     ends: Callable[[float], tuple[Any, Any]]  # confidence → ends of the interval
 
     def interval(self, prob: float, kind: CIKind) -> tuple[Any, Any]:
-        """Ends of the confidence interval."""
-        return self.ends(prob)
+        """Ends of the confidence interval, which holds the estimate."""
+        lower, upper = self.ends(prob)
+        return np.minimum(lower, self.mean)[()], np.maximum(upper, self.mean)[()]
 
     def stats(self, prob: float, kind: CIKind) -> Stats:
         """Estimate, standard error and confidence interval; there is no median."""
         median = np.full(np.shape(self.mean), np.nan)[()]
-        return Stats(self.mean, self.sd, median, *self.ends(prob), self.n_tasks, self.note)
+        return Stats(self.mean, self.sd, median, *self.interval(prob, kind), self.n_tasks, self.note)
 
     def quantile(self, q: Array) -> Array:
         """There is no posterior to take quantiles of."""
@@ -273,7 +274,7 @@ class PointEstimate(Distribution):
         return float(self.draws().mean())
 
     def _narrowest(self, prob: float) -> tuple[Any, Any]:
-        return self.ends(prob)
+        return self.interval(prob, "eti")
 
 
 @dataclass(frozen=True, kw_only=True)
