@@ -102,7 +102,7 @@ class ReadOptions:
     ] = None
     errors: Annotated[
         str | None,
-        _reading("For evidence, count crashed trials as unscored (the default), as fail, or both ways (bounds)."),
+        _reading("Count trials whose agent crashed as unscored (the default), as fail, or both ways (bounds)."),
     ] = None
 
     def reading(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class ReadOptions:
 
     def _columns(self) -> dict[str, str]:
         pairs = [part.partition("=") for part in self.columns.split(",")] if self.columns else []
-        allowed = ("agent", "task", "trial", "correct", "successes", "trials")
+        allowed = ("agent", "task", "trial", "correct", "successes", "trials", "error")
         if any(name.strip() not in allowed or not column.strip() for name, _, column in pairs):
             raise InvalidArgument(
                 f"--columns must be like agent=model,task=id; names: {', '.join(allowed)}; got {self.columns!r}"

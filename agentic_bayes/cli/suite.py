@@ -33,8 +33,9 @@ def run(
     ),
     resume: str | None = Option(None, help="Run to resume (default: the latest unfinished one)."),
     new: bool = Option(False, "--new", help="Start a new run even if one is unfinished."),
-    fail_under: float | None = Option(None, help="Exit with 10 if the pass rate is below this."),
+    fail_under: float | None = Option(None, help="Exit with 10 if the pass rate is below this, 11 if that is open."),
     gate: str | None = Option(None, help='Exit with 10 if this gate fails, 11 if inconclusive: "pass^3>=0.7@0.95".'),
+    errors: str = Option("unscored", help="Count errored trials as unscored, or as fail."),
     dry_run: bool = Option(False, "--dry-run", help="Show what would run, without running it."),
     output: Path | None = Option(None, "-o", "--output", help="Folder for the runs (default: the suite's)."),
     to: To = None,
@@ -42,7 +43,7 @@ def run(
     """Run and grade a suite (agent × tasks × trials), or resume its unfinished run."""
     import asyncio
 
-    from agentic_bayes.checks import check_probability
+    from agentic_bayes.checks import check_choice, check_probability
     from agentic_bayes.decisions.bars import GateBar
     from agentic_bayes.formatting import plural
     from agentic_bayes.suites.config import load_suite
@@ -50,6 +51,7 @@ def run(
     from agentic_bayes.suites.runner import check_suite, plan_run, run_suite, select_tasks
 
     ks = parse_ks(k)
+    check_choice("errors", errors, ("unscored", "fail"))
     bar = None if gate is None else GateBar.parse(gate)
     if fail_under is not None:
         check_probability(fail_under, "fail_under")
@@ -76,7 +78,7 @@ def run(
             asyncio.run(run_suite(planned, concurrency=jobs, progress=progress))
     except KeyboardInterrupt:
         stopped = True
-    whole = RunResults.of(planned.folder)
+    whole = RunResults.of(planned.folder, errors=errors)  # type: ignore[arg-type]
     est = whole.write(ks)
     report = None
     if suite.config.output.format in ("html", "all") and est is not None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from agentic_bayes.checks import check_probability
 from agentic_bayes.decisions.gate import GateVerdict, gate
+from agentic_bayes.decisions.missing import MAX_MISSING
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, plural
+from agentic_bayes.formatting import Metric, format_number
+from agentic_bayes.outcomes.missing import TrialCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,29 @@ class GateBar:
         return Ruling(answer.verdict, str(answer))
 
 
-def rule_on_pass_rate(passed: int, failed: int, pending: int, at_least: float) -> Ruling:
-    """Whether the pass rate reaches a bar whatever the pending trials come to."""
-    if not passed + failed:
+def rule_on_pass_rate(
+    passed: int, failed: int, missing: int, at_least: float, *, errored: int = 0, max_missing: float = MAX_MISSING
+) -> Ruling:
+    """Whether the pass rate of the scored trials reaches a bar, by a gate's rule on missing trials.
+
+    Where more than `max_missing` of the trials are missing, it is decided only if their being all failed or all passed
+    would not change the verdict. `errored` of the `missing` trials crashed.
+    """
+    trials = TrialCounts(passed + failed, missing, errored)
+    if not trials.scored:
         return Ruling("inconclusive", "undecided: no trial has a verdict")
-    lowest, highest = (count / (passed + failed + pending) for count in (passed, passed + pending))
-    waiting = f", with {plural(pending, 'trial')} without a verdict" if pending else ""
-    if lowest >= at_least:
-        return Ruling("pass", f"pass rate ≥ {at_least:g}{waiting}")
-    if highest < at_least:
-        return Ruling("fail", f"pass rate below {at_least:g}{waiting}")
-    return Ruling("inconclusive", f"pass rate may or may not reach {at_least:g}{waiting}")
+    rate = passed / trials.scored
+    lowest, highest = passed / trials.total, (passed + trials.unscored) / trials.total
+    reached = {rate >= at_least}
+    if trials.share_missing > max_missing:
+        reached |= {lowest >= at_least, highest >= at_least}
+    words = f" ({trials.words})" if trials.words else ""
+    if len(reached) > 1:
+        return Ruling(
+            "inconclusive",
+            f"inconclusive: pass rate {format_number(rate)} may or may not reach {at_least:g}{words}: between "
+            f"{format_number(lowest)} and {format_number(highest)}, were all of these failed or passed",
+        )
+    verdict: GateVerdict = "pass" if rate >= at_least else "fail"
+    word = "≥" if verdict == "pass" else "below"
+    return Ruling(verdict, f"pass rate {format_number(rate)} {word} {at_least:g}{words}")

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from agentic_bayes.checks import check_probability, check_type
 from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
+from agentic_bayes.decisions.missing import MAX_MISSING, as_if
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, format_interval, format_number, format_percent, plural
+from agentic_bayes.formatting import (
+    Metric,
+    format_estimate,
+    format_interval,
+    format_number,
+    format_percent,
+    plural,
+)
+from agentic_bayes.outcomes.missing import MissingTrials, TrialCounts
 from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Gate", "Requirement", "gate"]
+__all__ = ["Gate", "IfMissing", "Requirement", "gate"]
 
 GateVerdict = Literal["pass", "fail", "inconclusive"]
 
@@ -64,6 +74,32 @@ def _doubts(agent: str, flags: tuple[str, ...]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class IfMissing:
+    """What a gate comes to if the missing trials had all failed, or all passed.
+
+    Attributes
+    ----------
+    assumed : {"failed", "passed"}
+        What the agent's missing trials are taken for; a baseline's are taken for the opposite.
+    which : {"unscored", "errored"}
+        All missing trials, or those of crashed agents only (outcomes counted with ``errors="bounds"``).
+    verdict : {"pass", "fail", "inconclusive"}
+    probability : float
+        That the metric is at least the bar.
+    mean, lower, upper : float
+        Of the metric.
+    """
+
+    assumed: Literal["failed", "passed"]
+    which: MissingTrials
+    verdict: GateVerdict
+    probability: float
+    mean: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """One thing that a gate asks, and the answer.
 
@@ -74,7 +110,7 @@ class Requirement:
     probability : float
         Posterior probability that it holds.
     verdict : {"pass", "fail", "inconclusive"}
-        The last also where the estimate did not converge or nothing was scored.
+        The last also where the estimate did not converge, nothing was scored, or missing trials could change it.
     """
 
     text: str
@@ -110,6 +146,14 @@ class Gate(Decision):
     ci_kind : {"eti", "hdi"}
     n_tasks : int
         Tasks that inform it.
+    trials : TrialCounts
+        The agent's trials: scored, unscored, and of these errored.
+    baseline_trials : TrialCounts or None
+        The baseline's.
+    max_missing : float
+        Share of missing trials beyond which they must not be able to change the verdict.
+    if_missing : tuple of IfMissing
+        The gate with the missing trials failed and passed, where that was asked: empty, or one of each.
     method, unit, indicator : str
         What was estimated from what.
     flags : tuple of str
@@ -135,6 +179,10 @@ class Gate(Decision):
     ci_prob: float
     ci_kind: CIKind
     n_tasks: int
+    trials: TrialCounts
+    baseline_trials: TrialCounts | None
+    max_missing: float
+    if_missing: tuple[IfMissing, ...]
     method: str
     unit: str
     indicator: str
@@ -144,12 +192,10 @@ class Gate(Decision):
     @property
     def verdict(self) -> GateVerdict:
         """Whether every requirement is met with the required probability ("pass"), one is missed with it ("fail"), or
-        neither ("inconclusive", also where the estimate did not converge or nothing was scored).
+        neither ("inconclusive", also where the estimate did not converge, nothing was scored, or missing trials could
+        change the verdict).
         """
-        verdicts = {one.verdict for one in self.requirements}
-        if "fail" in verdicts:
-            return "fail"
-        return "inconclusive" if "inconclusive" in verdicts else "pass"
+        return worst(one.verdict for one in self.requirements)
 
     def __str__(self) -> str:
         asked = "; ".join(f"{one.text} = {shown_beside(one.probability, self.confidence)}" for one in self.requirements)
@@ -158,8 +204,20 @@ class Gate(Decision):
             f"{self.verdict}: {asked} (needs {format_percent(self.confidence)}) for {self.agent} {where}; "
             f"{self.metric} {format_number(self.mean)}, {self.ci_prob * 100:.4g} % interval "
             f"{format_number(self.lower)} to {format_number(self.upper)} ({plural(self.n_tasks, 'task')})"
-            f"{remarks(self.note, self.flags)}"
+            f"{''.join(f'; {line}' for line in self.missing)}{remarks(self.note, self.flags)}"
         )
+
+    @property
+    def missing(self) -> list[str]:
+        """How many trials are missing, and what the gate comes to if they had failed or passed, in words."""
+        counts = [(self.agent, self.trials), (self.baseline, self.baseline_trials)]
+        lines = [f"{one.words} ({name})" if self.baseline else one.words for name, one in counts if one and one.words]
+        for one in self.if_missing:
+            what = "errored trials" if one.which == "errored" else "missing trials"
+            verb = {"pass": "passes", "fail": "fails", "inconclusive": "is inconclusive"}[one.verdict]
+            number = f"{self.metric} {format_estimate(one.mean, one.lower, one.upper)}"
+            lines.append(f"with {what} counted as {one.assumed} the gate {verb} ({number})")
+        return lines
 
     @property
     def basis(self) -> str:
@@ -174,6 +232,7 @@ class Gate(Decision):
         notes = [
             f"{self.agent}'s {self.metric}: {value}, posterior mean; {plural(self.n_tasks, 'task')}",
             self.basis,
+            *self.missing,
             self.note,
             *flag_words(self.flags),
         ]
@@ -192,6 +251,12 @@ class Gate(Decision):
         return pd.DataFrame([asdict(one) for one in self.requirements])
 
 
+def worst(verdicts: Iterable[GateVerdict]) -> GateVerdict:
+    """The verdict on the whole: fail if any part fails, else inconclusive if any is, else pass."""
+    found = set(verdicts)
+    return "fail" if "fail" in found else "inconclusive" if "inconclusive" in found else "pass"
+
+
 def gate(
     est: Estimate,
     agent: str | None = None,
@@ -202,8 +267,13 @@ def gate(
     estimand: Estimand = "population",
     baseline: str | None = None,
     margin: float = 0.0,
+    max_missing: float = MAX_MISSING,
 ) -> Gate:
-    """Judge an agent against a bar and, if asked, against a baseline; nothing is fitted again.
+    """Judge an agent against a bar and, if asked, against a baseline.
+
+    Nothing is fitted again, unless too many trials are missing to ignore them: what they might have been must then not
+    matter. They are counted as all failed and as all passed under the same method and priors; where either changes the
+    verdict, it is inconclusive. Outcomes counted with ``errors="fail"`` settle it for crashed agents.
 
     Parameters
     ----------
@@ -224,6 +294,10 @@ def gate(
         crossed estimate compares them on the same tasks; others do not, and need more data to pass.
     margin : float
         By how much the metric may lie below the baseline's, in [0, 1].
+    max_missing : float
+        Share of the agent's trials (or of the baseline's), in [0, 1], that may be unscored, errored ones included,
+        without asking what they might have been. With outcomes counted with ``errors="bounds"`` that is always asked of
+        the errored trials and shown.
 
     Returns
     -------
@@ -240,35 +314,84 @@ def gate(
     bar = check_probability(at_least, "at_least")
     required = check_confidence(confidence)
     allowed = check_probability(margin, "margin")
+    tolerated = check_probability(max_missing, "max_missing")
     index = est.agent_index(agent)
     name = est.agents[index]
     wanted = Metric(metric)
-    question: dict[str, Any] = {"metric": wanted, "estimand": estimand}
-    met = est.prob_at_least(name, bar, **question)
-    flags = est.flags(name, **question)
-    doubts = _doubts(name, flags)
-    asked = [(f"P({wanted} ≥ {bar:g})", met, doubts)]
-    if baseline is not None:
-        if est.agent_index(baseline) == index:
-            raise InvalidArgument(f"agent and baseline must differ, got {name!r} for both")
-        difference = est.metric_draws(name, **question) - est.metric_draws(baseline, **question)
-        text = f"P(at most {allowed:g} below {baseline})" if allowed else f"P(not below {baseline})"
-        others = est.flags(baseline, **question)
-        doubts = list(dict.fromkeys([*doubts, *_doubts(baseline, others)]))
-        asked.append((text, float(np.mean(difference >= -allowed)), doubts))
-        flags = tuple(dict.fromkeys([*flags, *others]))
-    elif allowed:
+    if baseline is not None and est.agent_index(baseline) == index:
+        raise InvalidArgument(f"agent and baseline must differ, got {name!r} for both")
+    if baseline is None and allowed:
         raise InvalidArgument(f"margin needs a baseline, got margin {allowed:g} without one")
-    requirements = [Requirement(text, p, "inconclusive" if why else ruling(p, required)) for text, p, why in asked]
+    asked = _Question(name, wanted, estimand, bar, required, baseline, allowed)
+    requirements, doubts, flags = asked.answer(est)
+    trials = TrialCounts.of(est.outcomes, name)
+    others = None if baseline is None else TrialCounts.of(est.outcomes, baseline)
+    counts = [one for one in (trials, others) if one is not None]
+    in_doubt = any(one.share_missing > tolerated for one in counts) and {"pass", "fail"} & {
+        one.verdict for one in requirements
+    }
+    shown: list[tuple[IfMissing, list[Requirement]]] = []
+    if in_doubt:
+        shown = [asked.if_missing(est, up, "unscored") for up in (False, True)]
+        requirements = [
+            one if all(found[i].verdict == one.verdict for _, found in shown) else replace(one, verdict="inconclusive")
+            for i, one in enumerate(requirements)
+        ]
+    if est.outcomes.attrs.get("errors") == "bounds" and any(one.errored for one in counts):
+        shown = [asked.if_missing(est, up, "errored") for up in (False, True)]
     return Gate(
         agent=name,
         at_least=bar,
-        probability=met,
+        probability=requirements[0].probability,
         confidence=required,
         baseline=baseline,
         margin=None if baseline is None else allowed,
         requirements=tuple(requirements),
+        trials=trials,
+        baseline_trials=others,
+        max_missing=tolerated,
+        if_missing=tuple(side for side, _ in shown),
         flags=flags,
         note="; ".join(filter(None, [*doubts, est.differences, est.judge_note])),
         **described(summarised(est, name, wanted, estimand), est, name, wanted, estimand),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What a gate asks of any estimate: this one, and those with missing trials failed or passed."""
+
+    agent: str
+    metric: Metric
+    estimand: Estimand
+    bar: float
+    required: float
+    baseline: str | None
+    margin: float
+
+    def answer(self, est: Estimate) -> tuple[list[Requirement], list[str], tuple[str, ...]]:
+        """Every requirement with its verdict, why nothing can be decided, and the flags."""
+        question: dict[str, Any] = {"metric": self.metric, "estimand": self.estimand}
+        met = est.prob_at_least(self.agent, self.bar, **question)
+        flags = est.flags(self.agent, **question)
+        doubts = _doubts(self.agent, flags)
+        asked = [(f"P({self.metric} ≥ {self.bar:g})", met, doubts)]
+        if (other := self.baseline) is not None:
+            difference = est.metric_draws(self.agent, **question) - est.metric_draws(other, **question)
+            text = f"P(at most {self.margin:g} below {other})" if self.margin else f"P(not below {other})"
+            of_other = est.flags(other, **question)
+            doubts = list(dict.fromkeys([*doubts, *_doubts(other, of_other)]))
+            asked.append((text, float(np.mean(difference >= -self.margin)), doubts))
+            flags = tuple(dict.fromkeys([*flags, *of_other]))
+        verdicts = [Requirement(text, p, "inconclusive" if why else ruling(p, self.required)) for text, p, why in asked]
+        return verdicts, doubts, flags
+
+    def if_missing(self, est: Estimate, up: bool, which: MissingTrials) -> tuple[IfMissing, list[Requirement]]:
+        """The answer with the agent's missing trials passed (or failed) and the baseline's the other way round."""
+        own, other = self.agent, () if self.baseline is None else self.baseline
+        changed = as_if(est, failed=other if up else own, passed=own if up else other, which=which)
+        found, _, _ = self.answer(changed)
+        mean, lower, upper = summarised(changed, own, self.metric, self.estimand)
+        verdict = worst(one.verdict for one in found)
+        assumed: Literal["failed", "passed"] = "passed" if up else "failed"
+        return IfMissing(assumed, which, verdict, found[0].probability, mean, lower, upper), found

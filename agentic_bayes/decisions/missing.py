@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
 from agentic_bayes.outcomes.missing import MissingTrials, counted_as
 
@@ -23,6 +25,8 @@ def as_if(
     With ``which="errored"`` only trials of crashed agents count. Fitted when first asked for, and once. A difference is
     smallest with the agent's trials failed and the baseline's passed, and largest the other way round.
     """
+    if np.array_equal(est.outcomes["errored"].values, est.outcomes["unscored"].values):
+        which = "unscored"
     down, up = ((one,) if isinstance(one, str) else tuple(one) for one in (failed, passed))
 
     def fit() -> Estimate:

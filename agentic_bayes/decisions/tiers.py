@@ -32,10 +32,11 @@ import numpy as np
 
 from agentic_bayes.checks import check_choice, check_count, check_probability, check_type
 from agentic_bayes.errors import InvalidArgument
+from agentic_bayes.estimation.distribution import Distribution
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import Metric, format_number, indicator_words, json_ready, one_line
-from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.missing import TrialCounts
 from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
@@ -63,11 +64,14 @@ class TierProbabilities(Tabular, Mapping[str, float]):
         Tier → probability; they sum to 1.
     about : str
         Whose tier, by which metrics of which estimate; or the typed-in pair.
+    trials : TrialCounts or None
+        The agent's trials: scored, unscored, and of these errored; None for a typed-in pair.
     """
 
     name: TierTable
     probabilities: dict[str, float]
     about: str = ""
+    trials: TrialCounts | None = None
 
     @property
     def most_probable(self) -> str:
@@ -84,7 +88,12 @@ class TierProbabilities(Tabular, Mapping[str, float]):
         return len(self.probabilities)
 
     def __str__(self) -> str:
-        return ", ".join(f"{tier} {format_number(p)}" for tier, p in self.probabilities.items())
+        tiers = ", ".join(f"{tier} {format_number(p)}" for tier, p in self.probabilities.items())
+        return f"{tiers}; {self._missing}" if self._missing else tiers
+
+    @property
+    def _missing(self) -> str:
+        return "" if self.trials is None else self.trials.words
 
     def __repr__(self) -> str:
         about = f" ({self.about})" if self.about else ""
@@ -93,7 +102,7 @@ class TierProbabilities(Tabular, Mapping[str, float]):
     def table(self) -> Table:
         """One row per tier, best first."""
         rows = [[tier, format_number(p)] for tier, p in self.probabilities.items()]
-        notes = [f"by the {self.name} table", self.about]
+        notes = [f"by the {self.name} table", self.about, self._missing]
         return Table(title=f"Tier: {self.most_probable}", header=["tier", "probability"], rows=rows, notes=notes)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -115,7 +124,8 @@ class TierProbabilities(Tabular, Mapping[str, float]):
         -------
         dict
         """
-        values = {"table": self.name, "probabilities": self.probabilities, "about": self.about}
+        trials = None if self.trials is None else self.trials.to_dict()
+        values = {"table": self.name, "probabilities": self.probabilities, "about": self.about, "trials": trials}
         return dict(json_ready(values | {"most_probable": self.most_probable}))
 
 
@@ -136,7 +146,8 @@ def classify(
     Parameters
     ----------
     est : Estimate, optional
-        An estimate with a posterior; every draw is classified.
+        An estimate with a posterior, which is integrated over the tiers: exactly where `gate` is exact, with the same
+        probability at the same bar; else every draw is classified.
     agent : str, optional
         Whose tier; may be left out where there is only one agent.
     table : {"paper", "gaussia"}
@@ -173,8 +184,6 @@ def classify(
             raise InvalidArgument(f"give an estimate or typed-in values, not both (got {', '.join(given)})")
         at_k, pow_k = (1, 3) if table == "paper" else (k, k)
         at_metric, pow_metric = Metric(f"pass@{at_k}"), Metric(f"pass^{pow_k}")
-        at = est.metric_draws(agent, metric=at_metric, estimand=estimand)
-        power = est.metric_draws(agent, metric=pow_metric, estimand=estimand)
         name, attrs = est.agents[est.agent_index(agent)], est.outcomes.attrs
         flags = dict.fromkeys(
             flag for m in (at_metric, pow_metric) for flag in est.flags(name, estimand=estimand, metric=m)
@@ -183,33 +192,52 @@ def classify(
             f"{name}'s {at_metric} and {pow_metric} ({estimand}); {est.method.name}; unit {attrs['unit']}, "
             f"indicator {indicator_words(attrs)}" + (f" [{', '.join(flags)}]" if flags else "")
         )
-    else:
-        if agent is not None:
-            raise InvalidArgument(f"an agent needs an estimate, got agent {agent!r} without one")
-        if set(given) != set(names):
-            raise InvalidArgument(
-                f"table {table!r} needs an estimate, or {names[0]} and {names[1]}; got {', '.join(given) or 'neither'}"
-            )
-        at, power = (np.array([check_probability(given[name], name)]) for name in names)
-        if table == "paper" and at[0] > 0.9 and power[0] < 0.3:
-            raise InvalidArgument(
-                f"pass_at_1 {at[0]:g} and pass_pow_3 {power[0]:g} contradict each other: "
-                "from one set of trials pass^3 is at least 3·pass@1 - 2"
-            )
-        about = f"typed in: {names[0]} {at[0]:g}, {names[1]} {power[0]:g}"
+        shares = _integrated(
+            est.distribution(name, metric=at_metric, estimand=estimand),
+            est.distribution(name, metric=pow_metric, estimand=estimand),
+            table,
+        )
+        return TierProbabilities(
+            table, dict(zip(TIERS[table], shares, strict=True)), about, TrialCounts.of(est.outcomes, name)
+        )
+    if agent is not None:
+        raise InvalidArgument(f"an agent needs an estimate, got agent {agent!r} without one")
+    if set(given) != set(names):
+        raise InvalidArgument(
+            f"table {table!r} needs an estimate, or {names[0]} and {names[1]}; got {', '.join(given) or 'neither'}"
+        )
+    at, power = (check_probability(given[name], name) for name in names)
+    if table == "paper" and at > 0.9 and power < 0.3:
+        raise InvalidArgument(
+            f"pass_at_1 {at:g} and pass_pow_3 {power:g} contradict each other: "
+            "from one set of trials pass^3 is at least 3·pass@1 - 2"
+        )
+    about = f"typed in: {names[0]} {at:g}, {names[1]} {power:g}"
     index = _tier_index(at, power, table)
-    shares = {tier: float(np.mean(index == i)) for i, tier in enumerate(TIERS[table])}
-    return TierProbabilities(table, shares, about)
+    return TierProbabilities(table, {tier: float(i == index) for i, tier in enumerate(TIERS[table])}, about)
 
 
-def _tier_index(at: Array, power: Array, table: TierTable) -> Array:
-    """Index of each draw's tier in TIERS[table]."""
+def _integrated(at: Distribution, power: Distribution, table: TierTable) -> tuple[float, ...]:
+    """The probability of each tier, from the posterior of both metrics together."""
+    if table == "paper":
+        high, not_low = at.at_least(0.9), at.at_least(0.7)
+        return high, 0.0, not_low - high, 1 - not_low  # pass@1 > .90 implies pass^3 > .70
+    edge, low = at.below_in_parts(0.95), at.below_in_parts(0.7)
+    missed = float(edge.sum())  # pass@K ≤ .95; a maximum adds those that reach it and miss the bar of pass^K
+    unreliable, inconsistent = (float(np.maximum(edge, power.below_in_parts(bar)).sum()) for bar in (0.7, 0.5))
+    shares = 1 - unreliable, inconsistent - missed, float(low.sum()), unreliable - inconsistent + missed - low.sum()
+    reliable, inconsistent, needs, rest = (float(np.clip(share, 0, 1)) for share in shares)
+    return reliable, inconsistent, needs, rest
+
+
+def _tier_index(at: float, power: float, table: TierTable) -> int:
+    """Index of a pair's tier in TIERS[table]."""
     match table:
         case "paper":
             # .70 ≤ pass@1 ≤ .90 needs improvement; pass^3 ≤ .70 above it is the second tier
-            return np.where(at > 0.9, np.where(power > 0.7, 0, 1), np.where(at >= 0.7, 2, 3))
+            return (0 if power > 0.7 else 1) if at > 0.9 else 2 if at >= 0.7 else 3
         case "gaussia":
-            high = np.where(power > 0.7, 0, np.where(power < 0.5, 1, 3))
-            return np.where(at > 0.95, high, np.where(at < 0.7, 2, 3))
+            high = 0 if power > 0.7 else 1 if power < 0.5 else 3
+            return high if at > 0.95 else 2 if at < 0.7 else 3
         case _:
             assert_never(table)

@@ -68,6 +68,15 @@ class Distribution(ABC):
         """Probability that the number is at least `bar`."""
         return float(np.mean(self.draws() >= bar))
 
+    def below_in_parts(self, bar: float) -> Array:
+        """Probability below `bar` in each part of the posterior within which an agent's metrics rise together.
+
+        Here a draw is a part. The probability that either of two metrics lies below its bar is the sum over parts of
+        the larger of the two.
+        """
+        draws = self.draws()
+        return np.where(draws < bar, 1 / len(draws), 0.0)
+
     def density(self, points: int = 400) -> tuple[Array, Array] | None:
         """Points and the density there; None where only draws are known."""
         return None
@@ -154,6 +163,10 @@ class Weighted(Distribution):
         """Weight of the points at or above `bar`."""
         return float(np.clip(self.weight[self.values >= bar].sum(), 0, 1))
 
+    def below_in_parts(self, bar: float) -> Array:
+        """A point is a part."""
+        return np.where(self.values < bar, self.weight, 0.0)
+
     def _narrowest(self, prob: float) -> tuple[Any, Any]:
         def ends(values: Array, below: Array) -> Array:
             last = np.searchsorted(below, below + prob)
@@ -174,6 +187,7 @@ class Tabulated(Distribution):
     inverse: Callable[[Array], Array]
     draw: Callable[[], Array]
     smooth: bool = True  # whether the distribution function has a density worth drawing
+    parts: Callable[[float], Array] | None = None  # the distribution function in each part; None where only draws know
 
     def quantile(self, q: Array) -> Array:
         """Inverse of the distribution function."""
@@ -189,6 +203,10 @@ class Tabulated(Distribution):
     def at_least(self, bar: float) -> float:
         """Probability that the number is at least `bar`."""
         return float(np.clip(1 - self.below(np.array([bar]))[0], 0, 1)) if bar > 0 else 1.0
+
+    def below_in_parts(self, bar: float) -> Array:
+        """A value of ρ is a part."""
+        return super().below_in_parts(bar) if self.parts is None else self.parts(bar)
 
     def density(self, points: int = 400) -> tuple[Array, Array] | None:
         """The derivative of the distribution function, without a tail of 1e-4 on each side."""
@@ -235,6 +253,10 @@ class OfBeta(Distribution):
             failing = np.exp(np.log1p(-bar) / self.metric.k) if bar < 1 else 0.0
         return float(betainc(self.b, self.a, failing))
 
+    def below_in_parts(self, bar: float) -> Array:
+        """All of it is one part."""
+        return np.array([1 - self.at_least(bar)])
+
     def _narrowest(self, prob: float) -> tuple[Any, Any]:
         pairs, place = np.unique(np.stack([self.a, self.b]).reshape(2, -1), axis=1, return_inverse=True)
         ends = [numerics.hdi_from_quantiles(replace(self, a=a, b=b).quantile, prob) for a, b in pairs.T]
@@ -249,13 +271,14 @@ class PointEstimate(Distribution):
     ends: Callable[[float], tuple[Any, Any]]  # confidence → ends of the interval
 
     def interval(self, prob: float, kind: CIKind) -> tuple[Any, Any]:
-        """Ends of the confidence interval."""
-        return self.ends(prob)
+        """Ends of the confidence interval, which holds the estimate."""
+        lower, upper = self.ends(prob)
+        return np.minimum(lower, self.mean)[()], np.maximum(upper, self.mean)[()]
 
     def stats(self, prob: float, kind: CIKind) -> Stats:
         """Estimate, standard error and confidence interval; there is no median."""
         median = np.full(np.shape(self.mean), np.nan)[()]
-        return Stats(self.mean, self.sd, median, *self.ends(prob), self.n_tasks, self.note)
+        return Stats(self.mean, self.sd, median, *self.interval(prob, kind), self.n_tasks, self.note)
 
     def quantile(self, q: Array) -> Array:
         """There is no posterior to take quantiles of."""
@@ -273,7 +296,7 @@ class PointEstimate(Distribution):
         return float(self.draws().mean())
 
     def _narrowest(self, prob: float) -> tuple[Any, Any]:
-        return self.ends(prob)
+        return self.interval(prob, "eti")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -360,7 +360,7 @@ class Estimate(Tabular):
         -------
         tuple of str
             ``not_converged``: the sampler's diagnostics failed. ``no_data``: nothing was scored.
-            ``prior_driven``: no task was tried twice, so the spread between tasks is the prior's.
+            ``prior_driven``: the prior decides, and not the trials. ``fewer_tasks``: tasks are left out at this k.
             ``extrapolated``: k exceeds every number of trials.
             ``misfit``: counts replicated from the model do not look like the agent's; see `predictive_check`.
             ``chance_level_judge``: the labels allow that the judge is no better than chance.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agentic_bayes.estimation.bounds import pass_bounds
-from agentic_bayes.estimation.methods.options import Crossed, Frequentist, Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.estimation.predictive import LEAST_TASKS, Check, Replicated, check_counts, disagreements, replicate
@@ -21,11 +21,12 @@ DIFFERENT_TASKS = "different_tasks"
 FLAGS = {
     "not_converged": "the sampler did not converge: do not use these numbers",
     "no_data": "nothing was scored: this is the prior's prediction",
-    "prior_driven": "no task was tried twice, so the spread between tasks is the prior's",
+    "prior_driven": "no task was tried twice, or no more often than the prior counts, so much of this is the prior's",
     "extrapolated": "k exceeds every number of trials: the model extrapolates",
     "misfit": "the histogram of successes does not look like the model's: consider inflate=True",
     "chance_level_judge": "by its labels the judge may be no better than chance: its verdicts say next to nothing",
     DIFFERENT_TASKS: "the agents did not all try the same tasks: compare() and rank() use those that they share",
+    "fewer_tasks": "some tasks have fewer than k trials and are left out: other k are means over other tasks",
     "disagrees": "the model is more than two standard errors from the unbiased estimate",
 }
 
@@ -52,6 +53,10 @@ class ModelChecks:
             return (*flags, "no_data")
         if isinstance(method, Hierarchical | Crossed) and most == 1 and (metric.k > 1 or estimand != "population"):
             flags.append("prior_driven")
+        if isinstance(method, Conjugate) and estimand != "population" and self._prior_weighs(agent) >= 0.5:
+            flags.append("prior_driven")
+        if method == Frequentist() and estimand != "task" and self._has_fewer(agent, metric.k):
+            flags.append("fewer_tasks")
         if metric.k > most and method != Frequentist():
             flags.append("extrapolated")
         if any(check.misfit for check in self.predictive(agent)):
@@ -64,6 +69,18 @@ class ModelChecks:
         """The same for a row that stands beside those of other agents, from which it may be subtracted."""
         flags = self.flags(agent, estimand, metric)
         return (*flags, DIFFERENT_TASKS) if self.posterior.counts.different_tasks else flags
+
+    def _prior_weighs(self, agent: int) -> float:
+        """The mean share that the prior has in the conjugate posterior means of an agent's tasks."""
+        n = self.posterior.counts.trials[agent]
+        assert isinstance(self.settings.method, Conjugate)
+        prior, known = sum(self.settings.method.prior), n[n > 0]
+        return float(np.mean(prior / (prior + (known.sum() if self.settings.method.pool_tasks else known))))
+
+    def _has_fewer(self, agent: int, k: int) -> bool:
+        """Whether some of an agent's scored tasks have k trials and others do not."""
+        n = self.posterior.counts.trials[agent]
+        return bool((n >= k).any() and ((n > 0) & (n < k)).any())
 
     def predictive(self, agent: int) -> tuple[Check, ...]:
         """The posterior predictive check of one agent; empty where there is nothing to check."""

@@ -199,13 +199,13 @@ class JudgeCalibration(Tabular):
         rows = []
         for name in RATES:
             rate: Proportion = getattr(self, name)
-            value = [format_number(rate.value), format_interval(rate.lower, rate.upper)]
+            value = [format_number(rate.mean), format_interval(rate.lower, rate.upper)]
             rows.append([name, *value, f"{rate.successes:,} of {rate.total:,}"])
         rows += [["kappa", *self._kappa(), ""], ["AUC", *self._auc(), ""]]
         notes = [
-            f"{100 * self.ci_prob:g} % intervals (of rates: equal-tailed, of the Beta posterior); {self.blank:,} rows "
-            f"unlabelled, {len(self.unjudged):,} labelled but without a verdict, {len(self.unmatched):,} labelled but "
-            "not in the evidence",
+            f"{100 * self.ci_prob:g} % intervals (of rates: mean and equal-tailed, of the Beta posterior); "
+            f"{self.blank:,} rows unlabelled, {len(self.unjudged):,} labelled but without a verdict, "
+            f"{len(self.unmatched):,} labelled but not in the evidence",
             *self.notes,
         ]
         header = ["measure", "value", "interval", "labels"]

@@ -64,7 +64,7 @@ class Proportion:
 
     def __str__(self) -> str:
         return (
-            f"{format_number(self.value)} {format_interval(self.lower, self.upper)} "
+            f"{format_number(self.mean)} {format_interval(self.lower, self.upper)} "
             f"({self.successes:,} of {self.total:,})"
         )
 

@@ -12,11 +12,15 @@ FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(gate: Gate, *, excused: bool = False) -> str:
-    """One test case per row of the gate's table, that is per requirement; its text is the gate's sentence."""
+    """One test case per row of the table, that is per requirement, with the sentence and the missing trials."""
     cases = []
     classname, sentence = (clean_text(text) for text in (f"{gate.agent}.{gate.metric}", str(gate)))
     for requirement, _, verdict in gate.table().rows:
         case = ElementTree.Element("testcase", {"classname": classname, "name": clean_text(requirement)})
+        if gate.trials.unscored:
+            properties = ElementTree.SubElement(case, "properties")
+            for name, count in gate.trials.to_dict().items():
+                ElementTree.SubElement(properties, "property", {"name": f"trials_{name}", "value": str(count)})
         if verdict == "fail" or (verdict == "inconclusive" and not excused):
             ElementTree.SubElement(case, "failure", {"type": verdict, "message": sentence})
         elif verdict == "inconclusive":

@@ -94,10 +94,12 @@ def _outcomes_in(
     columns: Mapping[str, Any],
     counting: Mapping[str, Any],
 ) -> xr.Dataset:
+    errors = {name: value for name, value in counting.items() if name == "errors"}
+    others = {name: value for name, value in counting.items() if name != "errors"}
     match opened:
         case RunResults():
-            _refuse({**columns, **counting}, path, "a run of a suite")
-            return opened.outcomes
+            _refuse({**columns, **others}, path, "a run of a suite")
+            return replace(opened, **errors).outcomes
         case Estimate():
             _refuse({**columns, **counting}, path, "a saved estimate")
             return opened.outcomes
@@ -105,8 +107,8 @@ def _outcomes_in(
             _refuse(columns, path, "evidence")
             return count_outcomes(opened, **counting)
         case table:
-            _refuse(counting, path, "a table")
-            return outcomes_from_table(table, **columns)
+            _refuse(others, path, "a table")
+            return outcomes_from_table(table, **columns, **errors)
 
 
 def _refuse(options: Mapping[str, Any], path: str | Path, kind: str) -> None:

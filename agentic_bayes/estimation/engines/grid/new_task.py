@@ -69,7 +69,12 @@ class NewTask:
         self.mass = np.clip(fine.density, 0, None).T
 
     def _below(self, at: Array) -> tuple[Array, Array]:
-        """P(logit metric ≤ at) and its density there: for each ρ by cubic interpolation, summed."""
+        """P(logit metric ≤ at) and its density there."""
+        value, density = self._below_by_rho(at)
+        return np.minimum(np.maximum(value.sum(axis=0), 0), 1), density.sum(axis=0)
+
+    def _below_by_rho(self, at: Array) -> tuple[Array, Array]:
+        """The same for each ρ, by cubic interpolation, shape (ρ nodes, points)."""
         # shape (ρ nodes, points): the cell of each point, and the values at its ends
         cell = np.array([np.searchsorted(logits, at, side="right") for logits in self.logits]) - 1
         cell = np.minimum(np.maximum(cell, 0), self.logits.shape[1] - 2)
@@ -80,13 +85,19 @@ class NewTask:
         value, density = hermite(x, y, slopes, at)
         low, high = at < self.logits[:, :1], at > self.logits[:, -1:]
         value = np.where(low, 0.0, np.where(high, self.cumulative[:, -1:], value))
-        density = np.where(low | high, 0.0, density)
-        return np.minimum(np.maximum(value.sum(axis=0), 0), 1), density.sum(axis=0)
+        return value, np.where(low | high, 0.0, density)
 
     def below(self, y: Array) -> Array:
         """P(metric ≤ y)."""
         y = np.asarray(y, dtype=float)
-        return self._below((logit(y) if self.power else -logit(1 - y)).ravel())[0].reshape(y.shape)
+        return self._below(self._logit(y).ravel())[0].reshape(y.shape)
+
+    def below_by_rho(self, y: float) -> Array:
+        """P(metric ≤ y and this ρ), shape (ρ nodes,): given ρ, all metrics rise with μ."""
+        return self._below_by_rho(self._logit(np.array([y])))[0][:, 0]
+
+    def _logit(self, y: Array) -> Array:
+        return logit(y) if self.power else -logit(1 - y)
 
     @cached_property
     def _table(self) -> tuple[Array, Array, Array]:

@@ -1,0 +1,106 @@
+"""Missing trials in gates: where they could change the verdict there is none, and every form of the result says so."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from fits import counts
+from typer.testing import CliRunner
+
+from agentic_bayes.cli.app import app
+from agentic_bayes.decisions.gate import gate
+from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.outcomes.dataset import check_outcomes
+from agentic_bayes.outcomes.missing import counted_as
+from agentic_bayes.outcomes.table import outcomes_from_table
+from agentic_bayes.reports.junit import junit_xml
+
+HALF_CRASHED = Path(__file__).with_name("half_crashed.csv")  # 30 tasks × 10: 150 passed, 150 crashed
+
+
+@pytest.fixture(scope="module")
+def half_crashed():
+    """What is left when every other trial of an agent crashed and all others passed."""
+    return estimate(outcomes_from_table(HALF_CRASHED))
+
+
+class TestHalfCrashed:
+    """An agent that passes whenever it does not crash."""
+
+    def test_it_is_inconclusive(self, half_crashed):
+        """The probability alone would pass; with the crashed trials counted as failed it fails."""
+        found = gate(half_crashed, at_least=0.7)
+        assert found.probability > 0.95
+        assert found.verdict == "inconclusive"
+        assert "150 of 300 trials errored" in str(found)
+        assert found.to_dict()["trials"] == {"scored": 150, "unscored": 150, "errored": 150}
+        assert "150 of 300 trials errored" in found.to_dict()["sentence"]
+        failed, passed = found.if_missing
+        assert (failed.verdict, passed.verdict) == ("fail", "pass")
+
+    def test_the_two_sides_are_fits_of_these_counts(self, half_crashed):
+        """Exactly the gates that the filled-in counts give."""
+        outcomes = check_outcomes(outcomes_from_table(HALF_CRASHED))
+        sides = gate(half_crashed, at_least=0.7).if_missing
+        for side, how in zip(sides, ("failed", "passed"), strict=True):
+            other = gate(estimate(counted_as(outcomes, **{how: "A"})), at_least=0.7)
+            assert (side.probability, side.mean, side.verdict) == (other.probability, other.mean, other.verdict)
+
+    def test_junit_holds_the_counts(self, half_crashed):
+        """In the message and as properties."""
+        (case,) = ElementTree.fromstring(junit_xml(gate(half_crashed, at_least=0.7))).iter("testcase")
+        failure = case.find("failure")
+        assert failure.get("type") == "inconclusive"
+        assert "150 of 300 trials errored" in failure.get("message")
+        numbers = {one.get("name"): one.get("value") for one in case.iter("property")}
+        assert numbers == {"trials_scored": "150", "trials_unscored": "150", "trials_errored": "150"}
+
+    def test_a_bar_that_they_cannot_change(self, half_crashed):
+        """Below .4 it passes even with all of them failed, above .9999 it fails even with all passed."""
+        assert gate(half_crashed, at_least=0.4).verdict == "pass"
+        assert gate(half_crashed, at_least=0.9999).verdict == "fail"
+        assert gate(half_crashed, at_least=0.7, max_missing=0.5).verdict == "pass"
+
+    def test_errors_as_failures_settle_it(self):
+        """Then half of 300 trials passed."""
+        found = gate(estimate(outcomes_from_table(HALF_CRASHED, errors="fail")), at_least=0.7)
+        assert found.verdict == "fail"
+        assert found.trials.to_dict() == {"scored": 300, "unscored": 0, "errored": 0}
+
+    def test_bounds_are_shown_whatever_the_verdict(self):
+        """With errors="bounds" both sides are in the sentence."""
+        found = gate(estimate(outcomes_from_table(HALF_CRASHED, errors="bounds")), at_least=0.4)
+        assert found.verdict == "pass"
+        assert [side.mean for side in found.if_missing] == pytest.approx([0.5, 0.983], abs=0.01)
+        assert "errored trials" in str(found) or "150 of 300" in str(found)
+        assert "counted as failed the gate passes" in str(found)
+
+    def test_the_command(self, tmp_path):
+        """Exit code 11, and 10 with --errors fail."""
+        run = CliRunner().invoke
+        asked = ["gate", str(HALF_CRASHED), "--at-least", "0.7", "--to", "json"]
+        first = run(app, [*asked, "--junit", str(tmp_path / "gate.xml")])
+        assert first.exit_code == 11
+        assert json.loads(first.stdout)["trials"]["errored"] == 150
+        assert "150 of 300 trials errored" in (tmp_path / "gate.xml").read_text("utf-8")
+        assert run(app, [*asked, "--errors", "fail"]).exit_code == 10
+
+
+def test_the_baselines_missing_trials_count_too():
+    """An agent that beats a baseline whose trials crashed does not, were these all passed."""
+    tasks = 20
+    est = estimate(counts({"v1": [(1, 2, 2)] * tasks, "v2": [(3, 4)] * tasks}), "hierarchical")
+    found = gate(est, "v2", at_least=0.3, baseline="v1")
+    bar, drop = found.requirements
+    assert (bar.verdict, drop.verdict, found.verdict) == ("pass", "inconclusive", "inconclusive")
+    assert found.baseline_trials.unscored == 2 * tasks
+    assert "40 of 80 trials unscored (v1)" in str(found)
+
+
+def test_few_missing_trials_are_shown_and_change_nothing():
+    """1 of 101 is below 2 %: no second fit, but the sentence counts it."""
+    est = estimate(counts({"v1": [(9, 10)] * 9 + [(9, 10, 1)]}))
+    found = gate(est, at_least=0.7)
+    assert (found.verdict, found.if_missing) == ("pass", ())
+    assert "1 of 101 trials unscored" in str(found)
