@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from agentic_bayes.checks import check_choice, check_probability, check_rope, check_type
+from agentic_bayes.decisions.by_group import GroupDifference, group_differences, group_lines
 from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
 from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
 from agentic_bayes.errors import EstimateError, InvalidArgument
@@ -122,6 +123,8 @@ class Comparison(Decision):
         What else a reader must know, or empty.
     draws : ndarray, shape (draws,)
         Of the difference.
+    groups : tuple of GroupDifference
+        The difference in every group of tasks, where they are grouped.
     """
 
     derived: ClassVar[tuple[str, ...]] = ("verdict",)
@@ -153,6 +156,7 @@ class Comparison(Decision):
     flags: tuple[str, ...]
     note: str
     draws: Array = field(repr=False, compare=False)
+    groups: tuple[GroupDifference, ...] = ()
 
     @property
     def verdict(self) -> ComparisonVerdict:
@@ -188,6 +192,18 @@ class Comparison(Decision):
         import pandas as pd
 
         return pd.DataFrame([asdict(one) for one in self.tasks], columns=list(TaskDifference.__annotations__))
+
+    def by_group(self) -> pd.DataFrame:
+        """The differences by group of tasks.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per group, with the columns of `GroupDifference`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([asdict(one) for one in self.groups], columns=list(GroupDifference.__annotations__))
 
     def drivers(self) -> str:
         """The tasks that drive the difference, in a sentence: "v2 lost 1 task: refund (0.970)"; or empty."""
@@ -244,6 +260,7 @@ class Comparison(Decision):
             ),
             [f"expected loss of choosing {self.agent}", format_number(self.expected_loss), ""],
             [f"expected loss of choosing {baseline}", format_number(self.expected_loss_baseline), ""],
+            *group_lines(self.groups),
         ]
         notes = [
             f"{self.agent} − {baseline} in {self.metric}; posterior mean (median of ratios)",
@@ -285,6 +302,7 @@ def compare(
     estimand: Estimand = "population",
     rope: float | tuple[float, float] = 0.02,
     pairing: Literal["auto", "tasks", "none"] = "auto",
+    by: str | None = None,
 ) -> Comparison:
     """Compare an agent with a baseline agent of the same estimate, or with a fixed value.
 
@@ -307,6 +325,8 @@ def compare(
         these two agents under the default priors, which compares them on the same tasks; else the estimate's own
         draws. ``tasks`` is the same, but an error where there are fewer than two shared tasks. ``none`` always takes
         the estimate's own draws.
+    by : str, optional
+        Coordinate that groups the tasks, for `Comparison.groups`; default: the estimate's own.
 
     Returns
     -------
@@ -375,6 +395,11 @@ def compare(
         flags=tuple(dict.fromkeys(flags)),
         note="; ".join(filter(None, _notes(est, sides, estimand))),
         draws=difference,
+        groups=()
+        if sides.baseline is None
+        else group_differences(
+            sides.fit, sides.agent, sides.fit, sides.baseline, metric=wanted, estimand=estimand, by=by
+        ),
         **described(numbers, sides.fit, sides.agent, wanted, estimand),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence import table as tables
+from agentic_bayes.outcomes.coordinates import by_task, check_columns, column_name
 from agentic_bayes.outcomes.dataset import CellCounts, dataset_from_counts
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def outcomes_from_table(
     correct: str = "correct",
     successes: str | None = None,
     trials: str | None = None,
+    group: str | None = None,
+    weight: str | None = None,
 ) -> xr.Dataset:
     """Read outcomes from a table with one row per trial (0/1), or one row per agent and task (counts).
 
@@ -40,6 +43,10 @@ def outcomes_from_table(
     successes, trials : str, optional
         Column names of counts. They are used if you give both, or if the table has columns ``successes`` and ``trials``
         but no ``correct``. An ``unscored`` column is then read, too.
+    group, weight : str, optional
+        Columns that say of each task to which group it belongs (a domain, a family), or how much it weighs (a number
+        ≥ 0). A task has one value, and every task has one; both are kept as coordinates of the tasks under the
+        column's name, for `estimate(..., by=…, weights=…)`.
 
     Returns
     -------
@@ -65,6 +72,8 @@ def outcomes_from_table(
     if successes is None and correct not in columns and {"successes", "trials"} <= set(columns):
         count_names = ("successes", "trials")
     required = [task, *(count_names if count_names[0] is not None else (correct,))]
+    asked = check_columns(group, weight)
+    required += asked
     required += [name for name, default in ((agent, "agent"), (trial, "trial")) if name != default]
     hint = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
     tables.require_columns(source, columns, required, hint=hint, error=OutcomesError)
@@ -77,9 +86,12 @@ def outcomes_from_table(
     else:
         trial_labels = tables.labels(columns[trial], trial, problems) if trial in columns else None
         counts = _from_rows(columns[correct], agents, tasks, trial_labels, correct, problems)
+    extra = {
+        column_name(column): by_task(tasks, columns[column], column, role, problems) for column, role in asked.items()
+    }
     tables.refuse(source, problems, error=OutcomesError)
     attrs = {"unit": "conversation", "indicator": count_names[0] or correct, "source": source}
-    return dataset_from_counts(counts, attrs)
+    return dataset_from_counts(counts, attrs, extra)
 
 
 def _from_rows(

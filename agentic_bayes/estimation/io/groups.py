@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes.errors import EstimateError
+from agentic_bayes.estimation.io.by_group import group_variables
 from agentic_bayes.estimation.io.log_density import density_groups
 from agentic_bayes.estimation.methods.options import Method
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Posterior, labelled
@@ -22,7 +23,8 @@ DIMS, SHAPE = ("chain", "draw", "agent"), (CHAINS, DRAWS)
 def hyper_dataset(posterior: Posterior) -> xr.Dataset | None:
     """Draws of the hyperparameters, dims (chain, draw) or (chain, draw, agent); None where there are none."""
     draws = posterior.hyper_draws()
-    return labelled(draws, np.asarray(posterior.counts.agents, dtype=object)) if draws else None
+    groups = () if posterior.grouping is None else posterior.grouping.names
+    return labelled(draws, np.asarray(posterior.counts.agents, dtype=object), groups) if draws else None
 
 
 def kept_draws(draws: xr.Dataset | None, posterior: Posterior) -> xr.Dataset | None:
@@ -53,6 +55,8 @@ def draw_groups(posterior: Posterior, method: Method, ks: tuple[int, ...], *, ta
         variables |= {str(name): hyper[name].variable for name in hyper.data_vars}
     coords: dict[str, Any] = {"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": list(counts.agents)}
     coords |= {"estimand": estimands, "k": list(ks)}
+    grouped = group_variables(posterior, ks)
+    variables, coords = variables | grouped[0], coords | grouped[1]
     if not tasks:
         return {"posterior": xr.Dataset(variables, coords=coords)}
     p = np.stack([posterior.task_draws(a).reshape(*SHAPE, n_tasks) for a in range(n_agents)], axis=2)
