@@ -65,12 +65,12 @@ def _two_agents(
             if baseline is None or (agent is None and number is None):
                 raise InvalidArgument("with one file, choose the agents with --agent NEW and --baseline OLD")
             asked = [agent, baseline if number is None else None]
-            est = read_estimate(file, settings=fit.settings(), agents=asked, choose="--agent", **read.reading())
+            est = read_estimate(file, settings=fit.settings(), agents=asked, choose="--agent", **read.reading(fit))
             # an agent may be called 0.7
             other = baseline if number is None or baseline in est.agents else number
             return est, est.agents[est.agent_index(agent)], other
         case [old, new]:
-            outcomes, first, second = combine_two(old, new, baseline=baseline, agent=agent, **read.reading())
+            outcomes, first, second = combine_two(old, new, baseline=baseline, agent=agent, **read.reading(fit))
             return estimate(outcomes, **fit.settings()), second, first
         case _:
             raise InvalidArgument(f"compare takes one or two files, got {len(files)}")
@@ -95,7 +95,7 @@ def rank(
 
     question = ask.checked()
     check_choice("tasks", tasks, ("shared", "own"))
-    est = read_estimate(file, settings=fit.settings(), **read.reading())
+    est = read_estimate(file, settings=fit.settings(), **read.reading(fit))
     ranking = rank_agents(est, tasks=tasks, **question)  # type: ignore[arg-type]
     if to == "json":
         say_json(ranking.to_dict() | {"superiority": ranking.superiority().to_dict("index")})
@@ -143,7 +143,7 @@ def gate(
     check_choice("inconclusive_is", inconclusive_is, ("inconclusive", "fail", "pass"))
     if junit is not None:
         check_output_file(junit, "--junit", source=file)
-    est = read_estimate(file, settings=fit.settings(), agents=[agent, baseline], choose="--agent", **read.reading())
+    est = read_estimate(file, settings=fit.settings(), agents=[agent, baseline], choose="--agent", **read.reading(fit))
     bars: dict[str, Any] = {"at_least": at_least, "confidence": confidence, "margin": margin}
     result = judge_agent(est, agent, baseline=baseline, max_missing=max_missing, **bars, **question)
     code = exit_code(inconclusive_is if result.verdict == "inconclusive" else result.verdict)

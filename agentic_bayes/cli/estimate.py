@@ -37,7 +37,7 @@ def estimate(
     """Estimate pass@k and pass^k with intervals, next to the frequentist baseline."""
     from agentic_bayes.checks import check_output_folder
     from agentic_bayes.estimation.estimate import estimate as fit_model
-    from agentic_bayes.reports.tables import estimate_tables
+    from agentic_bayes.reports.tables import estimate_tables, group_tables
     from agentic_bayes.suites.inputs import read_outcomes
 
     if output is not None:
@@ -45,7 +45,7 @@ def estimate(
     if pictures and output is None:
         raise InvalidArgument("--pictures needs a folder: give -o DIR")
     settings = fit.settings() | ({"method": _inflated(fit.method)} if inflate else {})
-    est = fit_model(read_outcomes(file, **read.reading()), k=opt.parse_ks(k), engine=engine, **settings)  # type: ignore[arg-type]
+    est = fit_model(read_outcomes(file, **read.reading(fit)), k=opt.parse_ks(k), engine=engine, **settings)  # type: ignore[arg-type]
     if output is not None:
         _write(est, output, file, read, pictures=pictures)
     if to == "json":
@@ -55,7 +55,7 @@ def estimate(
     lines = [] if est.diagnostics is None else [str(est.diagnostics)]
     lines += [f"method {est.method.name}: {est.note}"] if est.note else []
     lines += [f"results written to {output}"] if output is not None else []
-    show(*estimate_tables(est), lines=lines, to=to)
+    show(*estimate_tables(est), *group_tables(est), lines=lines, to=to)
 
 
 def _inflated(method: str | None) -> Any:

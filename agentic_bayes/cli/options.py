@@ -105,9 +105,19 @@ class ReadOptions:
         _reading("Count trials whose agent crashed as unscored (the default), as fail, or both ways (bounds)."),
     ] = None
 
-    def reading(self) -> dict[str, Any]:
-        """What was given, as the functions that read FILE take it."""
-        return {"columns": self._columns(), "counting": self.counting()}
+    group: Annotated[
+        str | None, _reading("Group of each task: for evidence a field, metadata.domain; for a table a column.")
+    ] = None
+    weight: Annotated[
+        str | None, _reading("Weight of each task: for evidence a field, metadata.share; for a table a column.")
+    ] = None
+
+    def reading(self, fit: FitOptions | None = None) -> dict[str, Any]:
+        """What was given, as the functions that read FILE take it; a table is also read for what `fit` needs of it."""
+        counting = self.counting()
+        needed = {} if fit is None else {"group": fit.by, "weight": fit.weights_column}
+        columns = self._columns() | given(group=self.group, weight=self.weight)
+        return {"columns": columns, "counting": counting, "needed": given(**needed)}
 
     def counting(self) -> dict[str, Any]:
         """The arguments of `count_outcomes` that were given."""
@@ -167,6 +177,10 @@ class FitOptions:
     ci_prob: Annotated[float | None, _fitting(CI_PROB)] = None
     ci_kind: Annotated[str | None, _fitting(CI_KIND)] = None
     random_seed: Annotated[int | None, _fitting(SEED_0)] = None
+    by: Annotated[str | None, _fitting("Column, or field of the metadata of evidence, that groups the tasks.")] = None
+    weights: Annotated[
+        str | None, _fitting("Shares of the groups, refund=0.7,cancel=0.3, or a column that weighs the tasks.")
+    ] = None
     judge_labels: Annotated[
         Path | None,
         _fitting(
@@ -175,9 +189,15 @@ class FitOptions:
         ),
     ] = None
 
+    @property
+    def weights_column(self) -> str | None:
+        """The column that `weights` names, if it does."""
+        found = parse_weights(self.weights)
+        return found if isinstance(found, str) else None
+
     def settings(self) -> dict[str, Any]:
         """The arguments of `estimate` that were given."""
-        settings = dict(vars(self))
+        settings = dict(vars(self)) | {"weights": parse_weights(self.weights)}
         if self.judge_labels is not None:
             import pandas as pd
 
@@ -235,6 +255,17 @@ def parse_ks(text: str, option: str = "--k") -> tuple[int, ...]:
     except ValueError:
         raise InvalidArgument(f'{option} must be whole numbers ≥ 1, for example "1,3,5", got {text!r}') from None
     return check_ks(ks)
+
+
+def parse_weights(text: str | None) -> dict[str, float] | str | None:
+    """Read "refund=0.7,cancel=0.3", or the name of a column."""
+    if text is None or "=" not in text:
+        return text
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    shares = {name.strip(): parse_number(value) for name, _, value in pairs}
+    if len(shares) < len(pairs) or any(not name or share is None for name, share in shares.items()):
+        raise InvalidArgument(f'--weights must be like "refund=0.7,cancel=0.3", each group once, got {text!r}')
+    return {name: share for name, share in shares.items() if share is not None}
 
 
 def parse_number(text: str | None) -> float | None:

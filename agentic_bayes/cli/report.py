@@ -50,7 +50,7 @@ def report(
     settings = fit.settings() | opt.given(k=None if k is None else opt.parse_ks(k))
     number = opt.parse_number(baseline)
     agents = [agent, baseline if number is None else None]
-    est = read_estimate(file, settings=settings, agents=agents, **read.reading())
+    est = read_estimate(file, settings=settings, agents=agents, **read.reading(fit))
     other = baseline if number is None or baseline in est.agents else number
     asked: dict[str, Any] = {"metric": question["metric"], "estimand": estimand, "baseline": other}
     asked |= {"at_least": at_least, "confidence": confidence}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from agentic_bayes.checks import check_choice, check_probability, check_rope, check_type
+from agentic_bayes.decisions.by_group import GroupDifference, group_differences, group_lines
 from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
 from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
 from agentic_bayes.decisions.shared_tasks import ASSUMED, SharedTasks, TaskSets
@@ -135,6 +136,8 @@ class Comparison(Decision):
         What else a reader must know, or empty.
     draws : ndarray, shape (draws,)
         Of the difference.
+    groups : tuple of GroupDifference
+        The difference in every group of tasks, where they are grouped.
     """
 
     derived: ClassVar[tuple[str, ...]] = ("verdict",)
@@ -170,6 +173,7 @@ class Comparison(Decision):
     flags: tuple[str, ...]
     note: str
     draws: Array = field(repr=False, compare=False)
+    groups: tuple[GroupDifference, ...] = ()
 
     @property
     def verdict(self) -> ComparisonVerdict:
@@ -205,6 +209,18 @@ class Comparison(Decision):
         import pandas as pd
 
         return pd.DataFrame([asdict(one) for one in self.tasks], columns=list(TaskDifference.__annotations__))
+
+    def by_group(self) -> pd.DataFrame:
+        """The differences by group of tasks.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per group, with the columns of `GroupDifference`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([asdict(one) for one in self.groups], columns=list(GroupDifference.__annotations__))
 
     def drivers(self) -> str:
         """The tasks that drive the difference, in a sentence: "v2 lost 1 task: refund (0.970)"; or empty."""
@@ -269,6 +285,7 @@ class Comparison(Decision):
             ),
             [f"expected loss of choosing {self.agent}", format_number(self.expected_loss), ""],
             [f"expected loss of choosing {baseline}", format_number(self.expected_loss_baseline), ""],
+            *group_lines(self.groups),
         ]
         notes = [
             f"{self.agent} − {baseline} in {self.metric}; posterior mean (median of ratios)",
@@ -311,6 +328,7 @@ def compare(
     estimand: Estimand = "population",
     rope: float | tuple[float, float] = 0.02,
     tasks: TaskSets = "shared",
+    by: str | None = None,
 ) -> Comparison:
     """Compare an agent with another one, or with a fixed value, by the posterior of the estimate.
 
@@ -337,6 +355,8 @@ def compare(
         Where the agents did not try the same tasks. ``shared``: the tasks of which both have scored trials, and only
         these; the same method with the same priors is fitted to them. ``own``: each agent on its own tasks, unpaired,
         assuming that both sets of tasks sample one kind of task.
+    by : str, optional
+        Coordinate that groups the tasks, for `Comparison.groups`; default: the estimate's own.
 
     Returns
     -------
@@ -385,6 +405,9 @@ def compare(
             "frequentist": against_agent(pair.compared, 0, 1, wanted, interval[0]),
             "note": "; ".join(filter(None, _notes(pair, estimand))),
             "flags": pair.flags(wanted, estimand),
+            "groups": group_differences(
+                pair.first.fit, pair.first.name, pair.second.fit, pair.second.name, by=by, **question
+            ),
         }
         described_by = pair.first.fit, pair.first.name
     else:
@@ -410,6 +433,7 @@ def compare(
             "frequentist": against_value(est.counts, index, value, wanted, interval[0]),
             "note": "; ".join(filter(None, (est.differences, _judged_words(est)))),
             "flags": est.flags(name, **question),
+            "groups": (),
         }
         described_by = est, name
 

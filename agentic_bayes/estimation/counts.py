@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.coordinates import task_columns
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,6 +26,7 @@ class Counts:
     successes: Array  # shape (agents, tasks); counts; trials is 0 where nothing was scored
     trials: Array
     unscored: Array
+    columns: Mapping[str, Array] = field(default_factory=dict)  # further coordinates of the tasks
 
     @classmethod
     def of(cls, outcomes: xr.Dataset) -> Counts:
@@ -35,6 +37,7 @@ class Counts:
             outcomes["successes"].values,
             outcomes["trials"].values,
             outcomes["unscored"].values,
+            {name: outcomes[name].values for name in task_columns(outcomes)},
         )
 
     @cached_property

@@ -14,6 +14,7 @@ from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.distribution import CIKind, Distribution, Stats
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
 from agentic_bayes.estimation.fitting import method_for, needs_draws, posterior_of, sample
+from agentic_bayes.estimation.groups import Weights
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.io.groups import draw_groups, kept_draws
 from agentic_bayes.estimation.io.netcdf import installed_versions, read_groups, write_groups
@@ -23,7 +24,7 @@ from agentic_bayes.estimation.model_checks import ModelChecks
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.estimation.predictive import Statistic
 from agentic_bayes.estimation.settings import Engine, Settings
-from agentic_bayes.estimation.summary import ALL, JUDGED, SHORT, estimate_table, summary_rows
+from agentic_bayes.estimation.summary import estimate_table, rows_frame, summary_rows
 from agentic_bayes.formatting import Metric, json_ready, metrics_at, plural
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import allowed_differences, check_outcomes, differing
@@ -45,6 +46,8 @@ def estimate(
     ci_kind: CIKind = "eti",
     engine: Engine = "auto",
     judge_labels: pd.DataFrame | Mapping[str, float] | None = None,
+    by: str | None = None,
+    weights: Weights | None = None,
     random_seed: int = 0,
 ) -> Estimate:
     """Estimate pass@k and pass^k with intervals.
@@ -74,6 +77,10 @@ def estimate(
         number; labelled attempts enter as true outcomes. Give fixed rates as
         ``{"sensitivity": 0.95, "specificity": 0.6}``. For the hierarchical method; agents then do not share strength.
         `Estimate.uncorrected` is the same without.
+    by : str, optional
+        Coordinate that groups the tasks (``group=`` of what read the outcomes): rows per group, and for a new group.
+    weights : mapping or str, optional
+        Group → share, or a coordinate of numbers: weighted rows. They weigh the posterior, never the likelihood.
     random_seed : int
         ≥ 0. Same outcomes and seed, same numbers.
 
@@ -103,7 +110,8 @@ def estimate(
     judge = None if judge_labels is None else read_labels(judge_labels, counts)
     if judge is not None and "judge" in differing(checked.attrs):
         raise InvalidArgument(f"judge_labels need counts of one judge, these have {checked.attrs['judge']}")
-    value, note = method_for(method, counts, corrects_judge=judge is not None and not judge.perfect, engine=engine)
+    corrects = judge is not None and not judge.perfect
+    value, note = method_for(method, counts, corrects_judge=corrects, engine=engine, by=by)
     settings = Settings(
         method=value,
         k=check_ks(k),
@@ -112,6 +120,8 @@ def estimate(
         engine=engine,
         random_seed=random_seed,
         judge=judge,
+        by=by,
+        weights=weights,
     )
     return estimate_as(checked, settings, note=note)
 
@@ -428,7 +438,7 @@ class Estimate(Tabular):
             NaN is undefined, and the note says why. For the frequentist method sd is the standard error.
         """
         rows = list(summary_rows(self.checks, self.outcomes.attrs, tasks=tasks))
-        return self._frame(rows, columns, tasks=tasks)
+        return rows_frame(rows, columns, self.checks, tasks=tasks)
 
     def baseline(self, *, columns: Literal["short", "all"] = "short", tasks: bool = False) -> pd.DataFrame:
         """The same columns from the frequentist method, with both its estimators.
@@ -452,17 +462,7 @@ class Estimate(Tabular):
             rows += summary_rows(other.checks, self.outcomes.attrs, tasks=tasks)
         if self.settings.judge is not None:  # the baseline takes the judge's verdicts as they are
             rows = [{**row, "judge_calibration": "none", "n_labels": 0} for row in rows]
-        return self._frame(rows, columns, tasks=tasks, also=("estimator",))
-
-    def _frame(
-        self, rows: list[dict[str, Any]], columns: str, *, tasks: bool, also: tuple[str, ...] = ()
-    ) -> pd.DataFrame:
-        import pandas as pd
-
-        check_choice("columns", columns, ("short", "all"))
-        judged = JUDGED if self.settings.judge is not None else ()
-        short = [name for name in ALL if name in (*SHORT, *also) or (tasks and name == "task")]
-        return pd.DataFrame(rows, columns=[*ALL, *judged] if columns == "all" else short)
+        return rows_frame(rows, columns, self.checks, tasks=tasks, also=("estimator",))
 
     def to_pandas(self) -> pd.DataFrame:
         """The summary with all its columns.

@@ -13,9 +13,11 @@ from agentic_bayes.estimation.engines import nuts
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
 from agentic_bayes.estimation.engines.grid.judged import fit_judged
 from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
+from agentic_bayes.estimation.groups import Grouping
 from agentic_bayes.estimation.methods.conjugate import ConjugatePosterior
 from agentic_bayes.estimation.methods.crossed import CrossedPosterior
 from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate
+from agentic_bayes.estimation.methods.grouped import GroupedPosterior
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.methods.inflated import InflatedPosterior
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
@@ -33,8 +35,12 @@ SHARED_SHARE = 0.5  # `auto` takes the crossed model where two agents or more tr
 MOST_CROSSED = 25  # agents up to which it does; importance sampling is untried with more
 
 
-def method_for(method: object, counts: Counts, *, corrects_judge: bool, engine: str = "auto") -> tuple[Method, str]:
+def method_for(
+    method: object, counts: Counts, *, corrects_judge: bool, engine: str = "auto", by: str | None = None
+) -> tuple[Method, str]:
     """The method that fits these counts, and why it was taken where that was left to the program."""
+    if by is not None:
+        return _grouped_method(method, by)
     if isinstance(method, str) and method == "auto":
         value, reason = choose_method(counts, engine=engine, corrects_judge=corrects_judge)
     else:
@@ -52,6 +58,13 @@ def method_for(method: object, counts: Counts, *, corrects_judge: bool, engine: 
             )
         value = replace(value, pool_agents=False)
     return value, reason
+
+
+def _grouped_method(method: object, by: str) -> tuple[Method, str]:
+    """The method for groups of tasks; `auto` takes the hierarchical model, in which groups share strength."""
+    if isinstance(method, str) and method == "auto":
+        return Hierarchical(), f"groups of {by!r} share strength, agents do not: differences of new tasks are unpaired"
+    return method_of(method), ""
 
 
 def choose_method(counts: Counts, *, engine: str = "auto", corrects_judge: bool = False) -> tuple[Method, str]:
@@ -78,7 +91,8 @@ def needs_draws(settings: Settings) -> bool:
 def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -> Posterior:
     """The posterior of these counts, from a sampler's draws where there are any."""
     method = settings.method
-    both: dict[str, Any] = {"counts": counts, "random_seed": settings.random_seed}
+    grouping = Grouping.of(counts, settings.by, settings.weights)
+    both: dict[str, Any] = {"counts": counts, "random_seed": settings.random_seed, "grouping": grouping}
     match method:
         case Frequentist():
             return FrequentistEstimate(method=method, **both)
@@ -90,6 +104,8 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
             flat = _flat(draws)
             points: dict[str, Any] = {name: flat.get(name) for name in ("theta", "sigma", "rho", "weight")}
             return CrossedPosterior(**points, **both)
+        case Hierarchical() if grouping is not None and grouping.names:
+            return GroupedPosterior.of(counts, method, grouping, metrics_at(settings.k), settings.random_seed)
         case Hierarchical() if draws is not None:
             return HierarchicalPosterior(hyper=_flat(draws), **both)
         case Hierarchical():
@@ -106,6 +122,7 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
 def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
     """Draws for a method that is not exact."""
     method, note = settings.method, ""
+    Grouping.of(Counts.of(outcomes), settings.by, settings.weights)  # check first, pay later
     assert isinstance(method, Hierarchical | Crossed)
     counts = Counts.of(outcomes)
     # agents and tasks in the order of their counts, and a seed of these counts: names change no draw, and estimates of

@@ -45,9 +45,14 @@ class ModelChecks:
     settings: Settings
     converged: bool = True  # whether the sampler's diagnostics passed, if there was one
 
-    def flags(self, agent: int, estimand: Estimand, metric: Metric) -> tuple[str, ...]:
-        """What makes a number of this agent doubtful; see `FLAGS`."""
-        most, method = int(self.posterior.counts.trials[agent].max(initial=0)), self.settings.method
+    def flags(self, agent: int, estimand: Estimand, metric: Metric, group: str = "") -> tuple[str, ...]:
+        """What makes a number of this agent, or of one group of its tasks, doubtful; see `FLAGS`."""
+        trials, method = self.posterior.counts.trials[agent], self.settings.method
+        groups = self.posterior.grouping
+        in_group = groups is not None and group in groups.names
+        if groups is not None and in_group:
+            trials = trials[groups.place == groups.names.index(group)]
+        most = int(trials.max(initial=0))
         flags = [*([] if self.converged else ["not_converged"]), *self.posterior.flags]
         if most == 0:
             return (*flags, "no_data")
@@ -61,13 +66,13 @@ class ModelChecks:
             flags.append("extrapolated")
         if any(check.misfit for check in self.predictive(agent)):
             flags.append("misfit")
-        if estimand == "tasks" and metric in self._disagreements(agent, metric.k):
+        if estimand == "tasks" and not group and metric in self._disagreements(agent, metric.k):
             flags.append("disagrees")
         return tuple(flags)
 
-    def row_flags(self, agent: int, estimand: Estimand, metric: Metric) -> tuple[str, ...]:
+    def row_flags(self, agent: int, estimand: Estimand, metric: Metric, group: str = "") -> tuple[str, ...]:
         """The same for a row that stands beside those of other agents, from which it may be subtracted."""
-        flags = self.flags(agent, estimand, metric)
+        flags = self.flags(agent, estimand, metric, group)
         return (*flags, DIFFERENT_TASKS) if self.posterior.counts.different_tasks else flags
 
     def _prior_weighs(self, agent: int) -> float:

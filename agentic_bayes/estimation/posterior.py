@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
+from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.counts import Counts
-from agentic_bayes.estimation.distribution import Distribution, NoDistribution, Stats
+from agentic_bayes.estimation.distribution import Distribution, Drawn, NoDistribution, Stats
+from agentic_bayes.estimation.groups import Grouping
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
@@ -32,17 +34,18 @@ def draws_by_task(place: Array, draw: Callable[[int, int], Array]) -> Array:
     return out
 
 
-def labelled(draws: Mapping[str, Array], agents: Any) -> xr.Dataset:
-    """Draws of shape (draws,) or (draws, agents) as a dataset with dims (chain, draw) or (chain, draw, agent)."""
+def labelled(draws: Mapping[str, Array], agents: Any, groups: Any = ()) -> xr.Dataset:
+    """Draws of shape (draws,), (draws, agents) or (draws, agents, groups) with dims (chain, draw, agent, group)."""
     import xarray as xr
 
-    dims = ("chain", "draw", "agent")
+    dims = ("chain", "draw", "agent", "group")
     return xr.Dataset(
         {
             name: (dims[: values.ndim + 1], values.reshape(CHAINS, DRAWS, *values.shape[1:]))
             for name, values in draws.items()
         },
-        coords={"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": agents},
+        coords={"chain": np.arange(CHAINS), "draw": np.arange(DRAWS), "agent": agents}
+        | ({"group": np.asarray(groups, dtype=object)} if len(groups) else {}),
     )
 
 
@@ -52,6 +55,7 @@ class Posterior(ABC):
 
     counts: Counts
     random_seed: int
+    grouping: Grouping | None = None  # groups of tasks, and weights, where they were asked for
     _memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -64,14 +68,36 @@ class Posterior(ABC):
         """What makes all its numbers doubtful."""
         return ()
 
-    def distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution:
-        """The distribution of a metric: of a new task, of the mean over the scored tasks, or of every task."""
+    def distribution(self, agent: int, estimand: Estimand, metric: Metric, group: str = "") -> Distribution:
+        """The distribution of a metric: of a new task, of the mean over the scored tasks, or of every task.
+
+        With `group`, one of `group_labels`: of a task, or the tasks, of that group.
+        """
+        if group:
+            key = (agent, estimand, metric, group)
+            return self.once(key, lambda: self._group_distribution(agent, estimand, metric, group))
         if estimand == "tasks" and not self.counts.scored[agent].any():
             return NoDistribution()
         return self.once((agent, estimand, metric), lambda: self._distribution(agent, estimand, metric))
 
     @abstractmethod
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution: ...
+
+    def group_labels(self, estimand: Estimand) -> tuple[str, ...]:
+        """What has a number of its own beside the overall one: groups of tasks, and the weighted mean."""
+        return self.grouping.labels if self.grouping is not None and estimand == "tasks" else ()
+
+    def _group_distribution(self, agent: int, estimand: Estimand, metric: Metric, label: str) -> Distribution:
+        """The mean over the scored tasks of a group, or the weighted one."""
+        assert self.grouping is not None
+        weights = self.grouping.task_weights(label, self.counts.scored[agent])
+        if isinstance(weights, str):
+            return NoDistribution(note=weights)
+        which = np.flatnonzero(weights)
+        values = apply_metric(self.task_draws(agent, which), metric) @ weights[which]
+        mean = float(self.distribution(agent, "task", metric).mean[which] @ weights[which])
+        found = Drawn.of(values, mean=mean, n_tasks=which.size)
+        return found if label in self.grouping.names else replace(found, note=self.grouping.words)
 
     @abstractmethod
     def task_draws(self, agent: int, tasks: Array | None = None) -> Array:

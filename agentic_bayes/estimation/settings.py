@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, get_args
 from agentic_bayes.checks import check_choice, check_ks, check_probability, check_seed
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
+from agentic_bayes.estimation.groups import Weights, check_groups, plain_weights
 from agentic_bayes.estimation.judge_labels import JudgeLabels
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical, Method, method_from_record
 
@@ -25,6 +26,8 @@ class Settings:
     engine: Engine
     random_seed: int
     judge: JudgeLabels | None = None
+    by: str | None = None
+    weights: Weights | None = None
 
     def __post_init__(self) -> None:
         check_choice("ci_kind", self.ci_kind, get_args(CIKind))
@@ -42,8 +45,25 @@ class Settings:
             raise InvalidArgument(f"priors of Crossed must be scipy.stats distributions, got {self.method!r}")
         if isinstance(self.method, Hierarchical) and self.method.inflate and self.engine == "pymc":
             raise InvalidArgument("inflate=True needs engine='auto' or 'quadrature', got 'pymc'")
+        by, weights = check_groups(self.by, self.weights)
+        object.__setattr__(self, "weights", weights)
+        if by is not None:
+            self._check_by()
         if self.judge is not None:
             self._check_judge()
+
+    def _check_by(self) -> None:
+        """Groups share strength in the hierarchical model by quadrature; other methods average over their tasks."""
+        if self.judge is not None:
+            raise InvalidArgument("by cannot be combined with judge_labels: no model here has groups and judge errors")
+        if not isinstance(self.method, Hierarchical):
+            return
+        if self.method.inflate:
+            raise InvalidArgument("by cannot be combined with inflate=True: point masses per group are not identified")
+        if self.engine == "pymc":
+            raise InvalidArgument("by needs engine='auto' or 'quadrature' with the hierarchical method, got 'pymc'")
+        if self.method.mu is not None:
+            raise InvalidArgument("by: the means of groups share strength, so give priors of m and tau instead of mu")
 
     def _check_judge(self) -> None:
         """Judge errors are corrected by the exact engine, agent by agent."""
@@ -61,7 +81,12 @@ class Settings:
         """The settings as plain JSON values, for a file."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         judge = None if self.judge is None else self.judge.record()
-        return values | {"k": list(self.k), "method": self.method.record(), "judge": judge}
+        return values | {
+            "k": list(self.k),
+            "method": self.method.record(),
+            "judge": judge,
+            "weights": plain_weights(self.weights),
+        }
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agentic_bayes.checks import check_choice
 from agentic_bayes.estimation.distribution import STATISTICS, Stats
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import ModelChecks, flag_words
+from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import (
     FAMILIES,
@@ -25,6 +28,7 @@ from agentic_bayes.outcomes.dataset import allowed_differences
 from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 SHORT = ("agent", "estimand", "metric", "mean", "lower", "upper", "n_tasks", "flags")
@@ -33,6 +37,25 @@ ALL = (
     *("method", "estimator", "unit", "indicator", "n_tasks", "flags", "note"),
 )
 JUDGED = ("judge_calibration", "n_labels")
+
+
+def rows_frame(
+    rows: list[dict[str, Any]], columns: str, checks: ModelChecks, *, tasks: bool, also: Iterable[str] = ()
+) -> pd.DataFrame:
+    """The rows as a table, with the columns that were asked for and those that apply."""
+    import pandas as pd
+
+    check_choice("columns", columns, ("short", "all"))
+    short = [name for name in ALL if name in (*SHORT, *also) or (tasks and name == "task")]
+    shown = [*ALL, *(() if checks.settings.judge is None else JUDGED)] if columns == "all" else short
+    if checks.posterior.grouping is not None:
+        shown.insert(shown.index("estimand") + 1, "group")
+    return pd.DataFrame(rows, columns=shown)
+
+
+def overall_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a summary that are not about a group of tasks."""
+    return frame[(frame["group"] == "") | (frame["estimand"] == "task")] if "group" in frame else frame
 
 
 def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) -> Iterator[dict[str, Any]]:
@@ -56,6 +79,8 @@ def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) 
                 continue
             for metric in metrics_at(settings.k):
                 key = {"agent": agent, "estimand": estimand, "metric": str(metric), "k": metric.k} | common
+                if posterior.grouping is not None:
+                    key["group"] = ""
                 stats = posterior.distribution(index, estimand, metric).stats(settings.ci_prob, settings.ci_kind)
                 if estimand == "task":
                     yield from _task_rows(checks, index, metric, stats, key)
@@ -72,6 +97,23 @@ def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) 
                     "flags": ", ".join(flags),
                     "note": "; ".join(filter(None, notes)),
                 }
+                for group in posterior.group_labels(estimand):
+                    yield key | _group_row(checks, index, estimand, metric, group)
+
+
+def _group_row(checks: ModelChecks, agent: int, estimand: Estimand, metric: Metric, group: str) -> dict[str, Any]:
+    """What a row about a group of tasks has of its own."""
+    stats = checks.posterior.distribution(agent, estimand, metric, group).stats(
+        checks.settings.ci_prob, checks.settings.ci_kind
+    )
+    return {
+        "group": group,
+        "task": "",
+        **{name: float(getattr(stats, name)) for name in STATISTICS},
+        "n_tasks": stats.n_tasks,
+        "flags": ", ".join(checks.flags(agent, estimand, metric, group)),
+        "note": stats.note,
+    }
 
 
 def unscored_note(checks: ModelChecks, agent: int) -> str:
@@ -87,7 +129,7 @@ def _task_rows(
     checks: ModelChecks, agent: int, metric: Metric, stats: Stats, key: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     counts = checks.posterior.counts
-    trials = counts.trials[agent]
+    trials, groups = counts.trials[agent], checks.posterior.grouping
     general = [
         flag for flag in checks.flags(agent, "task", metric) if flag in ("not_converged", "prior_driven", "misfit")
     ]
@@ -103,6 +145,7 @@ def _task_rows(
                 flags.append("extrapolated")
         yield key | {
             "task": counts.tasks[j],
+            **({"group": groups.names[groups.place[j]]} if groups is not None and groups.names else {}),
             **{name: float(getattr(stats, name)[j]) for name in STATISTICS},
             "n_tasks": 1,
             "flags": ", ".join(flags),
@@ -113,20 +156,22 @@ def _task_rows(
 def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, notes: Iterable[str]) -> Table:
     """Both metrics of every agent and estimand at every k, with intervals, flags and notes."""
     settings, counts, attrs = checks.settings, checks.posterior.counts, outcomes.attrs
+    grouped = checks.posterior.grouping is not None
     flags, remarks, rows = dict[str, None](), dict[str, None](), []
     for index, agent in enumerate(counts.agents):
         for estimand in (name for name in checks.posterior.estimands if name != "task"):
-            for k in settings.k:
+            for k, group in product(settings.k, ("", *checks.posterior.group_labels(estimand))):
                 cells, marks, n_tasks = list[str](), dict[str, None](), 0
                 for metric in (Metric.of(family, k) for family in FAMILIES):
-                    distribution = checks.posterior.distribution(index, estimand, metric)
+                    distribution = checks.posterior.distribution(index, estimand, metric, group)
                     stats = distribution.stats(settings.ci_prob, settings.ci_kind)
                     cells.append(format_number(float(stats.mean)))
                     cells.append(format_interval(float(stats.lower), float(stats.upper)))
-                    marks |= dict.fromkeys(checks.row_flags(index, estimand, metric))
+                    marks |= dict.fromkeys(checks.row_flags(index, estimand, metric, group))
                     remarks[stats.note], n_tasks = None, stats.n_tasks
                 flags |= marks
-                rows.append([agent, estimand, str(k), *cells, f"{n_tasks:,}", ", ".join(marks)])
+                named = [agent, estimand, *([group or "(all)"] if grouped else [])]
+                rows.append([*named, str(k), *cells, f"{n_tasks:,}", ", ".join(marks)])
         remarks[unscored_note(checks, index)] = None
     unscored, errored = int(counts.unscored.sum()), int(outcomes["errored"].sum())
     trials, right = int(counts.trials.sum()), int(counts.successes.sum())
@@ -139,7 +184,18 @@ def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, not
         *remarks,
         *flag_words(flags),
     ]
-    header = ["agent", "estimand", "k", "pass@k", "interval", "pass^k", "interval", "tasks", "flags"]
+    header = [
+        "agent",
+        "estimand",
+        *(["group"] if grouped else []),
+        "k",
+        "pass@k",
+        "interval",
+        "pass^k",
+        "interval",
+        "tasks",
+        "flags",
+    ]
     return Table(title=title, header=header, rows=rows, notes=below)
 
 

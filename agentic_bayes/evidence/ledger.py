@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_bayes.errors import RecordsError
-from agentic_bayes.evidence.row import EvidenceRow
+from agentic_bayes.evidence.row import EvidenceRow, kept_metadata
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolVerdict
 from agentic_bayes.records.identity import Identity, TaskIndex, task_label
@@ -38,6 +38,7 @@ class _LedgerEntry:
     session: str
     task: str
     turns: tuple[TurnGrades, ...]
+    metadata: dict[str, Any]
 
 
 class Ledger:
@@ -54,7 +55,8 @@ class Ledger:
         task = conversation.task_id or task_label(conversation.qa_ids)
         self._index.add(conversation)
         self._resolved = None
-        self._entries.append(_LedgerEntry(conversation.assistant_id, conversation.session_id, task, turns))
+        kept = kept_metadata(conversation.metadata)
+        self._entries.append(_LedgerEntry(conversation.assistant_id, conversation.session_id, task, turns, kept))
         return turns
 
     def misfit(self) -> RecordsError | None:
@@ -92,6 +94,7 @@ class Ledger:
                 tool_rubric=tool_rubric,
                 metrics={name: turn.metrics.get(name, missing) for name in metrics},
                 graders=metrics,
+                metadata={} if position else entry.metadata,
             )
             for entry, identity in zip(self._entries, identities, strict=True)
             for position, turn in enumerate(entry.turns)

@@ -54,13 +54,14 @@ _ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "judge": _ID,
     "tool_rubric": _ID,
 }
-_DETAILS = ("answer_details", "tool_details", "graders")
+_DETAILS = ("answer_details", "tool_details", "graders", "metadata")
 COLUMNS = tuple(name for name in _ALLOWED if name != "tool_rubric")
 INDEX_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _INDEX)
 RESERVED = frozenset({*COLUMNS, "tool_rubric", "metrics", "answer", "tools", "joint"})  # no metric may have these names
 SCORE_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _SCORE)
 
 
+LONGEST_LABEL = 100  # characters of a value of the metadata that is kept
 COUNTS = (
     *("expected", "made", "matched", "missed", "extra", "wrong_arguments", "out_of_order", "invalid"),
     "scope_violations",
@@ -104,6 +105,8 @@ class EvidenceRow:
     metrics: Mapping[str, Grade] = field(default_factory=dict, hash=False)
     # Identities of the further metrics, by name. Not to be changed.
     graders: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # What the first row of a conversation keeps of its metadata; see `kept_metadata`. Not to be changed.
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         wrong = _row_problems({name: getattr(self, name) for name in _ALLOWED})
@@ -130,6 +133,18 @@ class EvidenceRow:
     def tools_unscored(self) -> bool:
         """Whether tools were expected but there is no verdict."""
         return self.tool_overall is None and self.tool_reason is not None
+
+
+def kept_metadata(metadata: Mapping[str, Any], *, depth: int = 3) -> dict[str, Any]:
+    """The short values of a conversation's metadata, by which tasks can be grouped or weighed."""
+    kept: dict[str, Any] = {}
+    for key, value in metadata.items():
+        if isinstance(value, Mapping):
+            if depth > 1 and (part := kept_metadata(value, depth=depth - 1)):
+                kept[str(key)] = part
+        elif isinstance(value, (bool, int, float)) or (isinstance(value, str) and len(value) <= LONGEST_LABEL):
+            kept[str(key)] = value
+    return kept
 
 
 def place_name(place: tuple[str, str, int, int | None]) -> str:

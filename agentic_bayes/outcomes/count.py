@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, assert_never, get_args
+from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
 from agentic_bayes.checks import check_choice, check_probability, check_type
-from agentic_bayes.errors import OutcomesError
+from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.evidence.tools.rubric import ROUNDING
+from agentic_bayes.outcomes.coordinates import METADATA, TaskColumns, by_task, check_columns, column_name
 from agentic_bayes.outcomes.dataset import dataset_from_counts, with_bounds
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ def count_outcomes(
     tool_threshold: float = 1.0,
     agents: AgentGrouping = "separate",
     errors: ErrorHandling = "unscored",
+    group: str | None = None,
+    weight: str | None = None,
 ) -> xr.Dataset:
     """Count successes, trials and unscored trials per agent and task.
 
@@ -114,6 +117,11 @@ def count_outcomes(
     errors : {"unscored", "fail", "bounds"}
         Whether a crashed agent is unscored or a failure; ``bounds`` leaves it unscored and adds the variables
         ``lower_bound`` and ``upper_bound``: the share of passes if all errored trials had failed or passed.
+    group, weight : str, optional
+        Fields of the conversations' metadata (``"metadata.domain"``, ``"metadata.sample.level"``) that say to which
+        group a task belongs, or how much it weighs (a number ≥ 0). A task has one value, and every task has one; both
+        are kept as coordinates of the tasks under their last name (``domain``), for
+        `estimate(..., by=…, weights=…)`.
 
     Returns
     -------
@@ -126,7 +134,7 @@ def count_outcomes(
     InvalidArgument
         If an argument is outside what is allowed.
     OutcomesError
-        If there is nothing to count.
+        If there is nothing to count, or a task has no group or two.
     """
     check_type("evidence", evidence, Evidence, "assess() makes one")
     check_choice("unit", unit, get_args(Unit))
@@ -139,6 +147,7 @@ def count_outcomes(
         metric_threshold=metric_threshold(evidence, indicator),
         errors=errors,
     )
+    asked = check_columns(group, weight)
     cells, left_out = _cells(evidence, rule, unit, agents)
     if not cells:
         raise OutcomesError(f"no conversation has a verdict for indicator {indicator!r}, so there is nothing to count")
@@ -157,7 +166,7 @@ def count_outcomes(
     }
     if indicator in ("tools", "joint", *TOOL_DIMENSIONS):
         attrs["tool_rubric"] = "; ".join(sorted({row.tool_rubric for row in evidence.rows}))
-    ds = dataset_from_counts(counts, attrs)
+    ds = dataset_from_counts(counts, attrs, _columns(evidence, unit, agents, asked, {task for _, task in cells}))
     return with_bounds(ds) if errors == "bounds" else ds
 
 
@@ -167,28 +176,66 @@ def _cells(
     """Verdicts per (agent, task), and the number of conversations that have none."""
     cells: dict[tuple[str, str], Counter[TrialVerdict]] = defaultdict(Counter)
     left_out = 0
-    shared_sessions = agents == "together" and _sessions_repeat(evidence)
+    name_of = _task_names(evidence, unit, agents)
     for rows in _conversations(evidence):
-        first = rows[0]
-        agent = "all" if agents == "together" else first.agent
+        agent = "all" if agents == "together" else rows[0].agent
         verdicts = [rule.verdict(row) for row in rows]
         if all(verdict is None for verdict in verdicts):
             left_out += 1
             continue
         match unit:
             case "conversation":
-                counted = [(first.task, rule.whole(rows, verdicts))]
-            case "interaction":
-                label = f"{first.agent}/{first.session_id}" if shared_sessions else first.session_id
-                counted = [(label, verdict) for verdict in verdicts]
-            case "question":
-                counted = [(row.qa_id, verdict) for row, verdict in zip(rows, verdicts, strict=True)]
+                counted = [(name_of(rows[0]), rule.whole(rows, verdicts))]
+            case "interaction" | "question":
+                counted = [(name_of(row), verdict) for row, verdict in zip(rows, verdicts, strict=True)]
             case _:
                 assert_never(unit)
         for task, verdict in counted:
             if verdict is not None:
                 cells[agent, task][verdict] += 1
     return cells, left_out
+
+
+def _task_names(evidence: Evidence, unit: Unit, agents: AgentGrouping) -> Callable[[EvidenceRow], str]:
+    """How the task of a row is called in this unit."""
+    if unit == "conversation":
+        return lambda row: row.task
+    if unit == "question":
+        return lambda row: row.qa_id
+    if agents == "together" and _sessions_repeat(evidence):
+        return lambda row: f"{row.agent}/{row.session_id}"
+    return lambda row: row.session_id
+
+
+def _columns(
+    evidence: Evidence, unit: Unit, agents: AgentGrouping, asked: Mapping[str, str], counted: set[str]
+) -> TaskColumns:
+    """Group and weight of every task that was counted, from the metadata of its conversations."""
+    name_of = _task_names(evidence, unit, agents)
+    problems: list[str] = []
+    columns = {}
+    for path, role in asked.items():
+        tasks, values = [], []
+        for rows in _conversations(evidence):
+            value = _field(next((row.metadata for row in rows if row.metadata), {}), path)
+            for task in dict.fromkeys(map(name_of, rows)):
+                if task in counted:
+                    tasks.append(task)
+                    values.append(value)
+        columns[column_name(path)] = by_task(tasks, values, path, role, problems)
+    if problems:
+        raise OutcomesError("; ".join(problems))
+    return columns
+
+
+def _field(metadata: Mapping[str, Any], path: str) -> Any:
+    """The value at a dotted path, or None."""
+    if not path.startswith(METADATA):
+        raise InvalidArgument(f'group and weight must be fields of the metadata, like "metadata.domain", got {path!r}')
+    found: Any = metadata
+    for part in path.removeprefix(METADATA).split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
 
 
 def _conversations(evidence: Evidence) -> Iterable[list[EvidenceRow]]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import InvalidArgument, OutcomesError
+from agentic_bayes.outcomes.coordinates import TaskColumns, checked_columns, combined_columns, with_columns
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,8 +43,8 @@ def natural_order(labels: Sequence[str]) -> list[int]:
     return sorted(range(len(labels)), key=lambda i: natural_key(labels[i]))
 
 
-def dataset_from_counts(counts: CellCounts, attrs: Mapping[str, Any]) -> xr.Dataset:
-    """Counts per (agent, task) as the outcomes dataset."""
+def dataset_from_counts(counts: CellCounts, attrs: Mapping[str, Any], columns: TaskColumns | None = None) -> xr.Dataset:
+    """Counts per (agent, task), and what is known of each task, as the outcomes dataset."""
     import xarray as xr
 
     agents = sorted({agent for agent, _ in counts}, key=natural_key)
@@ -53,11 +54,12 @@ def dataset_from_counts(counts: CellCounts, attrs: Mapping[str, Any]) -> xr.Data
     values = np.zeros((len(COUNTS), len(agents), len(tasks)), dtype=np.int64)
     for (agent, task), cell in counts.items():
         values[:, row[agent], column[task]] = cell
-    return xr.Dataset(
+    whole = xr.Dataset(
         {name: (("agent", "task"), values[i]) for i, name in enumerate(COUNTS)},
         coords={"agent": np.asarray(agents, dtype=object), "task": np.asarray(tasks, dtype=object)},
         attrs=dict(attrs),
     )
+    return with_columns(whole, columns or {})
 
 
 def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
@@ -67,7 +69,8 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
     ----------
     outcomes : xarray.Dataset
         Dims (agent, task) with text labels, integer variables ``successes`` and ``trials``. ``unscored`` and
-        ``errored`` default to 0, ``unit`` to ``conversation`` and ``indicator`` to ``correct``.
+        ``errored`` default to 0, ``unit`` to ``conversation`` and ``indicator`` to ``correct``. Further coordinates of
+        ``task`` (text: groups; numbers: weights) must have a value for every task.
 
     Returns
     -------
@@ -120,6 +123,7 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
     complete = complete.assign(
         {name: complete[name].astype(np.int64) if name in complete else zeros for name in COUNTS}
     ).assign_coords({dim: np.asarray(names, dtype=object) for dim, names in labels.items()})
+    complete = complete.assign_coords(checked_columns(complete))
     if bool((complete["errored"] > complete["unscored"]).any()):
         raise OutcomesError("outcomes are not valid: errored must not exceed unscored, of which it is a part")
     # the order of the labels decides which random number belongs to which cell
@@ -156,7 +160,7 @@ def combine_outcomes(
     Raises
     ------
     OutcomesError
-        If an agent occurs twice, or an attribute differs without `allow`.
+        If an agent occurs twice, an attribute differs without `allow`, or a task is in two groups.
     """
     if not outcomes:
         raise OutcomesError("combine_outcomes needs at least one outcomes dataset, got none")
@@ -181,7 +185,7 @@ def combine_outcomes(
             cells = np.stack([ds[variable].values[i] for variable in COUNTS], axis=1)
             counts |= {(name, task): cell for task, cell in zip(ds["task"].values, cells.tolist(), strict=True)}
     attrs = _combined_attrs(checked, allowed)
-    ds = dataset_from_counts(counts, attrs)
+    ds = dataset_from_counts(counts, attrs, combined_columns(checked))
     return with_bounds(ds) if attrs.get("errors") == "bounds" else ds
 
 

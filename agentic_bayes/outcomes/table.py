@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence import table as tables
+from agentic_bayes.outcomes.coordinates import by_task, check_columns, column_name
 from agentic_bayes.outcomes.count import ErrorHandling
 from agentic_bayes.outcomes.dataset import CellCounts, dataset_from_counts, with_bounds
 from agentic_bayes.outcomes.missing import counted_as
@@ -32,6 +33,8 @@ def outcomes_from_table(
     trials: str | None = None,
     error: str = "error",
     errors: ErrorHandling = "unscored",
+    group: str | None = None,
+    weight: str | None = None,
 ) -> xr.Dataset:
     """Read outcomes from a table with one row per trial (0/1), or one row per agent and task (counts).
 
@@ -50,6 +53,10 @@ def outcomes_from_table(
         (its agent crashed), so that it has no verdict.
     errors : {"unscored", "fail", "bounds"}
         What errored trials count as; see `count_outcomes`.
+    group, weight : str, optional
+        Columns that say of each task to which group it belongs (a domain, a family), or how much it weighs (a number
+        ≥ 0). A task has one value, and every task has one; both are kept as coordinates of the tasks under the
+        column's name, for `estimate(..., by=…, weights=…)`.
 
     Returns
     -------
@@ -76,6 +83,8 @@ def outcomes_from_table(
     if successes is None and correct not in columns and {"successes", "trials"} <= set(columns):
         count_names = ("successes", "trials")
     required = [task, *(count_names if count_names[0] is not None else (correct,))]
+    asked = check_columns(group, weight)
+    required += asked
     named = ((agent, "agent"), (trial, "trial"), (error, "error"))
     required += [name for name, default in named if name != default]
     hint = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
@@ -90,11 +99,14 @@ def outcomes_from_table(
         trial_labels = tables.labels(columns[trial], trial, problems) if trial in columns else None
         crashed = columns.get(error, [None] * size)
         counts = _from_rows(columns[correct], crashed, agents, tasks, trial_labels, correct, problems)
+    extra = {
+        column_name(column): by_task(tasks, columns[column], column, role, problems) for column, role in asked.items()
+    }
     tables.refuse(source, problems, error=OutcomesError)
     attrs = {"unit": "conversation", "indicator": count_names[0] or correct, "source": source}
     if errors != "unscored":
         attrs["errors"] = errors
-    ds = dataset_from_counts(counts, attrs)
+    ds = dataset_from_counts(counts, attrs, extra)
     if errors == "fail":
         return counted_as(ds, failed=ds["agent"].values.tolist(), which="errored")
     return with_bounds(ds) if errors == "bounds" else ds

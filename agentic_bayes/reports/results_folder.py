@@ -35,6 +35,7 @@ from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.io.netcdf import made_by
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.outcomes.coordinates import task_columns
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import COUNTS, check_outcomes, dataset_from_counts
 from agentic_bayes.records.base import short
@@ -187,26 +188,42 @@ def _outcomes_text(outcomes: xr.Dataset) -> str:
     agents, tasks = ds["agent"].values, ds["task"].values
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)  # a label may hold a line's end
-    writer.writerow(["agent", "task", *COUNTS])
+    extra = {_column_title(ds, name): ds[name].values.tolist() for name in task_columns(ds)}
+    writer.writerow(["agent", "task", *COUNTS, *extra])
     for i, j in zip(*attempted.nonzero(), strict=True):
-        writer.writerow([agents[i], tasks[j], *(int(counts[name][i, j]) for name in COUNTS)])
+        writer.writerow(
+            [agents[i], tasks[j], *(int(counts[name][i, j]) for name in COUNTS), *(v[j] for v in extra.values())]
+        )
     return stream.getvalue()
+
+
+WEIGHT_TITLE = " (weight)"  # of a column of outcomes.csv with weights of tasks
+
+
+def _column_title(outcomes: xr.Dataset, name: str) -> str:
+    """How a coordinate of the tasks is called in the file: weights are told from groups."""
+    return f"{name}{WEIGHT_TITLE}" if outcomes[name].dtype.kind == "f" else name
 
 
 def read_outcomes_file(path: Path, attrs: Mapping[str, Any]) -> xr.Dataset:
     """The counts of an ``outcomes.csv``."""
     counts: dict[tuple[str, str], tuple[int, int, int, int]] = {}
+    columns: dict[str, dict[str, Any]] = {}
     try:
         with path.open(encoding="utf-8", errors="surrogatepass", newline="") as stream:
             header, *rows = csv.reader(stream)
-        if header != ["agent", "task", *COUNTS]:
+        known, extra = ["agent", "task", *COUNTS], header[2 + len(COUNTS) :]
+        if header[: len(known)] != known:
             raise OutcomesError(f"{path}: columns must be agent, task, {', '.join(COUNTS)}, got {', '.join(header)}")
         for agent, task, *cells in rows:
-            c, n, unscored, errored = map(int, cells)
+            c, n, unscored, errored = map(int, cells[: len(COUNTS)])
+            for title, cell in zip(extra, cells[len(COUNTS) :], strict=True):
+                name = title.removesuffix(WEIGHT_TITLE)
+                columns.setdefault(name, {})[task] = cell if name == title else float(cell)
             if (agent, task) in counts:
                 raise OutcomesError(f"{path}: agent {agent!r}, task {task!r} twice")
             counts[agent, task] = c, n, unscored, errored
-        return check_outcomes(dataset_from_counts(counts, attrs))
+        return check_outcomes(dataset_from_counts(counts, attrs, columns))
     except (ValueError, OverflowError, csv.Error) as error:
         if isinstance(error, OutcomesError):
             raise

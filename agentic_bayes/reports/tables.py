@@ -13,6 +13,7 @@ from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import FLAGS
+from agentic_bayes.estimation.summary import overall_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics
@@ -69,7 +70,7 @@ def rows_by_key(*frames: pd.DataFrame) -> dict[RowKey, dict[str, Any]]:
     return {
         (row["agent"], row["estimand"], row["metric"], row["estimator"]): {str(name): row[name] for name in row}
         for frame in frames
-        for row in frame.to_dict("records")
+        for row in overall_rows(frame).to_dict("records")
     }
 
 
@@ -86,6 +87,24 @@ def estimate_tables(est: Estimate) -> list[Table]:
         for estimand in ESTIMANDS
         if estimand in est.posterior.estimands
     ]
+
+
+def group_tables(est: Estimate) -> list[Table]:
+    """Per agent and estimand: pass@k and pass^k of every group of tasks; none where tasks are not grouped."""
+    metrics, by, found = metrics_at(est.settings.k), est.settings.by or "weight", list[Table]()
+    summary = est.to_pandas()
+    if "group" not in summary:
+        return []
+    for (agent, estimand), part in summary[summary["group"] != ""].groupby(["agent", "estimand"], sort=False):
+        rows, notes = [], dict[str, None]()
+        for group, own in part.groupby("group", sort=False):
+            values = [format_estimate(row.mean, row.lower, row.upper) for row in own.itertuples()]
+            rows.append([str(group), *values, f"{own['n_tasks'].iloc[0]:,}"])
+            notes |= {f"{group}: {note}": None for note in own["note"] if note}
+        header = [by, *map(str, metrics), "tasks"]
+        title = f"{agent}, by {by}, {ESTIMANDS[str(estimand)]} ({estimand})"
+        found.append(Table(title=title, header=header, rows=rows, notes=list(notes)))
+    return found
 
 
 def _estimate_table(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agentic_bayes.estimation.summary import overall_rows
 from agentic_bayes.formatting import Metric
 
 if TYPE_CHECKING:
@@ -91,6 +92,6 @@ def remaining_variances(a: Any, b: Any, metric: Metric, most: int) -> Any:
 
 
 def _rows(est: Estimate, metric: Metric, estimand: str) -> list[dict[str, Any]]:
-    frame = est.summary(columns="all", tasks=estimand == "task")
+    frame = overall_rows(est.summary(columns="all", tasks=estimand == "task"))
     rows: list[Any] = frame[(frame["estimand"] == estimand) & (frame["metric"] == str(metric))].to_dict("records")
     return rows

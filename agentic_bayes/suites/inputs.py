@@ -17,6 +17,7 @@ from agentic_bayes.errors import DoubtfulRecords, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate, estimate_as
 from agentic_bayes.estimation.fitting import posterior_of
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.outcomes.coordinates import METADATA
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
@@ -82,10 +83,17 @@ def _first_keys(path: Path) -> frozenset[str]:
 
 
 def read_outcomes(
-    path: str | Path, *, columns: Mapping[str, Any] | None = None, counting: Mapping[str, Any] | None = None
+    path: str | Path,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    counting: Mapping[str, Any] | None = None,
+    needed: Mapping[str, str] | None = None,
 ) -> xr.Dataset:
-    """Outcomes of a table, evidence, a saved estimate or a run (its folder, or its id under ``results``)."""
-    return _outcomes_in(open_input(path), path, columns or {}, counting or {})
+    """Outcomes of a table, evidence, a saved estimate or a run (its folder, or its id under ``results``).
+
+    `needed` names what the estimate groups or weighs tasks by, where `columns` and `counting` do not say so.
+    """
+    return _outcomes_in(open_input(path), path, columns or {}, counting or {}, needed or {})
 
 
 def _outcomes_in(
@@ -93,7 +101,9 @@ def _outcomes_in(
     path: str | Path,
     columns: Mapping[str, Any],
     counting: Mapping[str, Any],
+    needed: Mapping[str, str],
 ) -> xr.Dataset:
+    task_columns = {name: columns[name] for name in ("group", "weight") if name in columns}
     errors = {name: value for name, value in counting.items() if name == "errors"}
     others = {name: value for name, value in counting.items() if name != "errors"}
     match opened:
@@ -104,11 +114,12 @@ def _outcomes_in(
             _refuse({**columns, **counting}, path, "a saved estimate")
             return opened.outcomes
         case Evidence():
-            _refuse(columns, path, "evidence")
-            return count_outcomes(opened, **counting)
+            _refuse({name: column for name, column in columns.items() if name not in task_columns}, path, "evidence")
+            fields = {role: f"{METADATA}{name.removeprefix(METADATA)}" for role, name in needed.items()}
+            return count_outcomes(opened, **fields | dict(counting) | task_columns)
         case table:
-            _refuse(others, path, "a table")
-            return outcomes_from_table(table, **columns, **errors)
+            _refuse({name: rule for name, rule in others.items() if name not in task_columns}, path, "a table")
+            return outcomes_from_table(table, **dict(needed) | dict(columns) | errors)
 
 
 def _refuse(options: Mapping[str, Any], path: str | Path, kind: str) -> None:
@@ -124,20 +135,21 @@ def read_estimate(
     choose: str = "",
     columns: Mapping[str, Any] | None = None,
     counting: Mapping[str, Any] | None = None,
+    needed: Mapping[str, str] | None = None,
 ) -> Estimate:
     """A saved estimate with the settings that are given, or a new one; it is fitted only if it holds these agents.
 
     `choose` is the option for the first agent, where there must be one.
     """
     opened = open_input(path)
-    outcomes = _outcomes_in(opened, path, columns or {}, counting or {})
+    outcomes = _outcomes_in(opened, path, columns or {}, counting or {}, needed or {})
     names = [str(label) for label in outcomes["agent"].values]
     for agent in agents:
         if agent is not None:
             check_choice("agent", agent, names)
     if choose:
         _check_chosen(agents[0], names, path, choose)
-    if not isinstance(opened, Estimate) or settings.keys() & {"method", "judge_labels"}:
+    if not isinstance(opened, Estimate) or settings.keys() & {"method", "judge_labels", "by", "weights"}:
         return estimate(outcomes, **settings)
     changed = replace(opened.settings, **settings)
     if opened.draws is None or "random_seed" not in settings:
@@ -158,12 +170,13 @@ def combine_two(
     agent: str | None = None,
     columns: Mapping[str, Any] | None = None,
     counting: Mapping[str, Any] | None = None,
+    needed: Mapping[str, str] | None = None,
 ) -> tuple[xr.Dataset, str, str]:
     """Outcomes of one agent of each of two files, and their names; agents of the same name are named by file."""
     _warn_of_unlike_tasks(old, new)
     parts = []
     for path, option, name in ((old, "--baseline", baseline), (new, "--agent", agent)):
-        outcomes = read_outcomes(path, columns=columns, counting=counting)
+        outcomes = read_outcomes(path, columns=columns, counting=counting, needed=needed)
         names = [str(label) for label in outcomes["agent"].values]
         _check_chosen(name, names, path, option)
         if name is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentic_bayes.errors import EstimateError
+from agentic_bayes.estimation.io.by_group import group_variables
 from agentic_bayes.estimation.io.log_density import density_groups
 from agentic_bayes.estimation.io.replicated import by_cell, count_groups, prior_groups, replicated_cells
 from agentic_bayes.estimation.methods.options import Method
@@ -25,7 +26,8 @@ DIMS, SHAPE = ("chain", "draw", "agent"), (CHAINS, DRAWS)
 def hyper_dataset(posterior: Posterior) -> xr.Dataset | None:
     """Draws of the hyperparameters, dims (chain, draw) or (chain, draw, agent); None where there are none."""
     draws = posterior.hyper_draws()
-    return labelled(draws, np.asarray(posterior.counts.agents, dtype=object)) if draws else None
+    groups = () if posterior.grouping is None else posterior.grouping.names
+    return labelled(draws, np.asarray(posterior.counts.agents, dtype=object), groups) if draws else None
 
 
 def kept_draws(draws: xr.Dataset | None, posterior: Posterior) -> xr.Dataset | None:
@@ -55,7 +57,9 @@ def draw_groups(
         variables["p"] = np.stack([posterior.task_draws(a) for a in range(n_agents)], axis=1)
     coords = {"agent": list(counts.agents), "estimand": estimands, "k": list(ks)}
     coords |= {"task": list(counts.tasks)} if tasks else {}
-    groups = {"posterior": _labelled(variables, coords), **count_groups(posterior, outcomes)}
+    grouped = group_variables(posterior, ks)
+    whole = _labelled(variables, coords).assign_coords(grouped[1]).assign(grouped[0])
+    groups = {"posterior": whole, **count_groups(posterior, outcomes)}
     if tasks and counts.scored.any():
         groups["posterior_predictive"] = by_cell(replicated_cells(posterior), counts)
         groups |= density_groups(posterior, method)

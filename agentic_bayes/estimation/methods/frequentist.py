@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from agentic_bayes import numerics
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.distribution import Distribution, NoDistribution, PointEstimate
+from agentic_bayes.estimation.methods.clustered import clustered, weighted_mean
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.formatting import Metric, plural
@@ -24,13 +25,42 @@ class FrequentistEstimate(Posterior):
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution:
         if estimand == "task":
             return self._by_task(agent, metric)
-        scored = self.counts.scored[agent]
-        if not scored.any():
+        found = self._over(agent, metric, self.counts.scored[agent])
+        groups = self.grouping
+        if groups is None or not groups.names or isinstance(found, NoDistribution):
+            return found
+        if self.method.estimator == "plugin":
+            return replace(found, note=f"not clustered by {groups.by}")
+        return clustered(self._unbiased(agent, metric), self.counts.scored[agent], groups, found)
+
+    def group_labels(self, estimand: Estimand) -> tuple[str, ...]:
+        """A group's `population` has the same estimate as its `tasks`."""
+        return super().group_labels("task" if estimand == "task" else "tasks")
+
+    def _group_distribution(self, agent: int, estimand: Estimand, metric: Metric, label: str) -> Distribution:
+        groups, scored = self.grouping, self.counts.scored[agent]
+        assert groups is not None
+        if label in groups.names:
+            return self._over(agent, metric, scored & (groups.place == groups.names.index(label)))
+        if self.method.estimator == "plugin":
+            return NoDistribution(note="the plug-in formula has no weighted mean")
+        values = self._unbiased(agent, metric)
+        weights = groups.task_weights(label, scored & ~np.isnan(values))
+        if isinstance(weights, str):
+            return NoDistribution(note=weights)
+        return weighted_mean(values, weights, groups)
+
+    def _over(self, agent: int, metric: Metric, which: Array) -> Distribution:
+        """The estimate from some of the scored tasks."""
+        if not which.any():
             return NoDistribution()
-        c, n = self.counts.successes[agent, scored], self.counts.trials[agent, scored]
+        c, n = self.counts.successes[agent, which], self.counts.trials[agent, which]
         if self.method.estimator == "plugin":
             return _plugin(int(c.sum()), int(n.sum()), metric, n_tasks=c.size)
         return _mean_over_tasks(unbiased(n, c, metric), metric.k)
+
+    def _unbiased(self, agent: int, metric: Metric) -> Array:
+        return unbiased(self.counts.trials[agent], self.counts.successes[agent], metric)
 
     def _by_task(self, agent: int, metric: Metric) -> Distribution:
         """Every task; NaN where n < k (unbiased) or n = 0."""

@@ -15,6 +15,7 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.estimation.summary import overall_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.formatting import interval_kind, plain_text, plural
@@ -192,7 +193,7 @@ def write_page(
 def _numbers(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
     """Tables, curves and the slider; all from one summary at every k of the curves."""
     wide = est.with_k(attempts(est, asked.metric.k))
-    own, plain = wide.to_pandas(), wide.baseline(columns="all")
+    own, plain = map(overall_rows, (wide.to_pandas(), wide.baseline(columns="all")))
     curves = [frame[frame["estimand"] == asked.estimand] for frame in (own, plain[plain["estimator"] == "plugin"])]
     numbers = curve_numbers(wide, *curves)
     return {

@@ -10,6 +10,7 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.estimation.summary import overall_rows
 from agentic_bayes.formatting import plural
 from agentic_bayes.reports.plots import style
 
@@ -71,7 +72,7 @@ def plot_pass_curves(
     name = est.agents[index]
     wide = est.with_k(_curve_ks(est.settings.k) if k is None else k)
     ks = wide.settings.k
-    frame = wide.to_pandas()
+    frame = overall_rows(wide.to_pandas())
     frame = frame[(frame["agent"] == name) & (frame["estimand"] == estimand)]
     plain = wide.baseline(columns="all")
     plain = plain[(plain["agent"] == name) & (plain["estimand"] == estimand) & (plain["estimator"] == "plugin")]

@@ -12,6 +12,7 @@ from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.estimation.summary import overall_rows
 from agentic_bayes.formatting import Metric, format_estimate, format_number, plural
 from agentic_bayes.reports.plots import style
 
@@ -44,7 +45,7 @@ def forest_size(lines: int) -> tuple[float, float]:
 def plot_forest(
     est: Estimate,
     *,
-    of: Literal["agents", "tasks"] = "agents",
+    of: Literal["agents", "tasks", "groups"] = "agents",
     agent: str | None = None,
     metric: str = "pass^1",
     estimand: Estimand = "population",
@@ -52,16 +53,16 @@ def plot_forest(
     most: int = 40,
     ax: Axes | None = None,
 ) -> Axes:
-    """Mean and interval of every agent, or of every task of one agent, the most reliable first.
+    """Mean and interval of every agent, of every task of one agent, or of every group of its tasks, best first.
 
     Parameters
     ----------
     est : Estimate
         Any estimate.
-    of : {"agents", "tasks"}
-        What each line stands for.
+    of : {"agents", "tasks", "groups"}
+        What each line stands for. Groups are those of `estimate(..., by=…)`; without `agent`, of every agent.
     agent : str, optional
-        Agent whose tasks are drawn; not needed if there is only one.
+        Agent whose tasks or groups are drawn; not needed if there is only one.
     metric : str
         "pass@k" or "pass^k" with a number, for example "pass^3".
     estimand : {"population", "tasks"}
@@ -87,7 +88,7 @@ def plot_forest(
         If an argument is not valid.
     """
     check_type("est", est, Estimate, "estimate() makes one")
-    check_choice("of", of, ("agents", "tasks"))
+    check_choice("of", of, ("agents", "tasks", "groups"))
     wanted = Metric(metric)
     check_choice("estimand", estimand, ("population", "tasks"))
     if isinstance(most, bool) or not isinstance(most, int) or not 2 <= most <= MOST_LINES:
@@ -101,6 +102,10 @@ def plot_forest(
         shown: Estimand = style.defined_estimand(est, estimand)
         lines = _agents(est, wanted, shown)
         title += " by agent"
+    elif of == "groups":
+        shown = "population" if est.posterior.group_labels(estimand) and estimand == "population" else "tasks"
+        lines = _groups(est, agent, wanted, shown)
+        title += f" by {est.settings.by}"
     else:
         shown = "task"
         index = est.agent_index(agent)
@@ -130,11 +135,28 @@ def plot_forest(
 
 def _agents(est: Estimate, metric: Metric, estimand: Estimand) -> list[ForestLine]:
     frame = est.with_k(metric.k).to_pandas()
-    frame = frame[(frame["metric"] == metric) & (frame["estimand"] == estimand)]
+    frame = overall_rows(frame[(frame["metric"] == metric) & (frame["estimand"] == estimand)])
     rows: Iterator[Any] = frame.itertuples()
     return [
         _line(row, name, plural(int(row.n_tasks), "task"))
         for row, name in zip(rows, style.distinct_names(est.agents), strict=True)
+    ]
+
+
+def _groups(est: Estimate, agent: str | None, metric: Metric, estimand: Estimand) -> list[ForestLine]:
+    """The groups of one agent's tasks, or of all agents'."""
+    if not est.posterior.group_labels(estimand):
+        raise InvalidArgument("of='groups' needs an estimate with groups of tasks: estimate(..., by=…)")
+    frame = est.with_k(metric.k).to_pandas()
+    frame = frame[(frame["metric"] == metric) & (frame["estimand"] == estimand) & (frame["group"] != "")]
+    if agent is not None:
+        frame = frame[frame["agent"] == est.agents[est.agent_index(agent)]]
+    several = frame["agent"].nunique() > 1
+    names = [f"{row.agent}: {row.group}" if several else str(row.group) for row in frame.itertuples()]
+    rows: Iterator[Any] = frame.itertuples()
+    return [
+        _line(row, name, plural(int(row.n_tasks), "task"))
+        for row, name in zip(rows, style.distinct_names(names), strict=True)
     ]
 
 

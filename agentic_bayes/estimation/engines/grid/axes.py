@@ -127,7 +127,7 @@ def node_cubic(axis: Axis, values: Array) -> tuple[Array, Array]:
 
 
 def spline_at(axis: Axis, cubic: tuple[Array, Array], theta: Array) -> Array:
-    """A log density given by `node_cubic` at any θ.
+    """A log density given by `node_cubic` at any θ; of several, given as columns, all at once.
 
     Beyond the axis, where there is no mass, it continues along a straight line in θ that does not rise.
     """
@@ -136,11 +136,14 @@ def spline_at(axis: Axis, cubic: tuple[Array, Array], theta: Array) -> Array:
     inside = np.clip(theta, low, high)
     at = np.clip((np.arcsinh((inside - axis.centre) / axis.scale) - axis.start) / axis.step, 0, axis.size - 1)
     cell = np.minimum(at.astype(int), axis.size - 2)
+    place, beyond = at - cell, theta - inside
+    if values.ndim > 1:
+        place, beyond, theta = place[..., None], beyond[..., None], theta[..., None]
     secant = (values[cell + 1] - values[cell]) / axis.step
-    value = _cubic(at - cell, axis.step, values[cell], secant, slopes[cell], slopes[cell + 1])[0]
-    ends = slopes[[0, -1]] / (axis.scale * np.cosh(axis.x[[0, -1]]))
-    falling = np.where(theta < low, max(float(ends[0]), 0.0), min(float(ends[1]), 0.0))
-    return np.asarray(value + falling * (theta - inside))
+    value = _cubic(place, axis.step, values[cell], secant, slopes[cell], slopes[cell + 1])[0]
+    first, last = slopes[0] / (axis.scale * np.cosh(axis.x[0])), slopes[-1] / (axis.scale * np.cosh(axis.x[-1]))
+    falling = np.where(theta < low, np.maximum(first, 0.0), np.minimum(last, 0.0))
+    return np.asarray(value + falling * beyond)
 
 
 def moments(theta: Array, mass: Array) -> tuple[float, float]:

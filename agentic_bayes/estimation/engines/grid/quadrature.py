@@ -76,7 +76,7 @@ class _Functions:
             kernel += self.log_mass[:, None, :]
             out = logsumexp(kernel, axis=2) - np.log(tau * np.sqrt(2 * np.pi))
         for a in map(int, np.flatnonzero(narrow.any(axis=1))):
-            z, log_w = _hermite()
+            z, log_w = hermite_nodes()
             points = targets[a, narrow[a], None] + tau * z
             if a not in self.splines:
                 self.splines[a] = node_cubic(self.axes[a], self.log_f[a])
@@ -85,7 +85,7 @@ class _Functions:
 
 
 @cache
-def _hermite() -> tuple[Array, Array]:
+def hermite_nodes() -> tuple[Array, Array]:
     """Nodes and log weights of the standard normal."""
     z, w = np.polynomial.hermite_e.hermegauss(HERMITE_NODES)
     return z, np.log(w / np.sqrt(2 * np.pi))
@@ -131,7 +131,7 @@ def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid
     ends = -FARTHEST, FARTHEST
     block = 4  # neighbouring τ share the axis of the largest of them; a smaller τ never needs a wider one
     for last in range(size - 1, -1, -block):
-        axis = _m_axis(log_joint, float(tau[last]), ends, fine)
+        axis = m_axis(log_joint, float(tau[last]), ends, fine)
         ends = float(axis.theta[0]), float(axis.theta[-1])
         axes += [axis] * min(block, last + 1)
     axes.reverse()
@@ -144,7 +144,7 @@ def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid
     return PoolGrid(tau, axes, [part - total for part in mass], integrals)
 
 
-def _m_axis(
+def m_axis(
     log_joint: Callable[[Array, float], tuple[Array, Array]], tau: float, ends: tuple[float, float], fine: float
 ) -> Axis:
     """Nodes of m where the posterior given τ has mass."""
@@ -179,7 +179,7 @@ def log_prior_theta(method: Hierarchical) -> LogDensity:
     return lambda theta: density(np.exp(-softplus(-theta))) + log_logistic(theta)
 
 
-def _wide(theta: Array) -> Array:
+def wide(theta: Array) -> Array:
     """A wider logistic than any agent's prior, to place the likelihood tables of agents that share strength."""
     return log_logistic(theta / 1.5)
 
@@ -191,7 +191,7 @@ def fit_agents(counts: Counts, method: Hierarchical, *, fine: float = 1.0) -> Gr
     if not method.pool_agents or len(likelihoods) == 1:
         own = log_prior_theta(method)
         return GridFit([agent_grid(part, own, fine) for part in likelihoods], None, likelihoods)
-    grids = [agent_grid(part, _wide, fine) for part in likelihoods]
+    grids = [agent_grid(part, wide, fine) for part in likelihoods]
     pool = _pool(grids, method, fine)
     axes = [grid.axis for grid in grids]
     log_priors = _log_priors(pool, axes, list(range(len(axes))))
@@ -199,7 +199,7 @@ def fit_agents(counts: Counts, method: Hierarchical, *, fine: float = 1.0) -> Gr
     for _ in range(8):  # where the other agents make it narrower than its likelihood, an agent needs a finer axis
         again = []
         for a in unresolved:
-            finer = _finer(axes[a], log_priors[a] + _marginal_on(grids[a], axes[a]), fine)
+            finer = finer_axis(axes[a], log_priors[a] + _marginal_on(grids[a], axes[a]), fine)
             if finer is not None:
                 axes[a] = finer
                 again.append(a)
@@ -230,7 +230,7 @@ def _marginal_on(grid: AgentGrid, axis: Axis) -> Array:
     return spline_at(grid.axis, node_cubic(grid.axis, grid.log_marginal), axis.theta)
 
 
-def _finer(axis: Axis, density: Array, fine: float) -> Axis | None:
+def finer_axis(axis: Axis, density: Array, fine: float) -> Axis | None:
     """An axis that resolves this log density, or None where `axis` does."""
     log_mass = density + np.log(axis.spacing)
     mass = np.exp(log_mass - log_mass.max())
