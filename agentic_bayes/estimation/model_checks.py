@@ -24,6 +24,7 @@ FLAGS = {
     "extrapolated": "k exceeds every number of trials: the model extrapolates",
     "misfit": "the histogram of successes does not look like the model's: consider inflate=True",
     "chance_level_judge": "by its labels the judge may be no better than chance: its verdicts say next to nothing",
+    "judge_rate_prior": "no attempt was labelled right, or none wrong: one of the judge's error rates is its prior's",
     "disagrees": "the model is more than two standard errors from the unbiased estimate",
 }
 
@@ -45,7 +46,7 @@ class ModelChecks:
     def flags(self, agent: int, estimand: Estimand, metric: Metric) -> tuple[str, ...]:
         """What makes a number of this agent doubtful; see `FLAGS`."""
         most, method = int(self.posterior.counts.trials[agent].max(initial=0)), self.settings.method
-        flags = [*([] if self.converged else ["not_converged"]), *self.posterior.flags]
+        flags = [*([] if self.converged else ["not_converged"]), *self.posterior.flags_of(agent)]
         if most == 0:
             return (*flags, "no_data")
         if isinstance(method, Hierarchical | Crossed) and most == 1 and (metric.k > 1 or estimand != "population"):
