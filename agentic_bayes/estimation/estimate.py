@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from agentic_bayes.checks import check_choice, check_ks, check_probability, no_such_file
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.counts import Counts
-from agentic_bayes.estimation.distribution import CIKind, Distribution, Stats
+from agentic_bayes.estimation.distribution import CIKind, Distribution
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics, ImportanceDiagnostics, from_record
 from agentic_bayes.estimation.fitting import method_for, needs_draws, posterior_of, sample
 from agentic_bayes.estimation.groups import Weights
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.io.groups import draw_groups, kept_draws
 from agentic_bayes.estimation.io.netcdf import installed_versions, read_groups, write_groups
-from agentic_bayes.estimation.judge_labels import judge_words, rate_rows, read_labels
+from agentic_bayes.estimation.judge_labels import judge_words, rates_table, read_labels
 from agentic_bayes.estimation.methods.options import Estimator, Frequentist, Method, MethodName
 from agentic_bayes.estimation.model_checks import ModelChecks
 from agentic_bayes.estimation.posterior import Estimand, Posterior
@@ -73,8 +73,8 @@ def estimate(
         importance sampling finds itself unreliable. The other methods need none.
     judge_labels : pandas.DataFrame or mapping, optional
         Human labels of attempts that the judge scored: columns ``judge`` and ``human`` (0/1) and, if known, ``agent``,
-        ``task`` and ``trial``. Sensitivity and specificity are then estimated, and their uncertainty is part of every
-        number; labelled attempts enter as true outcomes. Give fixed rates as
+        ``task`` and ``trial``. Sensitivity and specificity are then estimated (per agent if labels name agents), and
+        their uncertainty is part of every number; labelled attempts enter as true outcomes. Give fixed rates as
         ``{"sensitivity": 0.95, "specificity": 0.6}``. For the hierarchical method; agents then do not share strength.
         `Estimate.uncorrected` is the same without.
     by : str, optional
@@ -212,23 +212,22 @@ class Estimate(Tabular):
         -------
         pandas.DataFrame
             Rows sensitivity (probability that a right attempt is judged right) and specificity (that a wrong one is
-            judged wrong); columns rate, mean, sd, median, lower, upper, ci_kind (equal-tailed), ci_prob, n_labels,
-            judge_calibration ("estimated" or "fixed").
+            judged wrong), for every agent where labels name agents; columns agent ("" for all), rate, mean, sd, median,
+            lower, upper, ci_kind (equal-tailed), ci_prob, n_labels, judge_calibration ("estimated" or "fixed"), flags
+            ("judge_rate_prior" where no label tells of the rate).
 
         Raises
         ------
         EstimateError
             If the estimate was made without `judge_labels`.
         """
-        import pandas as pd
-
         judge = self.settings.judge
         if judge is None:
             raise EstimateError(
                 "this estimate was made without judge_labels: it takes the judge's verdicts as they are"
             )
-        stats = self.posterior.judge_rates(self.settings.ci_prob) or (Stats(1.0, 0.0, 1.0, 1.0, 1.0),) * 2
-        return pd.DataFrame(rate_rows(judge, stats, self.settings.ci_prob))
+        prob = self.settings.ci_prob
+        return rates_table(judge, self.posterior.judge_rates(prob), prob)
 
     @property
     def judge_note(self) -> str:
@@ -237,7 +236,7 @@ class Estimate(Tabular):
         if judge is None:
             return ""
         rates = self.posterior.judge_rates(self.settings.ci_prob)
-        return judge_words(judge, rates, at_chance="chance_level_judge" in self.posterior.flags)
+        return judge_words(judge, rates, self.agents, at_chance="chance_level_judge" in self.posterior.flags)
 
     def agent_index(self, agent: str | None) -> int:
         """Position of an agent; None is allowed where there is only one.
@@ -374,6 +373,7 @@ class Estimate(Tabular):
             ``extrapolated``: k exceeds every number of trials.
             ``misfit``: counts replicated from the model do not look like the agent's; see `predictive_check`.
             ``chance_level_judge``: the labels allow that the judge is no better than chance.
+            ``judge_rate_prior``: no attempt was labelled right, or none wrong, so an error rate is its prior's.
             ``disagrees``: the model's mean over the observed tasks is more than two standard errors from the
             unbiased estimate of the same quantity (estimand ``tasks``).
         """

@@ -112,7 +112,7 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
             both["metrics"] = metrics_at(settings.k)
             if settings.judge is not None and settings.corrects_judge:
                 judged = fit_judged(counts, settings.judge, method)
-                return JudgedPosterior(fit=judged.grids, judged=judged, **both)
+                return JudgedPosterior(fit=judged.grids, judged=judged, labels=settings.judge, **both)
             kind = InflatedPosterior if method.inflate else GridPosterior
             return kind(fit=fit_agents(counts, method), **both)
         case _:

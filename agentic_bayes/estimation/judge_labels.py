@@ -7,6 +7,14 @@ rates than as many labels on single attempts:
 
 rejections among wrong ones likewise, with the intraclass correlation ρ_J and the rates that make the labels of whole
 tasks most likely. Where they give no sign of it, or no task is labelled whole, ρ_J is 0: a Binomial.
+
+Labels whose attempt is not known may have been chosen by the verdict ("30 that passed and 30 that failed"), so that how
+often right ones were passed among them says nothing of s₁. They are data on what the human said, given the verdict:
+
+    p(right | passed) = s₁ q / (s₁ q + (1 - s₀)(1 - q)),     p(right | failed) = (1 - s₁) q / ((1 - s₁) q + s₀ (1 - q))
+
+with q the share of right attempts among those that were judged, which the model knows better than by its mean μ: it has
+seen their verdicts (`engines.grid.judged`). Where labels name agents, rates are per agent.
 """
 
 from __future__ import annotations
@@ -29,6 +37,9 @@ if TYPE_CHECKING:
 
 HowKnown = Literal["none", "estimated", "fixed"]
 Located = tuple[tuple[str, str, int, int, int, int], ...]
+RatesByAgent = Mapping[str, tuple[Stats, Stats]]  # sensitivity and specificity; "" where all agents have the same
+RATE_NAMES = ("sensitivity", "specificity")
+KINDS = dict(zip(RATE_NAMES, ("right", "wrong"), strict=True))  # what a label has to be to tell of a rate
 LOCATION = ("agent", "task", "trial")
 ALLOWED = ("judge", "human", *LOCATION)
 CORRELATIONS = tuple(i / 40 for i in range(33))  # among which the likeliest is looked for
@@ -64,6 +75,40 @@ class JudgeLabels:
         return self.hits + self.misses + self.rejections + self.false_alarms
 
     @property
+    def whole(self) -> tuple[int, int, int, int]:
+        """Hits, misses, rejections and false alarms among labels whose attempt is known."""
+        return self._told(self.located)
+
+    @property
+    def loose(self) -> tuple[int, int, int, int]:
+        """The same among labels whose attempt is not known."""
+        all_labels = self.hits, self.misses, self.rejections, self.false_alarms
+        first, second, third, fourth = (max(a - b, 0) for a, b in zip(all_labels, self.whole, strict=True))
+        return first, second, third, fourth
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Rates of which no label tells, since no attempt was labelled right, or none wrong: they are their prior's."""
+        if self.calibration == "fixed":
+            return ()
+        kinds = {"sensitivity": self.hits + self.misses, "specificity": self.rejections + self.false_alarms}
+        return tuple(rate for rate, labels in kinds.items() if not labels)
+
+    def per_agent(self, agents: tuple[str, ...]) -> bool:
+        """Whether each agent has error rates of its own: of several, labels say whose attempts they are of."""
+        return len(agents) > 1 and bool(self.located)
+
+    def of_agent(self, agent: str) -> JudgeLabels:
+        """The labels that name this agent."""
+        located = tuple(one for one in self.located if one[0] == agent)
+        return JudgeLabels(*self._told(located), located, self.clustering)
+
+    @staticmethod
+    def _told(located: Located) -> tuple[int, int, int, int]:
+        (hits, misses), (rejections, alarms) = (part.sum(axis=0).tolist() for part in _by_task(located))
+        return hits, misses, rejections, alarms
+
+    @property
     def least_weight(self) -> float:
         """How much a label of the task with most labels counts, compared with a lone one (Kish's design effect)."""
         most = max((labelled for _, _, labelled, *_ in self.located), default=1)
@@ -88,14 +133,23 @@ class JudgeLabels:
         return replace(self, located=tuple(one for one in self.located if one[0] in agents and one[1] in tasks))
 
     def log_likelihood(self, sensitivity: Array, specificity: Array) -> tuple[Array, Array]:
-        """Of each rate, at values of it inside (0, 1)."""
-        parts = (self.hits, self.misses, sensitivity), (self.rejections, self.false_alarms, specificity)
-        by_task = _by_task(self.located)
+        """Of each rate, at values of it inside (0, 1), from labels whose attempt is known."""
         first, second = (
-            _log_likelihood(good, bad, own, rate, self.clustering)
-            for (good, bad, rate), own in zip(parts, by_task, strict=True)
+            _log_likelihood(own, rate, self.clustering)
+            for own, rate in zip(_by_task(self.located), (sensitivity, specificity), strict=True)
         )
         return first, second
+
+    def log_predictive(self, passed: Array, failed: Array) -> Array:
+        """Log probability of what humans said where the attempt is not known.
+
+        `passed` and `failed` are the probabilities that an attempt is right, given the verdict.
+        """
+        from scipy.special import xlog1py, xlogy
+
+        hits, misses, rejections, alarms = self.loose
+        given_passed = xlogy(hits, passed) + xlog1py(alarms, -passed)
+        return np.asarray(given_passed + xlogy(misses, failed) + xlog1py(rejections, -failed))
 
     def record(self) -> dict[str, Any]:
         """Plain JSON values, for a file."""
@@ -207,16 +261,15 @@ def _by_task(located: Located) -> tuple[Array, Array]:
     return np.stack([hits, right - hits], axis=1), np.stack([n - right - alarms, alarms], axis=1)
 
 
-def _log_likelihood(good: int, bad: int, by_task: Array, rate: Array, clustering: float) -> Array:
-    """Of a rate, from all labels; those of one task are alike as far as errors cluster."""
+def _log_likelihood(by_task: Array, rate: Array, clustering: float) -> Array:
+    """Of a rate, from labels by task; those of one task are alike as far as errors cluster."""
     from scipy.special import betaln, xlog1py, xlogy
 
     if not clustering:
+        good, bad = by_task.sum(axis=0)
         return np.asarray(xlogy(good, rate) + xlog1py(bad, -rate))
-    alone = good - int(by_task[:, 0].sum()), bad - int(by_task[:, 1].sum())  # labels whose task is not known
     a, b = rate * (1 / clustering - 1), (1 - rate) * (1 / clustering - 1)
-    tasks = betaln(by_task[:, :1] + a, by_task[:, 1:] + b) - betaln(a, b)
-    return np.asarray(tasks.sum(axis=0) + xlogy(alone[0], rate) + xlog1py(alone[1], -rate))
+    return np.asarray((betaln(by_task[:, :1] + a, by_task[:, 1:] + b) - betaln(a, b)).sum(axis=0))
 
 
 def _clustering(located: Located, counts: Counts) -> float:
@@ -225,11 +278,10 @@ def _clustering(located: Located, counts: Counts) -> float:
     agents = {name: i for i, name in enumerate(counts.agents)}
     whole = tuple(one for one in located if one[2] == trials[one[1]][agents[one[0]]] > 1)
     # a judge that was never wrong, or never right, has not shown how its errors come together
-    tables = [(*own.sum(axis=0).tolist(), own) for own in _by_task(whole) if own.sum(axis=0).all()]
+    tables = [own for own in _by_task(whole) if own.sum(axis=0).all()]
 
     def log_likelihood(correlation: float) -> float:
-        likeliest = (_log_likelihood(good, bad, own, RATES, correlation).max() for good, bad, own in tables)
-        return float(sum(likeliest))
+        return float(sum(_log_likelihood(own, RATES, correlation).max() for own in tables))
 
     return max(CORRELATIONS, key=log_likelihood)
 
@@ -243,31 +295,49 @@ def _name(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def judge_words(labels: JudgeLabels, rates: tuple[Stats, Stats] | None, *, at_chance: bool) -> str:
-    """How the judge's errors were taken into account, in a sentence; `rates` are None where it makes none."""
-    if rates is None or labels.calibration == "fixed":
+def judge_words(labels: JudgeLabels, rates: RatesByAgent, agents: tuple[str, ...], *, at_chance: bool) -> str:
+    """How the judge's errors were taken into account, in a sentence; without `rates` it makes none."""
+    if not rates or labels.calibration == "fixed":
         text = f"judge error fixed: sensitivity {labels.sensitivity:g}, specificity {labels.specificity:g}"
-    else:
-        shown = [
+        return text + (CHANCE_WORDS if at_chance else "")
+    used, shown = labels.n_labels, []
+    for agent, pair in rates.items():
+        words = [
             f"{name} {format_number(stats.mean)} {format_interval(stats.lower, stats.upper)}"
-            for name, stats in zip(("sensitivity", "specificity"), rates, strict=True)
+            for name, stats in zip(RATE_NAMES, pair, strict=True)
         ]
-        text = f"judge error estimated from {plural(labels.n_labels, 'label')}: {', '.join(shown)}"
-        if labels.clustering:
-            text += f"; errors cluster by task, most likely with an intraclass correlation of {labels.clustering:g}"
+        shown.append(f"{agent}: {', '.join(words)}" if agent else ", ".join(words))
+    if labels.per_agent(agents):
+        used = sum(labels.whole)
+    text = f"judge error estimated from {plural(used, 'label')}: {'; '.join(shown)}"
+    if left_out := labels.n_labels - used:
+        text += f"; {plural(left_out, 'label')} without agent and task not used, since rates are per agent"
+    elif len(agents) > 1 and not labels.per_agent(agents):
+        text += "; assumed the same for all agents, since no label says which agent it is of"
+    if labels.clustering:
+        text += f"; errors cluster by task, most likely with an intraclass correlation of {labels.clustering:g}"
+    for rate in labels.unseen:
+        text += f"; no attempt was labelled {KINDS[rate]}, so {rate} is its prior's"
     return text + (CHANCE_WORDS if at_chance else "")
 
 
-def rate_rows(labels: JudgeLabels, rates: tuple[Stats, Stats], ci_prob: float) -> list[dict[str, Any]]:
-    """The rows of a table of the judge's error rates."""
-    return [
+def rates_table(labels: JudgeLabels, rates: RatesByAgent, ci_prob: float) -> pd.DataFrame:
+    """A table of the judge's error rates; without `rates` it makes no error."""
+    import pandas as pd
+
+    perfect = Stats(1.0, 0.0, 1.0, 1.0, 1.0)
+    rows = [
         {
+            "agent": agent,
             "rate": rate,
             **{name: float(getattr(stats, name)) for name in STATISTICS},
             "ci_kind": "eti",
             "ci_prob": ci_prob,
-            "n_labels": labels.n_labels,
+            "n_labels": labels.of_agent(agent).n_labels if agent else labels.n_labels,
             "judge_calibration": labels.calibration,
+            "flags": "judge_rate_prior" if rate in labels.unseen else "",
         }
-        for rate, stats in zip(("sensitivity", "specificity"), rates, strict=True)
+        for agent, pair in (rates or {"": (perfect, perfect)}).items()
+        for rate, stats in zip(RATE_NAMES, pair, strict=True)
     ]
+    return pd.DataFrame(rows)

@@ -27,6 +27,7 @@ FLAGS = {
     "chance_level_judge": "by its labels the judge may be no better than chance: its verdicts say next to nothing",
     DIFFERENT_TASKS: "the agents did not all try the same tasks: compare() and rank() use those that they share",
     "fewer_tasks": "some tasks have fewer than k trials and are left out: other k are means over other tasks",
+    "judge_rate_prior": "no attempt was labelled right, or none wrong: one of the judge's error rates is its prior's",
     "disagrees": "the model is more than two standard errors from the unbiased estimate",
 }
 
@@ -53,7 +54,7 @@ class ModelChecks:
         if groups is not None and in_group:
             trials = trials[groups.place == groups.names.index(group)]
         most = int(trials.max(initial=0))
-        flags = [*([] if self.converged else ["not_converged"]), *self.posterior.flags]
+        flags = [*([] if self.converged else ["not_converged"]), *self.posterior.flags_of(agent)]
         if most == 0:
             return (*flags, "no_data")
         if isinstance(method, Hierarchical | Crossed) and most == 1 and (metric.k > 1 or estimand != "population"):

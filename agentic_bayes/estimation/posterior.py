@@ -68,6 +68,10 @@ class Posterior(ABC):
         """What makes all its numbers doubtful."""
         return ()
 
+    def flags_of(self, agent: int) -> tuple[str, ...]:
+        """What makes all numbers of one agent doubtful."""
+        return self.flags
+
     def distribution(self, agent: int, estimand: Estimand, metric: Metric, group: str = "") -> Distribution:
         """The distribution of a metric: of a new task, of the mean over the scored tasks, or of every task.
 
@@ -134,9 +138,9 @@ class Posterior(ABC):
         """Log prior densities at the draws of parameters that are not among `hyper_draws`."""
         return {}
 
-    def judge_rates(self, ci_prob: float) -> tuple[Stats, Stats] | None:
-        """Sensitivity and specificity of the judge; None where its verdicts are taken as they are."""
-        return None
+    def judge_rates(self, ci_prob: float) -> dict[str, tuple[Stats, Stats]]:
+        """Sensitivity and specificity of the judge, by agent; empty where its verdicts are taken as they are."""
+        return {}
 
     def with_metrics(self, metrics: tuple[Metric, ...]) -> Self:
         """The same posterior, prepared to be asked for these metrics."""

@@ -14,6 +14,7 @@ from agentic_bayes.estimation.engines.grid.axes import legendre_nodes, softplus
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior, of_tail
 from agentic_bayes.estimation.engines.grid.judged import JudgedFit, JudgedLikelihood
+from agentic_bayes.estimation.judge_labels import JudgeLabels
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, draws_by_task
 from agentic_bayes.formatting import Metric
@@ -27,6 +28,7 @@ class JudgedPosterior(GridPosterior):
     """Posterior of every estimand through a judge that errs."""
 
     judged: JudgedFit  # the grids with the error rates
+    labels: JudgeLabels
 
     def _likelihood(self, agent: int) -> JudgedLikelihood:
         part = self.fit.likelihoods[agent]
@@ -36,18 +38,27 @@ class JudgedPosterior(GridPosterior):
     # -- the judge ----------------------------------------------------------------------------------------------
 
     def hyper_draws(self) -> dict[str, Array]:
-        """μ and ρ of every agent, and the judge's error rates, which all agents share."""
-        rates, node = self.judged.rates, self._rate_node
-        return {**super().hyper_draws(), "sensitivity": rates.sensitivity[node], "specificity": rates.specificity[node]}
+        """μ and ρ of every agent, and the judge's error rates, with an axis of agents where they differ by agent."""
+        drawn = {
+            name: np.stack(
+                [getattr(one, name)[node] for one, node in zip(self.judged.rates, self._rate_node, strict=True)], axis=1
+            )
+            for name in ("sensitivity", "specificity")
+        }
+        common = self.judged.shared is None
+        return {**super().hyper_draws(), **{name: part[:, 0] if common else part for name, part in drawn.items()}}
 
     def population(self, agent: int, draws: int) -> Population | None:
         """Nothing to check: true successes say little of the counts that a judge made of them."""
         return None
 
-    def judge_rates(self, ci_prob: float) -> tuple[Stats, Stats]:
-        """Mean and interval of sensitivity and specificity."""
-        mass = np.exp(self.judged.log_rates)
-        rates, tail = self.judged.rates, (1 - ci_prob) / 2
+    def judge_rates(self, ci_prob: float) -> dict[str, tuple[Stats, Stats]]:
+        """Mean and interval of sensitivity and specificity, by agent; under an empty name where they are the same."""
+        names = [""] if self.judged.shared is None else self.counts.agents
+        return {name: self._rates_of(agent, ci_prob) for agent, name in enumerate(names)}
+
+    def _rates_of(self, agent: int, ci_prob: float) -> tuple[Stats, Stats]:
+        rates, mass, tail = self.judged.rates[agent], np.exp(self.judged.log_rates[agent]), (1 - ci_prob) / 2
         stats = []
         for values, axis, other in zip((rates.sensitivity, rates.specificity), rates.axes, (1, 0), strict=True):
             mean = float(mass @ values)
@@ -59,10 +70,15 @@ class JudgedPosterior(GridPosterior):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Whether the judge may be no better than chance: P(s₁ + s₀ ≤ 1) is above .05."""
-        rates = self.judged.rates
-        below = np.exp(self.judged.log_rates)[rates.sensitivity + rates.specificity <= 1 + 1e-9]
-        return ("chance_level_judge",) if float(below.sum()) > CHANCE else ()
+        """What makes the numbers of any agent doubtful."""
+        return tuple(dict.fromkeys(flag for agent in range(len(self.counts.agents)) for flag in self.flags_of(agent)))
+
+    def flags_of(self, agent: int) -> tuple[str, ...]:
+        """Whether the judge may be no better than chance, P(s₁ + s₀ ≤ 1) > .05, or no label tells of a rate."""
+        rates = self.judged.rates[agent]
+        below = np.exp(self.judged.log_rates[agent])[rates.sensitivity + rates.specificity <= 1 + 1e-9]
+        chance = ("chance_level_judge",) if float(below.sum()) > CHANCE else ()
+        return (*chance, "judge_rate_prior") if self.labels.unseen else chance
 
     # -- tasks --------------------------------------------------------------------------------------------------
 
@@ -78,14 +94,14 @@ class JudgedPosterior(GridPosterior):
         for z in range(n + 1):
             c = z + right if metric.power else total - z - right
             powers.append(mean_power(mu, rho.rho, rho.one_minus_rho, c, total, k))
-        confusion = self.judged.rates.confusion(int(kinds.c[kind]), n)
+        confusion = self.judged.rates[agent].confusion(int(kinds.c[kind]), n)
         weight = np.tensordot(share, confusion, axes=(0, 1))
         above = np.tensordot(share * np.stack(powers), confusion, axes=(0, 1))
         return np.asarray(np.divide(above, weight, out=np.zeros(above.shape), where=weight > 0))
 
     def _mass(self, agent: int) -> Array:
         """Posterior mass of θ, ρ and the rates, shape (θ nodes, ρ nodes, rates)."""
-        return np.asarray(np.exp(self.judged.tables[agent] + self.judged.log_rates))
+        return np.asarray(np.exp(self.judged.tables[agent] + self.judged.log_rates[agent]))
 
     def _group_moments(self, agent: int, metric: Metric) -> Iterator[tuple[int, Array, Array]]:
         for kind, size in enumerate(self._likelihood(agent).kinds.size.tolist()):
@@ -110,10 +126,13 @@ class JudgedPosterior(GridPosterior):
 
     @cached_property
     def _rate_node(self) -> Array:
-        """Node of the error rates of every draw."""
-        rng = self.rng(0, self.counts.stream)
-        mass = np.exp(self.judged.log_rates)
-        return np.asarray(rng.choice(mass.size, size=CHAINS * DRAWS, p=mass / mass.sum()))
+        """Node of the error rates of every draw, shape (agents, draws)."""
+        rng, count, shared = self.rng(0, self.counts.stream), CHAINS * DRAWS, self.judged.shared
+        if shared is not None:
+            return shared.draw(rng, count)
+        mass = np.exp(self.judged.log_rates[0])
+        node = rng.choice(mass.size, size=count, p=mass / mass.sum())
+        return np.tile(node, (len(self.counts.agents), 1))
 
     @cached_property
     def _hyper(self) -> tuple[Array, Array]:
@@ -124,8 +143,9 @@ class JudgedPosterior(GridPosterior):
             rng = self.rng(1, self.counts.streams[agent])
             uniform, jitter = rng.random(count), rng.random(count) - 0.5
             table, axis = self.judged.tables[agent], grid.axis
-            for node in np.unique(self._rate_node):
-                here = self._rate_node == node
+            drawn = self._rate_node[agent]
+            for node in np.unique(drawn):
+                here = drawn == node
                 mass = np.cumsum(np.exp(table[:, :, node]).ravel())
                 cell = np.minimum(np.searchsorted(mass, uniform[here] * mass[-1]), mass.size - 1)
                 row, column = np.divmod(cell, grid.rho.rho.size)
@@ -161,7 +181,7 @@ class JudgedPosterior(GridPosterior):
         passed, failed = z + right, n - z + labelled - right
         logs = gammaln(alpha + passed) + gammaln(beta + failed) - gammaln(z + 1) - gammaln(n - z + 1)
         with np.errstate(divide="ignore"):
-            logs = logs + np.log(self.judged.rates.confusion(c, n))[self._rate_node]
+            logs = logs + np.log(self.judged.rates[agent].confusion(c, n))[self._rate_node[agent]]
         weight = np.exp(logs - logs.max(axis=1, keepdims=True))
         return passed, failed, weight / weight.sum(axis=1, keepdims=True)
 

@@ -5,15 +5,23 @@ probability s₀ (specificity). Of n attempts of a task the judge passed c; z of
 
     p(c | z) = Σ_k Binomial(k; z, s₁) Binomial(c - k; n - z, 1 - s₀),     z ~ BetaBinomial(n, μκ, (1-μ)κ)
     s₁, s₀ ~ Beta(2, 1), labelled attempts: right ones are hits with probability s₁, wrong ones rejections with s₀
+    labels whose attempt is not known: p(human | verdict), see `judge_labels`
 
 z is summed over. Where the labels say that the judge's errors cluster by task (`judge_labels`), both Binomials are
 Beta-Binomials with the correlation found there. Attempts that a human labelled are true outcomes of their task.
-Everything is tabulated on a product of nodes of θ = logit μ, ρ, s₁ and s₀; agents are independent given (s₁, s₀), which
-they share. Nothing divides by s₁ + s₀ - 1: a judge no better than chance leaves what the labelled attempts say.
+Everything is tabulated on a product of nodes of θ = logit μ, ρ, s₁ and s₀. Agents are independent given (s₁, s₀), which
+they share; where labels say whose attempt they are of, every agent has its own (`judge_rates`). Nothing divides by
+s₁ + s₀ - 1: a judge no better than chance leaves what the labelled attempts say.
+
+An attempt of which nothing is known but that the judge passed it is right with probability E(right ones among the
+passed | all verdicts, μ, ρ, s₁, s₀) / passed: s₁ q / (s₁ q + (1 - s₀)(1 - q)) with the share q of right attempts
+among those that were judged. With q = μ, labels would tell of all tasks what they tell of these tasks only
+(measured: coverage .89 for .95). One attempt of a new task is added, so that it is defined where nothing was passed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,13 +36,13 @@ from agentic_bayes.estimation.engines.grid.axes import (
     Range,
     RhoAxis,
     kept_range,
-    legendre_between,
     logsumexp,
     share_of,
     softplus,
     widened_range,
 )
 from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table
+from agentic_bayes.estimation.engines.grid.judge_rates import PRIOR, Rates, SharedRates
 from agentic_bayes.estimation.engines.grid.quadrature import GridFit, log_prior_theta
 from agentic_bayes.estimation.judge_labels import JudgeLabels
 from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
@@ -45,7 +53,7 @@ COARSE = (12, 8)  # nodes of ρ and of each error rate while looking for the ran
 NODES = (20, 12)  # and finally
 THETA_NODES = 33
 TAIL = 1e-8  # of the labels' own posterior of an error rate, beyond which nothing is looked at
-PRIOR = (2.0, 1.0)  # Beta, of both rates: an error rate above one half is not the rule
+MIXED = 5  # Gauss-Hermite nodes of the shares of right attempts of several agents
 
 
 @dataclass(frozen=True)
@@ -72,55 +80,6 @@ class Kinds:
         return cls(c, n, right, total, size, place)
 
 
-class Rates:
-    """Nodes of (s₁, s₀), flattened, with the log of their prior mass and of the labels' likelihood."""
-
-    def __init__(self, labels: JudgeLabels, ranges: tuple[Range, Range], nodes: int) -> None:
-        from scipy.special import xlog1py, xlogy
-
-        self.shape: tuple[int, int] = (nodes, nodes)
-        axes: list[Array]
-        logs: list[Array]
-        if labels.sensitivity is not None and labels.specificity is not None:
-            self.shape = (1, 1)
-            axes, logs = [np.array([labels.sensitivity]), np.array([labels.specificity])], [np.zeros(1), np.zeros(1)]
-        else:
-            between = [legendre_between(*ends, nodes) for ends in ranges]
-            axes = [rate for rate, _ in between]
-            logs = [
-                log_width + xlogy(PRIOR[0] - 1, rate) + xlog1py(PRIOR[1] - 1, -rate) + seen
-                for (rate, log_width), seen in zip(between, labels.log_likelihood(axes[0], axes[1]), strict=True)
-            ]
-        self.axes = axes
-        self.clustering = labels.clustering
-        self.sensitivity, self.specificity = (part.ravel() for part in np.meshgrid(*axes, indexing="ij"))
-        self.log_weight = (logs[0][:, None] + logs[1]).ravel()
-
-    def confusion(self, c: int, n: int) -> Array:
-        """p(c | z) for z = 0, …, n, shape (rates, n + 1)."""
-        found = np.empty((self.log_weight.size, n + 1))
-        k = np.arange(c + 1)
-        for z in range(n + 1):
-            passed = _verdicts(k, z, self.axes[0], self.clustering)  # truly right ones that were passed
-            slipped = _verdicts(c - k, n - z, 1 - self.axes[1], self.clustering)  # wrong ones that were
-            found[:, z] = (passed @ slipped.T).ravel()
-        return found
-
-
-def _verdicts(k: Array, n: int, p: Array, clustering: float) -> Array:
-    """Probabilities of k of n, shape (p, k), 0 where k > n: Binomial, Beta-Binomial where verdicts cluster."""
-    from scipy.special import betaln, gammaln, xlog1py, xlogy
-
-    inside, p = np.clip(k, 0, n), p[:, None]
-    log_choose = gammaln(n + 1) - gammaln(inside + 1) - gammaln(n - inside + 1)
-    if clustering:
-        a, b = p * (1 / clustering - 1), (1 - p) * (1 / clustering - 1)
-        logs = betaln(inside + a, n - inside + b) - betaln(a, b)
-    else:
-        logs = xlogy(inside, p) + xlog1py(n - inside, -p)
-    return np.where(k <= n, np.exp(log_choose + logs), 0.0)
-
-
 class JudgedLikelihood(AgentLikelihood):
     """The likelihood of one agent's judged counts on nodes of θ, ρ and the error rates."""
 
@@ -130,32 +89,55 @@ class JudgedLikelihood(AgentLikelihood):
         self.c, self.n, self.size = kinds.c + kinds.right, kinds.n + kinds.labelled, kinds.size
         self.concentration = Concentration(int(self.n.max(initial=1)), method)
 
-    def truths(self, kind: int, theta: Array, rho: RhoAxis) -> Array:
+    def truths(self, kind: int, theta: Array, rho: RhoAxis, made: dict[tuple[int, int], Array] | None = None) -> Array:
         """Log of [C(n, z) × Beta-Binomial likelihood of z more successes], shape (n + 1, θ nodes, ρ nodes)."""
         from scipy.special import gammaln
 
         n, right, labelled = (int(part[kind]) for part in (self.kinds.n, self.kinds.right, self.kinds.labelled))
         log_shares = -softplus(-theta), -softplus(theta)
-        z = np.arange(n + 1)
+        z, one, made = np.arange(n + 1), np.array([1]), {} if made is None else made
+        for passed in range(right, right + n + 1):  # kinds have many of these in common
+            if (passed, n + labelled) not in made:
+                pair = np.array([passed]), np.array([n + labelled])
+                made[passed, n + labelled] = log_likelihood_table(*pair, one, *log_shares, rho.rho, rho.one_minus_rho)
         log_choose = gammaln(n + 1) - gammaln(z + 1) - gammaln(n - z + 1)
-        one, total = np.array([1]), np.array([n + labelled])
-        tables = [
-            log_likelihood_table(np.array([zi + right]), total, one, *log_shares, rho.rho, rho.one_minus_rho)
-            for zi in z.tolist()
-        ]
-        return np.stack(tables) + log_choose[:, None, None]
+        return np.stack([made[right + zi, n + labelled] for zi in z.tolist()]) + log_choose[:, None, None]
+
+    def _shares(self, theta: Array, rho: RhoAxis) -> Iterator[tuple[int, int, int, Array, Array]]:
+        """Of every kind: tasks, c and n, and exp of its truths with the largest taken out, which is the last."""
+        made: dict[tuple[int, int], Array] = {}
+        for kind, (size, c, n) in enumerate(zip(self.kinds.size, self.kinds.c, self.kinds.n, strict=True)):
+            logs = self.truths(kind, theta, rho, made)
+            top = logs.max(axis=0)
+            yield int(size), int(c), int(n), np.exp(logs - top), top
 
     def table(self, theta: Array, rho: RhoAxis, rates: Rates) -> Array:
         """Log likelihood, shape (θ nodes, ρ nodes, rates)."""
         out = np.zeros((theta.size, rho.rho.size, rates.log_weight.size))
-        for kind, size in enumerate(self.kinds.size.tolist()):
-            logs = self.truths(kind, theta, rho)
-            top = logs.max(axis=0)
-            share = np.exp(logs - top)
-            confusion = rates.confusion(int(self.kinds.c[kind]), int(self.kinds.n[kind]))
+        scale = np.zeros(out.shape[:2])
+        for size, c, n, share, top in self._shares(theta, rho):
+            scale += size * top
+            seen = np.tensordot(share, rates.confusion(c, n), axes=(0, 1))
             with np.errstate(divide="ignore"):
-                out += size * (np.log(np.tensordot(share, confusion, axes=(0, 1))) + top[:, :, None])
+                np.log(seen, out=seen)
+            seen *= size
+            out += seen
+        return out + scale[:, :, None]
+
+    def right(self, theta: Array, rho: RhoAxis, rates: Rates) -> Array:
+        """Expected right attempts among the passed and among the failed, shape (2, θ nodes, ρ nodes, rates)."""
+        out = np.zeros((2, theta.size, rho.rho.size, rates.log_weight.size))
+        for size, c, n, share, _ in self._shares(theta, rho):
+            confusion, passed = rates.confusion(c, n), rates.passed_rightly(c, n)
+            seen = np.maximum(np.tensordot(share, confusion, axes=(0, 1)), 1e-300)
+            for place, part in enumerate((passed, np.arange(n + 1) * confusion - passed)):
+                out[place] += size * np.tensordot(share, part, axes=(0, 1)) / seen
         return out
+
+    def verdicts(self) -> Array:
+        """How many unlabelled attempts were passed, and how many failed."""
+        passed = int(self.kinds.size @ self.kinds.c)
+        return np.array([passed, int(self.kinds.size @ self.kinds.n) - passed])
 
 
 @dataclass(frozen=True)
@@ -163,22 +145,54 @@ class JudgedFit:
     """Posterior grids of all agents through a judge that errs."""
 
     grids: GridFit  # θ and ρ of every agent with the error rates integrated out, as the exact engine takes them
-    rates: Rates  # nodes of the error rates
-    log_rates: Array  # shape (rates,); log of their posterior mass
+    rates: list[Rates]  # nodes of each agent's error rates; one and the same where agents share them
+    log_rates: list[Array]  # shape (rates,); log of their posterior mass
     tables: list[Array]  # shape (θ nodes, ρ nodes, rates); log posterior mass of θ and ρ given the rates, one per agent
+    shared: SharedRates | None = None  # where each agent has rates of its own
+
+
+@dataclass(frozen=True)
+class _Agents:
+    """Agents with the same error rates."""
+
+    axes: list[Axis]
+    rhos: list[RhoAxis]
+    tables: list[Array]  # shape (θ nodes, ρ nodes, rates); log posterior mass given the rates
+    rates: Rates
+    log_seen: Array  # shape (rates,); log likelihood of the rates
 
 
 def fit_judged(counts: Counts, labels: JudgeLabels, method: Hierarchical, *, fine: float = 1.0) -> JudgedFit:
-    """Posterior grids of agents that do not share strength, and of the judge's error rates, which they share."""
+    """Posterior grids of agents and of the judge's error rates; of the agents' successes none tells of another's."""
     if int(counts.trials.max(initial=0)) > MOST_TRIALS:
         raise EstimateError(
             f"judge errors are corrected for tasks with at most {MOST_TRIALS} trials, "
             f"the largest has {int(counts.trials.max())}"
         )
-    log_prior = log_prior_theta(method)
     likelihoods = [JudgedLikelihood(Kinds.of(counts, a, labels), method) for a in range(len(counts.agents))]
-    places, rates = _placed(likelihoods, labels, log_prior)
-    final = Rates(labels, rates, int(NODES[1] * fine))
+    if labels.per_agent(counts.agents):
+        by_agent = zip(counts.agents, likelihoods, strict=True)
+        fits = [_fit([part], labels.of_agent(agent), method, fine) for agent, part in by_agent]
+        shared = SharedRates([one.rates for one in fits], [one.log_seen for one in fits])
+        rates, log_rates = shared.rates, shared.log_masses
+    else:
+        fits, shared = [_fit(likelihoods, labels, method, fine)], None
+        mass = fits[0].rates.log_width + fits[0].rates.log_prior + fits[0].log_seen
+        rates, log_rates = [fits[0].rates] * len(likelihoods), [mass - logsumexp(mass)] * len(likelihoods)
+    axes, rhos, tables = ([one for fit in fits for one in getattr(fit, name)] for name in ("axes", "rhos", "tables"))
+    grids = []
+    for axis, rho, table, log_mass in zip(axes, rhos, tables, log_rates, strict=True):
+        # what `AgentGrid` multiplies by again is left out
+        mixed = logsumexp(table + log_mass, axis=2) - rho.log_weight - np.log(axis.spacing)[:, None]
+        grids.append(AgentGrid(axis, rho, mixed, np.zeros(axis.size)))
+    return JudgedFit(GridFit(grids, None, list(likelihoods)), rates, log_rates, tables, shared)
+
+
+def _fit(likelihoods: list[JudgedLikelihood], labels: JudgeLabels, method: Hierarchical, fine: float) -> _Agents:
+    """Agents with the same error rates, of which the labels tell."""
+    log_prior = log_prior_theta(method)
+    places, ranges = _placed(likelihoods, labels, log_prior)
+    rates = Rates(labels, ranges, int(NODES[1] * fine))
     axes, rhos, tables = [], [], []
     for likelihood, (theta_range, v_range) in zip(likelihoods, places, strict=True):
         nodes = max(NODES[0], int(5 * (v_range[1] - v_range[0])))
@@ -187,29 +201,61 @@ def fit_judged(counts: Counts, labels: JudgeLabels, method: Hierarchical, *, fin
         axis = Axis.over(*theta_range, float(np.clip(centre, *theta_range)), scale, step=STEP / fine)
         axes.append(axis)
         rhos.append(rho)
-        mass = likelihood.table(axis.theta, rho, final) + rho.log_weight[:, None]
+        mass = likelihood.table(axis.theta, rho, rates) + rho.log_weight[:, None]
         tables.append(mass + (log_prior(axis.theta) + np.log(axis.spacing))[:, None, None])
-    evidence = [logsumexp(table.reshape(-1, table.shape[2]), axis=0) for table in tables]
-    log_rates = final.log_weight + sum(evidence)
-    log_rates = np.asarray(log_rates - logsumexp(log_rates))
-    given = [_difference(table, part) for table, part in zip(tables, evidence, strict=True)]
-    grids = []
-    for axis, rho, table in zip(axes, rhos, given, strict=True):
-        # what `AgentGrid` multiplies by again is left out
-        mixed = logsumexp(table + log_rates, axis=2) - rho.log_weight - np.log(axis.spacing)[:, None]
-        grids.append(AgentGrid(axis, rho, mixed, np.zeros(axis.size)))
-    return JudgedFit(GridFit(grids, None, list(likelihoods)), final, log_rates, given)
+    thetas = [axis.theta for axis in axes]
+    found = list(zip(likelihoods, thetas, rhos, tables, strict=True))
+    log_seen = rates.log_seen + _add_loose(found, labels, rates)
+    given = []
+    for table in tables:
+        own = logsumexp(table.reshape(-1, table.shape[2]), axis=0)
+        log_seen = log_seen + own
+        given.append(_difference(table, own))
+    return _Agents(axes, rhos, given, rates, log_seen)
+
+
+def _add_loose(found: list[tuple[JudgedLikelihood, Array, RhoAxis, Array]], labels: JudgeLabels, rates: Rates) -> Array:
+    """What labels whose attempt is not known say: of one agent to its table, of several to the rates, shape (rates,).
+
+    Of several agents the right attempts given the rates are taken as normal, and agents are left as they are.
+    """
+    nothing = np.zeros(rates.log_weight.size)
+    if not any(labels.loose):
+        return nothing
+    verdicts = sum(part.verdicts() for part, *_ in found)
+    mean, covariance = np.zeros((nothing.size, 2)), np.zeros((nothing.size, 2, 2))
+    for part, theta, rho, table in found:
+        mu = np.exp(-softplus(-theta))[:, None, None]
+        added = np.stack([rates.sensitivity * mu, (1 - rates.sensitivity) * mu])
+        passed = added[0] + (1 - rates.specificity) * (1 - mu)
+        share = (part.right(theta, rho, rates) + added / len(found)) / (
+            np.stack([passed, 1 - passed]) + verdicts[:, None, None, None]
+        )
+        if len(found) == 1:
+            table += labels.log_predictive(*np.clip(share, 1e-300, 1 - 1e-16))
+            return nothing
+        flat = table.reshape(-1, nothing.size)
+        mass = np.exp(_difference(flat, logsumexp(flat, axis=0)))
+        own = share.reshape(2, *flat.shape)
+        centre = np.einsum("vnr,nr->rv", own, mass)
+        mean += centre
+        covariance += np.einsum("vnr,wnr,nr->rvw", own, own, mass) - centre[:, :, None] * centre[:, None]
+    node, weight = np.polynomial.hermite_e.hermegauss(MIXED)
+    log_weight = np.log(weight / weight.sum())
+    values, vectors = np.linalg.eigh(covariance)
+    along = vectors * np.sqrt(np.maximum(values, 0))[:, None]
+    first, second = (part.ravel() for part in np.meshgrid(node, node))
+    shares = np.clip(mean[:, :, None] + along @ np.stack([first, second]), 1e-9, 1 - 1e-9)
+    said = labels.log_predictive(shares[:, 0], shares[:, 1]) + (log_weight[:, None] + log_weight).ravel()
+    return np.asarray(logsumexp(said, axis=1))
 
 
 def _placed(
     likelihoods: list[JudgedLikelihood], labels: JudgeLabels, log_prior: LogDensity
 ) -> tuple[list[tuple[Range, Range]], tuple[Range, Range]]:
     """Ranges of θ and of ρ's coordinate for every agent, and of both rates, outside of which there is no mass."""
-    weight = labels.least_weight
-    ends = (
-        _label_range(weight * labels.hits, weight * labels.misses),
-        _label_range(weight * labels.rejections, weight * labels.false_alarms),
-    )
+    hits, misses, rejections, alarms = (labels.least_weight * part for part in labels.whole)
+    ends = _label_range(hits, misses), _label_range(rejections, alarms)
     rates, places = ends, [((-FARTHEST, FARTHEST), part.concentration.ends) for part in likelihoods]
     for _ in range(30):
         nodes = Rates(labels, rates, COARSE[1])
@@ -218,7 +264,8 @@ def _placed(
             theta, rho = np.linspace(*theta_range, THETA_NODES), part.concentration.over(*v_range, COARSE[0])
             mass = part.table(theta, rho, nodes) + rho.log_weight[:, None] + log_prior(theta)[:, None, None]
             found.append((theta, rho, mass))
-            evidence += logsumexp(mass.reshape(-1, mass.shape[2]), axis=0)
+        evidence += _add_loose([(part, *one) for part, one in zip(likelihoods, found, strict=True)], labels, nodes)
+        evidence += sum(logsumexp(mass.reshape(-1, mass.shape[2]), axis=0) for *_, mass in found)
         if not np.isfinite(evidence).any():  # only fixed rates can rule something out
             raise EstimateError(
                 f"sensitivity {labels.sensitivity:g} and specificity {labels.specificity:g} cannot give these counts"
