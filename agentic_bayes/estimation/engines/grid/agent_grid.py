@@ -12,7 +12,10 @@ from agentic_bayes.estimation.engines.grid.axes import (
     FARTHEST,
     Axis,
     Concentration,
+    LogitPrior,
+    Range,
     RhoAxis,
+    check_reached,
     kept_range,
     legendre_between,
     logsumexp,
@@ -24,7 +27,7 @@ from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_ta
 from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
 from agentic_bayes.numerics import Array
 
-RHO_NODES = 32
+RHO_NODES, MOST_RHO_NODES = 32, 512
 STEP = 0.11  # of x in θ = centre + scale·sinh(x)
 
 
@@ -81,7 +84,8 @@ class AgentLikelihood:
     def place(self, log_prior: LogDensity, fine: float) -> tuple[float, float, RhoAxis]:
         """The range of θ and the nodes of ρ that hold all but a negligible part of the posterior."""
         low, high, v_low, v_high = _locate(self, log_prior)
-        nodes = max(RHO_NODES, 5 * (v_high - v_low))  # long tasks spread ρ over many orders of magnitude
+        # long tasks spread ρ over many orders of magnitude; where θ is sharp, a quantile sees single nodes of ρ
+        nodes = max(RHO_NODES, 5 * (v_high - v_low), min(7 * (v_high - v_low) / (high - low), MOST_RHO_NODES))
         return low, high, self.concentration.over(v_low, v_high, int(nodes * fine))
 
     def sharpest_scale(self, rho: float) -> tuple[float, float]:
@@ -97,7 +101,7 @@ class AgentLikelihood:
 
 def _locate(likelihood: AgentLikelihood, log_prior: LogDensity) -> tuple[float, float, float, float]:
     """Ranges of θ and v that hold all but a negligible part of one agent's posterior."""
-    theta_ends, v_ends = (-FARTHEST, FARTHEST), likelihood.concentration.ends
+    theta_ends, v_ends = theta_limits(log_prior), likelihood.concentration.ends
     theta_range, v_range = theta_ends, v_ends
     for _ in range(40):
         theta = (theta_range[0] + theta_range[1]) / 2 + (theta_range[1] - theta_range[0]) / 2 * np.linspace(-1, 1, 49)
@@ -117,7 +121,15 @@ def _locate(likelihood: AgentLikelihood, log_prior: LogDensity) -> tuple[float, 
         theta_range, v_range = new_theta, new_v
         if resolved and shrunk > 0.6:
             break
+    check_reached(by_theta, (float(theta[0]), float(theta[-1])), (-FARTHEST, FARTHEST), "mu")
+    if likelihood.concentration.in_log_kappa:
+        check_reached(by_v, v_range, likelihood.concentration.limits, "rho")
     return (*theta_range, *v_range)
+
+
+def theta_limits(log_prior: LogDensity) -> Range:
+    """The range of θ that is looked at, within the support of its prior."""
+    return log_prior.ends(-FARTHEST, FARTHEST) if isinstance(log_prior, LogitPrior) else (-FARTHEST, FARTHEST)
 
 
 @dataclass(frozen=True)
@@ -168,7 +180,7 @@ class InflatedLikelihood(AgentLikelihood):
 
     def place(self, log_prior: LogDensity, fine: float) -> tuple[float, float, RhoAxis]:
         """The range of θ and the nodes of ρ and of the weights that hold all but a negligible part."""
-        ends = [(-FARTHEST, FARTHEST), self.concentration.ends, (0.0, 1.0), (0.0, 1.0)]
+        ends = [theta_limits(log_prior), self.concentration.ends, (0.0, 1.0), (0.0, 1.0)]
         ranges, nodes = list(ends), (16, 8, 8)
         for _ in range(25):
             theta = np.linspace(*ranges[0], 33)
@@ -190,7 +202,8 @@ class InflatedLikelihood(AgentLikelihood):
             ranges = new
             if resolved and shrunk > 0.6:
                 break
-        return *ranges[0], self.axis(ranges[1:], (int(20 * fine), int(12 * fine), int(10 * fine)))
+        of_rho = max(20, int(5 * (ranges[1][1] - ranges[1][0])))
+        return *ranges[0], self.axis(ranges[1:], (int(of_rho * fine), int(12 * fine), int(10 * fine)))
 
 
 def agent_grid(likelihood: AgentLikelihood, log_prior: LogDensity, fine: float) -> AgentGrid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -16,6 +17,11 @@ from agentic_bayes.numerics import Array
 NEGLIGIBLE = 30.0  # log density below its maximum at which a grid may end: e^-30 ≈ 1e-13
 FARTHEST = 60.0  # |logit μ| that is ever looked at
 LOG_KAPPA_RANGE = (-30.0, 30.0)
+LOG_KAPPA_OF_SINGULAR = (-300.0, 600.0)
+LARGEST_SHARE = 1 - 2.0**-53
+TOO_FAR = 11.0  # log density below its maximum that must be reached where a grid ends without a prior's end
+# weights of the first nodes of the trapezoid rule with end corrections of the fourth order (Gregory)
+END_WEIGHTS = np.array([3 / 8, 7 / 6, 23 / 24])
 Range = tuple[float, float]
 
 
@@ -31,6 +37,16 @@ def logsumexp(values: Array, axis: int | None = None) -> Array:
     with np.errstate(divide="ignore"):
         out = np.log(np.sum(np.exp(values - top), axis=axis, keepdims=True)) + top
     return np.asarray(out.reshape(()) if axis is None else np.squeeze(out, axis=axis))
+
+
+def check_reached(log_density: Array, reached: Range, limits: Range, name: str) -> None:
+    """Refuse a posterior that has mass beyond what a grid can hold, which priors singular at an end may leave."""
+    for value, end, limit in zip(log_density[[0, -1]], reached, limits, strict=True):
+        if end == limit and value > log_density.max() - TOO_FAR:
+            raise InvalidArgument(
+                f"under this prior of {name} the posterior has mass too near to 0 or 1 for the exact engine: "
+                f"take a prior with less mass there, for example scipy.stats.beta(0.5, 0.5)"
+            )
 
 
 def log_logistic(theta: Array) -> Array:
@@ -69,8 +85,11 @@ class Axis:
 
     @cached_property
     def spacing(self) -> Array:
-        """dθ of each node: the trapezoid weight (the integrand vanishes at both ends)."""
-        return self.step * self.scale * np.cosh(self.x)
+        """dθ of each node: the trapezoid weight, corrected where the integrand does not vanish at an end."""
+        spacing = self.step * self.scale * np.cosh(self.x)
+        spacing[:3] *= END_WEIGHTS
+        spacing[-3:] *= END_WEIGHTS[::-1]
+        return spacing
 
     def spacing_at(self, theta: Array) -> Array:
         """dθ at any θ."""
@@ -163,11 +182,48 @@ class RhoAxis:
 
 
 @dataclass(frozen=True)
+class LogitPrior:
+    """The prior of a parameter in (0, 1), on the scale of its logit."""
+
+    method: Hierarchical
+    name: str  # "mu" or "rho"
+
+    @cached_property
+    def _given(self) -> Any:
+        return self.method.rho_prior if self.name == "rho" else self.method.mu
+
+    @cached_property
+    def _beta(self) -> tuple[float, float] | None:
+        """Both shapes of a Beta distribution, which is known in both tails."""
+        if self._given is None:
+            return 1.0, 1.0
+        if getattr(getattr(self._given, "dist", None), "name", None) != "beta" or self._given.support() != (0, 1):
+            return None
+        (a, b), _, _ = self._given.dist._parse_args(*self._given.args, **self._given.kwds)
+        return float(a), float(b)
+
+    def __call__(self, logit: Array) -> Array:
+        """Log density of the logit, not normalised."""
+        log_share, log_rest = -softplus(-logit), -softplus(logit)
+        if self._beta is not None:
+            return self._beta[0] * log_share + self._beta[1] * log_rest
+        density = self.method.log_density(self.name)
+        assert density is not None
+        return density(np.minimum(np.exp(log_share), LARGEST_SHARE)) + log_share + log_rest
+
+    def ends(self, low: float, high: float) -> Range:
+        """The part of a range of logits where the density is not zero."""
+        if self._beta is not None:
+            return low, high
+        return _support(self, low, high, _known_support(self._given, lambda share: np.log(share) - np.log1p(-share)))
+
+
+@dataclass(frozen=True)
 class Concentration:
     """The prior of ρ, or of κ = 1/ρ - 1, and the coordinate v in which its axis is laid out.
 
-    A prior of ρ is bounded at ρ = 0 and is laid out in v = log(1 + scale·ρ), where the scale is the largest number of
-    trials or the concentration of a prior near 0; one of κ may be singular there and is laid out in v = log κ.
+    A prior of ρ that is bounded is laid out in v = log(1 + scale·ρ), where the scale is the largest number of trials or
+    the concentration of a prior near 0; one that is singular at an end, or one of κ, in v = log κ.
     """
 
     n_max: int  # largest number of trials
@@ -181,18 +237,48 @@ class Concentration:
         return float(max(self.n_max, near))
 
     @cached_property
+    def _singular(self) -> bool:
+        """Whether the density of ρ still rises at the last numbers before 0 or 1."""
+        density = self.method.log_density("rho")
+        if density is None or isinstance(self.method.rho_prior, NearZero):
+            return False
+        low, high = density(np.array([1e-300, 1e-200])), density(np.array([1 - 1e-15, 1 - 1e-12]))
+        with np.errstate(invalid="ignore"):
+            return bool(low[0] - low[1] > 0.5 or high[0] - high[1] > 0.2)
+
+    @cached_property
+    def in_log_kappa(self) -> bool:
+        """Whether v is log κ."""
+        return self._singular or self.method.log_density("kappa") is not None
+
+    @cached_property
+    def limits(self) -> Range:
+        """The range of v that is looked at."""
+        if self._singular:
+            return LOG_KAPPA_OF_SINGULAR
+        return LOG_KAPPA_RANGE if self.in_log_kappa else (0.0, float(np.log1p(self.scale)))
+
+    @cached_property
     def ends(self) -> Range:
         """The range of v that the prior allows."""
-        density = self.method.log_density("kappa")
-        if density is None:
-            return 0.0, float(np.log1p(self.scale))
-        v = np.linspace(*LOG_KAPPA_RANGE, 1201)
-        allowed = np.flatnonzero(np.isfinite(density(np.exp(v))))
-        if allowed.size == 0:
-            raise InvalidArgument("the prior of kappa is zero everywhere between e^-30 and e^30")
-        low, high = (float(v[i]) for i in allowed[[0, -1]])
-        step = float(v[1] - v[0])
-        return _edge(density, low - step, low), _edge(density, high + step, high)
+        prior = self.method.rho_prior
+        if isinstance(prior, NearZero):
+            return self.limits
+        return _support(self._log_density, *self.limits, _known_support(prior, self._coordinate))
+
+    def _coordinate(self, rho: Array) -> Array:
+        """V of ρ."""
+        return np.asarray(np.log1p(-rho) - np.log(rho) if self.in_log_kappa else np.log1p(self.scale * rho))
+
+    def _log_density(self, v: Array) -> Array:
+        """Log density of v."""
+        kappa_density, rho_density = self.method.log_density("kappa"), self.method.log_density("rho")
+        if kappa_density is not None:
+            return np.asarray(v + kappa_density(np.exp(v)))
+        if self._singular:
+            return LogitPrior(self.method, "rho")(-v)
+        assert rho_density is not None
+        return np.asarray(v - np.log(self.scale) + rho_density(np.expm1(v) / self.scale))
 
     def over(self, low: float, high: float, nodes: int) -> RhoAxis:
         """Gauss-Legendre nodes between two values of v."""
@@ -200,23 +286,46 @@ class Concentration:
 
     def at(self, v: Array, log_dv: Array) -> RhoAxis:
         """Given nodes v and log dv."""
-        kappa_density, rho_density = self.method.log_density("kappa"), self.method.log_density("rho")
-        if kappa_density is not None:
-            return RhoAxis(v, np.exp(-softplus(v)), np.exp(-softplus(-v)), log_dv + v + kappa_density(np.exp(v)))
-        rho = np.expm1(v) / self.scale
+        log_weight = log_dv + self._log_density(v)
+        if self.in_log_kappa:
+            return RhoAxis(v, np.exp(-softplus(v)), np.exp(-softplus(-v)), log_weight)
         # 1 - ρ = ((1 + scale) - e^v)/scale, without cancellation where v nears its end
         one_minus = -np.expm1(v - np.log1p(self.scale)) * (1 + self.scale) / self.scale
-        log_weight = log_dv + v - np.log(self.scale)
-        return RhoAxis(v, rho, one_minus, log_weight if rho_density is None else log_weight + rho_density(rho))
+        return RhoAxis(v, np.expm1(v) / self.scale, one_minus, log_weight)
+
+
+def _known_support(prior: Any, coordinate: Callable[[Array], Array]) -> Range | None:
+    """The ends of a distribution of a share, in a coordinate; None for a function, which does not say."""
+    if not hasattr(prior, "support"):
+        return None
+    with np.errstate(divide="ignore"):
+        low, high = sorted(float(coordinate(np.clip(end, 0.0, 1.0))) for end in prior.support())
+    if low >= high:
+        raise InvalidArgument(f"a prior of a share must have mass between 0 and 1, got support {prior.support()}")
+    return low, high
+
+
+def _support(density: LogDensity, low: float, high: float, known: Range | None) -> Range:
+    """The part of a range where a prior is not zero; where the prior does not say, found by bisection."""
+    if known is not None:
+        inside = 1e-9 * (known[1] - known[0]) if np.isfinite(known).all() else 0.0  # rounding must not leave it
+        return max(low, known[0] + inside), min(high, known[1] - inside)
+    at = np.linspace(low, high, 1201)
+    allowed = np.flatnonzero(np.isfinite(density(at)))
+    if allowed.size == 0:
+        raise InvalidArgument("a prior that is a function must not be zero everywhere, nor too narrow to find its mass")
+    first, last = allowed[[0, -1]]
+    return (
+        low if first == 0 else _edge(density, float(at[first - 1]), float(at[first])),
+        high if last == at.size - 1 else _edge(density, float(at[last + 1]), float(at[last])),
+    )
 
 
 def _edge(density: LogDensity, outside: float, inside: float) -> float:
-    """The end of the support between two values of log κ, by bisection."""
-    if np.isfinite(density(np.exp(np.array(outside)))):
-        return inside
+    """The end of the support between two values, by bisection."""
     for _ in range(60):
         middle = (outside + inside) / 2
-        outside, inside = (outside, middle) if np.isfinite(density(np.exp(np.array(middle)))) else (middle, inside)
+        outside, inside = (outside, middle) if np.isfinite(density(np.array(middle))) else (middle, inside)
     return inside
 
 

@@ -28,11 +28,11 @@ import numpy as np
 
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.counts import Counts
-from agentic_bayes.estimation.engines.grid.agent_grid import STEP, AgentGrid, AgentLikelihood
+from agentic_bayes.estimation.engines.grid.agent_grid import STEP, AgentGrid, AgentLikelihood, theta_limits
 from agentic_bayes.estimation.engines.grid.axes import (
-    FARTHEST,
     Axis,
     Concentration,
+    LogitPrior,
     Range,
     RhoAxis,
     kept_range,
@@ -43,7 +43,7 @@ from agentic_bayes.estimation.engines.grid.axes import (
 )
 from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table
 from agentic_bayes.estimation.engines.grid.judge_rates import PRIOR, Rates, SharedRates
-from agentic_bayes.estimation.engines.grid.quadrature import GridFit, log_prior_theta
+from agentic_bayes.estimation.engines.grid.quadrature import GridFit
 from agentic_bayes.estimation.judge_labels import JudgeLabels
 from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
 from agentic_bayes.numerics import Array
@@ -190,7 +190,7 @@ def fit_judged(counts: Counts, labels: JudgeLabels, method: Hierarchical, *, fin
 
 def _fit(likelihoods: list[JudgedLikelihood], labels: JudgeLabels, method: Hierarchical, fine: float) -> _Agents:
     """Agents with the same error rates, of which the labels tell."""
-    log_prior = log_prior_theta(method)
+    log_prior = LogitPrior(method, "mu")
     places, ranges = _placed(likelihoods, labels, log_prior)
     rates = Rates(labels, ranges, int(NODES[1] * fine))
     axes, rhos, tables = [], [], []
@@ -256,7 +256,7 @@ def _placed(
     """Ranges of θ and of ρ's coordinate for every agent, and of both rates, outside of which there is no mass."""
     hits, misses, rejections, alarms = (labels.least_weight * part for part in labels.whole)
     ends = _label_range(hits, misses), _label_range(rejections, alarms)
-    rates, places = ends, [((-FARTHEST, FARTHEST), part.concentration.ends) for part in likelihoods]
+    rates, places = ends, [(theta_limits(log_prior), part.concentration.ends) for part in likelihoods]
     for _ in range(30):
         nodes = Rates(labels, rates, COARSE[1])
         found, evidence, moved = [], nodes.log_weight.copy(), False
@@ -276,7 +276,7 @@ def _placed(
             weighted = mass + _difference(evidence, own)
             by_theta = logsumexp(weighted.reshape(theta.size, -1), axis=1)
             by_v = logsumexp(np.moveaxis(weighted, 1, 0).reshape(rho.v.size, -1), axis=1)
-            wide = widened_range(by_theta, theta_range, (-FARTHEST, FARTHEST))
+            wide = widened_range(by_theta, theta_range, theta_limits(log_prior))
             new_theta = wide if wide != theta_range else kept_range(theta, by_theta, theta_range)
             # until θ is resolved, its nodes say nothing of ρ
             resolved = wide == theta_range and share_of(new_theta, theta_range) > 0.25

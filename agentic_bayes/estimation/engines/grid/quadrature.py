@@ -30,15 +30,15 @@ from agentic_bayes.estimation.engines.grid.agent_grid import (
 from agentic_bayes.estimation.engines.grid.axes import (
     FARTHEST,
     Axis,
+    LogitPrior,
     kept_range,
     log_logistic,
     logsumexp,
     moments,
     node_cubic,
-    softplus,
     spline_at,
 )
-from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.numerics import Array
 
 STEP_M, STEP_TAU = 0.22, 0.2
@@ -171,14 +171,6 @@ class GridFit:
     likelihoods: list[AgentLikelihood]  # one per agent, at any nodes
 
 
-def log_prior_theta(method: Hierarchical) -> LogDensity:
-    """Log density of θ = logit μ for agents that do not share strength."""
-    density = method.log_density("mu")
-    if density is None:
-        return log_logistic
-    return lambda theta: density(np.exp(-softplus(-theta))) + log_logistic(theta)
-
-
 def wide(theta: Array) -> Array:
     """A wider logistic than any agent's prior, to place the likelihood tables of agents that share strength."""
     return log_logistic(theta / 1.5)
@@ -189,7 +181,7 @@ def fit_agents(counts: Counts, method: Hierarchical, *, fine: float = 1.0) -> Gr
     kind = InflatedLikelihood if method.inflate else AgentLikelihood
     likelihoods = [kind(counts, agent, method) for agent in range(len(counts.agents))]
     if not method.pool_agents or len(likelihoods) == 1:
-        own = log_prior_theta(method)
+        own = LogitPrior(method, "mu")
         return GridFit([agent_grid(part, own, fine) for part in likelihoods], None, likelihoods)
     grids = [agent_grid(part, wide, fine) for part in likelihoods]
     pool = _pool(grids, method, fine)
