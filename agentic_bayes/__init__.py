@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics as tool_diagnostics
     from agentic_bayes.evidence.tools.expected import join_expected_tools as join_expected_tools
     from agentic_bayes.evidence.tools.rubric import ToolRubric as ToolRubric
+    from agentic_bayes.judges.mean_scores import mean_scores as mean_scores
     from agentic_bayes.outcomes.count import count_outcomes as count_outcomes
     from agentic_bayes.outcomes.dataset import check_outcomes as check_outcomes
     from agentic_bayes.outcomes.dataset import combine_outcomes as combine_outcomes
@@ -72,10 +73,12 @@ if TYPE_CHECKING:
     from agentic_bayes.reports.plots.posterior import plot_prior as plot_prior
     from agentic_bayes.reports.plots.tasks import plot_heatmap as plot_heatmap
     from agentic_bayes.reports.plots.tasks import plot_shrinkage as plot_shrinkage
+    from agentic_bayes.reports.plots.thresholds import plot_threshold_curve as plot_threshold_curve
     from agentic_bayes.reports.plots.tools import plot_judge_calibration as plot_judge_calibration
     from agentic_bayes.reports.plots.tools import plot_tools as plot_tools
     from agentic_bayes.reports.reproduction import reproduce as reproduce
     from agentic_bayes.reports.results_folder import write_results as write_results
+    from agentic_bayes.reports.thresholds import threshold_curve as threshold_curve
 
 if not TYPE_CHECKING:  # a checker that saw `__getattr__` would accept every name
     from importlib import import_module

@@ -7,6 +7,7 @@ from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.decisions.tiers import TierProbabilities
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
+from agentic_bayes.estimation.sensitivity import Sensitivity
 from agentic_bayes.evidence.llm.store import Store, Usage
 from agentic_bayes.evidence.metrics.session import SessionScore
 from agentic_bayes.evidence.progress import ProgressBar
@@ -16,6 +17,7 @@ from agentic_bayes.outcomes.missing import TrialCounts
 from agentic_bayes.records.matchers import Matcher
 from agentic_bayes.records.model import ExpectedCall, ExpectedTools, ToolCall, ToolUse
 from agentic_bayes.reports.reproduction import Reproduction
+from agentic_bayes.reports.thresholds import ThresholdCurve
 
 __all__ = [
     "Comparison",
@@ -29,9 +31,11 @@ __all__ = [
     "ProgressBar",
     "Ranking",
     "Reproduction",
+    "Sensitivity",
     "SessionScore",
     "StoppingRule",
     "Store",
+    "ThresholdCurve",
     "TierProbabilities",
     "ToolCall",
     "ToolDiagnostics",

@@ -22,7 +22,7 @@ from agentic_bayes.estimation.judge_labels import judge_words, rates_table, read
 from agentic_bayes.estimation.methods.options import Estimator, Frequentist, Method, MethodName
 from agentic_bayes.estimation.model_checks import ModelChecks
 from agentic_bayes.estimation.posterior import Estimand, Posterior
-from agentic_bayes.estimation.predictive import Statistic
+from agentic_bayes.estimation.sensitivity import Sensitivity, sensitivity_of
 from agentic_bayes.estimation.settings import Engine, Settings
 from agentic_bayes.estimation.summary import estimate_table, rows_frame, summary_rows
 from agentic_bayes.formatting import Metric, json_ready, metrics_at, plural
@@ -371,9 +371,10 @@ class Estimate(Tabular):
             ``not_converged``: the sampler's diagnostics failed. ``no_data``: nothing was scored.
             ``prior_driven``: the prior decides, and not the trials. ``fewer_tasks``: tasks are left out at this k.
             ``extrapolated``: k exceeds every number of trials.
-            ``misfit``: counts replicated from the model do not look like the agent's; see `predictive_check`.
+            ``misfit``: counts replicated from the model do not look like the agent's (`predictive_check`).
             ``chance_level_judge``: the labels allow that the judge is no better than chance.
             ``judge_rate_prior``: no attempt was labelled right, or none wrong, so an error rate is its prior's.
+            ``prior_sensitive``: more than a quarter of the interval when the prior counts half or double.
             ``disagrees``: the model's mean over the observed tasks is more than two standard errors from the
             unbiased estimate of the same quantity (estimand ``tasks``).
         """
@@ -411,14 +412,9 @@ class Estimate(Tabular):
 
         if self.method.name in ("frequentist", "conjugate"):
             raise EstimateError(f"method {self.method.name!r} has no model of how tasks differ: nothing to check")
-        rows: list[tuple[Any, ...]] = []
-        for index, agent in enumerate(self.agents):
-            checks = self.checks.predictive(index)
-            rows += [(agent, one.statistic, one.observed, one.expected, one.p, "") for one in checks]
-            if not checks:
-                nan, note = float("nan"), self.checks.not_checked(index)
-                rows += [(agent, name, nan, nan, nan, note) for name in get_args(Statistic)]
-        return pd.DataFrame(rows, columns=["agent", "statistic", "observed", "expected", "p", "note"])
+        return pd.DataFrame(
+            self.checks.predictive_rows(), columns=["agent", "statistic", "observed", "expected", "p", "note"]
+        )
 
     def summary(self, *, columns: Literal["short", "all"] = "short", tasks: bool = False) -> pd.DataFrame:
         """One row per agent, estimand and metric.
@@ -464,6 +460,10 @@ class Estimate(Tabular):
             rows = [{**row, "judge_calibration": "none", "n_labels": 0} for row in rows]
         return rows_frame(rows, columns, self.checks, tasks=tasks, also=("estimator",))
 
+    def sensitivity(self) -> Sensitivity:
+        """How much each number depends on the prior, on the data and, beyond the trials, on the assumed shape."""
+        return sensitivity_of(self.posterior, self.settings)
+
     def to_pandas(self) -> pd.DataFrame:
         """The summary with all its columns.
 
@@ -505,9 +505,8 @@ class Estimate(Tabular):
         EstimateError
             For the frequentist method, or when ``p`` would be too large.
         """
-        groups = draw_groups(self.posterior, self.method, self.settings.k, self.outcomes, tasks=tasks)
-        if self.sample_stats is not None:
-            groups["sample_stats"] = self.sample_stats
+        stats = self.sample_stats
+        groups = draw_groups(self.posterior, self.method, self.settings.k, self.outcomes, stats, tasks=tasks)
         return stacks.from_groups(groups, {"agentic_bayes": json.dumps(self._record())})
 
     def _record(self) -> dict[str, Any]:

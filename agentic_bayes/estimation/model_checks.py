@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
 from agentic_bayes.estimation.bounds import pass_bounds
+from agentic_bayes.estimation.distribution import PointEstimate
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.posterior import Estimand, Posterior
-from agentic_bayes.estimation.predictive import LEAST_TASKS, Check, Replicated, check_counts, disagreements, replicate
+from agentic_bayes.estimation.predictive import (
+    LEAST_TASKS,
+    Check,
+    Replicated,
+    Statistic,
+    check_counts,
+    disagreements,
+    replicate,
+)
+from agentic_bayes.estimation.sensitivity import FLAGGED, move_words, prior_moves
 from agentic_bayes.estimation.settings import Settings
-from agentic_bayes.formatting import Metric, format_interval
+from agentic_bayes.formatting import Metric, format_interval, metrics_at
 from agentic_bayes.numerics import Array
 
 DRAWS = 1000  # of the posterior's, for the checks
 DIFFERENT_TASKS = "different_tasks"
+TIED = 0.01  # level at which the numbers of trials and the pass rates go together
+PREDICTIVE = ["agent", "statistic", "observed", "expected", "p", "note"]
 FLAGS = {
     "not_converged": "the sampler did not converge: do not use these numbers",
     "no_data": "nothing was scored: this is the prior's prediction",
@@ -28,6 +41,7 @@ FLAGS = {
     DIFFERENT_TASKS: "the agents did not all try the same tasks: compare() and rank() use those that they share",
     "fewer_tasks": "some tasks have fewer than k trials and are left out: other k are means over other tasks",
     "judge_rate_prior": "no attempt was labelled right, or none wrong: one of the judge's error rates is its prior's",
+    "prior_sensitive": "the mean moves by more than a quarter of its interval when the prior counts half or double",
     "disagrees": "the model is more than two standard errors from the unbiased estimate",
 }
 
@@ -67,6 +81,8 @@ class ModelChecks:
             flags.append("extrapolated")
         if any(check.misfit for check in self.predictive(agent)):
             flags.append("misfit")
+        if self.prior_share(agent, estimand, metric) > FLAGGED and not group:
+            flags.append("prior_sensitive")
         if estimand == "tasks" and not group and metric in self._disagreements(agent, metric.k):
             flags.append("disagrees")
         return tuple(flags)
@@ -88,6 +104,36 @@ class ModelChecks:
         n = self.posterior.counts.trials[agent]
         return bool((n >= k).any() and ((n > 0) & (n < k)).any())
 
+    def prior_share(self, agent: int, estimand: Estimand, metric: Metric) -> float:
+        """How far the mean moves when the prior counts half or double, as a share of its interval; NaN if unknown."""
+        return self._prior(agent, estimand, metric)[1]
+
+    def prior_note(self, agent: int, estimand: Estimand, *, name: str = "") -> str:
+        """The metric of the summary that its prior moves most, in words; empty where there is no prior."""
+        moves = {metric: self._prior(agent, estimand, metric) for metric in metrics_at(self.settings.k)}
+        known = {metric: move for metric, move in moves.items() if not np.isnan(move[1])}
+        if not known:
+            return ""
+        metric = max(known, key=lambda one: known[one][1])
+        return move_words(str(metric), *known[metric], agent=name)
+
+    def _prior(self, agent: int, estimand: Estimand, metric: Metric) -> tuple[float, float]:
+        """The larger move of the mean, and what share of the interval it is."""
+
+        def moved() -> tuple[float, float]:
+            distribution = self.posterior.distribution(agent, estimand, metric)
+            if estimand == "task" or isinstance(distribution, PointEstimate):
+                return float("nan"), float("nan")
+            move = prior_moves(self.posterior, self.settings.method, agent, estimand, metric).largest
+            lower, upper = distribution.interval(self.settings.ci_prob, "eti")
+            return move, move / (upper - lower) if upper > lower else float("nan")
+
+        return self.posterior.once(("prior moves", agent, estimand, metric, self.settings.ci_prob), moved)
+
+    def difficulty_note(self, agent: int) -> str:
+        """Says that tasks with more trials are passed more or less often, if they are."""
+        return self.posterior.once(("difficulty", agent), lambda: trials_and_passes(*self._groups(agent)))
+
     def predictive(self, agent: int) -> tuple[Check, ...]:
         """The posterior predictive check of one agent; empty where there is nothing to check."""
 
@@ -96,6 +142,16 @@ class ModelChecks:
             return () if population is None else check_counts(population, *self._groups(agent), self._rng(agent))
 
         return self.posterior.once(("check", agent), checked)
+
+    def predictive_rows(self) -> list[tuple[str, str, float, float, float, str]]:
+        """The checks of all agents: agent, statistic, observed, expected, p, note."""
+        rows: list[tuple[str, str, float, float, float, str]] = []
+        for index, agent in enumerate(self.posterior.counts.agents):
+            checks, nan = self.predictive(index), float("nan")
+            rows += [(agent, one.statistic, one.observed, one.expected, one.p, "") for one in checks]
+            if not checks:
+                rows += [(agent, name, nan, nan, nan, self.not_checked(index)) for name in get_args(Statistic)]
+        return rows
 
     def replicated(self, agent: int) -> tuple[Replicated, ...]:
         """Histograms of one agent's counts next to the replicated ones of `predictive`; empty where there are none."""
@@ -137,3 +193,36 @@ class ModelChecks:
             return frozenset() if population is None else disagreements(population, *self._groups(agent), ks)
 
         return self.posterior.once(("disagreements", agent, ks), far)
+
+
+def trials_and_passes(c: Array, n: Array, size: Array) -> str:
+    """Says that the numbers of trials and the pass rates of tasks go together, if they do, or is empty.
+
+    By Spearman's rank correlation with Student's t, at .01; then more trials may have been given to easier, or to
+    harder, tasks, which no method here knows of.
+    """
+    from scipy.special import stdtr
+
+    tasks = int(size.sum())
+    if tasks < LEAST_TASKS or np.all(n == n[0]):
+        return ""
+    ranks = [_mid_ranks(values, size) for values in (n.astype(float), c / n)]
+    spread = [np.sum(size * part**2) for part in ranks]
+    if min(spread) == 0:
+        return ""
+    r = float(np.sum(size * ranks[0] * ranks[1]) / np.sqrt(spread[0] * spread[1]))
+    t = r * np.sqrt((tasks - 2) / max(1 - r**2, 1e-12))
+    if 2 * float(stdtr(tasks - 2, -abs(t))) > TIED:
+        return ""
+    return (
+        f"tasks with more trials pass {'more' if r > 0 else 'less'} often (rank correlation {r:.2f}): if you gave out "
+        "trials by known difficulty, results for new tasks lean towards the tasks that got most"
+    )
+
+
+def _mid_ranks(values: Array, size: Array) -> Array:
+    """Ranks of values that each occur `size` times, ties sharing theirs, less their mean."""
+    levels, place = np.unique(values, return_inverse=True)
+    count = np.bincount(place, weights=size, minlength=levels.size)
+    ranks = (np.cumsum(count) - count / 2)[place]
+    return np.asarray(ranks - np.sum(size * ranks) / size.sum())

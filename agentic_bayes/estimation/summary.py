@@ -86,7 +86,8 @@ def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) 
                     yield from _task_rows(checks, index, metric, stats, key)
                     continue
                 flags = checks.row_flags(index, estimand, metric)
-                notes = [stats.note, unscored_note(checks, index), differences]
+                notes = [stats.note, unscored_note(checks, index), differences, checks.difficulty_note(index)]
+                notes.append(checks.prior_note(index, estimand))
                 if "extrapolated" in flags and estimand == "population" and not isinstance(method, Frequentist):
                     # how far the data alone reach where the model extrapolates; the plug-in formula has no model
                     notes.append(checks.bounds_note(index, metric, settings.ci_prob))
@@ -172,7 +173,7 @@ def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, not
                 flags |= marks
                 named = [agent, estimand, *([group or "(all)"] if grouped else [])]
                 rows.append([*named, str(k), *cells, f"{n_tasks:,}", ", ".join(marks)])
-        remarks[unscored_note(checks, index)] = None
+        remarks |= dict.fromkeys((unscored_note(checks, index), checks.difficulty_note(index)))
     unscored, errored = int(counts.unscored.sum()), int(outcomes["errored"].sum())
     trials, right = int(counts.trials.sum()), int(counts.successes.sum())
     below = [
@@ -182,6 +183,7 @@ def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, not
         "over those tried",
         *notes,
         *remarks,
+        prior_line(checks),
         *flag_words(flags),
     ]
     header = [
@@ -197,6 +199,19 @@ def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, not
         "flags",
     ]
     return Table(title=title, header=header, rows=rows, notes=below)
+
+
+def prior_line(checks: ModelChecks) -> str:
+    """The number of an estimate that its prior moves most, in words; empty where there is no prior."""
+    agents, estimand = checks.posterior.counts.agents, checks.posterior.estimands[0]
+    shares = [
+        max((checks.prior_share(a, estimand, metric) for metric in metrics_at(checks.settings.k)), default=np.nan)
+        for a in range(len(agents))
+    ]
+    if np.all(np.isnan(shares)):
+        return ""
+    most = int(np.nanargmax(shares))
+    return checks.prior_note(most, estimand, name=agents[most] if len(agents) > 1 else "")
 
 
 def _kind_of_interval(settings: Settings) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.checks import check_probability, no_such_file
 from agentic_bayes.errors import EvidenceError, Problem
+from agentic_bayes.evidence.means import mean_interval, score_of, task_means
 from agentic_bayes.evidence.row import (
     COLUMNS,
     INDEX_COLUMNS,
@@ -28,7 +29,7 @@ from agentic_bayes.evidence.row import (
     row_to_json,
 )
 from agentic_bayes.evidence.score import Score
-from agentic_bayes.formatting import format_number, plural
+from agentic_bayes.formatting import format_estimate, plural
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.records.write import replacing
 from agentic_bayes.result_table import Table, Tabular
@@ -107,17 +108,19 @@ class Evidence(Tabular):
         summary = self.summary()
         wrong_tools = int(summary["right_answer_wrong_tools"].sum())
         notes = [
-            f"judge: {', '.join(judges) or 'none'}; score: mean over the scored; tools right: of those with a verdict",
+            f"judge: {', '.join(judges) or 'none'}; score: mean over tasks with 95 % t interval; tools right: of those "
+            "with a verdict",
             *(f"{count:,} × {reason}" for reason, count in reasons.most_common(MOST_REASONS)),
             f"… and {plural(more, 'more reason')}: unscored_reason in to_pandas()" if more > 0 else "",
             f"{plural(wrong_tools, 'right answer')} (≥ 0.7) through wrong tools" if wrong_tools else "",
             f"no tool verdict for {plural(silent.total(), 'turn')}:" if silent else "",
             *(f"{count:,} × {reason}" for reason, count in silent.most_common(MOST_REASONS)),
         ]
+        means = task_means(self.rows, score_of("answer"))
         header = ["agent", "conversations", "turns", "scored", "unscored", "agent errors", "score", "tools right"]
         rows = [
             [
-                *(row["agent"], *(f"{row[name]:,}" for name in _COUNTS), format_number(row["mean_answer_score"])),
+                *(row["agent"], *(f"{row[name]:,}" for name in _COUNTS), _mean_text(means.get(row["agent"], {}))),
                 f"{row['tools_right']:,} of {row['tools_scored']:,}" if row["tools_scored"] else "–",
             ]
             for row in summary.to_dict("records")
@@ -261,6 +264,11 @@ def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
     if not rows:
         raise EvidenceError(f"{path}: must have one JSON object per interaction, is empty")
     return tuple(rows)
+
+
+def _mean_text(tasks: Mapping[str, float]) -> str:
+    """The mean over tasks with its interval."""
+    return format_estimate(*mean_interval(tasks, None, 0.95))
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

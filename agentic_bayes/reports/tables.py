@@ -15,6 +15,7 @@ from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import FLAGS
 from agentic_bayes.estimation.summary import overall_rows
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.means import mean_interval, score_of, task_means
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics
 from agentic_bayes.formatting import format_estimate, format_number, format_share, indicator_words, metrics_at, plural
@@ -39,14 +40,19 @@ def metrics_tables(evidence: Evidence) -> list[Table]:
             grades = [row.metrics[name] for row in evidence if row.agent == agent and name in row.metrics]
             scores = [grade.value for grade in grades if isinstance(grade, Score)]
             passed = sum(score >= cuts[name] for score in scores)
-            mean = format_number(sum(scores) / len(scores), 2) if scores else "–"
+            tasks = task_means((row for row in evidence if row.agent == agent), score_of(name)).get(agent, {})
+            mean = format_estimate(*mean_interval(tasks, None, 0.95)) if scores else "–"
             unscored = f"{len(grades) - len(scores):,}"
             rows.append([agent, name, f"{len(scores):,}", unscored, mean, f"{passed:,} of {len(scores):,}"])
     if not rows:
         return []
     pairs = [pair for row in evidence for pair in row.metrics.items()]
     reasons = _reasons(f"{name}: {grade.reason}" for name, grade in pairs if isinstance(grade, Unscored))
-    notes = ["passed: at the metric's own threshold, .5 unless set", *reasons]
+    notes = [
+        "score: mean over tasks with 95 % t interval",
+        "passed: at the metric's own threshold, .5 unless set",
+        *reasons,
+    ]
     header = ["agent", "metric", "scored", "unscored", "score", "passed"]
     return [Table(title="Metrics", header=header, rows=rows, notes=notes)]
 

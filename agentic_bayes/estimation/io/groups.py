@@ -36,9 +36,15 @@ def kept_draws(draws: xr.Dataset | None, posterior: Posterior) -> xr.Dataset | N
 
 
 def draw_groups(
-    posterior: Posterior, method: Method, ks: tuple[int, ...], outcomes: xr.Dataset, *, tasks: bool
+    posterior: Posterior,
+    method: Method,
+    ks: tuple[int, ...],
+    outcomes: xr.Dataset,
+    sample_stats: xr.Dataset | None,
+    *,
+    tasks: bool,
 ) -> dict[str, xr.Dataset]:
-    """ArviZ's groups but for ``sample_stats``; with `tasks` also those with a value per cell or task and draw."""
+    """ArviZ's groups; with `tasks` also those with a value per cell or task and draw."""
     counts = posterior.counts
     n_agents, n_tasks = counts.successes.shape
     size = CHAINS * DRAWS * n_agents * n_tasks
@@ -68,7 +74,7 @@ def draw_groups(
         groups["prior"] = _labelled(prior["prior"], coords)
     if "prior_predictive" in prior:
         groups["prior_predictive"] = by_cell(prior["prior_predictive"]["successes"], counts)
-    return groups
+    return groups if sample_stats is None else {**groups, "sample_stats": sample_stats}
 
 
 def _labelled(draws: Mapping[str, Array], coords: Mapping[str, Any]) -> xr.Dataset:

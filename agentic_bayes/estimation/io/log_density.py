@@ -54,6 +54,8 @@ def log_prior_densities(drawn: dict[str, Array], method: Method) -> dict[str, Ar
     if "m" in drawn:
         values["m"] = (method.log_density("m") or log_logistic)(drawn["m"])
         values["tau"] = (method.log_density("tau") or _log_half_normal)(drawn["tau"])
+    elif "theta" in drawn and getattr(method, "pool_agents", False) and drawn["theta"].shape[1] > 1:
+        pass  # of pooled θ only m and τ have a prior, and the points do not hold them
     elif "theta" in drawn:
         values["theta"] = (method.log_density("theta") or log_logistic)(drawn["theta"])
     elif (log_mu := method.log_density("mu")) is not None:

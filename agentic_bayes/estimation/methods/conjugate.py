@@ -50,6 +50,15 @@ class ConjugatePosterior(Posterior):
         mean = float(mean_of_metric(a[scored], b[scored], metric).mean())
         return Drawn.of(self._draws(agent, metric), mean=mean, n_tasks=n_tasks)
 
+    def mean_under(self, power: float, agent: int, metric: Metric) -> float:
+        """The mean over the scored tasks, or of the pooled p, if the prior had this power on the logit scale."""
+        scored = self.counts.scored[agent]
+        if self.method.pool_tasks or not scored.any():
+            scored = np.arange(scored.size) == 0
+        extra = [(power - 1) * part for part in self.method.prior]
+        a, b = (parameter[agent, scored] + more for parameter, more in zip(self._parameters, extra, strict=True))
+        return float(mean_of_metric(a, b, metric).mean())
+
     def _draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the mean over the scored tasks, or of the pooled success probability."""
         if self.method.pool_tasks:

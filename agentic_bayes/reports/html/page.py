@@ -176,6 +176,8 @@ def write_page(
             tools=tools,
             judges=sections.judge_tables(est, evidence, store, facts),
             diagnostics=sections.diagnostics_table(est),
+            scores=sections.score_tables(est, evidence, str(asked.metric)),
+            sensitivity=sections.sensitivity_table(est),
             settings=est.settings,
             method=est.method.name,
             frequentist=isinstance(est.method, Frequentist),

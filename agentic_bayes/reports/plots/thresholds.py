@@ -1,0 +1,53 @@
+"""One metric over the threshold of the judge's score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentic_bayes.checks import check_type
+from agentic_bayes.formatting import interval_kind
+from agentic_bayes.reports.plots import style
+from agentic_bayes.reports.thresholds import ThresholdCurve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_threshold_curve"]
+
+SIZE = (7.0, 4.6)  # inches
+MARKERS = "osD^v"
+
+
+def plot_threshold_curve(curve: ThresholdCurve, *, ax: Axes | None = None) -> Axes:
+    """How the answer depends on the threshold of the judge's score, agent by agent, with intervals.
+
+    Parameters
+    ----------
+    curve : ThresholdCurve
+        From `threshold_curve`.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    check_type("curve", curve, ThresholdCurve, "threshold_curve() makes one")
+    ax = style.axes_for(ax, SIZE)
+    entries: list[style.LegendEntry] = []
+    for index, agent in enumerate(curve.agents):
+        own = [point for point in curve.points if point.agent == agent]
+        x, colour = [point.threshold for point in own], style.COLOURS[index % len(style.COLOURS)]
+        ax.fill_between(
+            x, [point.lower for point in own], [point.upper for point in own], color=colour, alpha=0.15, linewidth=0
+        )
+        marker = MARKERS[index % len(MARKERS)]
+        (line,) = ax.plot(x, [point.mean for point in own], color=colour, marker=marker, linewidth=2)
+        entries.append((line, style.shortened(agent)))
+    style.quiet(ax)
+    ax.set(ylim=(-0.02, 1.02), xticks=sorted({point.threshold for point in curve.points}))
+    where = "on a new task" if curve.estimand == "population" else "on these tasks"
+    style.name_axes(ax, x="threshold of the judge's score", y=f"{curve.metric} {where}")
+    below = f"bands: {interval_kind(curve.method, curve.ci_prob, curve.ci_kind)}, {curve.method}"
+    style.heading(ax, f"{curve.metric} by threshold", below=below, entries=entries, ncols=2)
+    return ax
