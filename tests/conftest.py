@@ -47,6 +47,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "pymc" in item.name.partition("[")[2]:
             item.add_marker("stack")
+    # each process compiles each shape of the data once, for some ten seconds: one worker gets the first tests
+    items.sort(key=lambda item: not samples(item))
+
+
+def samples(item: pytest.Item) -> bool:
+    """Whether a test names PyMC, or the engines: in its parameters, or in the code of its function and fixtures."""
+    fixtures = getattr(item, "_fixtureinfo", None)
+    found = [one.func for defined in fixtures.name2fixturedefs.values() for one in defined] if fixtures else []
+    codes = [getattr(function, "__code__", None) for function in (getattr(item, "function", None), *found)]
+    words = " ".join((item.name, *(text for code in codes for text in texts_in(code)))).lower()
+    return "pymc" in words or "engines" in words.split()
+
+
+def texts_in(code: Any) -> Iterator[str]:
+    """The names in a function and its constants that are texts, its docstring among them."""
+    yield from getattr(code, "co_names", ())
+    for constant in getattr(code, "co_consts", ()):
+        if isinstance(constant, str):
+            yield constant
+        elif hasattr(constant, "co_consts"):
+            yield from texts_in(constant)
 
 
 @pytest.hookimpl(wrapper=True)

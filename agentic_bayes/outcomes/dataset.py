@@ -104,9 +104,9 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
             wrong.append(f"variable {name!r} is missing; variables are {sorted(map(str, outcomes.data_vars))}")
     for name in COUNTS:
         if name in outcomes:
-            values = outcomes[name]
-            if set(values.dims) != {"agent", "task"}:
-                wrong.append(f"{name!r} must have dims (agent, task), got {values.dims}")
+            dims, values = outcomes.variables[name].dims, outcomes.variables[name].values
+            if set(dims) != {"agent", "task"}:
+                wrong.append(f"{name!r} must have dims (agent, task), got {dims}")
             elif values.dtype.kind not in "iu":
                 wrong.append(f"{name!r} must hold integers, got {values.dtype}")
             elif values.size and int(values.min()) < 0:
@@ -117,18 +117,23 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
         wrong.append("successes must not exceed trials")
     if wrong:
         raise OutcomesError("outcomes are not valid: " + "; ".join(wrong))
-    complete = outcomes.transpose("agent", "task", ...)
-    zeros = xr.zeros_like(complete["trials"])
-    labels = {dim: [str(label) for label in complete[dim].values] for dim in ("agent", "task")}
-    complete = complete.assign(
-        {name: complete[name].astype(np.int64) if name in complete else zeros for name in COUNTS}
-    ).assign_coords({dim: np.asarray(names, dtype=object) for dim, names in labels.items()})
-    complete = complete.assign_coords(checked_columns(complete))
-    if bool((complete["errored"] > complete["unscored"]).any()):
-        raise OutcomesError("outcomes are not valid: errored must not exceed unscored, of which it is a part")
+    labels = {dim: [str(label) for label in outcomes[dim].values] for dim in ("agent", "task")}
     # the order of the labels decides which random number belongs to which cell
-    complete = complete.isel({dim: natural_order(names) for dim, names in labels.items()})
-    return complete.assign_attrs({"unit": "conversation", "indicator": "correct"} | dict(outcomes.attrs))
+    order = {dim: natural_order(names) for dim, names in labels.items()}
+    ordered = outcomes.isel(order).transpose("agent", "task", ...)
+    kept = ordered.variables  # without DataArrays, which align their labels in every operation
+    counts = {
+        name: kept[name].astype(np.int64) if name in kept else xr.zeros_like(kept["trials"], dtype=np.int64)
+        for name in COUNTS
+    }
+    if (counts["errored"].values > counts["unscored"].values).any():
+        raise OutcomesError("outcomes are not valid: errored must not exceed unscored, of which it is a part")
+    named = {dim: (dim, np.asarray(names, dtype=object)[order[dim]]) for dim, names in labels.items()}
+    return xr.Dataset(
+        {name: kept[name] for name in ordered.data_vars} | counts,
+        coords={name: kept[name] for name in ordered.coords} | named | checked_columns(ordered),
+        attrs={"unit": "conversation", "indicator": "correct"} | dict(outcomes.attrs),
+    )
 
 
 # what two sets of outcomes must share to be counted together

@@ -6,7 +6,7 @@ from calibration import agreement
 
 @pytest.mark.stack
 def test_both_engines_give_one_posterior():
-    """Means within 4 MCSE and quantiles by |F(q) - p| ≤ 4 √(p(1-p)/ESS), on two random sets of outcomes.
+    """Means of PyMC within 4 MCSE and quantiles by |F(q) - p| ≤ 4 √(p(1-p)/ESS), on two random sets of outcomes.
 
     One of these 120 checks is beyond 4 with probability 6e-5 under right engines; the allowance is what they exceed
     together with probability .001.

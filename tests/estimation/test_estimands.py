@@ -357,6 +357,7 @@ class TestLeftOut:
         np.testing.assert_array_equal(bare["mean"], with_unscored["mean"])
 
 
+@pytest.mark.parametrize("engine", ["quadrature", pytest.param("pymc", marks=pytest.mark.slow)])  # one more shape
 def test_one_agent_of_thirty_perfect_tasks(engine):
     """30 tasks × 5, all passed: pass^5 on a new task is about [.886, > .99], not [1, 1]."""
     est = fit(engine, ((5, 5),) * 30 + (NEVER,) * 20)

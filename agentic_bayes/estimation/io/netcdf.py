@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,10 +69,13 @@ def made_by(versions: object) -> str:
 
 def installed_versions() -> dict[str, str]:
     """Versions of Python and of the packages that numbers depend on."""
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "unknown"
-    return versions
+    return {"python": platform.python_version(), **{name: _installed_version(name) for name in PACKAGES}}
+
+
+@cache
+def _installed_version(name: str) -> str:
+    """Version of an installed package, read once: every estimate names it, and reading takes as long as a fit."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"
