@@ -36,6 +36,8 @@ def method_for(method: object, counts: Counts, *, corrects_judge: bool) -> tuple
     """The method that fits these counts, and why it was taken where that was left to the program."""
     if isinstance(method, str) and method == "auto":
         value, reason = choose_method(counts)
+        if corrects_judge and isinstance(value, Crossed):
+            value, reason = Hierarchical(), "judge_labels are for the hierarchical method"
     else:
         value, reason = method_of(method), ""
     if not isinstance(value, Hierarchical):

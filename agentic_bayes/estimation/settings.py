@@ -42,13 +42,16 @@ class Settings:
             raise InvalidArgument(f"priors of Crossed must be scipy.stats distributions, got {self.method!r}")
         if isinstance(self.method, Hierarchical) and self.method.inflate and self.engine == "pymc":
             raise InvalidArgument("inflate=True needs engine='auto' or 'quadrature', got 'pymc'")
-        if self.judge is not None:
+        if self.corrects_judge:
             self._check_judge()
 
     def _check_judge(self) -> None:
         """Judge errors are corrected by the exact engine, agent by agent."""
         if not isinstance(self.method, Hierarchical):
-            raise InvalidArgument(f"judge_labels need the hierarchical method, got {self.method!r}")
+            raise InvalidArgument(
+                f"judge_labels need the hierarchical method (or 'auto', which takes it), got {self.method!r}: "
+                "no other engine sums over what may be true"
+            )
         if self.engine == "pymc" or self.method.inflate:
             raise InvalidArgument("judge_labels need engine='auto' or 'quadrature', and inflate=False")
 
