@@ -181,4 +181,4 @@ def _spline(nodes: list[Array], values: Array, at: list[Array]) -> Array:
     """A table on other nodes; beyond the outermost as at the outermost."""
     from scipy.interpolate import RectBivariateSpline
 
-    return np.asarray(RectBivariateSpline(*nodes, values)(*at))
+    return np.asarray(RectBivariateSpline(nodes[0], nodes[1], values)(at[0], at[1]))
