@@ -49,7 +49,7 @@ class Settings:
         object.__setattr__(self, "weights", weights)
         if by is not None:
             self._check_by()
-        if self.judge is not None:
+        if self.corrects_judge:
             self._check_judge()
 
     def _check_by(self) -> None:
@@ -68,7 +68,10 @@ class Settings:
     def _check_judge(self) -> None:
         """Judge errors are corrected by the exact engine, agent by agent."""
         if not isinstance(self.method, Hierarchical):
-            raise InvalidArgument(f"judge_labels need the hierarchical method, got {self.method!r}")
+            raise InvalidArgument(
+                f"judge_labels need the hierarchical method (or 'auto', which takes it), got {self.method!r}: "
+                "no other engine sums over what may be true"
+            )
         if self.engine == "pymc" or self.method.inflate:
             raise InvalidArgument("judge_labels need engine='auto' or 'quadrature', and inflate=False")
 

@@ -15,7 +15,8 @@ from agentic_bayes.decisions.monitor import monitor
 from agentic_bayes.decisions.plan import plan
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.counts import Counts
-from agentic_bayes.estimation.engines.grid.judged import fit_judged
+from agentic_bayes.estimation.engines.grid.judge_rates import Rates, SharedRates
+from agentic_bayes.estimation.engines.grid.judged import JudgedLikelihood, Kinds, fit_judged
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.estimation.judge_labels import JudgeLabels, read_labels
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
@@ -26,6 +27,7 @@ CELLS = ((3, 3), (1, 3), (2, 3), (3, 4), (0, 2))
 # 8 hits, 1 miss, 4 rejections, 3 false alarms in all; on task 1 two attempts are labelled, on task 4 one
 LABELS = JudgeLabels(8, 1, 4, 3, (("solo", "task 1", 2, 1, 2, 1), ("solo", "task 4", 1, 1, 1, 1)))
 KS = (1, 3)
+METHOD = Hierarchical()
 
 
 def labelled(hits=0, misses=0, rejections=0, false_alarms=0, **location):
@@ -300,6 +302,184 @@ class TestSeveralAgents:
             monitor(at_least=0.5, looks=1, simulations=100).look(est, "v1")
 
 
+def judged_attempts(rng, rates, *, tasks=50, trials=5, mu=0.7, rho=0.4, agent="solo"):
+    """Attempts of an agent and what a judge with these rates says: cells, and a table with the truth as `human`."""
+    kappa = 1 / rho - 1
+    p = rng.beta(mu * kappa, (1 - mu) * kappa, (tasks, 1))
+    true = rng.random((tasks, trials)) < p
+    judged = np.where(true, rng.random(true.shape) < rates[0], rng.random(true.shape) >= rates[1])
+    task, trial = (part.ravel() for part in np.indices(true.shape))
+    names = [f"task {i + 1}" for i in task]
+    columns = {"judge": judged.ravel(), "human": true.ravel(), "agent": agent, "task": names, "trial": trial}
+    return [(int(c), trials) for c in judged.sum(axis=1)], pd.DataFrame(columns).astype({"judge": int, "human": int})
+
+
+def by_verdict(rng, table):
+    """Thirty attempts that the judge passed, and thirty that it failed."""
+    return pd.concat([part.sample(min(30, len(part)), random_state=rng) for _, part in table.groupby("judge")])
+
+
+def covers(posterior, agent, value):
+    """Whether the 95 % interval of pass^1 of a new task holds a value."""
+    found = stats_of(posterior, agent, "population", "pass^1")
+    return found.lower <= value <= found.upper
+
+
+class TestLabelsWithoutAttempts:
+    """Labels of which only judge and human are known enter as what a human said, given the verdict."""
+
+    @pytest.mark.parametrize("size", [8, pytest.param(200, marks=pytest.mark.slow)])
+    def test_labels_chosen_by_verdict_cover(self, size):
+        """30 judged right and 30 judged wrong, judge .95 / .6, truth .7: covered as often as .92 asks for."""
+        missed = 0
+        for seed in range(size):
+            rng = np.random.default_rng([11, seed])
+            cells, table = judged_attempts(rng, (0.95, 0.6))
+            data = Counts.of(counts({"solo": cells}))
+            labels = read_labels(by_verdict(rng, table)[["judge", "human"]], data)
+            missed += not covers(posterior(cells, labels), 0, 0.7)
+        assert missed <= stats.binom.ppf(1 - 1e-3, size, 0.06)
+
+    def test_how_labels_were_chosen_does_not_matter(self):
+        """Six labels of passed attempts to one of failed: specificity is what Bayes's formula makes of their shares.
+
+        The judge passed 132 of 200; .75 of the passed and .3 of the failed are right, so .66 · .25 of .403 slipped.
+        """
+        cells = [(c, 5) for c in (5, 5, 4, 4, 3, 2, 1, 5, 4, 0)] * 4
+        found = posterior(cells, JudgeLabels(1800, 90, 210, 600)).judge_rates(0.95)[""]
+        assert found[1].mean == pytest.approx(1 - 0.66 * 0.25 / 0.403, abs=0.12)  # the labels' own share is .26
+        assert found[0].mean == pytest.approx(0.66 * 0.75 / 0.597, abs=0.06)
+
+    def test_a_single_label_is_the_predictive_value(self):
+        """One label of many attempts of one-trial tasks at fixed rates: Bayes's formula at the share of right ones."""
+        labels = JudgeLabels(1, sensitivity=0.9, specificity=0.6)
+        passed, failed = np.array([0.8]), np.array([0.2])
+        assert labels.log_predictive(passed, failed) == pytest.approx(np.log(0.8))
+        part = JudgedLikelihood(Kinds.of(Counts.of(counts({"solo": [(1, 1)] * 60 + [(0, 1)] * 40})), 0, labels), METHOD)
+        right = part.right(np.array([0.5]), part.concentration.over(0.1, 0.5, 3), Rates(labels, ((0, 1), (0, 1)), 1))
+        q = 1 / (1 + np.exp(-0.5))
+        given_pass, given_fail = 0.9 * q / (0.9 * q + 0.4 * (1 - q)), 0.1 * q / (0.1 * q + 0.6 * (1 - q))
+        assert right[0] == pytest.approx(np.full((1, 3, 1), 60 * given_pass))
+        assert right[1] == pytest.approx(np.full((1, 3, 1), 40 * given_fail))
+
+    def test_several_agents_are_taken_to_have_the_same_judge(self):
+        """The note says what is assumed; labels change the rates that all agents share."""
+        data = counts({"v1": WEAKER, "v2": STRONGER})
+        found = estimate(data, judge_labels=labelled(30, 2, 10, 6))
+        assert "assumed the same for all agents, since no label says which agent it is of" in found.judge_note
+        strict = estimate(data, judge_labels=labelled(20, 12, 14, 2))
+        assert strict.judge_error()["mean"][0] < found.judge_error()["mean"][0]
+
+    def test_nothing_was_passed(self):
+        """All failed, and labels of passes: they are of attempts like these."""
+        found = stats_of(posterior([(0, 5)] * 10, JudgeLabels(6, 2, 10, 6)), 0, "population", "pass^1")
+        assert 0 < found.lower < found.mean < found.upper < 1
+
+
+class TestRatesPerAgent:
+    """Where labels say whose attempts they are of, each agent has error rates of its own."""
+
+    def two(self, seed, mu=(0.7, 0.7)):
+        """Judged (.98, .5) and (.85, .85), sixty labels each."""
+        rng = np.random.default_rng([13, seed])
+        made = {
+            agent: judged_attempts(rng, rates, agent=agent, mu=m)
+            for (agent, rates), m in zip({"a": (0.98, 0.5), "b": (0.85, 0.85)}.items(), mu, strict=True)
+        }
+        labels = pd.concat([table.sample(60, random_state=rng) for _, table in made.values()])
+        return {agent: cells for agent, (cells, _) in made.items()}, labels
+
+    @pytest.mark.parametrize("size", [5, pytest.param(200, marks=pytest.mark.slow)])
+    def test_they_cover_and_equals_are_not_told_apart(self, size):
+        """Equal agents: their truth covered as often as .92 asks for, the difference 0 as often as .94."""
+        missed = verdicts = 0
+        for seed in range(size):
+            cells, labels = self.two(seed)
+            made = posterior(None, read_labels(labels, Counts.of(counts(cells))), **cells)
+            missed += sum(not covers(made, agent, 0.7) for agent in (0, 1))
+            first, second = (draws_of(made, agent, "population", "pass^1") for agent in (0, 1))
+            lower, upper = np.quantile(second - first, [0.025, 0.975])
+            verdicts += not lower <= 0 <= upper
+        assert missed <= stats.binom.ppf(1 - 1e-3, 2 * size, 0.06)
+        assert verdicts <= stats.binom.ppf(1 - 1e-3, size, 0.05)
+
+    def test_rows_for_every_agent(self):
+        """The table has a pair of rows per agent, with its labels; draws of rates have an axis of agents."""
+        cells, labels = self.two(0)
+        est = estimate(counts(cells), k=1, judge_labels=labels)
+        table = est.judge_error()
+        assert table[["agent", "rate"]].agg(" ".join, axis=1).tolist() == [
+            "a sensitivity",
+            "a specificity",
+            "b sensitivity",
+            "b specificity",
+        ]
+        assert table["n_labels"].tolist() == [60] * 4
+        assert "a: sensitivity" in est.judge_note
+        draws = est.posterior.hyper_draws()
+        for rate in ("sensitivity", "specificity"):
+            rows = table[table["rate"] == rate]
+            error = 4 * rows["sd"].to_numpy() / np.sqrt(4000)
+            assert (np.abs(draws[rate].mean(axis=0) - rows["mean"].to_numpy()) <= error).all()
+            assert draws[rate].std(axis=0) == pytest.approx(rows["sd"].to_numpy(), rel=0.06)
+
+    def test_agents_share_strength(self):
+        """An agent without labels borrows: its rates move with the other's, and are less certain."""
+        cells, labels = self.two(1)
+        alone = labels[labels["agent"] == "a"]
+        found = estimate(counts(cells), k=1, judge_labels=alone).judge_error().set_index(["agent", "rate"])
+        assert found.loc[("b", "specificity"), "n_labels"] == 0
+        assert found.loc[("b", "specificity"), "sd"] > found.loc[("a", "specificity"), "sd"]
+        mixed = pd.concat([alone, labelled(3, 1, 1, 1)])
+        assert "6 labels without agent and task not used" in estimate(counts(cells), k=1, judge_labels=mixed).judge_note
+
+    def test_against_brute_force(self):
+        """Hits and misses of three agents: means of their rates agree with dense integration over M, τ and z."""
+        tallies = ((18, 2), (9, 6), (0, 0))
+        ranges = [tuple(stats.beta.ppf([1e-8, 1 - 1e-8], 2 + h, 1 + m)) for h, m in tallies]
+        nodes = [Rates(JudgeLabels(), (ends, ends), 12) for ends in ranges]
+        tables = [
+            h * np.log(one.sensitivity * one.specificity)
+            + m * np.log1p(-one.sensitivity)
+            + m * np.log1p(-one.specificity)
+            for one, (h, m) in zip(nodes, tallies, strict=True)
+        ]
+        shared = SharedRates(nodes, tables)
+        x, tau = np.linspace(-12, 16, 561), np.arange(0.1, 8, 0.2)
+        s = 1 / (1 + np.exp(-x))
+        kernel = stats.norm.pdf(x, x[::4, None], tau[:, None, None]) * (x[1] - x[0])
+        each = [s**h * (1 - s) ** m for h, m in tallies]
+        evidence = [kernel @ one for one in each]
+        prior = stats.norm.pdf(tau, scale=2)[:, None] * (s**2 * (1 - s))[::4]
+        mass = prior * np.prod(evidence, axis=0)
+        for agent, one in enumerate(each):
+            mean = np.sum(mass * (kernel @ (one * s)) / evidence[agent]) / mass.sum()
+            found = np.exp(shared.log_masses[agent])
+            assert found @ nodes[agent].sensitivity == pytest.approx(mean, abs=0.006)
+            assert found @ nodes[agent].specificity == pytest.approx(mean, abs=0.006)
+
+
+class TestKindsOfLabels:
+    """A kind of label that nobody gave leaves a rate to its prior."""
+
+    def test_all_labels_positive(self):
+        """The flag is in the summary and on the rate's row, and the note says why."""
+        est = estimate(counts({"solo": UNEQUAL}), judge_labels=labelled(20, 3))
+        assert est.summary()["flags"].str.contains("judge_rate_prior").all()
+        assert est.judge_error().set_index("rate")["flags"].to_dict() == {
+            "sensitivity": "",
+            "specificity": "judge_rate_prior",
+        }
+        assert "no attempt was labelled wrong, so specificity is its prior's" in est.judge_note
+
+    def test_both_kinds(self, est):
+        """Labels of both kinds, and fixed rates, have no such flag."""
+        fixed = estimate(counts({"solo": UNEQUAL}), judge_labels={"sensitivity": 0.9, "specificity": 0.8})
+        for one in (est, fixed):
+            assert "judge_rate_prior" not in one.flags("solo")
+            assert (one.judge_error()["flags"] == "").all()
+
+
 @pytest.fixture(scope="module")
 def est():
     """Twelve tasks, and 32 labels from elsewhere."""
@@ -360,8 +540,8 @@ class TestTheEstimate:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"method": "crossed"}, r"judge_labels need the hierarchical method, got Crossed\(\)"),
-            ({"method": "conjugate"}, r"judge_labels need the hierarchical method, got Conjugate\(\)"),
+            ({"method": "crossed"}, r"need the hierarchical method \(or 'auto', which takes it\), got Crossed\(\)"),
+            ({"method": "conjugate"}, r"got Conjugate\(\): no other engine sums over what may be true"),
             ({"engine": "pymc"}, "judge_labels need engine='auto' or 'quadrature'"),
             (
                 {"method": Hierarchical(inflate=True)},
@@ -377,6 +557,14 @@ class TestTheEstimate:
         """Judge errors are corrected by the exact engine of the hierarchical model."""
         with pytest.raises(InvalidArgument, match=message):
             estimate(counts({"v1": WEAKER, "v2": STRONGER}), judge_labels=labelled(3, 1, 1, 1), **settings)
+
+    def test_auto_takes_the_hierarchical_method(self):
+        """Agents that share tasks too; a judge that makes no error changes nothing, so any method goes."""
+        shared = counts({"v1": WEAKER, "v2": STRONGER})
+        est = estimate(shared, "auto", judge_labels={"sensitivity": 0.9, "specificity": 0.8})
+        assert (est.method.name, est.note) == ("hierarchical", "judge_labels are for the hierarchical method")
+        perfect = estimate(shared, "conjugate", judge_labels={"sensitivity": 1, "specificity": 1})
+        assert perfect.judge_error()["mean"].tolist() == [1, 1]
 
     def test_counts_of_two_judges_are_refused(self):
         """Rates belong to one judge."""

@@ -2,7 +2,7 @@
 
 Where human labels say which agent they are of, a judge may be stricter with one agent than with another:
 
-    logit s_a = M + τ z_a,   z_a ~ N(0, 1),   expit M ~ Beta(2, 1),   τ ~ HalfNormal(1)
+    logit s_a = M + τ z_a,   z_a ~ N(0, 1),   expit M ~ Beta(2, 1),   τ ~ HalfNormal(2)
 
 for sensitivity and specificity alike, each with an M and a τ of its own. What every agent's counts and labels say of
 its rates is tabulated on uniform axes of their logits; given both (M, τ) agents are independent: everything is a
@@ -18,7 +18,8 @@ from agentic_bayes.estimation.judge_labels import JudgeLabels
 from agentic_bayes.numerics import Array
 
 PRIOR = (2.0, 1.0)  # Beta, of both rates: an error rate above one half is not the rule
-SPREAD_NODES, WIDEST = 8, 4.0  # of τ
+SPREAD_SCALE = 2.0  # of the HalfNormal prior of τ
+SPREAD_NODES, WIDEST = 10, 8.0  # of τ
 FEWEST, MOST = 16, 96  # nodes of a logit: so many over the narrowest agent's range, and at most
 COMMON = (-2.0, 5.0)  # logits between which a judge's M is looked for at least
 
@@ -102,7 +103,7 @@ class _LogitAxis:
         self.kernel = (kernel / kernel.sum(axis=2, keepdims=True)).reshape(-1, self.x.size)  # shape ((τ, M), nodes)
         # Beta(2, 1) of expit M, as a density of M
         log_m = -PRIOR[0] * np.logaddexp(0, -self.x) - PRIOR[1] * np.logaddexp(0, self.x)
-        self.log_prior = ((log_width - tau**2 / 2)[:, None] + log_m).ravel()
+        self.log_prior = ((log_width - (tau / SPREAD_SCALE) ** 2 / 2)[:, None] + log_m).ravel()
 
 
 class SharedRates:
@@ -180,4 +181,4 @@ def _spline(nodes: list[Array], values: Array, at: list[Array]) -> Array:
     """A table on other nodes; beyond the outermost as at the outermost."""
     from scipy.interpolate import RectBivariateSpline
 
-    return np.asarray(RectBivariateSpline(*nodes, values)(*at))
+    return np.asarray(RectBivariateSpline(nodes[0], nodes[1], values)(at[0], at[1]))

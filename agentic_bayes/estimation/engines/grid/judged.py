@@ -222,7 +222,7 @@ def _add_loose(found: list[tuple[JudgedLikelihood, Array, RhoAxis, Array]], labe
     nothing = np.zeros(rates.log_weight.size)
     if not any(labels.loose):
         return nothing
-    verdicts = sum(part.verdicts() for part, *_ in found)
+    verdicts = np.sum([part.verdicts() for part, *_ in found], axis=0)
     mean, covariance = np.zeros((nothing.size, 2)), np.zeros((nothing.size, 2, 2))
     for part, theta, rho, table in found:
         mu = np.exp(-softplus(-theta))[:, None, None]
