@@ -36,6 +36,9 @@ def plan(
     difference: float | None = Option(None, help="Goal: detect a difference this large."),
     confidence: opt.VerdictConfidence = 0.95,
     power: float = Option(0.8, help="Required probability of reaching the goal."),
+    shared: float | None = Option(
+        None, help="For a difference, correlation of two agents' chances on a task, from 0 to 1 (default: 0.7)."
+    ),
     budget: float | None = Option(None, help="Maximum cost; without a goal, find the narrowest interval it buys."),
     cost_per_trial: float = Option(1.0, help="Cost of one trial, in any currency."),
     cost_per_task: float = Option(0.0, help="Cost of one task, in the same currency."),
@@ -60,6 +63,7 @@ def plan(
     _check_has_file(file, agent, read)
     settings = opt.given(ci_prob=ci_prob, ci_kind=ci_kind)
     goals = opt.given(mu=mu, rho=rho, budget=budget, width=width, at_least=at_least, difference=difference)
+    goals |= opt.given(shared=shared)
     costs = {"cost_per_trial": cost_per_trial, "cost_per_task": cost_per_task}
     question = {"metric": Metric(metric), "trials": None if trials is None else opt.parse_ks(trials, "--trials")}
     options: dict[str, Any] = goals | costs | question

@@ -21,11 +21,14 @@ from agentic_bayes.decisions.simulate import (
     NO_DATA,
     Cells,
     ManyPosteriors,
+    PairedDifference,
     Quantile,
+    correlations,
     exact_posterior,
     histograms,
     metric_of,
     mu_with_metric,
+    simulate_pair,
     simulate_successes,
 )
 from agentic_bayes.errors import InvalidArgument
@@ -53,7 +56,7 @@ SLOWEST = 0.1  # power of the number of tasks with which a width must fall for a
 DEAREST = 1e100  # amount of money; with more, the cost of a design is no number
 TOO_DEAR = 1.5  # times the cheapest design that reaches the target: not looked at
 TOGETHER = 100  # data sets on one grid
-POINTS = 64  # quantiles that stand for a posterior in a difference
+SHARED = 0.7  # correlation of two agents' chances on a task, where nobody knows better
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Design:
 
     tasks: int
     trials: int
-    cost: float  # tasks × (trials × cost per trial + cost per task), twice that where two agents are to be told apart
+    cost: float  # tasks × (trials × cost per trial + cost per task); trials of both where two are to be told apart
     width: float  # mean width of the interval
     conclusive: float | None  # probability that the gate passes or fails; None if that was not asked
     detected: float | None  # probability that the interval of the difference excludes 0; None if that was not asked
@@ -148,7 +151,7 @@ class Plan(Decision):
         worth = f"mean width {format_number(one.width)}"
         if self.goal != "width":
             worth = f"probability {format_number(getattr(one, self.goal))}, {worth}"
-        each = " for each of the two agents" if self.goal == "detected" else ""
+        each = " for each of the two agents, on the same tasks" if self.goal == "detected" else ""
         truth = f"simulated {self.simulations} times at μ {format_number(self.mu)}, ρ {format_number(self.rho)}"
         design = f"{plural(one.tasks, 'new task')} × {plural(one.trials, 'trial')}{each}, cost {one.cost:,.6g}"
         return f"{design}: {self.asked}; {worth}; {truth}{remarks(self.note)}"
@@ -193,6 +196,7 @@ def plan(
     confidence: float = 0.95,
     difference: float | None = None,
     power: float = 0.8,
+    shared: float = SHARED,
     trials: int | Iterable[int] | None = None,
     cost_per_trial: float = 1,
     cost_per_task: float = 0,
@@ -226,9 +230,12 @@ def plan(
         What the gate requires, in (0.5, 1).
     difference : float, optional
         Goal: two agents whose metrics differ by this, in (0, 1), are told apart (the interval of the difference
-        excludes 0) with probability `power`. They are simulated on tasks of their own; on shared tasks fewer do.
+        excludes 0) with probability `power`. Both attempt the same tasks and are compared on these, as `compare` does.
     power : float
         In (0, 1).
+    shared : float
+        For a difference, in [0, 1): the correlation (of a Gaussian copula) of two agents' chances on the same task. 0:
+        what is hard for one says nothing about the other.
     trials : int or iterable of int, optional
         Trials per task to consider, up to 1,000; default 1, 2, 3, 4, 5, 8 and k (up to 20).
     cost_per_trial, cost_per_task : float
@@ -261,6 +268,8 @@ def plan(
         raise InvalidArgument("cost_per_trial and cost_per_task must not both be 0")
     most = None if budget is None else _amount(budget, "budget")
     options = _trials(trials, wanted.k)
+    if not check_probability(shared, "shared") < 1:
+        raise InvalidArgument(f"shared must be in [0, 1), got {shared:g}")
     size = SIMULATIONS[goal] if simulations is None else check_count(simulations, "simulations", least=10)
     if size > MOST_SIMULATIONS:
         raise InvalidArgument(f"simulations must be at most {MOST_SIMULATIONS:,}")
@@ -282,6 +291,7 @@ def plan(
         bar=at_least,
         required=required,
         better=None if difference is None else _better(truth, difference, wanted),
+        shared=float(shared),
         prices=prices,
         seed=seed,
         progress=progress,
@@ -301,7 +311,7 @@ def plan(
         designs=designs,
         best=aim.best(designs),
         asked=_asked(aim, wanted, ci_prob, at_least, required, difference),
-        note=_note(options, wanted, known, goal, est),
+        note=_note(options, wanted, known, aim, est, shared),
         simulations=size,
         random_seed=seed,
     )
@@ -428,15 +438,17 @@ class _Study:
     bar: float | None
     required: float
     better: Array | None
+    shared: float
     prices: tuple[float, float]
     seed: int
     progress: Callable[[int, int | None], None] | None
     seen: dict[tuple[int, int], Design] = field(default_factory=dict)
+    paired: PairedDifference = field(default_factory=PairedDifference)
 
     def cost(self, tasks: int, trials: int) -> float:
         """Of a design."""
         per_trial, per_task = self.prices
-        return tasks * (trials * per_trial + per_task) * (1 if self.better is None else 2)
+        return tasks * (trials * per_trial * (1 if self.better is None else 2) + per_task)
 
     def at(self, tasks: int, trials: int) -> Design:
         """Simulate a design, once."""
@@ -450,16 +462,20 @@ class _Study:
             part = slice(start, start + TOGETHER)
             if self.progress is not None:
                 self.progress(len(self.seen) * self.mu.size + start, None)
-            own, other = self._data(tasks, trials, part)
+            data = self._data(tasks, trials, part)
+            own = histograms(data[:, 0], trials)
             posteriors = ManyPosteriors(self.metric, trials, own, known=self.known)
             lower, upper = posteriors.intervals(*self.ci)
             widths[part] = upper - lower
             if self.bar is not None:
                 met = posteriors.at_least(self.bar).tolist()
                 conclusive += [ruling(one, self.required) != "inconclusive" for one in met]
-            if other is not None:
-                others = ManyPosteriors(self.metric, trials, other).quantiles
-                detected += [self._told_apart(*pair) for pair in zip(posteriors.quantiles, others, strict=True)]
+            if self.better is not None:
+                others = ManyPosteriors(self.metric, trials, histograms(data[:, 1], trials)).quantiles
+                # tasks that the first agent tried alone say nothing about the second
+                alike = correlations(data) * math.sqrt(tasks / (tasks + self.known.trials.size))
+                both = zip(posteriors.quantiles, others, alike.tolist(), strict=True)
+                detected += [self._told_apart(*one) for one in both]
         mu, rho = float(self.mu.mean()), float(self.rho.mean())
         return Design(
             tasks=tasks,
@@ -471,22 +487,21 @@ class _Study:
             rate_sd=math.sqrt(mu * (1 - mu) * (rho + (1 - rho) / trials) / tasks),
         )
 
-    def _data(self, tasks: int, trials: int, part: slice) -> tuple[Array, Array | None]:
-        """Simulated data sets, and those of a better agent, as histograms of successes, shape (data sets, n + 1)."""
-        own, other = [], []
+    def _data(self, tasks: int, trials: int, part: slice) -> Array:
+        """Simulated successes of an agent, or of it and a better one, shape (data sets, 1 or 2, tasks)."""
+        found = []
         for i in range(*part.indices(self.mu.size)):
-            rng, rho = np.random.default_rng([self.seed, 1, trials, i]), float(self.rho[i])
-            own.append(simulate_successes(rng, float(self.mu[i]), rho, tasks, trials))
-            if self.better is not None:
-                other.append(simulate_successes(rng, float(self.better[i]), rho, tasks, trials))
-        return histograms(np.array(own), trials), histograms(np.array(other), trials) if other else None
+            rng, mu, rho = np.random.default_rng([self.seed, 1, trials, i]), float(self.mu[i]), float(self.rho[i])
+            if self.better is None:
+                found.append(simulate_successes(rng, mu, rho, tasks, trials)[None])
+            else:
+                found.append(simulate_pair(rng, (mu, float(self.better[i])), rho, self.shared, tasks, trials))
+        return np.array(found)
 
-    def _told_apart(self, own: Quantile, other: Quantile) -> bool:
-        """Whether the interval of the difference of two independent posteriors excludes 0."""
-        q = (np.arange(POINTS) + 0.5) / POINTS
-        tail = (1 - self.ci[0]) / 2
-        lower, upper = np.quantile(own(q)[:, None] - other(q), [tail, 1 - tail])
-        return bool(lower > 0 or upper < 0)
+    def _told_apart(self, own: Quantile, other: Quantile, correlation: float) -> bool:
+        """Whether the interval of the difference excludes 0."""
+        lower, upper = self.paired.interval(own, other, correlation, self.ci[0])
+        return lower > 0 or upper < 0
 
     def search(self, trials: int) -> None:
         """Simulate the designs with this many trials that matter."""
@@ -546,10 +561,16 @@ def _asked(
     return f"the cheapest with which {asked} with probability {aim.target:g}{within}"
 
 
-def _note(options: tuple[int, ...], metric: Metric, known: Cells, goal: Goal, est: Estimate | None) -> str:
+def _note(
+    options: tuple[int, ...], metric: Metric, known: Cells, aim: _Aim, est: Estimate | None, shared: float
+) -> str:
     parts = []
-    if goal == "detected":
-        parts.append("each agent on its own tasks; on shared tasks fewer are enough")
+    if aim.goal == "detected":
+        power, size = aim.target or 0.5, aim.simulations
+        parts.append(
+            f"both agents on the same tasks, on which their chances correlate {shared:g} (shared=…); "
+            f"the probability has a simulation error of {math.sqrt(power * (1 - power) / size):.2g}"
+        )
     if known.trials.size:
         parts.append(f"added to the {plural(known.trials.size, 'task')} already tried")
     if est is not None and est.differences:

@@ -26,6 +26,7 @@ WIDEST_SPACING, GRID_END, RHO_NODES = 0.1, 12.0, 32  # of logit μ; of ρ
 LOOKING = 121, 49  # nodes of logit μ while looking for where there is mass
 COARSE_LEVELS, LEVELS = 33, (65, 500)  # of the metric, between which quantiles are interpolated; at least and at most
 UNLIKELY, SURE = 1e-5, 1e-9  # probabilities beyond which the finer levels end; and that quantiles are kept between
+KEPT = 0.88  # of the correlation of two agents' successes, by the crossed posterior, which does not know σ and ρ
 Quantile = Callable[[Array], Array]
 CELLS = 2**21  # data sets × nodes at a time, to bound memory
 
@@ -57,6 +58,61 @@ def simulate_successes(rng: np.random.Generator, mu: float, rho: float, tasks: i
         kappa = 1 / rho - 1
         p = rng.beta(max(mu * kappa, 1e-300), max((1 - mu) * kappa, 1e-300), size=tasks)
     return rng.binomial(trials, p, size=tasks)
+
+
+def simulate_pair(
+    rng: np.random.Generator, mu: tuple[float, float], rho: float, shared: float, tasks: int, trials: int
+) -> Array:
+    """Successes of two agents on the same tasks, shape (2, tasks), each as `simulate_successes` has them.
+
+    Their p on a task are joined by a Gaussian copula with correlation `shared`.
+    """
+    from scipy.special import betaincinv, ndtr
+
+    normal = rng.standard_normal((2, tasks))
+    normal[1] = shared * normal[0] + math.sqrt(1 - shared**2) * normal[1]
+    level, means = ndtr(normal), np.array(mu)[:, None]
+    if rho <= LEAST_RHO:
+        p = np.broadcast_to(means, level.shape)
+    elif rho >= 1:
+        p = (level > 1 - means).astype(float)
+    else:
+        kappa = 1 / rho - 1
+        p = betaincinv(np.maximum(means * kappa, 1e-300), np.maximum((1 - means) * kappa, 1e-300), level)
+    return rng.binomial(trials, p)
+
+
+class PairedDifference:
+    """The crossed posterior of a difference, approximately: what planning needs thousands of.
+
+    Each agent's metric has its posterior alone, and the two are joined by a Gaussian copula with the correlation that
+    the agents' successes have over the shared tasks. Mean widths are within 10 % of the crossed model's.
+    """
+
+    def __init__(self, points: int = 1024) -> None:
+        from scipy.special import ndtr, ndtri
+        from scipy.stats import qmc
+
+        self._normal = ndtri(qmc.Sobol(2, scramble=False).random(points) + 0.5 / points).T
+        self._first = ndtr(self._normal[0])
+
+    def interval(self, own: Quantile, other: Quantile, correlation: float, prob: float) -> tuple[float, float]:
+        """Ends of the equal-tailed interval of own − other."""
+        from scipy.special import ndtr
+
+        joint = KEPT * correlation
+        second = joint * self._normal[0] + math.sqrt(1 - joint**2) * self._normal[1]
+        difference = own(self._first) - other(ndtr(second))
+        lower, upper = np.quantile(difference, [(1 - prob) / 2, (1 + prob) / 2])
+        return float(lower), float(upper)
+
+
+def correlations(pairs: Array) -> Array:
+    """Correlation of two agents' successes, shape (data sets, 2, tasks), over the tasks; 0 where it is undefined."""
+    deviations = pairs - pairs.mean(axis=2, keepdims=True)
+    products = np.einsum("sat,sbt->sab", deviations, deviations)
+    scale = np.sqrt(products[:, 0, 0] * products[:, 1, 1])
+    return np.asarray(np.divide(products[:, 0, 1], scale, out=np.zeros(len(pairs)), where=scale > 0))
 
 
 def histograms(successes: Array, trials: int) -> Array:

@@ -8,8 +8,16 @@ from fits import STRONGER, WEAKER, counts
 from scipy import stats
 
 from agentic_bayes.decisions.plan import plan
+from agentic_bayes.decisions.simulate import (
+    ManyPosteriors,
+    PairedDifference,
+    correlations,
+    histograms,
+    simulate_pair,
+)
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.formatting import Metric
 
 GUESS = {"mu": 0.65, "rho": 0.45}
 
@@ -132,15 +140,52 @@ class TestAConclusion:
         assert one.conclusive >= 0.77
         assert "a gate at pass^1 ≥ 0.6 (confidence 0.95) passes or fails with probability 0.8" in str(found)
 
-    def test_a_difference(self):
-        """Tasks tried once by each of two agents: power near that of the z test for two proportions."""
-        found = plan(mu=0.6, rho=0.5, difference=0.2, trials=[1], power=0.8, simulations=100)
+    def test_a_difference_of_agents_that_share_nothing(self):
+        """Tasks tried once, with unrelated difficulty: power near that of the z test for two proportions."""
+        found = plan(mu=0.6, rho=0.5, difference=0.2, trials=[1], power=0.8, simulations=100, shared=0)
         one = found.best
         z = 0.2 / math.sqrt((0.6 * 0.4 + 0.8 * 0.2) / one.tasks)
         assert one.detected == pytest.approx(stats.norm.sf(1.96 - z), abs=0.12)
         assert one.cost == 2 * one.tasks
-        assert "for each of the two agents" in str(found)
-        assert "on shared tasks fewer are enough" in str(found)
+        assert "for each of the two agents, on the same tasks" in str(found)
+
+    def test_shared_difficulty_saves_tasks(self):
+        """As `compare` pairs the agents by task, fewer tasks do; the plan states what it assumes and its error."""
+        asked = {"mu": 0.6, "rho": 0.5, "difference": 0.2, "trials": [3], "simulations": 60}
+        alone, paired = plan(**asked, shared=0), plan(**asked)
+        assert paired.best.tasks < 0.75 * alone.best.tasks
+        assert "their chances correlate 0.7 (shared=…); the probability has a simulation error of 0.05" in str(paired)
+        with pytest.raises(InvalidArgument, match=r"shared must be in \[0, 1\), got 1"):
+            plan(**asked, shared=1)
+
+    def test_a_written_task_serves_both_agents(self):
+        """Trials are paid twice, tasks once."""
+        (one,) = plan(
+            mu=0.6, rho=0.5, difference=0.3, trials=[2], cost_per_task=5, budget=9 * 9, simulations=10
+        ).designs
+        assert one.cost == one.tasks * (2 * 2 + 5)
+
+    @pytest.mark.parametrize(
+        ("sets", "seed"), [(6, 1), pytest.param(40, 2, marks=pytest.mark.slow)], ids=["reduced", "full"]
+    )
+    def test_the_interval_is_the_crossed_models(self, sets, seed):
+        """Widths of the planned intervals, on average within 10 % (full: 6 %) of those of crossed estimates."""
+        rng, truth = np.random.default_rng(seed), (0.6, 0.75)
+        data = np.array([simulate_pair(rng, truth, 0.5, 0.7, 40, 4) for _ in range(sets)])
+        paired, alike = PairedDifference(), correlations(data)
+        exact = [
+            estimate(counts({name: [(int(c), 4) for c in row] for name, row in zip("ab", one, strict=True)}), "crossed")
+            for one in data
+        ]
+        for metric in map(Metric, ("pass^1", "pass^3")):
+            own, other = (ManyPosteriors(metric, 4, histograms(data[:, i], 4)).quantiles for i in (0, 1))
+            planned, fitted = [], []
+            for i, est in enumerate(exact):
+                low, high = paired.interval(own[i], other[i], float(alike[i]), 0.95)
+                planned.append(high - low)
+                draws = est.metric_draws("a", metric=metric) - est.metric_draws("b", metric=metric)
+                fitted.append(np.subtract(*np.quantile(draws, [0.975, 0.025])))
+            assert np.mean(planned) == pytest.approx(np.mean(fitted), rel=0.1 if sets < 40 else 0.06)
 
 
 class TestFromAnEstimate:
