@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agentic_bayes.checks import check_probability, check_type
@@ -158,16 +159,37 @@ def mean_scores(
         values = task_means(evidence, score)
         for agent in (one for one in agents if one in values):
             own = [score(row) is not None for row in evidence if row.agent == agent]
-            counts = {"n_scored": sum(own), "n_unscored": len(own) - sum(own)}
-            mean, lower, upper = mean_interval(values[agent], groups, ci_prob)
-            whose = {"score": name, "agent": agent, "baseline": ""}
-            means.append(MeanScore(**whose, mean=mean, lower=lower, upper=upper, n_tasks=len(values[agent]), **counts))
-            if reference is None or agent == reference or reference not in values:
-                continue
-            other = values[reference]
-            paired = {task: value - other[task] for task, value in values[agent].items() if task in other}
-            mean, lower, upper = mean_interval(paired, groups, ci_prob, low=-1.0)
-            whose["baseline"] = reference
-            differences.append(MeanScore(**whose, mean=mean, lower=lower, upper=upper, n_tasks=len(paired), **counts))
+            counted = sum(own), len(own) - sum(own)
+            spread = partial(_mean_score, name, agent, counted, groups, ci_prob)
+            means.append(spread("", values[agent], 0.0))
+            if reference is not None and agent != reference and reference in values:
+                other = values[reference]
+                paired = {task: value - other[task] for task, value in values[agent].items() if task in other}
+                differences.append(spread(reference, paired, -1.0))
     found = len({groups[task] for task in tasks}) if groups is not None else 0
     return MeanScores(rows=(*means, *differences), ci_prob=ci_prob, n_groups=found)
+
+
+def _mean_score(
+    score: str,
+    agent: str,
+    counted: tuple[int, int],
+    groups: Mapping[str, str] | None,
+    ci_prob: float,
+    baseline: str,
+    tasks: Mapping[str, float],
+    low: float,
+) -> MeanScore:
+    """The mean of one value per task, on a scale from `low` to 1."""
+    mean, lower, upper = mean_interval(tasks, groups, ci_prob, low=low)
+    return MeanScore(
+        score=score,
+        agent=agent,
+        baseline=baseline,
+        mean=mean,
+        lower=lower,
+        upper=upper,
+        n_tasks=len(tasks),
+        n_scored=counted[0],
+        n_unscored=counted[1],
+    )

@@ -268,10 +268,12 @@ def score_tables(est: Estimate, evidence: Evidence | None, metric: str) -> list[
     scores = {row.answer_score for row in evidence.rows} - {None}
     if attrs.get("indicator") not in ("answer", "joint") or "threshold" not in attrs or scores <= {0.0, 1.0}:
         return tables
-    counting = {name: attrs[name] for name in ("unit", "indicator", "tool_threshold", "errors") if name in attrs}
+    counting: dict[str, Any] = {
+        name: attrs[name] for name in ("unit", "indicator", "tool_threshold", "errors") if name in attrs
+    }
     if est.agents == ("all",):
         counting["agents"] = "together"
-    how = {"ci_prob": est.settings.ci_prob, "random_seed": est.settings.random_seed}
+    how: dict[str, Any] = {"ci_prob": est.settings.ci_prob, "random_seed": est.settings.random_seed}
     try:
         curve = threshold_curve(evidence, metric=metric, method=est.method, **how, **counting)
     except AgenticBayesError:  # the evidence is not what was counted, or a prior needs other agents
