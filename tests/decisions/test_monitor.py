@@ -82,7 +82,7 @@ class TestErrorRates:
 
     def test_stricter_promises_require_more(self, rule):
         """Fewer false winners, a higher probability at every look."""
-        assert monitor(at_least=0.7, false_winners=0.01, simulations=1000).required > rule.required
+        assert monitor(at_least=0.7, false_winners=0.01, simulations=500).required > rule.required
 
     def test_a_width_stops_too(self):
         """A rule on the width alone: no verdict, an expected number of tasks."""
@@ -101,7 +101,7 @@ class TestErrorRates:
 
     def test_width_and_gate_are_read_off_the_same_sequences(self):
         """What a rule with both says of itself is what its looks do with the sequences that it simulated."""
-        made = monitor(at_least=0.7, width=0.25, looks=4, simulations=200)
+        made = monitor(at_least=0.7, width=0.25, looks=4, simulations=100)
         runs = Sequences(Metric("pass^1"), made.batch, made.trials, made.looks, made.rho, (0.95, "eti"), 0, None)
         for stream, one in enumerate(made.characteristics, start=1):
             widths, met = runs.widths(one.truth, made.sequences, stream=stream, bar=0.7)
