@@ -20,7 +20,7 @@ from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
-from calibration.simulate import counts_of, exact_posterior, population_cdf, rho_cdf, success_probabilities
+from calibration.simulate import DEFAULT, counts_of, exact_posterior, population_cdf, rho_cdf, success_probabilities
 
 AGENTS, TASKS = 2, 12
 METRICS = tuple(map(Metric, ("pass^1", "pass^3", "pass@3")))
@@ -53,7 +53,9 @@ def random_outcomes(index: int, seed: int) -> tuple[Array, Array]:
     """
     rng = np.random.default_rng([seed, index])
     theta = rng.logistic() + abs(rng.standard_normal()) * rng.standard_normal((AGENTS, 1))
-    p = success_probabilities(rng, 1 / (1 + np.exp(-theta)), rng.random((AGENTS, 1)), (AGENTS, TASKS))
+    p = success_probabilities(
+        rng, 1 / (1 + np.exp(-theta)), DEFAULT.rho_prior.ppf(rng.random((AGENTS, 1))), (AGENTS, TASKS)
+    )
     n = rng.integers(0, 7, (AGENTS, TASKS))
     n[:, int(rng.integers(TASKS // 2, TASKS + 1)) :] = 0
     n[:, 0] = np.maximum(n[:, 0], 1)
@@ -86,9 +88,10 @@ Quantity = tuple[str, Array, float, CDF, float]
 
 def _quantities(agent: int, exact: GridPosterior, sampled: HierarchicalPosterior) -> Iterator[Quantity]:
     """Name, NUTS draws (chain, draw), exact mean, distribution function, and the variance that its own draws add."""
-    grid, n_max = exact.fit.agents[agent], exact.fit.likelihoods[agent].concentration.n_max
+    grid = exact.fit.agents[agent]
     mean_rho = float(grid.weights.sum(axis=0) @ grid.rho.rho)
-    yield "ρ", _by_chain(sampled.hyper["rho"][:, agent]), mean_rho, lambda x: (float(rho_cdf(grid, n_max, x)),) * 2, 0.0
+    draws = _by_chain(sampled.hyper["rho"][:, agent])
+    yield "ρ", draws, mean_rho, lambda x: (float(rho_cdf(exact, agent, x)),) * 2, 0.0
     for metric in METRICS:
         draws, mean = _draws_and_mean(agent, "population", metric, sampled, exact)
         yield f"population {metric}", draws, mean, _population_cdf(exact, agent, metric), 0.0

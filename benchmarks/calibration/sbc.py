@@ -77,11 +77,10 @@ def population_truth(sample: Sample, metric: Metric) -> Array:
 
 def _ranks(sample: Sample, posterior: GridPosterior, rng: np.random.Generator) -> dict[str, float]:
     """Ranks for the first agent: from the engine's distribution function if there is one, else among its draws."""
-    n_max = int(sample.counts.trials[0].max())
     cube = population_truth(sample, CUBE)
     ranks = {
         "μ": float(population_cdf(posterior, 0, Metric("pass^1"), sample.mu[0])),
-        "ρ": float(rho_cdf(posterior.fit.agents[0], n_max, sample.rho[0])),
+        "ρ": float(rho_cdf(posterior, 0, sample.rho[0])),
         "population pass^3": float(population_cdf(posterior, 0, CUBE, cube[0])),
         "tasks pass^3": _among(
             posterior.distribution(0, "tasks", CUBE).draws(), apply_metric(sample.p[0], CUBE).mean(), rng

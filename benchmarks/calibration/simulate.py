@@ -54,7 +54,7 @@ def from_prior(rng: np.random.Generator, *, agents: int, tasks: tuple[int, int],
     size = agents, int(rng.integers(tasks[0], tasks[1] + 1))
     m, tau = (rng.logistic(), abs(rng.standard_normal())) if agents > 1 else (0.0, 0.0)
     theta = m + tau * rng.standard_normal(agents) if agents > 1 else rng.logistic(size=1)
-    mu, rho = 1 / (1 + np.exp(-theta)), rng.random(agents)
+    mu, rho = 1 / (1 + np.exp(-theta)), DEFAULT.rho_prior.ppf(rng.random(agents))
     p = success_probabilities(rng, mu[:, None], rho[:, None], size)
     n = rng.integers(trials[0], trials[1] + 1, size)
     return Sample(counts_of(rng.binomial(n, p), n), mu, rho, p)
@@ -79,9 +79,10 @@ def population_cdf(posterior: GridPosterior, agent: int, metric: Metric, y: Any)
     return distribution.below(np.asarray(y))
 
 
-def rho_cdf(grid: AgentGrid, n_max: int, rho: Any) -> Array:
-    """P(ρ ≤ rho | data) under a prior on ρ, where the engine's coordinate is log(1 + n_max ρ)."""
-    return coordinate_cdf(grid, np.log1p(n_max * np.asarray(rho)))
+def rho_cdf(posterior: GridPosterior, agent: int, rho: Any) -> Array:
+    """P(ρ ≤ rho | data) under a bounded prior of ρ, where the engine's coordinate rises with ρ."""
+    fit = posterior.fit
+    return coordinate_cdf(fit.agents[agent], fit.likelihoods[agent].concentration.coordinate(np.asarray(rho)))
 
 
 def kappa_cdf(grid: AgentGrid, kappa: Any) -> Array:

@@ -13,6 +13,7 @@ from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
 from agentic_bayes.estimation.engines.importance.target import Target, mode_of
 from agentic_bayes.estimation.methods.crossed import CrossedPosterior
 from agentic_bayes.estimation.methods.crossed_likelihood import CrossedLikelihood, delta_grid, expit_pair
+from agentic_bayes.estimation.methods.near_zero import NearZero
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.outcomes.dataset import dataset_from_counts
 
@@ -25,7 +26,8 @@ def counts_of(successes, trials) -> Counts:
 
 def simulated(rng, n_agents, trials):
     """Truth from the prior, and data from the truth: (θ, σ, ρ), counts."""
-    theta, sigma, rho = rng.logistic(size=n_agents), abs(rng.normal(scale=2)), rng.random(n_agents)
+    theta, sigma = rng.logistic(size=n_agents), abs(rng.normal(scale=2))
+    rho = NearZero().ppf(rng.random(n_agents))
     mu, nu = expit_pair(theta[:, None] + sigma * rng.normal(size=trials.shape[1]))
     kappa = (1 / rho - 1)[:, None]
     p = rng.beta(np.maximum(mu * kappa, 1e-12), np.maximum(nu * kappa, 1e-12))
@@ -183,14 +185,15 @@ def test_the_importance_engine_agrees_with_draws_from_the_prior():
     rng = np.random.default_rng(8)
     successes, trials = np.array([[2, 1, 0], [2, 2, 1]]), np.full((2, 3), 2)
     size = 200_000
-    theta, sigma, rho = rng.logistic(size=(size, 2)), np.abs(rng.normal(scale=2, size=size)), rng.random((size, 2))
+    theta, sigma = rng.logistic(size=(size, 2)), np.abs(rng.normal(scale=2, size=size))
+    rho = NearZero().ppf(rng.random((size, 2)))
     mu, nu = expit_pair(theta[:, :, None] + sigma[:, None, None] * rng.normal(size=(size, 1, 3)))
     kappa = (1 / rho - 1)[:, :, None]
     alpha, beta = (np.maximum(share * kappa, 1e-12) for share in (mu, nu))
     weight = stats.betabinom.pmf(successes, trials, alpha, beta).prod(axis=(1, 2))
     weight /= weight.sum()
     assert 1 / np.sum(weight**2) > 2000
-    fit = fit_crossed(counts_of(successes, trials))
+    fit = fit_crossed(counts_of(successes, trials), Crossed())
     for drawn, oracle in ((fit.theta, theta), (fit.sigma[:, None], sigma[:, None]), (fit.rho, rho)):
         mean = weight @ oracle
         sd = np.sqrt(weight @ (oracle - mean) ** 2)

@@ -26,7 +26,7 @@ def test_the_rank_of_the_truth_is_uniform(design):
 
 
 def test_a_wrong_prior_is_caught():
-    """Fitted with ρ ~ Beta(1, 10) to data whose ρ is uniform, the ranks of ρ and of pass^3 leave the envelope."""
+    """With ρ ~ Beta(1, 10) instead of the prior behind the data, ranks of ρ and pass^3 leave the envelope."""
     p_values = sbc.study("one agent", 40, seed=7, method=sbc.WRONG_PRIOR).p_values()
     assert p_values["ρ"] < FALSE_ALARM
     assert p_values["population pass^3"] < FALSE_ALARM

@@ -24,6 +24,14 @@ ALL_FAIL = ((0, 4),) * 12
 ONCE = ((1, 1),) * 8 + ((0, 1),) * 4
 ONE_TASK = ((7, 10),) + (NEVER,) * 11
 MIDDLES = (np.arange(300) + 0.5) / 300
+# of ρ by the quantiles of its prior, ¾ Uniform(0, 1) + ¼ Beta(1, 300): finer where the prior has its mass
+_FINE = np.concatenate([[0], np.geomspace(1e-7, 1, 200_001)])
+RHO = np.interp(MIDDLES, 0.75 * _FINE + 0.25 * stats.beta(1, 300).cdf(_FINE), _FINE)
+
+
+def prior_cdf(rho):
+    """The prior's distribution function of ρ."""
+    return 0.75 * rho + 0.25 * stats.beta(1, 300).cdf(rho)
 
 
 @pytest.fixture(params=ENGINES)
@@ -45,8 +53,8 @@ def log_likelihood(cells, mu, rho):
 
 
 def grid(cells):
-    """Posterior weights of one agent at the middles of 300 × 300 squares, under uniform priors of mu and rho."""
-    log = log_likelihood(cells, MIDDLES[:, None], MIDDLES[None, :])
+    """Posterior weights of one agent at the middles of 300 × 300 squares of equal prior mass of mu and rho."""
+    log = log_likelihood(cells, MIDDLES[:, None], RHO[None, :])
     weights = np.exp(log - log.max())
     return weights / weights.sum()
 
@@ -73,9 +81,10 @@ def test_one_agent_follows_the_brute_force_posterior(engine, cells):
     """μ, ρ and pass^3 of one agent have the means and quantiles of the posterior computed on a grid."""
     weights = grid(cells)
     draws = posterior(fit(engine, cells)).isel(agent=0)
-    for name, marginal in (("mu", weights.sum(axis=1)), ("rho", weights.sum(axis=0))):
-        assert_follows(draws[name].values, marginal @ MIDDLES, cdf_of(marginal))
-    kappa = 1 / MIDDLES[None, :] - 1
+    marginal, of_rho = weights.sum(axis=1), weights.sum(axis=0)
+    assert_follows(draws["mu"].values, marginal @ MIDDLES, cdf_of(marginal))
+    assert_follows(draws["rho"].values, of_rho @ RHO, lambda rho: cdf_of(of_rho)(prior_cdf(rho)))
+    kappa = 1 / RHO[None, :] - 1
     alpha = MIDDLES[:, None] * kappa
     cubes = np.prod([(alpha + j) / (kappa + j) for j in range(3)], axis=0)
     exact = float((weights * cubes).sum())
@@ -87,19 +96,18 @@ def test_one_agent_follows_the_brute_force_posterior(engine, cells):
 
 
 def test_one_trial_per_task_says_nothing_about_the_spread_between_tasks(engine):
-    """With n = 1 everywhere, S of T passed gives μ ~ Beta(1 + S, 1 + T - S), and ρ keeps its Uniform prior."""
+    """With n = 1 everywhere, S of T passed gives μ ~ Beta(1 + S, 1 + T - S), and ρ keeps its prior."""
     draws = posterior(fit(engine, ONCE)).isel(agent=0)
     beta = stats.beta(1 + 8, 1 + 4)
     assert_follows(draws["mu"].values, beta.mean(), beta.cdf)
-    assert_follows(draws["rho"].values, 0.5, stats.uniform.cdf)
+    assert_follows(draws["rho"].values, 0.75 / 2 + 0.25 / 301, prior_cdf)
 
 
 def two_agents():
     """Exact posterior means of μ of two agents that share strength, and the marginal weights of both on θ = logit μ."""
     theta = np.linspace(-10, 10, 401)
     mu = 1 / (1 + np.exp(-theta))
-    rho = (np.arange(120) + 0.5) / 120
-    tables = [log_likelihood(cells, mu[:, None], rho[None, :]) for cells in (WEAKER, STRONGER)]
+    tables = [log_likelihood(cells, mu[:, None], RHO[None, 1::3]) for cells in (WEAKER, STRONGER)]
     likelihoods = [np.exp(table - table.max()).mean(axis=1) for table in tables]
     marginals = [np.zeros(theta.size) for _ in tables]
     m = np.linspace(-8, 8, 161)

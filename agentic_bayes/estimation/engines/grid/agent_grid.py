@@ -210,9 +210,10 @@ def agent_grid(likelihood: AgentLikelihood, log_prior: LogDensity, fine: float) 
     """The likelihood table of one agent where its posterior under `log_prior` has mass."""
     low, high, rho = likelihood.place(log_prior, fine)
     step, position = STEP, 0
+    cut = theta_limits(log_prior) != (-FARTHEST, FARTHEST)
     for _ in range(4):
         centre, scale = likelihood.sharpest_scale(float(rho.rho[position]))
-        axis = Axis.over(low, high, min(max(centre, low), high), scale, step=step / fine)
+        axis = Axis.over(low, high, min(max(centre, low), high), scale, step=step / fine, cut=cut)
         table = likelihood(axis.theta, rho)
         grid = AgentGrid(axis, rho, table, log_prior(axis.theta))
         # ρ below the first node that has mass does not set the scale

@@ -63,14 +63,15 @@ class Axis:
     start: float
     step: float
     size: int  # number of nodes
+    cut: bool = False  # whether a prior may end before the posterior vanishes
 
     @classmethod
-    def over(cls, low: float, high: float, centre: float, scale: float, *, step: float) -> Axis:
+    def over(cls, low: float, high: float, centre: float, scale: float, *, step: float, cut: bool = False) -> Axis:
         """The nodes from `low` to `high`, at most `step` apart in x; mirrored ends give mirrored nodes."""
         start, end = np.arcsinh((low - centre) / scale), np.arcsinh((high - centre) / scale)
         size = int(np.ceil((end - start) / step - 1e-9)) + 1
         size = max(size, 33)
-        return cls(centre, scale, float(start), float((end - start) / (size - 1)), size)
+        return cls(centre, scale, float(start), float((end - start) / (size - 1)), size, cut)
 
     @cached_property
     def x(self) -> Array:
@@ -85,10 +86,11 @@ class Axis:
 
     @cached_property
     def spacing(self) -> Array:
-        """dθ of each node: the trapezoid weight, corrected where the integrand does not vanish at an end."""
+        """dθ of each node: the trapezoid weight, corrected if the integrand does not vanish at the ends."""
         spacing = self.step * self.scale * np.cosh(self.x)
-        spacing[:3] *= END_WEIGHTS
-        spacing[-3:] *= END_WEIGHTS[::-1]
+        if self.cut:
+            spacing[:3] *= END_WEIGHTS
+            spacing[-3:] *= END_WEIGHTS[::-1]
         return spacing
 
     def spacing_at(self, theta: Array) -> Array:
@@ -264,9 +266,9 @@ class Concentration:
         prior = self.method.rho_prior
         if isinstance(prior, NearZero):
             return self.limits
-        return _support(self._log_density, *self.limits, _known_support(prior, self._coordinate))
+        return _support(self._log_density, *self.limits, _known_support(prior, self.coordinate))
 
-    def _coordinate(self, rho: Array) -> Array:
+    def coordinate(self, rho: Array) -> Array:
         """V of ρ."""
         return np.asarray(np.log1p(-rho) - np.log(rho) if self.in_log_kappa else np.log1p(self.scale * rho))
 

@@ -30,6 +30,7 @@ from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.grid.agent_grid import STEP, AgentGrid, AgentLikelihood, theta_limits
 from agentic_bayes.estimation.engines.grid.axes import (
+    FARTHEST,
     Axis,
     Concentration,
     LogitPrior,
@@ -194,11 +195,12 @@ def _fit(likelihoods: list[JudgedLikelihood], labels: JudgeLabels, method: Hiera
     places, ranges = _placed(likelihoods, labels, log_prior)
     rates = Rates(labels, ranges, int(NODES[1] * fine))
     axes, rhos, tables = [], [], []
+    cut = theta_limits(log_prior) != (-FARTHEST, FARTHEST)
     for likelihood, (theta_range, v_range) in zip(likelihoods, places, strict=True):
         nodes = max(NODES[0], int(5 * (v_range[1] - v_range[0])))
         rho = likelihood.concentration.over(*v_range, int(nodes * fine))
         centre, scale = likelihood.sharpest_scale(float(rho.rho[0]))
-        axis = Axis.over(*theta_range, float(np.clip(centre, *theta_range)), scale, step=STEP / fine)
+        axis = Axis.over(*theta_range, float(np.clip(centre, *theta_range)), scale, step=STEP / fine, cut=cut)
         axes.append(axis)
         rhos.append(rho)
         mass = likelihood.table(axis.theta, rho, rates) + rho.log_weight[:, None]
