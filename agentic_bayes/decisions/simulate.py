@@ -157,14 +157,22 @@ class ManyPosteriors:
     For simulated data, where a grid for each would take too long. Within .001 of the exact engine.
     """
 
-    def __init__(self, metric: Metric, trials: int, histograms: Array, *, known: Cells = NO_DATA) -> None:
-        """Of data given by how many tasks had 0, 1, …, n successes, shape (data sets, n + 1)."""
+    def __init__(
+        self,
+        metric: Metric,
+        trials: int,
+        histograms: Array,
+        *,
+        known: Cells = NO_DATA,
+        method: Hierarchical | None = None,
+    ) -> None:
+        """Of data given by how many tasks had 0, 1, …, n successes, shape (data sets, n + 1); μ ~ U(0, 1)."""
         # early looks at few tasks see the same counts many times
         distinct, place = np.unique(histograms, axis=0, return_inverse=True)
         self.metric, self.trials, self.known = metric, trials, known
         self.histograms, self._place = distinct, place.reshape(-1)
         longest = max(trials, int(known.trials.max(initial=0)))
-        prior = Concentration(longest, Hierarchical())
+        prior = Concentration(longest, Hierarchical() if method is None else method)
         theta_ends, v_ends = (-GRID_END, GRID_END), prior.ends
         for size in LOOKING:
             self._lay_out(np.linspace(*theta_ends, size), prior.over(*v_ends, RHO_NODES // 2))

@@ -1551,6 +1551,17 @@ def test_a_pass_rate_is_decided_only_if_open_trials_cannot_change_it(run, suite,
     assert "starting run" in run("run").out  # all that is asked for now is done
 
 
+def test_errored_trials_as_failures_settle_what_a_run_must_reach(run, suite, tmp_path):
+    """6 of 15 trials crash: inconclusive, by a pass rate and by a gate; counted as failed they decide both."""
+    (tmp_path / "agent.py").write_text(FLAKY, encoding="utf-8")
+    open_ended = run("run", "--fail-under", "0.3", "--gate", "pass^1>=0.6@0.9")
+    assert open_ended.code == 11
+    assert " ".join(open_ended.out.split()).count("6 of 15 trials errored") == 2
+    assert run("run", "--errors", "fail", "--fail-under", "0.3").code == 10
+    assert run("run", "--errors", "fail", "--fail-under", "0.2").code == 0
+    assert_refused(run("run", "--errors", "bounds"), "errors")
+
+
 def test_what_is_wrong_is_said_before_a_trial_is_paid_for(run, suite, tmp_path):
     """Gates, k, agents: checked first."""
     for arguments, message in (

@@ -12,10 +12,12 @@ from scipy import stats
 from strategies import reduced
 
 from agentic_bayes.decisions.gate import gate, ruling, shown_beside
+from agentic_bayes.decisions.simulate import ManyPosteriors, histograms, metric_of, simulate_successes
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.methods.options import Conjugate
+from agentic_bayes.estimation.methods.near_zero import NearZero
+from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
 from agentic_bayes.formatting import Metric
 from agentic_bayes.reports.junit import junit_xml
 
@@ -280,3 +282,38 @@ def test_a_gate_on_one_task_has_no_monte_carlo_error(metric, bar):
         assert found == pytest.approx(posterior.sf(reached), rel=1e-9, abs=1e-15)
         share = np.mean(est.metric_draws(None, metric=metric, estimand="tasks") >= bar)
         assert share == pytest.approx(found, abs=4 * np.sqrt(0.25 / 4000))
+
+
+class TestTheTruthAtTheBar:
+    """How often a gate is wrong where the truth is exactly its bar: 5 % by its promise, more where ρ = 0 is an edge."""
+
+    @staticmethod
+    def rates(metric, rho, mu, sets=1000):
+        """Shares of false passes and false fails, shape (4, 2): 20 and 50 tasks × 3 and 5 trials."""
+        metric, found = Metric(metric), []
+        bar = float(metric_of(mu, max(rho, 1e-12), metric))
+        for tasks, trials in ((20, 3), (20, 5), (50, 3), (50, 5)):
+            rng = np.random.default_rng([7, tasks, trials])
+            data = np.array([simulate_successes(rng, mu, rho, tasks, trials) for _ in range(sets)])
+            many = ManyPosteriors(
+                metric, trials, histograms(data, trials), method=Hierarchical(rho=NearZero(), pool_agents=False)
+            )
+            above = many.at_least(bar)
+            found.append((np.mean(above >= 0.95), np.mean(above <= 0.05)))
+        return np.array(found)
+
+    def test_tasks_alike(self):
+        """ρ = 0, where a gate on pass@3 failed falsely in up to 55 % under a uniform prior of ρ: .12 on average."""
+        _, fails = self.rates("pass@3", 0.0, 0.9).T
+        assert fails.mean() <= 0.15
+        assert fails.max() <= 0.20
+        passes, _ = self.rates("pass^3", 0.0, 0.7).T
+        assert passes.mean() <= 0.07
+
+    @pytest.mark.parametrize("rho", [0.2, 0.6])
+    def test_tasks_that_differ(self, rho):
+        """There a false pass is as rare as promised, and so is a false fail of pass@3, within two standard errors."""
+        passes, _ = self.rates("pass^3", rho, 0.9).T
+        assert passes.max() <= 0.06
+        _, fails = self.rates("pass@3", rho, 0.9).T
+        assert fails.mean() <= 0.06 + 2 * np.sqrt(0.06 * 0.94 / 4000)

@@ -83,7 +83,8 @@ def answers(est: Estimate, asked: ReportQuestion, failed_most: Sequence[str], so
     if (gate := asked.gate) is not None:
         texts = [f"{one.text} = {shown_beside(one.probability, gate.confidence)}" for one in gate.requirements]
         verdict = f"{gate.verdict}: {', '.join(texts)}; the gate needs {format_percent(gate.confidence)}."
-        answered.append(Answer("Can it ship?", (verdict[0].upper() + verdict[1:],)))
+        missing = tuple(f"{line[0].upper()}{line[1:]}." for line in gate.missing)
+        answered.append(Answer("Can it ship?", (verdict[0].upper() + verdict[1:], *missing)))
     if asked.comparisons:
         one = asked.comparisons[0]
         which = "Which version is better?" if isinstance(one.baseline, str) else "Is it better than that?"
