@@ -208,7 +208,7 @@ def test_what_is_shown_is_bounded():
     assert page.count("<tr>") == 1 + MOST_ROWS
     assert "… and 4 more rows" in page
     assert len(page) < 12_000
-    pair = ab.compare(est, "v1", baseline="v0", pairing="none")
+    pair = ab.compare(est, "v1", baseline="v0")
     assert len(pair._repr_html_()) < 5_000
     assert len(repr(pair)) < 1_500
 

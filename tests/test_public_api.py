@@ -203,9 +203,9 @@ SIGNATURES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "Frequentist": ([], {"estimator": "unbiased"}),
     "compare": (
         ["est", "agent"],
-        {"baseline": REQUIRED, "metric": "pass^1", "estimand": "population", "rope": 0.02, "pairing": "auto"},
+        {"baseline": REQUIRED, "metric": "pass^1", "estimand": "population", "rope": 0.02, "tasks": "shared"},
     ),
-    "rank": (["est"], {"metric": "pass^1", "estimand": "population"}),
+    "rank": (["est"], {"metric": "pass^1", "estimand": "population", "tasks": "shared"}),
     "gate": (
         ["est", "agent"],
         {

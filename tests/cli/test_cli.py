@@ -35,7 +35,7 @@ from agentic_bayes.suites.results import RunResults
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "agent,task,trial,correct\nv1,a,0,1\nv1,a,1,0\nv1,b,0,0\nv1,b,1,0\nv2,a,0,1\nv2,a,1,1\nv2,b,0,1\nv2,b,1,\n"
 FAST = ("--method", "conjugate")
-UNPAIRED = (*FAST, "--estimand", "tasks", "--pairing", "none")
+UNPAIRED = (*FAST, "--estimand", "tasks")
 CALL = {"tool_name": "add", "parameters": {"a": 5, "b": 3}, "result": 8, "step": 1}
 USED = {"tools_used": [CALL], "final_answer_uses_tools": True}
 EXPECTED = {"expected_tools": [{"tool_name": "add", "parameters": {"a": 5, "b": 3}, "step": 1}]}
@@ -590,7 +590,7 @@ def test_compare_in_one_file(run, table):
     options = (*UNPAIRED, "--metric", "pass^2", "--rope", "0.1")
     done = run("compare", table, "--agent", "v2", "--baseline", "v1", *options)
     est = estimate(outcomes_from_table(table), method="conjugate")
-    result = compare(est, "v2", baseline="v1", metric="pass^2", estimand="tasks", rope=0.1, pairing="none")
+    result = compare(est, "v2", baseline="v1", metric="pass^2", estimand="tasks", rope=0.1)
     assert done.code == 0
     sentence, below = done.out.split("\n\n", 1)
     assert " ".join(sentence.split()) == str(result)
@@ -694,7 +694,7 @@ def test_another_seed_samples_a_saved_crossed_estimate_again(run, table):
         (("table.csv", "--agent", "v2", "--baseline", "v1", "--rope", "wide"), "--rope must be a number or LOW,HIGH"),
         (("table.csv", "--agent", "v2", "--baseline", "v1", "--rope", "0.1,-0.1"), "a pair low ≤ high in [-1, 1]"),
         (("table.csv", "--agent", "v2", "--baseline", "v1", "--estimand", "task"), "unknown estimand 'task'"),
-        (("table.csv", "--agent", "v2", "--baseline", "v1", "--pairing", "task"), "unknown pairing 'task'"),
+        (("table.csv", "--agent", "v2", "--baseline", "v1", "--tasks", "owns"), "unknown tasks 'owns'"),
         (("nowhere.csv", "--agent", "v2", "--baseline", "v1"), "nowhere.csv: no such file"),
     ],
 )
@@ -1083,7 +1083,7 @@ def test_every_command_has_json():
         ("show v1.jsonl --trial 0 --evidence e.jsonl", 0, {"agent", "conversation", "evidence"}),
         ("assess v1.jsonl -o new.jsonl", 0, {"output", "stopped", "agents", "agreement", "usage"}),
         ("estimate table.csv --method frequentist", 0, {"summary", "baseline"}),
-        ("compare table.csv --agent v2 --baseline v1 --pairing none", 0, {"verdict", "prob_better"}),
+        ("compare table.csv --agent v2 --baseline v1", 0, {"verdict", "prob_better"}),
         ("rank table.csv", 0, {"agents", "superiority"}),
         ("gate table.csv --agent v2 --at-least 0.5", 11, {"verdict", "exit_code", "flags"}),
         ("plan --mu 0.7 --rho 0.4 --budget 40 --trials 2", 0, {"best", "designs"}),
@@ -1118,7 +1118,7 @@ MARKUP = {"markdown": ("**", "| ---"), "html": ("<div", "</table>"), "latex": (r
         "show v1.jsonl",
         "assess v1.jsonl -o new.jsonl",
         "estimate table.csv --method conjugate --k 1",
-        "compare table.csv --agent v2 --baseline v1 --pairing none",
+        "compare table.csv --agent v2 --baseline v1",
         "rank table.csv",
         "gate table.csv --agent v2 --at-least 0.5",
         "plan --mu 0.7 --rho 0.4 --budget 40 --trials 2",

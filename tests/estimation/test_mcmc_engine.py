@@ -147,7 +147,7 @@ class TestNotConverged:
         assert "NOT CONVERGED" in rushed._repr_html_()
         for table in estimate_tables(rushed):
             assert "* not_converged: the sampler did not converge: do not use these numbers" in table.notes
-        found = compare(rushed, "v2", baseline="v1", pairing="none")
+        found = compare(rushed, "v2", baseline="v1")
         assert "not_converged" in found.flags
         assert "[not_converged]" in str(found)
 

@@ -293,11 +293,11 @@ class TestNumbers:
         kind = "95 % equal-tailed interval"
         for beginning in ("At k = 1", "Means, intervals and plug-in values over k", "On a new task", "On these tasks"):
             caption = next(caption for caption in page.tables if caption.startswith(beginning))
-            assert "hierarchical" in caption
+            assert "crossed" in caption
             assert kind in caption
         assert f"bands: {kind}s; dashed" in page.words
-        assert f"the success probability of this task (pass^1, hierarchical) with its {kind}." in page.words
-        assert "Difference: v2 minus v1, posterior mean; crossed; pairing tasks; unit conversation" in page.words
+        assert f"the success probability of this task (pass^1, crossed) with its {kind}." in page.words
+        assert "Difference: v2 minus v1, posterior mean; crossed; pairing tasks, " in page.words
         assert not re.search(r"<(?!\d|\.)|Undefined|None", page.words)
 
     def test_a_missing_unbiased_estimate_has_its_reason(self, est, page):

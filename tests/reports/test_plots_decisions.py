@@ -3,7 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
-from fits import counts, fit_two
+from fits import STRONGER, WEAKER, counts, fit_two
 from pictures import assert_readable, below_title, legend_texts
 
 from agentic_bayes.decisions.compare import compare
@@ -37,11 +37,11 @@ def area(part):
 
 
 CASES = {
-    "agents": {"agent": "v2", "baseline": "v1", "pairing": "none"},
-    "reversed": {"agent": "v1", "baseline": "v2", "pairing": "none"},
-    "paired": {"agent": "v2", "baseline": "v1"},
+    "agents": {"agent": "v2", "baseline": "v1"},
+    "reversed": {"agent": "v1", "baseline": "v2"},
+    "on their own tasks": {"agent": "v2", "baseline": "v1", "tasks": "own"},
     "a value": {"agent": "v2", "baseline": 0.6},
-    "on these tasks": {"agent": "v2", "baseline": "v1", "estimand": "tasks", "pairing": "none"},
+    "on these tasks": {"agent": "v2", "baseline": "v1", "estimand": "tasks"},
 }
 
 
@@ -62,13 +62,15 @@ class TestComparison:
 
     def test_numbers_are_the_comparisons(self):
         """Mean, interval, region and verdict are those of the comparison."""
-        found = compare(fit_two("quadrature"), "v2", baseline="v1", metric="pass^3", rope=0.05)
+        est = estimate(counts({"v1": WEAKER, "v2": STRONGER}))
+        found = compare(est, "v2", baseline="v1", metric="pass^3", rope=0.05)
         ax = plot_comparison(found)
         bar, mark = ax.lines[-2], ax.lines[-1]
         assert list(bar.get_xdata()) == [found.lower, found.upper]
         assert list(mark.get_xdata()) == [found.mean]
         assert ax.get_title() == f"pass^3, v2 − v1: {found.verdict}"
         assert below_title(ax).startswith("crossed, pairing tasks, 95 % equal-tailed interval;")
+        assert below_title(ax).endswith("10 shared tasks, 2 left out")
         said = legend_texts(ax)
         assert said[2].startswith("P(within ±5 points): ")
         assert said[3] == f"difference {found.mean:.3f}, {found.lower:.3f} to {found.upper:.3f}"
@@ -78,7 +80,7 @@ class TestComparison:
     def test_zero_is_always_in_sight(self):
         """Where an agent is far better the picture still reaches to no difference."""
         est = estimate(counts({"a": [(0, 8)] * 30, "b": [(8, 8)] * 30}), method=Conjugate(pool_tasks=True))
-        ax = plot_comparison(compare(est, "b", baseline="a", pairing="none"))
+        ax = plot_comparison(compare(est, "b", baseline="a"))
         low, high = ax.get_xlim()
         assert low < 0 < high
         assert ">0.999" in legend_texts(ax)[0]
@@ -86,7 +88,7 @@ class TestComparison:
 
     def test_the_difference_is_of_draws_that_belong_together(self):
         """A comparison carries the draws it was made from; they are no part of its equality or text."""
-        first, second = (compare(fit_two("quadrature"), "v2", baseline="v1", pairing="none") for _ in range(2))
+        first, second = (compare(fit_two("quadrature"), "v2", baseline="v1") for _ in range(2))
         assert first == second
         assert first.draws.mean() == pytest.approx(first.mean)
         assert np.mean(first.draws > 0) == pytest.approx(first.prob_better)

@@ -36,7 +36,7 @@ PICTURES = {
     "shrinkage": lambda est, ax: plot_shrinkage(est, agent=est.agents[0], ax=ax),
     "heat map": lambda est, ax: plot_heatmap(est, ax=ax),
     "comparison": lambda est, ax: plot_comparison(
-        compare(est, est.agents[1], baseline=est.agents[0], pairing="none"), ax=ax
+        compare(est, est.agents[1], baseline=est.agents[0], tasks="own"), ax=ax
     ),
     "plan": lambda _, ax: plot_plan(plan(mu=0.6, rho=0.4, budget=60, trials=[1, 3], simulations=10), ax=ax),
     "diagnostics": lambda est, ax: plot_diagnostics(est, ax=None if ax is None else ax.figure.subplots(2, 2))[0],

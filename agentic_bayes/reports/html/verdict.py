@@ -120,7 +120,9 @@ def _better_words(one: Comparison, asked: ReportQuestion) -> str:
         "equivalent": "any difference is too small to matter",
         "undecided": "the interval of the difference contains 0, so these data do not settle it",
     }[one.verdict]
-    return f"{text}, judged by {asked.metric} {ESTIMANDS[asked.estimand]}: {more}."
+    left_out = f", on the {plural(one.n_shared_tasks, 'task')} that both tried ({one.n_left_out:,} left out)"
+    where = f"{ESTIMANDS[asked.estimand]}{left_out if one.n_left_out else ''}"
+    return f"{text}, judged by {asked.metric} {where}: {more}."
 
 
 def _how_sure(asked: ReportQuestion) -> Answer:
@@ -142,13 +144,15 @@ def _on_what_data(est: Estimate, asked: ReportQuestion) -> Answer:
     scored, unscored = int(counts.trials.sum()), int(counts.unscored.sum())
     errored = int(est.outcomes["errored"].sum())
     crashes = f", of these {plural(errored, 'agent error')}" if errored else ""
-    shared, chosen = "", []
+    shared, chosen = "", list[str]()
     if asked.comparisons and isinstance(other := asked.comparisons[0].baseline, str):
         both = asked.comparisons[0].n_shared_tasks
         which = "both" if len(est.agents) == 2 else f"{cut(asked.agent)} and {cut(other)}"
         shared = f" {'all' if both == len(counts.tasks) else f'{both:,} of them'} tried by {which};"
+        if asked.comparisons[0].n_left_out:
+            chosen.append(f"Only these {both:,} tasks are compared, since the agents did not try the same tasks.")
         if len(est.agents) > 2 and asked.ranking is not None:
-            chosen = [f"These are the numbers of all {len(est.agents):,} agents; the ranking shows who is best."]
+            chosen += [f"These are the numbers of all {len(est.agents):,} agents; the ranking shows who is best."]
     lines = [
         f"{plural(len(counts.tasks), 'task')},{shared} {plural(scored + unscored, 'trial')}: {scored:,} scored, "
         f"{unscored:,} unscored{crashes}.",

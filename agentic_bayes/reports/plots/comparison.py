@@ -83,7 +83,8 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
 def _basis(one: Comparison) -> str:
     pairing = f", pairing {one.pairing}" if isinstance(one.baseline, str) else ""
     flags = f" ({', '.join(one.flags)})" if one.flags else ""
+    left_out = f"\n{one.n_shared_tasks:,} shared tasks, {one.n_left_out:,} left out" if one.n_left_out else ""
     return (
         f"{one.method}{pairing}, {interval_words(one.ci_prob, one.ci_kind)}; "
-        f"unit {one.unit}, indicator {style.legible(one.indicator)}{flags}"
+        f"unit {one.unit}, indicator {style.legible(one.indicator)}{flags}{left_out}"
     )

@@ -215,7 +215,8 @@ def described(est: Estimate) -> str:
     judged = ", judge's errors corrected" if est.settings.judge is not None else ""
     sound = est.diagnostics is None or est.diagnostics.passed
     failed = "" if sound else "; did not converge: do not use these numbers"
-    return f"{est.method.name}{judged}, {_interval_of(est)}; {counted}{failed}"
+    different = "; the agents did not all try the same tasks" if est.counts.different_tasks else ""
+    return f"{est.method.name}{judged}, {_interval_of(est)}; {counted}{different}{failed}"
 
 
 def defined_estimand(est: Estimate, estimand: Estimand) -> Estimand:

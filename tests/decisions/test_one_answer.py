@@ -1,0 +1,151 @@
+"""One estimate, one answer: every conclusion comes from the same posterior."""
+
+import itertools
+
+import numpy as np
+import pytest
+from fits import counts, rows
+from pictures import below_title, legend_texts
+
+from agentic_bayes.decisions.compare import compare
+from agentic_bayes.decisions.rank import rank
+from agentic_bayes.errors import EstimateError
+from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.io import stacks
+from agentic_bayes.formatting import format_share
+from agentic_bayes.reports.html.question import ask
+from agentic_bayes.reports.plots.comparison import plot_comparison
+from agentic_bayes.reports.tables import superiority_table
+
+pytestmark = pytest.mark.stack
+
+# tau2-bench airline, one trial of each of 50 tasks: whether the task was solved
+TAU2 = {
+    "azure_gpt-4o": "10101110100011000011000000101011001010101001011101",
+    "button_opus-4.6": "11111110101111011101111010111011101010101111011111",
+    "gpt-oss-120b": "11001010000111000000000010100001001010001101011011",
+    "qwen2.5-7b": "11001100001001000000000000000001000000000000001010",
+}
+
+
+def simulated(agents, tasks, trials, seed=0):
+    """Agents of different ability on tasks of different difficulty."""
+    rng = np.random.default_rng(seed)
+    ability, difficulty = rng.normal(0.5, 0.5, agents)[:, None], rng.normal(0, 1.5, tasks)
+    passed = rng.binomial(trials, 1 / (1 + np.exp(-ability - difficulty)))
+    return {f"agent {i}": [(c, trials) for c in row] for i, row in enumerate(passed.tolist())}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((TAU2, "auto"), id="tau2"),
+        pytest.param((TAU2, "hierarchical"), id="tau2, unpaired"),
+        pytest.param((simulated(2, 40, 4), "auto"), id="two agents"),
+        pytest.param((simulated(13, 40, 3), "auto"), id="thirteen agents"),
+    ],
+)
+def est(request):
+    """An estimate of agents that tried the same tasks."""
+    cells, method = request.param
+    table = {name: [(int(c), 1) for c in row] if isinstance(row, str) else row for name, row in cells.items()}
+    return estimate(counts(table), method, k=(1, 3))
+
+
+@pytest.mark.parametrize("metric", ["pass^1", "pass^3"])
+def test_every_conclusion_has_the_same_draws(est, metric):
+    """compare, rank, superiority and differences of ArviZ draws agree to the last bit; summaries within their error."""
+    posterior = stacks.group(est.to_arviz(tasks=False), "posterior")["pass_pow_k"]
+    draws = posterior.sel(estimand="population", k=int(metric[-1])).stack(sample=("chain", "draw"))
+    by_agent = {name: draws.sel(agent=name).values for name in est.agents}
+    ranking = rank(est, metric=metric)
+    matrix, means = ranking.superiority(), rows(est.summary(), estimand="population", metric=metric)
+    means = means.set_index("agent")["mean"]
+    for one, other in itertools.permutations(est.agents[:5], 2):
+        found = compare(est, one, baseline=other, metric=metric)
+        difference = by_agent[one] - by_agent[other]
+        np.testing.assert_array_equal(found.draws, difference)
+        assert found.method == est.method.name
+        assert found.prob_better == pytest.approx(matrix.loc[one, other], abs=1e-12)
+        assert found.prob_better == pytest.approx(np.mean(difference > 0), abs=1e-12)
+        assert found.mean == pytest.approx(difference.mean(), abs=1e-12)
+        assert (found.lower, found.upper) == pytest.approx(tuple(np.quantile(difference, [0.025, 0.975])), abs=1e-12)
+        assert abs(found.mean - (means[one] - means[other])) <= 4 * difference.std() / np.sqrt(1000)
+    stacked = np.stack(list(by_agent.values()))
+    best = dict(zip(by_agent, np.bincount(stacked.argmax(axis=0), minlength=len(stacked)) / 4000, strict=True))
+    table = ranking.to_pandas().set_index("agent")
+    assert table["prob_best"].to_dict() == pytest.approx(best)
+    better = {name: 1 + np.nansum(matrix[name]) for name in est.agents}
+    assert table["expected_rank"].to_dict() == pytest.approx(better)
+    assert ranking.expected_false_leads == pytest.approx(np.nansum(matrix[table.index[0]]))
+
+
+def test_report_and_plots_say_what_compare_says(est):
+    """A page's comparisons and ranking, and the texts of a picture, are those of the estimate itself."""
+    one, other = est.agents[1], est.agents[0]
+    page = ask(est, one, other, "pass^3", "population")
+    assert page.comparisons[0] == compare(est, one, baseline=other, metric="pass^3")
+    if len(est.agents) > 2:
+        assert page.ranking.rows == rank(est, metric="pass^3").rows
+        order = list(page.ranking.superiority().index)
+        cell = superiority_table(page.ranking).rows[order.index(one)][1 + order.index(other)]
+        assert cell == format_share(page.comparisons[0].prob_better, 2)
+    ax = plot_comparison(page.comparisons[0])
+    assert legend_texts(ax)[0].endswith(f"higher): {format_share(page.comparisons[0].prob_better)}")
+
+
+def test_the_leader_of_many_equals_is_said_to_be_doubtful():
+    """Among thirteen agents that are alike somebody leads; the sentence says how many others are expected above it."""
+    rng = np.random.default_rng(2)
+    cells = {f"agent {i}": [(c, 2) for c in rng.binomial(2, 0.6, 30).tolist()] for i in range(13)}
+    ranking = rank(estimate(counts(cells), "hierarchical"))
+    assert 1 < ranking.expected_false_leads < 6
+    assert f"of the 13 agents, {ranking.expected_false_leads:.1f} are expected to be better" in str(ranking)
+    assert ranking.to_dict()["expected_false_leads"] == ranking.expected_false_leads
+
+
+def easy_half(kind, seed, tasks=60):
+    """Two agents that are alike; the second tried the easiest, the hardest or a random half of the tasks."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(1.2, 0.8, tasks)
+    order = {"easiest": np.argsort(-p), "hardest": np.argsort(p), "random": rng.permutation(tasks)}[kind]
+    passed = rng.binomial(4, p, (2, tasks)).tolist()
+    tried = set(order[: tasks // 2].tolist())
+    return {
+        "A": [(c, 4) for c in passed[0]],
+        "B": [(c, 4) if i in tried else (0, 0) for i, c in enumerate(passed[1])],
+    }
+
+
+@pytest.mark.parametrize("kind", ["easiest", "hardest", "random"])
+def test_equals_are_not_told_apart_by_the_tasks_they_tried(kind):
+    """False verdicts at most 5 % (4 sets here, two standard errors allowed); their own tasks would tell them apart."""
+    false = own = 0
+    for seed in range(4):
+        est = estimate(counts(easy_half(kind, seed)), k=1)
+        found = compare(est, "B", baseline="A")
+        assert (found.n_shared_tasks, found.n_left_out) == (30, 30)
+        assert "different_tasks" in found.flags
+        false += found.verdict in ("better", "worse")
+        own += compare(est, "B", baseline="A", tasks="own").verdict in ("better", "worse")
+    assert false <= 4 * 0.05 + 2 * np.sqrt(4 * 0.05 * 0.95)
+    assert (own >= 2) == (kind != "random")
+
+
+def test_an_agent_that_tried_the_easy_half_is_no_better():
+    """All of 30 easy tasks solved by both, 30 hard ones by nobody and tried by one: no difference, and it is said."""
+    est = estimate(counts({"A": [*[(4, 4)] * 30, *[(0, 4)] * 30], "B": [*[(4, 4)] * 30, *[(0, 0)] * 30]}))
+    assert set(est.summary()["flags"].str.contains("different_tasks")) == {True}
+    for metric in ("pass^1", "pass^3"):
+        found = compare(est, "B", baseline="A", metric=metric)
+        assert (found.mean, found.prob_better, found.verdict) == (pytest.approx(0, abs=1e-12), 0.5, "undecided")
+        assert "30 tasks both attempted, 30 left out" in str(found)
+        assert found.to_dict()["n_left_out"] == 30
+    ranking = rank(est)
+    assert [row["prob_best"] for row in ranking.rows] == [0.5, 0.5]
+    assert "30 tasks all attempted, 30 left out" in str(ranking)
+    assert below_title(plot_comparison(found)).endswith("30 shared tasks, 30 left out")
+    alone = counts({"A": [(4, 4), (0, 0)], "B": [(0, 0), (4, 4)]})
+    with pytest.raises(EstimateError, match="tasks='own'"):
+        rank(estimate(alone))
+    assert "assuming that all of them sample one kind of task" in rank(estimate(alone), tasks="own").rows[0]["note"]
