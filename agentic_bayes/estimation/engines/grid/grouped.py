@@ -64,7 +64,7 @@ class GroupGrid(AgentGrid):
         return np.asarray(mass - logsumexp(mass))
 
 
-class _Tables:
+class _RhoTables:
     """Functions of (x, ρ), given by their logs at nodes of x, to be smoothed by a normal kernel in x."""
 
     def __init__(self, axis: Axis, log_f: Array) -> None:
@@ -115,7 +115,7 @@ class GroupPool:
             with np.errstate(invalid="ignore"):
                 density = self.log_mass[k] - self.log_integral[k][group] - np.log(axis.spacing)[:, None]
             density = np.where(np.isfinite(self.log_mass[k]), density, -np.inf)
-            part = _Tables(axis, density).smooth(theta, float(self.tau[k]))
+            part = _RhoTables(axis, density).smooth(theta, float(self.tau[k]))
             total = part if total is None else np.logaddexp(total, part)
         assert total is not None
         return total
@@ -196,7 +196,7 @@ def _pool(grids: list[AgentGrid], seen: Array, method: Hierarchical, fine: float
     x = step * (np.arange(size) + 0.5)  # midpoints: the integrand is even in τ
     tau = smallest * np.sinh(x)
     log_dtau = np.log(step * smallest * np.cosh(x)) + (-0.5 * tau**2 if log_prior_tau is None else log_prior_tau(tau))
-    tables = [_Tables(grid.axis, grid.loglik) for grid in known]
+    tables = [_RhoTables(grid.axis, grid.loglik) for grid in known]
 
     def joint(m: Array, s: float) -> tuple[Array, Array]:
         integrals = np.zeros((seen.size, m.size, rho.v.size))  # a group without data has I = 1
