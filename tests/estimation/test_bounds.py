@@ -186,7 +186,7 @@ class TestWhereTheyAreShown:
         frame = estimate(counts({"solo": TAU_CELLS}), k=(4, 8), **how).summary(**EVERY)
         beyond = row(frame, estimand="population", metric="pass^8")
         assert "extrapolated" in beyond["flags"]
-        assert beyond["note"] == "distribution-free bounds [0.008, 0.375]"
+        assert beyond["note"].startswith("distribution-free bounds [0.008, 0.375]; prior: ")
         noted = frame[frame["note"].str.contains("bounds")]
         assert set(zip(noted["estimand"], noted["k"], strict=True)) == {("population", 8)}
 
