@@ -110,6 +110,8 @@ class ModelChecks:
 
     def prior_note(self, agent: int, estimand: Estimand, *, name: str = "") -> str:
         """The metric of the summary that its prior moves most, in words; empty where there is no prior."""
+        if not self.posterior.counts.scored[agent].any():
+            return ""  # all is the prior
         moves = {metric: self._prior(agent, estimand, metric) for metric in metrics_at(self.settings.k)}
         known = {metric: move for metric, move in moves.items() if not np.isnan(move[1])}
         if not known:

@@ -87,10 +87,10 @@ def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) 
                     continue
                 flags = checks.row_flags(index, estimand, metric)
                 notes = [stats.note, unscored_note(checks, index), differences, checks.difficulty_note(index)]
-                notes.append(checks.prior_note(index, estimand))
                 if "extrapolated" in flags and estimand == "population" and not isinstance(method, Frequentist):
                     # how far the data alone reach where the model extrapolates; the plug-in formula has no model
                     notes.append(checks.bounds_note(index, metric, settings.ci_prob))
+                notes.append(checks.prior_note(index, estimand))
                 yield key | {
                     "task": "",
                     **{name: float(getattr(stats, name)) for name in STATISTICS},

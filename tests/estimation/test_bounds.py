@@ -186,7 +186,7 @@ class TestWhereTheyAreShown:
         frame = estimate(counts({"solo": TAU_CELLS}), k=(4, 8), **how).summary(**EVERY)
         beyond = row(frame, estimand="population", metric="pass^8")
         assert "extrapolated" in beyond["flags"]
-        assert beyond["note"] == "distribution-free bounds [0.008, 0.375]"
+        assert beyond["note"].startswith("distribution-free bounds [0.008, 0.375]; prior: ")
         noted = frame[frame["note"].str.contains("bounds")]
         assert set(zip(noted["estimand"], noted["k"], strict=True)) == {("population", 8)}
 
@@ -203,7 +203,7 @@ class TestWhereTheyAreShown:
         frame = estimate(counts({"solo": TAU_CELLS}), k=8, ci_prob=0.8).summary(columns="all")
         lower, upper = pass_bounds(*TAU_BENCH, "pass^8", prob=0.8)
         note = row(frame, estimand="population", metric="^")["note"]
-        assert note == f"distribution-free bounds [{lower:.3f}, {upper:.3f}]"
+        assert note.startswith(f"distribution-free bounds [{lower:.3f}, {upper:.3f}]; ")
 
     def test_the_baseline_has_none(self):
         """The plug-in formula extrapolates too, but it is not a model."""
@@ -234,4 +234,4 @@ class TestWhereTheyAreShown:
             warnings.simplefilter("error")
             frame = estimate(counts({"solo": ((2, 4),) * 30}), k=8).summary(columns="all")
         note = row(frame, estimand="population", metric="@")["note"]
-        assert note == "no distribution-free bounds: the trials of a task vary less than repeats can"
+        assert note.startswith("no distribution-free bounds: the trials of a task vary less than repeats can; ")

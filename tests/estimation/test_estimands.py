@@ -335,7 +335,8 @@ class TestLeftOut:
         """A task whose trials are all unscored does not enter the mean over tasks, and the note says so."""
         frame = fit_two(engine).summary(columns="all")
         tasks = row(frame, agent="v1", estimand="tasks", metric="pass^1")
-        assert (tasks["n_tasks"], tasks["note"]) == (10, "1 task with nothing scored left out")
+        assert tasks["n_tasks"] == 10
+        assert tasks["note"].startswith("1 task with nothing scored left out; prior: ")
         assert row(frame, agent="v2", estimand="tasks", metric="pass^1")["n_tasks"] == 12
 
     def test_cells_never_attempted_change_nothing(self):
