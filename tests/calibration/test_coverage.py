@@ -1,8 +1,7 @@
 """Coverage at a few fixed truths; `make calibrate` tabulates all of them.
 
-With 100 data sets the standard error of a coverage of .95 is .022, of one of .92 it is .027: a share below .84 is 5 and
-3 standard errors away (false alarms: below 1e-6 and .002 a check). An interval that is badly wrong is caught here; that
-coverage is .90 or more is what the full form shows.
+With 50 data sets a coverage of .95 gives a share below .80 with probability 3e-5, one of .92 with .002 (binomial).
+An interval that is badly wrong is caught here; that coverage is .90 or more is what the full form shows.
 """
 
 from functools import cache
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from calibration.coverage import Cell, coverage, requirements, width_ratios
 
-SIZE = 100
+SIZE = 50
 CELLS = (Cell(0.7, 0.2, 20, 3), Cell(0.7, 0.6, 20, 3))
 
 
@@ -21,10 +20,10 @@ def table():
 
 
 def test_our_intervals_hold_the_truth():
-    """Population and tasks, pass^1, pass^3 and pass@3 in cells that are held to .90 are not below .84."""
+    """Population and tasks, pass^1, pass^3 and pass@3 in cells that are held to .90 are not below .80."""
     held = requirements(table())
     assert len(held) == len(CELLS) * 2 * 3
-    assert held["coverage"].min() >= 0.84
+    assert held["coverage"].min() >= 0.80
 
 
 def test_the_plug_in_interval_does_not():

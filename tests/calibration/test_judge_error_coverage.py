@@ -4,12 +4,12 @@ import pytest
 from calibration.judge import DESIGNS, judge_coverage
 from scipy import stats
 
-SIZE = 5
+SIZE = 4
 
 
 @pytest.fixture(scope="module")
 def found():
-    """5 data sets for each way of labelling."""
+    """A few data sets for each way of labelling."""
     return judge_coverage(SIZE, seed=2)
 
 

@@ -1,6 +1,7 @@
 """Every picture: no state of matplotlib is touched, names are drawn as they are, and both stacks draw the same."""
 
 import warnings
+from functools import cache
 
 import matplotlib as mpl
 import numpy as np
@@ -26,6 +27,13 @@ pytestmark = pytest.mark.stack
 
 mpl.use("Agg")
 
+
+@cache
+def planned():
+    """One plan for all tests."""
+    return plan(mu=0.6, rho=0.4, budget=60, trials=[1, 3], simulations=10)
+
+
 # every picture of an estimate, by name
 PICTURES = {
     "posterior": lambda est, ax: plot_posterior(est, metric="pass^3", ref_val=0.5, rope=(0.2, 0.3), ax=ax),
@@ -38,7 +46,7 @@ PICTURES = {
     "comparison": lambda est, ax: plot_comparison(
         compare(est, est.agents[1], baseline=est.agents[0], tasks="own"), ax=ax
     ),
-    "plan": lambda _, ax: plot_plan(plan(mu=0.6, rho=0.4, budget=60, trials=[1, 3], simulations=10), ax=ax),
+    "plan": lambda _, ax: plot_plan(planned(), ax=ax),
     "diagnostics": lambda est, ax: plot_diagnostics(est, ax=None if ax is None else ax.figure.subplots(2, 2))[0],
 }
 HOSTILE = {
@@ -55,6 +63,13 @@ HOSTILE = {
     "very long": "x" * 5000,
     "no characters of the font": "名前",
 }
+
+
+@cache
+def hostile():
+    """An estimate of eight agents and twelve tasks with such names."""
+    agents = dict(zip(list(HOSTILE.values())[:8], [WEAKER, STRONGER] * 4, strict=True))
+    return estimate(counts(agents).assign_coords(task=np.array(list(HOSTILE.values()), dtype=object)))
 
 
 def given_axes():
@@ -115,9 +130,7 @@ class TestEveryPicture:
 
     def test_hostile_names_stay_names(self, name):
         """Names are neither read as formulas nor lost nor able to turn the text around, and nothing warns."""
-        agents = dict(zip(list(HOSTILE.values())[:8], [WEAKER, STRONGER] * 4, strict=True))
-        outcomes = counts(agents).assign_coords(task=np.array(list(HOSTILE.values()), dtype=object))
-        ax = PICTURES[name](estimate(outcomes), None)
+        ax = PICTURES[name](hostile(), None)
         ax.figure.savefig("/dev/null", format="png", dpi=50)
         found = [text for text in ax.figure.findobj(Text) if text.get_text()]
         assert not any("$" in text.get_text() and text.get_parse_math() for text in found)

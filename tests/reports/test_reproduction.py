@@ -45,10 +45,16 @@ def judged():
     )
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Results of two agents, written once."""
+    return write_results(estimate(counts(TWO), k=(1, 3)), tmp_path_factory.mktemp("written") / "results")
+
+
 @pytest.fixture
-def folder(tmp_path):
-    """Results of two agents."""
-    return write_results(estimate(counts(TWO), k=(1, 3)), tmp_path / "results")
+def folder(written, tmp_path):
+    """A copy of the results of two agents."""
+    return shutil.copytree(written, tmp_path / "results")
 
 
 def edit(path, before, after):
@@ -175,8 +181,20 @@ def test_edited_counts_are_named_and_what_they_change_is_told(folder):
     assert "differ by more than rounding or Monte-Carlo error" in str(found)
 
 
-@pytest.mark.parametrize("name", ["outcomes.csv", "estimate.nc", "summary.csv", "baseline.csv"])
-@pytest.mark.parametrize("how", ["missing", "broken", "empty", "a folder", "a link"])
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("outcomes.csv", "missing"),
+        ("outcomes.csv", "broken"),
+        ("estimate.nc", "missing"),
+        ("estimate.nc", "broken"),
+        ("estimate.nc", "empty"),
+        ("summary.csv", "broken"),
+        ("summary.csv", "a folder"),
+        ("baseline.csv", "empty"),
+        ("baseline.csv", "a link"),
+    ],
+)
 def test_a_file_that_is_not_what_it_was_is_named(folder, name, how, tmp_path):
     """A file that is missing, broken, or something else than a file is told, and what is left is still compared."""
     path = folder / name
