@@ -13,7 +13,17 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_probability, check_rope, check_type
 from agentic_bayes.decisions.by_group import GroupDifference, group_differences, group_lines
 from agentic_bayes.decisions.classical import ClassicalTest, against_agent, against_value
-from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
+from agentic_bayes.decisions.decision import (
+    Decision,
+    basis_words,
+    described,
+    judged_words,
+    remarks,
+    rope_words,
+    shown,
+    summarised,
+    wide,
+)
 from agentic_bayes.decisions.shared_tasks import ASSUMED, SharedTasks, TaskSets
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.arithmetic import apply_metric
@@ -61,7 +71,7 @@ class Ratio:
     upper: float
 
     def __str__(self) -> str:
-        return f"{_wide(self.median)} [{_wide(self.lower)}, {_wide(self.upper)}]"
+        return f"{wide(self.median)} [{wide(self.lower)}, {wide(self.upper)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +250,7 @@ class Comparison(Decision):
             left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
             tasks = f"{plural(self.n_shared_tasks, 'task')} both attempted{left_out}"
         else:
-            what, tasks = f"{self.agent}'s {self.metric} above {_shown(self.baseline)}", plural(self.n_tasks, "task")
+            what, tasks = f"{self.agent}'s {self.metric} above {shown(self.baseline)}", plural(self.n_tasks, "task")
         return (
             f"{self.headline}: P({what}) = {format_percent(self.prob_better)}, {format_points(self.mean)} points, "
             f"{self.ci_prob * 100:.4g} % interval {format_points(self.lower)} to {format_points(self.upper)} "
@@ -255,7 +265,7 @@ class Comparison(Decision):
     @property
     def headline(self) -> str:
         """The verdict in a few words: "v2 is better than v1"."""
-        baseline = _shown(self.baseline)
+        baseline = shown(self.baseline)
         match self.verdict:
             case "undecided":
                 failed = "not_converged" in self.flags
@@ -274,13 +284,13 @@ class Comparison(Decision):
 
     def table(self) -> Table:
         """The difference, the probabilities, the ratios and the losses."""
-        baseline = _shown(self.baseline)
+        baseline = shown(self.baseline)
         rows = [
             [f"P({self.agent} higher than {baseline})", format_share(self.prob_better), ""],
             ["difference", format_number(self.mean), format_interval(self.lower, self.upper)],
             [f"P(difference within {rope_words(self.rope)})", format_share(self.prob_rope), ""],
             *(
-                [what, _wide(one.median), f"[{_wide(one.lower)}, {_wide(one.upper)}]"]
+                [what, wide(one.median), f"[{wide(one.lower)}, {wide(one.upper)}]"]
                 for what, one in (("ratio", self.ratio), ("odds ratio", self.odds_ratio))
             ),
             [f"expected loss of choosing {self.agent}", format_number(self.expected_loss), ""],
@@ -298,25 +308,6 @@ class Comparison(Decision):
         ]
         header = ["quantity", "posterior", "interval"]
         return Table(title=f"Comparison: {self.headline}", header=header, rows=rows, notes=notes)
-
-
-def rope_words(rope: tuple[float, float]) -> str:
-    """A region of practical equivalence in points: "±2 points", "−5 to +2 points"."""
-    low, high = rope
-    if low == -high:
-        return f"±{format_points(high).lstrip('+')} points"
-    return f"{format_points(low)} to {format_points(high)} points"
-
-
-def _wide(value: float) -> str:
-    """A number of any size."""
-    if math.isnan(value):
-        return "–"
-    return f"{value:.3g}" if value < 1e6 else ">1e6"
-
-
-def _shown(baseline: str | float) -> str:
-    return baseline if isinstance(baseline, str) else format_number(baseline)
 
 
 def compare(
@@ -431,7 +422,7 @@ def compare(
             "n_shared_tasks": 0,
             "n_left_out": 0,
             "frequentist": against_value(est.counts, index, value, wanted, interval[0]),
-            "note": "; ".join(filter(None, (est.differences, _judged_words(est)))),
+            "note": "; ".join(filter(None, (est.differences, judged_words(est)))),
             "flags": est.flags(name, **question),
             "groups": (),
         }
@@ -600,20 +591,13 @@ def _notes(pair: _Pair, estimand: Estimand) -> Iterator[str]:
         yield f"fewer than {FEW_SHARED} shared tasks say little about shared difficulty"
     if not pair.together and common.n_shared:
         yield "two estimates made apart are not paired by task: estimate(combine_outcomes(…)) of both pairs them"
-    elif not (pair.paired or pair.own) and common.n_shared and not _judged_words(first.est):
+    elif not (pair.paired or pair.own) and common.n_shared and not judged_words(first.est):
         yield f"they share {plural(common.n_shared, 'task')}, which {first.fit.method.name} does not pair"
     for side in (first, second) if not pair.together else (first,):
         if side.fit is not side.est:
             yield side.fit.note
         yield side.est.differences
-        yield _judged_words(side.est)
-
-
-def _judged_words(est: Estimate) -> str:
-    if est.settings.judge is None:
-        return ""
-    pairing = "" if isinstance(est.method, Crossed) else "agents are not paired by task, and "
-    return f"{est.judge_note}; {pairing}the frequentist test is uncorrected"
+        yield judged_words(side.est)
 
 
 def _task_differences(pair: _Pair, metric: Metric) -> tuple[TaskDifference, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import Metric, interval_words, json_ready, one_line
+from agentic_bayes.formatting import Metric, format_number, format_points, interval_words, json_ready, one_line
 from agentic_bayes.result_table import Tabular
 
 
@@ -69,3 +71,31 @@ def remarks(note: str, flags: Iterable[str] = ()) -> str:
     """What follows a sentence: flags in brackets, and a note in parentheses."""
     marks = ", ".join(flags)
     return (f" [{marks}]" if marks else "") + (f" ({note})" if note else "")
+
+
+def judged_words(est: Estimate) -> str:
+    """How a judge's errors enter a comparison, or empty."""
+    if est.settings.judge is None:
+        return ""
+    pairing = "" if isinstance(est.method, Crossed) else "agents are not paired by task, and "
+    return f"{est.judge_note}; {pairing}the frequentist test is uncorrected"
+
+
+def wide(value: float) -> str:
+    """A number of any size."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:.3g}" if value < 1e6 else ">1e6"
+
+
+def shown(baseline: str | float) -> str:
+    """The name of a baseline, or its value."""
+    return baseline if isinstance(baseline, str) else format_number(baseline)
+
+
+def rope_words(rope: tuple[float, float]) -> str:
+    """A region of practical equivalence in points: "±2 points", "−5 to +2 points"."""
+    low, high = rope
+    if low == -high:
+        return f"±{format_points(high).lstrip('+')} points"
+    return f"{format_points(low)} to {format_points(high)} points"

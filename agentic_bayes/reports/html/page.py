@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.checks import check_type
-from agentic_bayes.decisions.compare import rope_words
+from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist

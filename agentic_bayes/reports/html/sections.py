@@ -8,7 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentic_bayes.decisions.compare import Comparison, rope_words
+from agentic_bayes.decisions.compare import Comparison
+from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.checks import check_type
-from agentic_bayes.decisions.compare import Comparison, rope_words
+from agentic_bayes.decisions.compare import Comparison
+from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.formatting import format_number, format_share, interval_words
 from agentic_bayes.reports.plots import style
 from agentic_bayes.reports.plots.posterior import density
