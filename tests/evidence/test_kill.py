@@ -47,7 +47,7 @@ def started(server, folder, store, count):
 
 @pytest.mark.parametrize(
     ("count", "kills"),
-    [pytest.param(500, 10, marks=pytest.mark.slow), (80, 2)],
+    [pytest.param(500, 10, marks=pytest.mark.slow), (80, 1)],
     ids=["ten times in 500 judgements", "reduced form"],
 )
 def test_a_killed_run_goes_on_where_it_was(tmp_path, count, kills):

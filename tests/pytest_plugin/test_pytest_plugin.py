@@ -129,7 +129,7 @@ SENTENCES = [
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("-n0",), ("-n2",), ("-n2", "--dist", "loadfile"), ("-n2", "--dist", "worksteal")],
+    [(), ("-n2",), ("-n2", "--dist", "loadfile")],
     ids=" ".join,
 )
 def test_trials_are_judged_once_whoever_runs_them(run, arguments):
@@ -503,11 +503,10 @@ def test_a_collection_lists_trials_and_judges_nothing(run):
     assert done.code == pytest.ExitCode.OK
 
 
-@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
-@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=" ".join)
-def test_without_a_body_that_ran_there_is_no_verdict(run, option, workers):
+@pytest.mark.parametrize("options", [("--setup-only",), ("--setup-plan",), ("--setup-only", "-n1")], ids=" ".join)
+def test_without_a_body_that_ran_there_is_no_verdict(run, options):
     """Where only fixtures are set up no trial is recorded, so that nothing is said to have passed."""
-    done = run(ALWAYS + NEVER, option, *workers)
+    done = run(ALWAYS + NEVER, *options)
     assert "agentic =" not in done.output
     assert counts(done) == {}
     assert done.code == pytest.ExitCode.OK
@@ -521,7 +520,7 @@ def test_fixtures_that_break_on_their_own_are_still_told(run):
     assert counts(done) == {"failed": 1}
 
 
-@pytest.mark.parametrize("arguments", [(), ("-n2",), ("-ra",)], ids=" ".join)
+@pytest.mark.parametrize("arguments", [(), ("-n1",), ("-ra",)], ids=" ".join)
 def test_the_short_summary_lists_what_is_inconclusive(run, arguments):
     """An inconclusive test that fails the run is listed with its sentence as failed ones are, and counted apart."""
     done = run(FEW + NEVER, *arguments)
@@ -617,7 +616,7 @@ def test_a_trial_that_takes_its_worker_down_errored(run):
 def test_a_case_that_only_looks_like_a_trial_may_crash(run):
     """Parameters of an unmarked test may be called like trials: a crash of theirs is a failed test."""
     crash = '@pytest.mark.parametrize("x", [1, 2], ids=["trial0", "trial1"])\ndef test_it(x):\n'
-    done = run(f"{crash}    import os\n    if x == 1:\n        os._exit(3)\n", "-n2")
+    done = run(f"{crash}    import os\n    if x == 1:\n        os._exit(3)\n", "-n1")
     assert "FAILED test_agent.py::test_it[trial0]" in done.output
     assert counts(done) == {"passed": 1, "failed": 1}
     assert done.code == pytest.ExitCode.TESTS_FAILED
