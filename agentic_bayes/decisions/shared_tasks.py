@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from agentic_bayes.errors import EstimateError
+from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
-from agentic_bayes.formatting import plural
+from agentic_bayes.estimation.methods.options import Crossed
+from agentic_bayes.estimation.model_checks import DIFFERENT_TASKS
+from agentic_bayes.estimation.posterior import Estimand
+from agentic_bayes.formatting import Metric, plural
 from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.dataset import combine_outcomes
+from agentic_bayes.outcomes.missing import TrialCounts
 
 TaskSets = Literal["shared", "own"]
 FEWEST = 2  # shared tasks on which agents that tried different ones are compared
 MOST_NAMED = 3  # agents that a refusal names
+MOST_ALIKE = 100  # pairs of agents with the same counts, beyond which only the two compared enter
+OTHER_SIDE = 6  # key of the random stream that the draws of another estimate have
 ASSUMED = "each agent on its own tasks, assuming that all of them sample one kind of task"
 
 
@@ -73,3 +81,132 @@ class SharedTasks:
             return estimate_as(outcomes, replace(s, judge=judge))
 
         return est.posterior.once(("shared tasks", tuple(agents), tuple(names), s.k, s.ci_prob, s.ci_kind), fit)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two agents, and the posterior that its draws come from."""
+
+    est: Estimate  # as it was given
+    fit: Estimate  # of the tasks that are compared; the same one where none is left out
+    name: str  # the agent's, in both
+    label: str  # what it is called here: two estimates may hold agents of the same name
+
+    @property
+    def index(self) -> int:
+        """The agent's position in the fit."""
+        return self.fit.agent_index(self.name)
+
+    @property
+    def trials(self) -> TrialCounts:
+        """All trials of the agent."""
+        return TrialCounts.of(self.est.outcomes, self.name)
+
+    def alike(self) -> list[str]:
+        """The agents of the fit with this one's counts on every task: nothing in the data tells them apart."""
+        trials, successes = self.fit.counts.trials, self.fit.counts.successes
+        same = (trials == trials[self.index]) & (successes == successes[self.index])
+        return [self.fit.agents[i] for i in np.flatnonzero(same.all(axis=1))]
+
+
+@dataclass(frozen=True)
+class TwoAgents:
+    """Two agents, of one estimate or of two."""
+
+    first: Side
+    second: Side
+    counts: Counts  # of the first and the second, on all tasks of both
+    common: SharedTasks
+
+    @property
+    def together(self) -> bool:
+        """Whether one posterior holds both, so that draw i of one belongs with draw i of the other."""
+        return self.first.fit is self.second.fit
+
+    @property
+    def paired(self) -> bool:
+        """Whether the difficulty of tasks is shared."""
+        crossed = self.together and isinstance(self.first.fit.method, Crossed)
+        return crossed and self.common.n_shared > 0 and not self.own
+
+    @property
+    def own(self) -> bool:
+        """Whether the two tried different tasks and are compared on these."""
+        return self.common.tasks == "own" and self.counts.different_tasks
+
+    @cached_property
+    def compared(self) -> Counts:
+        """The counts of both on the tasks that are compared."""
+        return self.counts.of_tasks(~self.common.left_out)
+
+    def apart(self, draws: Array) -> Array:
+        """Draws of the second side: of another estimate they are put in an order of their own."""
+        if self.together:
+            return draws
+        second = self.second.fit.counts
+        rng = np.random.default_rng([self.second.est.settings.random_seed, second.stream, OTHER_SIDE])
+        return draws[rng.permutation(len(draws))]
+
+    def draws(self, metric: Metric, estimand: Estimand) -> tuple[Array, Array]:
+        """Draws of the metric of both sides, row by row."""
+
+        def of(side: Side, name: str) -> Array:
+            return side.fit.metric_draws(name, metric=metric, estimand=estimand)
+
+        first, second = self.first, self.second
+        if not self.together:
+            return of(first, first.name), self.apart(of(second, second.name))
+        twins, others = first.alike(), second.alike()
+        if second.name in twins:  # neither is told from the other by anything that was seen
+            own, other = of(first, first.name), of(second, second.name)
+            return np.concatenate([own, other]), np.concatenate([other, own])
+        if len(twins) * len(others) > MOST_ALIKE:
+            twins, others = [first.name], [second.name]
+        names = [(one, other) for one in twins for other in others]
+        return (
+            np.concatenate([of(first, one) for one, _ in names]),
+            np.concatenate([of(second, other) for _, other in names]),
+        )
+
+    def flags(self, metric: Metric, estimand: Estimand) -> tuple[str, ...]:
+        """What makes the numbers of either doubtful, and whether the two tried different tasks."""
+        found = [
+            flag
+            for side in (self.first, self.second)
+            for flag in side.fit.flags(side.name, metric=metric, estimand=estimand)
+        ]
+        if self.counts.different_tasks:
+            found.append(DIFFERENT_TASKS)
+        return tuple(dict.fromkeys(found))
+
+
+def pair_of(est: Estimate, agent: str | None, baseline: str | Estimate, tasks: TaskSets) -> TwoAgents:
+    """The two that are compared, on the tasks that they are compared on; refused where they cannot be."""
+    if isinstance(baseline, Estimate):
+        return _of_two_estimates(est, agent, baseline, tasks)
+    both = [est.agent_index(agent), est.agent_index(baseline)]
+    if both[0] == both[1]:
+        raise InvalidArgument(f"agent and baseline must differ, got {baseline!r} for both")
+    common = SharedTasks.of(est.counts, both, tasks)
+    fit = common.fitted(est, both, _named(est.counts, common.shared))
+    first, second = (Side(est, fit, est.agents[i], est.agents[i]) for i in both)
+    return TwoAgents(first, second, est.counts.of_agents(both), common)
+
+
+def _of_two_estimates(new: Estimate, agent: str | None, old: Estimate, tasks: TaskSets) -> TwoAgents:
+    """An agent of each of two estimates, which stay apart."""
+    name = new.agents[new.agent_index(agent)]
+    other = name if name in old.agents else old.agents[old.agent_index(None)]
+    labels = (name, other) if name != other else (f"{name} (new)", f"{other} (old)")
+    parts = [one.outcomes.sel(agent=[own]) for one, own in ((new, name), (old, other))]
+    combined = Counts.of(combine_outcomes(*parts, names=labels))
+    counts = combined.of_agents([combined.agents.index(label) for label in labels])
+    common = SharedTasks.of(counts, (0, 1), tasks)
+    shared = _named(counts, common.shared)
+    fits = [common.fitted(one, [one.agents.index(own)], shared) for one, own in ((new, name), (old, other))]
+    first = Side(new, fits[0], name, labels[0])
+    return TwoAgents(first, Side(old, fits[1], other, labels[1]), counts, common)
+
+
+def _named(counts: Counts, which: Array) -> list[str]:
+    return [counts.tasks[i] for i in np.flatnonzero(which)]

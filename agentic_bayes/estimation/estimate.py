@@ -18,7 +18,7 @@ from agentic_bayes.estimation.groups import Weights
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.io.groups import draw_groups, kept_draws
 from agentic_bayes.estimation.io.netcdf import installed_versions, read_groups, write_groups
-from agentic_bayes.estimation.judge_labels import judge_words, rates_table, read_labels
+from agentic_bayes.estimation.methods.judge_labels import judge_words, rates_table, read_labels
 from agentic_bayes.estimation.methods.options import Estimator, Frequentist, Method, MethodName
 from agentic_bayes.estimation.model_checks import ModelChecks
 from agentic_bayes.estimation.posterior import Estimand, Posterior

@@ -113,7 +113,7 @@ def _shares(weights: Mapping[str, float], names: tuple[str, ...]) -> Array:
     shares = np.array([float(weights[name]) for name in names])
     if not shares.any():
         raise InvalidArgument("weights must be > 0 for at least one group, all are 0")
-    return shares / shares.sum()
+    return np.asarray(shares / shares.sum())
 
 
 def _column(counts: Counts, name: str, role: str) -> Array:

@@ -9,7 +9,7 @@ from agentic_bayes.checks import check_choice, check_ks, check_probability, chec
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.groups import Weights, check_groups, plain_weights
-from agentic_bayes.estimation.judge_labels import JudgeLabels
+from agentic_bayes.estimation.methods.judge_labels import JudgeLabels
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical, Method, method_from_record
 
 Engine = Literal["auto", "quadrature", "importance", "pymc"]

@@ -20,7 +20,7 @@ def score_of(name: str) -> ScoreOf:
     """What reads a score off a row: ``answer``, ``tools``, or a metric of this name."""
     if name in ("answer", "tools"):
         field = "answer_score" if name == "answer" else "tool_overall"
-        return lambda row: getattr(row, field)  # type: ignore[no-any-return]
+        return lambda row: getattr(row, field)
 
     def of_metric(row: EvidenceRow) -> float | None:
         grade = row.metrics.get(name)

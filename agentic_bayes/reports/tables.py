@@ -104,7 +104,7 @@ def group_tables(est: Estimate) -> list[Table]:
     for (agent, estimand), part in summary[summary["group"] != ""].groupby(["agent", "estimand"], sort=False):
         rows, notes = [], dict[str, None]()
         for group, own in part.groupby("group", sort=False):
-            values = [format_estimate(row.mean, row.lower, row.upper) for row in own.itertuples()]
+            values = [format_estimate(*row) for row in own[["mean", "lower", "upper"]].to_numpy(float).tolist()]
             rows.append([str(group), *values, f"{own['n_tasks'].iloc[0]:,}"])
             notes |= {f"{group}: {note}": None for note in own["note"] if note}
         header = [by, *map(str, metrics), "tasks"]

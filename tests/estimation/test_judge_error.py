@@ -18,7 +18,7 @@ from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.grid.judge_rates import Rates, SharedRates
 from agentic_bayes.estimation.engines.grid.judged import JudgedLikelihood, Kinds, fit_judged
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.judge_labels import JudgeLabels, read_labels
+from agentic_bayes.estimation.methods.judge_labels import JudgeLabels, read_labels
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
 from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.formatting import metrics_at

@@ -14,7 +14,7 @@ from agentic_bayes.estimation.engines.grid.axes import legendre_nodes, softplus
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior, of_tail
 from agentic_bayes.estimation.engines.grid.judged import JudgedFit, JudgedLikelihood
-from agentic_bayes.estimation.judge_labels import JudgeLabels
+from agentic_bayes.estimation.methods.judge_labels import JudgeLabels
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, draws_by_task
 from agentic_bayes.formatting import Metric

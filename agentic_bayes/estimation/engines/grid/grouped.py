@@ -133,7 +133,7 @@ class GroupedFit:
     @cached_property
     def log_rho(self) -> Array:
         """Log posterior mass of every node of ρ."""
-        return np.logaddexp.reduce([logsumexp(part, axis=0) for part in self.pool.log_mass])
+        return np.asarray(np.logaddexp.reduce([logsumexp(part, axis=0) for part in self.pool.log_mass]))
 
 
 def fit_groups(counts: Counts, method: Hierarchical, *, fine: float = 1.0) -> GroupedFit:

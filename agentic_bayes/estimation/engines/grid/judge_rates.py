@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from agentic_bayes.estimation.engines.grid.axes import Range, legendre_between, logsumexp
-from agentic_bayes.estimation.judge_labels import JudgeLabels
+from agentic_bayes.estimation.methods.judge_labels import JudgeLabels
 from agentic_bayes.numerics import Array
 
 PRIOR = (2.0, 1.0)  # Beta, of both rates: an error rate above one half is not the rule

@@ -45,7 +45,7 @@ from agentic_bayes.estimation.engines.grid.axes import (
 from agentic_bayes.estimation.engines.grid.betabinomial import log_likelihood_table
 from agentic_bayes.estimation.engines.grid.judge_rates import PRIOR, Rates, SharedRates
 from agentic_bayes.estimation.engines.grid.quadrature import GridFit
-from agentic_bayes.estimation.judge_labels import JudgeLabels
+from agentic_bayes.estimation.methods.judge_labels import JudgeLabels
 from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
 from agentic_bayes.numerics import Array
 
