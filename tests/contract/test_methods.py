@@ -1,6 +1,7 @@
 """One contract for every method of estimation and every engine."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -27,25 +28,39 @@ DATA = {
 }
 
 
+@cache
 def estimated(how, cells):
-    if how["method"] == "hierarchical":
-        return fit_two(how["engine"], *cells)
-    return estimate(counts(dict(zip(("v1", "v2"), cells, strict=True))), k=KS, **how)
+    """The estimate by a method from data, both by name."""
+    given = METHODS[how]
+    if given["method"] == "hierarchical":
+        return fit_two(given["engine"], *DATA[cells])
+    return estimate(counts(dict(zip(("v1", "v2"), DATA[cells], strict=True))), k=KS, **given)
+
+
+@cache
+def summary(how, cells):
+    """Its summary, made once for all tests."""
+    return estimated(how, cells).summary(**EVERY)
 
 
 @pytest.fixture(params=METHODS)
-def how(request):
-    return METHODS[request.param]
+def method(request):
+    return request.param
+
+
+@pytest.fixture
+def how(method):
+    return METHODS[method]
 
 
 @pytest.fixture(params=DATA)
 def cells(request):
-    return DATA[request.param]
+    return request.param
 
 
 @pytest.fixture
-def frame(how, cells):
-    return estimated(how, cells).summary(**EVERY)
+def frame(method, cells):
+    return summary(method, cells)
 
 
 def by_k(frame, metric, column="mean"):
@@ -137,9 +152,9 @@ def test_the_outcomes_are_not_touched(how):
     pd.testing.assert_frame_equal(est.with_k(KS).summary(**EVERY), table, check_exact=True)
 
 
-def test_the_order_of_metrics_and_k_does_not_matter(how, cells):
+def test_the_order_of_metrics_and_k_does_not_matter(method, cells):
     """A number asked for alone, before or after others, is the same number."""
-    est = estimated(how, cells)
+    est = estimated(method, cells)
     alone = est.with_k(3).summary(columns="all")
     among = est.with_k((5, 3, 1, 2)).summary(columns="all")
     pd.testing.assert_frame_equal(alone, among[among["k"] == 3].reset_index(drop=True), check_exact=True)
