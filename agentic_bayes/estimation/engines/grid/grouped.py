@@ -96,7 +96,7 @@ class _RhoTables:
                 finite = np.maximum(self.log_f, np.where(np.isfinite(floor), floor, LOWEST))
                 self.cubic = node_cubic(self.axis, finite)
             out[narrow] = logsumexp(spline_at(self.axis, self.cubic, points) + log_w[:, None], axis=1)
-        return out
+        return np.asarray(out)
 
 
 @dataclass(frozen=True)
