@@ -23,6 +23,7 @@ from agentic_bayes.decisions.decision import (
     summarised,
     wide,
 )
+from agentic_bayes.decisions.missing import MAX_MISSING
 from agentic_bayes.decisions.shared_tasks import ASSUMED, TwoAgents, TaskSets, pair_of
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.distribution import CIKind, Drawn
@@ -247,13 +248,16 @@ class Comparison(Decision):
         return (
             f"{self.headline}: P({what}) = {format_percent(self.prob_better)}, {format_points(self.mean)} points, "
             f"{self.ci_prob * 100:.4g} % interval {format_points(self.lower)} to {format_points(self.upper)} "
-            f"({where}; {tasks}{self._missing()}){remarks(self.note, self.flags)}"
+            f"({'; '.join(filter(None, (where, tasks, self._missing(briefly=True))))}){remarks(self.note, self.flags)}"
         )
 
-    def _missing(self) -> str:
-        """The trials that are missing, side by side, as the end of a parenthesis; empty where none is."""
-        sides = (self.agent, self.trials), (self.baseline, self.baseline_trials)
-        return "".join(f"; {name}: {trials}" for name, trials in sides if trials is not None and trials.unscored)
+    def _missing(self, *, briefly: bool = False) -> str:
+        """The trials that are missing, side by side, or briefly in one count where they are few; empty if none is."""
+        named = (self.agent, self.trials), (self.baseline, self.baseline_trials)
+        sides = [(name, trials) for name, trials in named if trials is not None and trials.unscored]
+        if briefly and len(sides) == 2 and all(trials.share_missing <= MAX_MISSING for _, trials in sides):
+            return str(sides[0][1] + sides[1][1])
+        return "; ".join(f"{name}: {trials}" for name, trials in sides)
 
     @property
     def headline(self) -> str:
@@ -293,7 +297,7 @@ class Comparison(Decision):
         notes = [
             f"{self.agent} − {baseline} in {self.metric}; posterior mean (median of ratios)",
             self.basis,
-            self._missing().removeprefix("; "),
+            self._missing(),
             self.drivers() and f"{self.drivers()} (posterior probabilities)",
             f"for comparison, {self.frequentist}",
             self.note,

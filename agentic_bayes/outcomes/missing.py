@@ -87,6 +87,9 @@ class TrialCounts:
         more = f", of them {self.errored:,} errored" if self.errored else ""
         return f"{self.unscored:,} of {trials} unscored{more}"
 
+    def __add__(self, other: TrialCounts) -> TrialCounts:
+        return TrialCounts(self.scored + other.scored, self.unscored + other.unscored, self.errored + other.errored)
+
     def to_dict(self) -> dict[str, int]:
         """The counts as plain JSON values.
 
