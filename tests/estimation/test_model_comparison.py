@@ -124,14 +124,15 @@ class TestLogPrior:
     """The log densities of the priors, and of nothing that belongs to the model."""
 
     def test_pooled_agents_have_m_tau_and_rho(self):
-        """Logistic, half-normal and uniform densities at the draws."""
+        """Logistic, half-normal and, mostly uniform with a quarter near 0, the mixture's densities at the draws."""
         est = fit_two("quadrature")
         _, prior = groups(est)
         posterior = stacks.group(est.to_arviz(), "posterior")
         assert set(prior.data_vars) == {"m", "tau", "rho"}
         np.testing.assert_allclose(prior["m"], stats.logistic.logpdf(posterior["m"]))
         np.testing.assert_allclose(prior["tau"], stats.halfnorm.logpdf(posterior["tau"]))
-        assert (prior["rho"] == 0).all()
+        mixture = np.log(0.75 + 0.25 * stats.beta(1, 300).pdf(posterior["rho"]))
+        np.testing.assert_allclose(prior["rho"], mixture)
 
     @pytest.mark.parametrize(
         ("method", "expected"),

@@ -346,12 +346,13 @@ def method_with(**prior):
 class TestPriorPredictive:
     """What the model expects before there are data."""
 
-    def test_counts_of_one_agent_are_uniform(self):
-        """With μ and ρ uniform, μ has mean 1/2, ρ is uniform, and the share of passes too has mean 1/2."""
+    def test_counts_of_one_agent_have_mean_one_half(self):
+        """μ is uniform and ρ follows its prior's distribution function, so the share of passes has mean 1/2."""
         found = prior_predictive(counts({"solo": TAU_CELLS}), draws=4000)
         assert dict(found.sizes) == {"draw": 4000, "agent": 1, "task": 50, "k": 3}
-        for name in ("mu", "rho"):
-            assert stats.kstest(found[name].values.ravel(), "uniform").pvalue > 1e-3
+        assert stats.kstest(found["mu"].values.ravel(), "uniform").pvalue > 1e-3
+        rho = found["rho"].values.ravel()
+        assert stats.kstest(0.75 * rho + 0.25 * stats.beta(1, 300).cdf(rho), "uniform").pvalue > 1e-3
         share = found["successes"].mean("task") / 4
         assert float(share.mean()) == pytest.approx(0.5, abs=4 * 0.3 / math.sqrt(4000))
         assert int(found["successes"].max()) == 4
