@@ -108,11 +108,12 @@ class ModelChecks:
         """How far the mean moves when the prior counts half or double, as a share of its interval; NaN if unknown."""
         return self._prior(agent, estimand, metric)[1]
 
-    def prior_note(self, agent: int, estimand: Estimand, *, name: str = "") -> str:
-        """The metric of the summary that its prior moves most, in words; empty where there is no prior."""
+    def prior_note(self, agent: int, estimand: Estimand, metric: Metric | None = None, *, name: str = "") -> str:
+        """How far the prior moves a metric, or that of the summary which moves most, in words; empty without prior."""
         if not self.posterior.counts.scored[agent].any():
             return ""  # all is the prior
-        moves = {metric: self._prior(agent, estimand, metric) for metric in metrics_at(self.settings.k)}
+        metrics = metrics_at(self.settings.k) if metric is None else (metric,)
+        moves = {metric: self._prior(agent, estimand, metric) for metric in metrics}
         known = {metric: move for metric, move in moves.items() if not np.isnan(move[1])}
         if not known:
             return ""

@@ -90,7 +90,7 @@ def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) 
                 if "extrapolated" in flags and estimand == "population" and not isinstance(method, Frequentist):
                     # how far the data alone reach where the model extrapolates; the plug-in formula has no model
                     notes.append(checks.bounds_note(index, metric, settings.ci_prob))
-                notes.append(checks.prior_note(index, estimand))
+                notes.append(checks.prior_note(index, estimand, metric))
                 yield key | {
                     "task": "",
                     **{name: float(getattr(stats, name)) for name in STATISTICS},

@@ -18,6 +18,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.means import mean_interval, score_of, task_means
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics
+from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import format_estimate, format_number, format_share, indicator_words, metrics_at, plural
 from agentic_bayes.outcomes.count import metric_threshold
 from agentic_bayes.result_table import Table
@@ -72,12 +73,14 @@ def _reasons(reasons: Iterable[str | None]) -> list[str]:
 
 
 def rows_by_key(*frames: pd.DataFrame) -> dict[RowKey, dict[str, Any]]:
-    """Rows of summaries by agent, estimand, metric and estimator."""
-    return {
-        (row["agent"], row["estimand"], row["metric"], row["estimator"]): {str(name): row[name] for name in row}
-        for frame in frames
-        for row in overall_rows(frame).to_dict("records")
-    }
+    """Rows of summaries by agent, estimand, metric and estimator; their prior is a line of its own (`prior_note`)."""
+    found = {}
+    for frame in frames:
+        for row in overall_rows(frame).to_dict("records"):
+            kept = [part for part in row["note"].split("; ") if not part.startswith("prior: ")]
+            key = row["agent"], row["estimand"], row["metric"], row["estimator"]
+            found[key] = {str(name): row[name] for name in row} | {"note": "; ".join(kept)}
+    return found
 
 
 def estimate_tables(est: Estimate) -> list[Table]:
@@ -106,7 +109,7 @@ def group_tables(est: Estimate) -> list[Table]:
         for group, own in part.groupby("group", sort=False):
             values = [format_estimate(*row) for row in own[["mean", "lower", "upper"]].to_numpy(float).tolist()]
             rows.append([str(group), *values, f"{own['n_tasks'].iloc[0]:,}"])
-            notes |= {f"{group}: {note}": None for note in own["note"] if note}
+            notes |= {f"{group}: {note}": None for note in own["note"] if note and not note.startswith("prior: ")}
         header = [by, *map(str, metrics), "tasks"]
         title = f"{agent}, by {by}, {ESTIMANDS[str(estimand)]} ({estimand})"
         found.append(Table(title=title, header=header, rows=rows, notes=list(notes)))
@@ -116,7 +119,7 @@ def group_tables(est: Estimate) -> list[Table]:
 def _estimate_table(
     est: Estimate,
     agent: str,
-    estimand: str,
+    estimand: Estimand,
     rows: Mapping[RowKey, dict[str, Any]],
     as_judged: Mapping[RowKey, dict[str, Any]],
 ) -> Table:
@@ -156,7 +159,7 @@ def _estimate_table(
         title=f"{agent}, {ESTIMANDS[estimand]} ({estimand})",
         header=["metric", *columns],
         rows=[[metric, *(_cell(column[i]) for column in columns.values())] for i, metric in enumerate(metrics)],
-        notes=[*notes, *dict.fromkeys(filter(None, general))],
+        notes=[*notes, *dict.fromkeys(filter(None, (*general, est.checks.prior_note(index, estimand))))],
     )
 
 

@@ -252,7 +252,7 @@ class TestWhatIsCompared:
         assert 7 not in two.settings.k
         found = own_tasks(two, "v2", baseline="v1", metric="pass^7")
         assert found.metric == "pass^7"
-        assert found.flags == ("extrapolated", "different_tasks")
+        assert found.flags == ("extrapolated", "prior_sensitive", "different_tasks")
         assert 0 < found.mean < own_tasks(two, "v2", baseline="v1", metric="pass^1").mean + 0.5
 
     def test_on_the_observed_tasks_the_difference_is_sharper(self, two):

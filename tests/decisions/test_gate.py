@@ -121,7 +121,7 @@ class TestTheVerdict:
     def test_a_k_that_the_estimate_lacks_is_computed(self):
         """Any k ≥ 1 can be asked; beyond all trials it is flagged."""
         found = gate(fit_two(ENGINES[0]), "v2", at_least=0.1, metric="pass^7")
-        assert (found.metric, found.flags) == ("pass^7", ("extrapolated",))
+        assert (found.metric, found.flags) == ("pass^7", ("extrapolated", "prior_sensitive"))
         assert "[extrapolated]" in str(found)
 
 

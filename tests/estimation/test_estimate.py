@@ -289,7 +289,7 @@ class TestSameInputSameNumbers:
         """The order of the rows of a table changes no bit of a result."""
         table = self.table()
         first, second = (
-            estimate(outcomes_from_table(rows_), engine=engine, k=KS)
+            estimate(outcomes_from_table(rows_), "hierarchical", engine=engine, k=KS)
             for rows_ in (table, table.sample(frac=1, random_state=1))
         )
         pd.testing.assert_frame_equal(first.summary(**EVERY), second.summary(**EVERY), check_exact=True)
@@ -305,7 +305,7 @@ class TestSameInputSameNumbers:
 
     def test_names_of_agents_do_not_matter(self, engine):
         """Renaming agents so that their order turns leaves every mean the same within Monte-Carlo error."""
-        renamed = estimate(counts({"z": WEAKER, "a": STRONGER}), engine=engine, k=KS)
+        renamed = estimate(counts({"z": WEAKER, "a": STRONGER}), "hierarchical", engine=engine, k=KS)
         assert renamed.agents == ("a", "z")
         for old, new in (("v1", "z"), ("v2", "a")):
             before, after = (

@@ -131,7 +131,7 @@ def rushed():
     patch.setattr(mcmc, "fit", partial(mcmc.fit, tune=5, target_accepts=(0.3, 0.35)))
     try:
         with pytest.warns(NotConverged, match=r"NOT CONVERGED: .*\(R-hat"):
-            return estimate(TWO, engine="pymc", k=(1, 3))
+            return estimate(TWO, "hierarchical", engine="pymc", k=(1, 3))
     finally:
         patch.undo()
 
