@@ -134,7 +134,7 @@ class Weighted(Distribution):
         """With weighted mean and sd."""
         if weight is None:
             weight = np.full(len(values), 1 / len(values))
-        mean = weight @ values
+        mean = np.clip(weight @ values, values.min(axis=0), values.max(axis=0))  # weights sum to 1 but for rounding
         sd = np.sqrt(weight @ (values - mean) ** 2)
         if place is not None:
             mean, sd = mean[place], sd[place]

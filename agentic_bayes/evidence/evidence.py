@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evidence"]
 
-_COUNTS = ("conversations", "interactions", "scored", "unscored", "agent_errors")
+_COUNTS = ("conversations", "scored", "unscored", "agent_errors")
 _SHOWN = 50
 MOST_REASONS = 3  # that a notebook shows
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -108,7 +108,7 @@ class Evidence(Tabular):
         summary = self.summary()
         wrong_tools = int(summary["right_answer_wrong_tools"].sum())
         notes = [
-            f"judge: {', '.join(judges) or 'none'}; score: mean over tasks with 95 % t interval; tools right: of those "
+            f"judge: {', '.join(judges) or 'none'}; scored, unscored: turns; score: mean over tasks with 95 % t interval; tools right: of those "
             "with a verdict",
             *(f"{count:,} × {reason}" for reason, count in reasons.most_common(MOST_REASONS)),
             f"… and {plural(more, 'more reason')}: unscored_reason in to_pandas()" if more > 0 else "",
@@ -117,11 +117,11 @@ class Evidence(Tabular):
             *(f"{count:,} × {reason}" for reason, count in silent.most_common(MOST_REASONS)),
         ]
         means = task_means(self.rows, score_of("answer"))
-        header = ["agent", "conversations", "turns", "scored", "unscored", "agent errors", "score", "tools right"]
+        header = ["agent", "conversations", "scored", "unscored", "agent errors", "score", "tools right"]
         rows = [
             [
                 *(row["agent"], *(f"{row[name]:,}" for name in _COUNTS), _mean_text(means.get(row["agent"], {}))),
-                f"{row['tools_right']:,} of {row['tools_scored']:,}" if row["tools_scored"] else "–",
+                f"{row['tools_right']:,}/{row['tools_scored']:,}" if row["tools_scored"] else "–",
             ]
             for row in summary.to_dict("records")
         ]

@@ -1301,7 +1301,7 @@ def test_demo(run, tmp_path, request, tasks, interactions, heading):
     for words in (
         f"Evidence: {interactions} interactions",
         "pass^3",
-        "hierarchical",
+        "crossed",
         "unbiased",
         "plug-in",
         "support-v2",

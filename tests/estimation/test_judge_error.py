@@ -563,7 +563,7 @@ class TestTheEstimate:
         """Agents that share tasks too; a judge that makes no error changes nothing, so any method goes."""
         shared = counts({"v1": WEAKER, "v2": STRONGER})
         est = estimate(shared, "auto", judge_labels={"sensitivity": 0.9, "specificity": 0.8})
-        assert (est.method.name, est.note) == ("hierarchical", "judge_labels are for the hierarchical method")
+        assert (est.method.name, est.note) == ("hierarchical", "the judge's errors are corrected")
         perfect = estimate(shared, "conjugate", judge_labels={"sensitivity": 1, "specificity": 1})
         assert perfect.judge_error()["mean"].tolist() == [1, 1]
 

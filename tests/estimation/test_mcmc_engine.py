@@ -150,9 +150,9 @@ class TestNotConverged:
         assert "NOT CONVERGED" in rushed._repr_html_()
         for table in estimate_tables(rushed):
             assert "* not_converged: the sampler did not converge: do not use these numbers" in table.notes
-        found = compare(rushed, "v2", baseline="v1")
+        found = compare(rushed, "v2", baseline="v1", tasks="own")  # their shared tasks alone would be sampled anew
         assert "not_converged" in found.flags
-        assert "[not_converged]" in str(found)
+        assert "[not_converged, " in str(found)
 
     def test_the_saved_file_says_so(self, rushed, tmp_path):
         """A file keeps the diagnostics, and what is loaded from it is as doubtful as what was saved."""
