@@ -24,7 +24,7 @@ from agentic_bayes.decisions.decision import (
     wide,
 )
 from agentic_bayes.decisions.missing import MAX_MISSING
-from agentic_bayes.decisions.shared_tasks import ASSUMED, TwoAgents, TaskSets, pair_of
+from agentic_bayes.decisions.shared_tasks import ASSUMED, TaskSets, TwoAgents, pair_of
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.distribution import CIKind, Drawn
 from agentic_bayes.estimation.estimate import Estimate

@@ -13,12 +13,12 @@ from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import FLAGS
+from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.means import mean_interval, score_of, task_means
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics
-from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import format_estimate, format_number, format_share, indicator_words, metrics_at, plural
 from agentic_bayes.outcomes.count import metric_threshold
 from agentic_bayes.result_table import Table
