@@ -36,9 +36,8 @@ def demo(output: OutputFolder = None, random_seed: RandomSeed = 0) -> None:
     show(evidence.table())
     outcomes = count_outcomes(evidence)
     usual = estimate(outcomes, random_seed=random_seed)
-    say(
-        f"2. Reliability: the {usual.method.name} Beta-Binomial model in PyMC (the first fit takes half a minute to compile)"
-    )
+    model = f"the {usual.method.name} Beta-Binomial model in PyMC"
+    say(f"2. Reliability: {model} (the first fit takes half a minute to compile)")
     est = estimate(outcomes, usual.method, engine="pymc", random_seed=random_seed)
     show(*estimate_tables(est))
     say(f"{est.diagnostics}")

@@ -108,8 +108,8 @@ class Evidence(Tabular):
         summary = self.summary()
         wrong_tools = int(summary["right_answer_wrong_tools"].sum())
         notes = [
-            f"judge: {', '.join(judges) or 'none'}; scored, unscored: turns; score: mean over tasks with 95 % t interval; tools right: of those "
-            "with a verdict",
+            f"judge: {', '.join(judges) or 'none'}; scored and unscored are turns; score: mean over tasks with 95 % t "
+            "interval; tools right: of those with a verdict",
             *(f"{count:,} × {reason}" for reason, count in reasons.most_common(MOST_REASONS)),
             f"… and {plural(more, 'more reason')}: unscored_reason in to_pandas()" if more > 0 else "",
             f"{plural(wrong_tools, 'right answer')} (≥ 0.7) through wrong tools" if wrong_tools else "",

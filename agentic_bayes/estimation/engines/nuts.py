@@ -79,8 +79,8 @@ def build_model(
 
     Notes
     -----
-    `Hierarchical` and `Crossed` state their models and priors. ρ with its default prior is the quantile function of that
-    prior at Φ(``rho_z``), ``rho_z`` ~ N(0, 1), where NUTS moves best; ``rho`` is then deterministic. κ is clipped to [1e-6, 1e6], μ to [1e-6, 1 - 1e-6].
+    `Hierarchical` and `Crossed` state their models and priors. κ is clipped to [1e-6, 1e6], μ to [1e-6, 1 - 1e-6]. With
+    its default prior ρ is deterministic: the quantile function of that prior at Φ(``rho_z``), ``rho_z`` ~ N(0, 1).
 
     Examples
     --------
