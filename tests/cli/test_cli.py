@@ -604,10 +604,10 @@ def test_compare_in_one_file(run, table):
 
 def test_agents_are_compared_on_their_shared_tasks(run, table):
     """By default two agents that share tasks are compared on them, and the output says so."""
-    done = run("compare", table, "--agent", "v2", "--baseline", "v1", *FAST)
+    done = run("compare", table, "--agent", "v2", "--baseline", "v1")
     assert done.code == 0
     assert "2 tasks both attempted" in " ".join(done.out.split())
-    again = run("compare", table, "--agent", "v2", "--baseline", "v1", *FAST)
+    again = run("compare", table, "--agent", "v2", "--baseline", "v1")
     assert again.out == done.out
 
 
