@@ -192,7 +192,7 @@ class TestPlotPrior:
     @pytest.mark.parametrize(
         "how",
         [
-            {},
+            {"method": "hierarchical"},
             {"method": Hierarchical(pool_agents=False)},
             {"method": "crossed"},
             {"method": Conjugate(pool_tasks=True)},
