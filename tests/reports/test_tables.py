@@ -103,7 +103,7 @@ class TestEstimateTables:
 
     def test_doubtful_numbers_are_starred_and_explained(self):
         """A flagged number has a star, and a note names the flag and the k it is about."""
-        table = estimate_tables(fit_two(ENGINES[0]).with_k((1, 3, 9)))[0]
+        table = estimate_tables(fit_two(ENGINES[0], STRONGER, STRONGER).with_k((1, 3, 9)))[0]
         assert "*" in cell(table, "pass^9", "hierarchical")
         assert "*" not in cell(table, "pass^3", "hierarchical")
         assert "* extrapolated (k = 9): k exceeds every number of trials: the model extrapolates" in table.notes
