@@ -153,11 +153,15 @@ class TestEvidenceTable:
     """Evidence is one table for notebooks, terminals and pages."""
 
     def test_scored_and_unscored_are_counted_apart(self):
-        """Three scored turns and one unscored: the mean is over three, and the reason is shown."""
+        """Three scored turns and one unscored: the mean is over three, and the reason is shown.
+
+        One task says nothing of how tasks differ, so that the interval is the whole scale.
+        """
         rows = [scored("a", 0, i, answer_score=value) for i, value in enumerate((1.0, 0.5, 0.9))]
         rows.append(scored("a", 1, 0, unscored_reason="the judge gave no verdict: 429"))
         table = Evidence(tuple(rows)).table()
-        assert table.rows == [["a", "2", "4", "3", "1", "0", "0.800", "–"]]
+        assert table.header[1:] == ["conversations", "scored", "unscored", "agent errors", "score", "tools right"]
+        assert table.rows == [["a", "2", "3", "1", "0", "0.800 [0.000, 1.000]", "–"]]
         assert "(3 scored, 1 unscored)" in table.title
         assert "1 × the judge gave no verdict: 429" in table.notes
 
@@ -168,7 +172,7 @@ class TestEvidenceTable:
         rows.append(scored("a", 2, 0, answer_score=0.8, tool_reason="tool calls were not recorded"))
         rows.append(scored("a", 3, 0, unscored_reason="agent error: x", tool_reason="agent error: x"))
         table = Evidence(tuple(rows)).table()
-        assert table.rows[0][-1] == "0 of 2"
+        assert table.rows[0][-1] == "0/2"
         assert list(filter(None, table.notes))[1:] == [
             "1 × agent error: x",
             "2 right answers (≥ 0.7) through wrong tools",
