@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from agentic_bayes.estimation.engines.importance.sampler import ImportanceFit
+
+_LOGGER = logging.getLogger("agentic_bayes")
 
 SHARED_SHARE = 0.5  # `auto` takes the crossed model where two agents or more tried this share of the tasks
 MOST_CROSSED = 25  # agents up to which it does; importance sampling is untried with more
@@ -138,7 +142,9 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
             points = _weighted_points(fitted, sorted_by_counts["agent"].values)
             return nuts.Fit(points.isel(agent=back), None, fitted.diagnostics)
         note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
-    drawn = nuts.fit(sorted_by_counts, method, random_seed=seed)
+        _LOGGER.warning("importance sampling was %s: NUTS takes over, which may take minutes", fitted.diagnostics)
+    progress = bool(note) and sys.stderr is not None and sys.stderr.isatty()  # a wait that nobody asked for
+    drawn = nuts.fit(sorted_by_counts, method, random_seed=seed, progress=progress)
     return replace(drawn, posterior=drawn.posterior.isel(agent=back), note=note)
 
 

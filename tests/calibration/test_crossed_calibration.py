@@ -166,6 +166,17 @@ def test_difficulty_that_tasks_pin_down_is_integrated_finely():
     assert np.ptp(target(near) - coarse) < 0.02
 
 
+@pytest.mark.parametrize("seed", [6, 24, 31, 32])
+def test_densities_that_are_flat_towards_zero_need_no_second_attempt(seed):
+    """Tasks hardly differ in difficulty, so that σ may be 0: the first points reach there."""
+    rng = np.random.default_rng(seed)
+    mu, nu = expit_pair(rng.logistic(size=(3, 1)) + 0.3 * rng.normal(size=39))
+    trials = np.full(mu.shape, 7)
+    fit = fit_crossed(counts_of(rng.binomial(trials, rng.beta(mu, nu)), trials), Crossed())
+    assert fit.diagnostics.passed
+    assert fit.diagnostics.draws == 5120
+
+
 def test_pooled_agents_and_other_priors_are_sampled_too():
     """Agents that share strength, a narrow prior of σ and one of ρ near 0: the same means as NUTS would give."""
     rng = np.random.default_rng(6)

@@ -79,14 +79,16 @@ def sampled(outcomes, method, **_):
     return mcmc.Fit(posterior, None, diagnostics)
 
 
-def test_nuts_takes_over_where_importance_sampling_is_unreliable(monkeypatch):
-    """With engine `auto` the draws are those of NUTS, and the note says why; asked for, they stay and are flagged."""
+def test_nuts_takes_over_where_importance_sampling_is_unreliable(monkeypatch, caplog):
+    """With engine `auto` the draws are by NUTS, and note and log say why; asked for, they stay and are flagged."""
     monkeypatch.setattr(sampler, "fit_crossed", unreliable)
     monkeypatch.setattr(mcmc, "fit", sampled)
     est = estimate(counts(TWO), method="crossed", k=1)
     assert float(est.draws["theta"].mean()) == 0.25
     assert est.note.startswith("importance sampling was NOT RELIABLE: Pareto k 0.90")
     assert est.note.endswith("sampled by NUTS instead")
+    assert caplog.messages[0].startswith("importance sampling was NOT RELIABLE: Pareto k 0.90")
+    assert caplog.messages[0].endswith("NUTS takes over, which may take minutes")
     assert est.diagnostics.passed
     kept = estimate(counts(TWO), method="crossed", engine="importance", k=1)
     assert float(kept.draws["theta"].mean()) == 0.5

@@ -253,8 +253,9 @@ def fit(
     draws: int = DRAWS,
     tune: int = TUNE,
     target_accepts: tuple[float, ...] = TARGET_ACCEPTS,
+    progress: bool = False,
 ) -> Fit:
-    """Sample the hierarchical or the crossed model."""
+    """Sample the hierarchical or the crossed model, with a bar that shows the `progress` if asked."""
     import nutpie
 
     if method.has_function_prior:
@@ -276,7 +277,7 @@ def fit(
                 cores=CHAINS,
                 seed=random_seed,
                 target_accept=target_accept,
-                progress_bar=False,
+                progress_bar=progress,
             )
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]

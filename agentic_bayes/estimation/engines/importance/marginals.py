@@ -15,6 +15,7 @@ FARTHEST = 6.5  # of any grid: beyond, a standard normal prior has 4e-11 of its 
 WIDTHS = 10  # of a standard deviation, on each side of a grid
 FLOOR = 1e-14  # of the largest density
 WIDEN = 1.08  # of the first scales: a tail that is too wide costs little, one too narrow costs the result
+STRAIGHT = 2  # standard deviations along which conditional means are taken to be a straight line
 SURE = 1e-12  # probabilities are kept so far from 0 and 1
 
 
@@ -102,33 +103,34 @@ class Marginals:
 def first_marginals(target: Target, mode: Array, covariance: Array) -> Marginals:
     """From the log density near its mode.
 
-    Of θ and σ normals with a scale for each side, from the drop at ±1 and ±2 standard deviations along the conditional
-    means; of ρ, which may have two modes, the density along theirs.
+    Of θ normals with a scale for each side, from the drop at ±1 and ±2 standard deviations along the conditional means;
+    of σ and ρ, whose densities are flat towards 0 and may have two modes, the density along theirs.
     """
-    plain, dim = target.plain, target.dim
+    dim, level = target.dim, target.plain - 1  # coordinates before σ
     sd = np.sqrt(np.diag(covariance))
     along = (covariance / sd).T
-    points = [mode[None], *(mode + t * along[:plain] for t in (-2, -1, 1, 2))]
+    points = [mode[None], *(mode + t * along[:level] for t in (-2, -1, 1, 2))]
     nodes = []
-    for j in range(plain, dim):
+    for j in range(level, dim):
         wide, near = np.linspace(-5.6, 5.6, 29), mode[j] + sd[j] * np.linspace(-5, 5, 21)
         at = np.unique(np.clip(np.concatenate([wide, near]), -6, 6))
-        moved = mode + np.clip(at - mode[j], -3, 3)[:, None] * (covariance[:, j] / covariance[j, j])
+        # farther away conditional means are not a straight line
+        moved = mode + np.clip((at - mode[j]) / sd[j], -STRAIGHT, STRAIGHT)[:, None] * along[j]
         moved[:, j] = at
         nodes.append(at)
         points.append(moved)
     values = target(np.concatenate(points))
-    drop = np.maximum(values[0] - values[1 : 1 + 4 * plain].reshape(4, plain), 1e-3)
+    drop = np.maximum(values[0] - values[1 : 1 + 4 * level].reshape(4, level), 1e-3)
     scale = np.clip(np.array([2, 1, 1, 2])[:, None] / np.sqrt(2 * drop), 0.5, 3)
-    lower, upper = (WIDEN * np.sqrt(scale[i] * scale[i + 1]) * sd[:plain] for i in (0, 2))
+    lower, upper = (WIDEN * np.sqrt(scale[i] * scale[i + 1]) * sd[:level] for i in (0, 2))
     grid, density = np.empty((dim, NODES)), np.empty((dim, NODES))
-    centre = mode[:plain]
+    centre = mode[:level]
     ends = np.maximum(centre - WIDTHS * lower, -FARTHEST), np.minimum(centre + WIDTHS * upper, FARTHEST)
-    grid[:plain] = np.linspace(*ends, NODES).T
-    deviation = grid[:plain] - centre[:, None]
-    density[:plain] = np.exp(-0.5 * (deviation / np.where(deviation < 0, lower[:, None], upper[:, None])) ** 2)
-    start = 1 + 4 * plain
-    for j, at in zip(range(plain, dim), nodes, strict=True):
+    grid[:level] = np.linspace(*ends, NODES).T
+    deviation = grid[:level] - centre[:, None]
+    density[:level] = np.exp(-0.5 * (deviation / np.where(deviation < 0, lower[:, None], upper[:, None])) ** 2)
+    start = 1 + 4 * level
+    for j, at in zip(range(level, dim), nodes, strict=True):
         logs = values[start : start + at.size]
         start += at.size
         logs = logs - logs.max()
