@@ -160,16 +160,16 @@ def test_a_notebook_may_be_light_or_dark(kind):
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("Estimate", ("hierarchical", "95 % equal-tailed", "unit conversation", "correct", "population", "tasks")),
+        ("Estimate", ("crossed", "95 % equal-tailed", "unit conversation", "correct", "population", "tasks")),
         ("Estimate", ("95 scored trials", "1 unscored", "of them 0 agent errors", "pass@k", "pass^k")),
         ("Comparison", ("in pass^3", "estimand population", "95 % equal", "crossed", "unit conversation", "12 tasks")),
         ("Comparison", ("expected loss", "odds ratio", "P(difference within ±2 points)", "indicator correct", "p = ")),
-        ("Gate", ("P(pass^1 ≥ 0.6)", "estimand population", "needs 95 %", "95 % equal-tailed", "hierarchical")),
+        ("Gate", ("P(pass^1 ≥ 0.6)", "estimand population", "needs 95 %", "95 % equal-tailed", "crossed")),
         ("Gate", ("12 tasks", "indicator correct")),
         ("Plan", ("recommended", "width of pass^1", "95 % equal-tailed", "simulated 20 times", "on a new task")),
         ("Evidence", ("80 interactions (79 scored, 1 unscored)", "agent errors", "1 × ", "judge: ")),
         ("AgenticResult", ("1 of 2", "pass^2", "unit interaction", "answer ≥ 0.7", "BayesianMode", "ci_level=0.95")),
-        ("TierProbabilities", ("pass@1 and pass^3 (population)", "hierarchical", "unit conversation", "paper table")),
+        ("TierProbabilities", ("pass@1 and pass^3 (population)", "crossed", "unit conversation", "paper table")),
         ("JudgeCalibration", ("threshold 0.7", "79 human labels", "95 % intervals", "specificity", "kappa")),
         ("StoppingRule", ("0.700 (the bar)", "95 % equal-tailed", "200 simulated runs", "on a new task")),
         ("Look", ("look 0 of 10", "P(pass^1 ≥ 0.7), needs", "on a new task", "95 % equal", "hierarchical", "correct")),
@@ -208,7 +208,7 @@ def test_what_is_shown_is_bounded():
     assert page.count("<tr>") == 1 + MOST_ROWS
     assert "… and 4 more rows" in page
     assert len(page) < 12_000
-    pair = ab.compare(est, "v1", baseline="v0")
+    pair = ab.compare(est, "v1", baseline="v0", tasks="own")
     assert len(pair._repr_html_()) < 5_000
     assert len(repr(pair)) < 1_500
 

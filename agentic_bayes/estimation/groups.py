@@ -57,7 +57,7 @@ class Grouping:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What has a row of its own beside the overall one."""
+        """What has a row of its own next to the overall one."""
         return self.names if self.weights is None else (*self.names, WEIGHTED)
 
     @property

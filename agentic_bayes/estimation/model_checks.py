@@ -88,7 +88,7 @@ class ModelChecks:
         return tuple(flags)
 
     def row_flags(self, agent: int, estimand: Estimand, metric: Metric, group: str = "") -> tuple[str, ...]:
-        """The same for a row that stands beside those of other agents, from which it may be subtracted."""
+        """The same for a row that stands next to those of other agents, from which it may be subtracted."""
         flags = self.flags(agent, estimand, metric, group)
         return (*flags, DIFFERENT_TASKS) if self.posterior.counts.different_tasks else flags
 

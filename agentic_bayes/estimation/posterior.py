@@ -88,7 +88,7 @@ class Posterior(ABC):
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution: ...
 
     def group_labels(self, estimand: Estimand) -> tuple[str, ...]:
-        """What has a number of its own beside the overall one: groups of tasks, and the weighted mean."""
+        """What has a number of its own next to the overall one: groups of tasks, and the weighted mean."""
         return self.grouping.labels if self.grouping is not None and estimand == "tasks" else ()
 
     def _group_distribution(self, agent: int, estimand: Estimand, metric: Metric, label: str) -> Distribution:

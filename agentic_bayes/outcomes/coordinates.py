@@ -1,4 +1,4 @@
-"""What outcomes know of a task beside its counts: the group that it belongs to, and how much it weighs."""
+"""What outcomes know of a task besides its counts: the group that it belongs to, and how much it weighs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def checked_columns(outcomes: xr.Dataset) -> dict[str, tuple[str, Any]]:
 
 
 def task_columns(outcomes: xr.Dataset) -> list[str]:
-    """Names of the coordinates that tasks have beside their labels."""
+    """Names of the coordinates that tasks have besides their labels."""
     return [str(name) for name, values in outcomes.coords.items() if values.dims == ("task",) and name != "task"]
 
 

@@ -69,7 +69,7 @@ class _Job:
 def _compare_once(job: _Job) -> list[dict[str, Any]]:
     rng = np.random.default_rng([job.seed, round(1000 * job.shift)])
     c = rng.binomial(TRIALS, success_probabilities(rng, job.shift, TASKS))
-    est = estimate(_outcomes({"old": c[0], "new": c[1]}, TRIALS), "frequentist")  # compare() fits by itself
+    est = estimate(_outcomes({"old": c[0], "new": c[1]}, TRIALS), "crossed", k=KS)
     rows = []
     for k in KS:
         comparison = compare(est, "new", baseline="old", metric=f"pass^{k}")

@@ -160,7 +160,8 @@ def test_a_study_writes_every_entry_of_its_cells(tmp_path):
 
 def test_a_requirement_that_fails_is_a_failure_of_the_command(tmp_path, monkeypatch, capsys):
     """The page is still written, it names the failure, and the exit code is 1."""
-    monkeypatch.setattr(calibrate, "study", lambda options: study(1))
+    small = study(1)  # before it is replaced: where no other test ran first, it is made here
+    monkeypatch.setattr(calibrate, "study", lambda options: small)
     assert calibrate.main([*ARGUMENTS, "--page", "intervals", "--docs", str(tmp_path)]) == 1
     failure = "engines agree: at most 0 of 1 checks differ by more than 4 standard errors"
     text = (tmp_path / "calibration.md").read_text(encoding="utf-8")

@@ -7,19 +7,26 @@ import pytest
 
 from agentic_bayes import judges
 
-FUNCTIONS = ["agreement", "calibrate_judge", "judge_agreement", "labels_needed", "sample_for_labelling"]
+FUNCTIONS = [
+    "agreement",
+    "calibrate_judge",
+    "judge_agreement",
+    "labels_needed",
+    "mean_scores",
+    "sample_for_labelling",
+]
 
 
-def test_the_namespace_has_five_functions_and_their_results():
+def test_the_namespace_has_its_functions_and_their_results():
     """The public names are listed, and each resolves."""
-    results = ["Agreement", "AgreementMeasure", "JudgeCalibration", "Proportion"]
+    results = ["Agreement", "AgreementMeasure", "JudgeCalibration", "MeanScores", "Proportion"]
     assert judges.__all__ == [*results, *FUNCTIONS]
     assert all(callable(getattr(judges, name)) for name in judges.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'agrement'"):
         judges.agrement  # noqa: B018
 
 
-@pytest.mark.parametrize("first", ["raters", "several_judges", "calibration", "error_rates", "labels"])
+@pytest.mark.parametrize("first", ["raters", "several_judges", "calibration", "error_rates", "labels", "mean_scores"])
 def test_a_name_is_a_function_whatever_was_imported_before(first):
     """No submodule hides a function of the same name, whichever is imported first."""
     check = f"import agentic_bayes.judges.{first}; from agentic_bayes import judges; " + "; ".join(

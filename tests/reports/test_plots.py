@@ -80,7 +80,11 @@ class TestPlotPosterior:
             assert f"P(≥ 0.7) = {above:.3f}" in label or (above < 0.0005 and "P(≥ 0.7) <0.001" in label)
             assert f"P(region) = {low - high:.3f}" in label
         assert ax.get_title() == "Posterior of pass^3"
-        assert below_title(ax) == "hierarchical, 95 % equal-tailed interval; unit conversation, indicator correct"
+        assert below_title(ax).split(";\n") == [
+            "hierarchical, 95 % equal-tailed interval",
+            "unit conversation, indicator correct",
+            "the agents did not all try the same tasks",
+        ]
         assert ax.get_xlabel() == "pass^3: probability on a new task of this kind"
         assert len(ax.lines) == 2 * 3 + 1  # density, interval and mean per agent; the bar
         assert_finite(ax)
@@ -192,7 +196,7 @@ class TestPlotPrior:
     @pytest.mark.parametrize(
         "how",
         [
-            {},
+            {"method": "hierarchical"},
             {"method": Hierarchical(pool_agents=False)},
             {"method": "crossed"},
             {"method": Conjugate(pool_tasks=True)},

@@ -82,7 +82,8 @@ def test_a_folder_holds_data_fit_numbers_and_a_manifest(folder):
 
 LABELS = pd.DataFrame({"judge": [1] * 30 + [0] * 10, "human": [1] * 27 + [0] * 12 + [1]})
 WAYS = {
-    "hierarchical": {},
+    "auto": {},
+    "hierarchical": {"method": "hierarchical"},
     "crossed": {"method": "crossed"},
     "conjugate": {"method": "conjugate", "ci_kind": "hdi"},
     "pooled": {"method": Conjugate(prior=(2, 0.5), pool_tasks=True)},
@@ -106,7 +107,7 @@ def test_the_same_settings_and_seed_give_the_same_bits(way, tmp_path):
 @pytest.mark.stack
 def test_draws_of_nuts_are_made_again_bit_by_bit(tmp_path):
     """The sampler's draws depend on nothing but data, settings and seed."""
-    est = estimate(counts(TWO), engine="pymc", k=1)
+    est = estimate(counts(TWO), "hierarchical", engine="pymc", k=1)
     found = reproduce(write_results(est, tmp_path / "r"))
     assert found.verdict == "identical"
     assert found.compared > 4000 * 2 * 2
@@ -115,7 +116,7 @@ def test_draws_of_nuts_are_made_again_bit_by_bit(tmp_path):
 @pytest.mark.stack
 def test_other_versions_of_a_sampler_are_judged_by_monte_carlo_error(tmp_path):
     """Another seed, as other versions would, gives other numbers that agree; other data do not."""
-    one, two = (estimate(counts(TWO), engine="pymc", k=1, random_seed=seed) for seed in (0, 1))
+    one, two = (estimate(counts(TWO), "hierarchical", engine="pymc", k=1, random_seed=seed) for seed in (0, 1))
     folder = write_results(one, tmp_path / "r")
     change_manifest(folder, settings=two.settings.record())
     found = reproduce(folder)
@@ -126,7 +127,7 @@ def test_other_versions_of_a_sampler_are_judged_by_monte_carlo_error(tmp_path):
     assert as_if.verdict == "agrees"
     assert "which is Monte-Carlo error" in str(as_if)
     assert str(as_if).endswith("made with numpy 1.0, here is 2.0")
-    better = estimate(counts({"v1": STRONGER, "v2": STRONGER}), engine="pymc", k=1)
+    better = estimate(counts({"v1": STRONGER, "v2": STRONGER}), "hierarchical", engine="pymc", k=1)
     worse = reproduce(write_results(dataclasses.replace(better, outcomes=one.outcomes), tmp_path / "s"))
     assert any(not one.explained for one in worse.differences)
 

@@ -103,7 +103,7 @@ class TestEstimateTables:
 
     def test_doubtful_numbers_are_starred_and_explained(self):
         """A flagged number has a star, and a note names the flag and the k it is about."""
-        table = estimate_tables(fit_two(ENGINES[0]).with_k((1, 3, 9)))[0]
+        table = estimate_tables(fit_two(ENGINES[0], STRONGER, STRONGER).with_k((1, 3, 9)))[0]
         assert "*" in cell(table, "pass^9", "hierarchical")
         assert "*" not in cell(table, "pass^3", "hierarchical")
         assert "* extrapolated (k = 9): k exceeds every number of trials: the model extrapolates" in table.notes
@@ -153,11 +153,15 @@ class TestEvidenceTable:
     """Evidence is one table for notebooks, terminals and pages."""
 
     def test_scored_and_unscored_are_counted_apart(self):
-        """Three scored turns and one unscored: the mean is over three, and the reason is shown."""
+        """Three scored turns and one unscored: the mean is over three, and the reason is shown.
+
+        One task says nothing of how tasks differ, so that the interval is the whole scale.
+        """
         rows = [scored("a", 0, i, answer_score=value) for i, value in enumerate((1.0, 0.5, 0.9))]
         rows.append(scored("a", 1, 0, unscored_reason="the judge gave no verdict: 429"))
         table = Evidence(tuple(rows)).table()
-        assert table.rows == [["a", "2", "4", "3", "1", "0", "0.800", "–"]]
+        assert table.header[1:] == ["conversations", "scored", "unscored", "agent errors", "score", "tools right"]
+        assert table.rows == [["a", "2", "3", "1", "0", "0.800 [0.000, 1.000]", "–"]]
         assert "(3 scored, 1 unscored)" in table.title
         assert "1 × the judge gave no verdict: 429" in table.notes
 
@@ -168,7 +172,7 @@ class TestEvidenceTable:
         rows.append(scored("a", 2, 0, answer_score=0.8, tool_reason="tool calls were not recorded"))
         rows.append(scored("a", 3, 0, unscored_reason="agent error: x", tool_reason="agent error: x"))
         table = Evidence(tuple(rows)).table()
-        assert table.rows[0][-1] == "0 of 2"
+        assert table.rows[0][-1] == "0/2"
         assert list(filter(None, table.notes))[1:] == [
             "1 × agent error: x",
             "2 right answers (≥ 0.7) through wrong tools",

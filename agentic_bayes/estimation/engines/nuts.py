@@ -91,7 +91,7 @@ def build_model(
     >>> table = pd.DataFrame({"task": ["a", "b"], "successes": [3, 1], "trials": [4, 4]})
     >>> model = build_model(outcomes_from_table(table))
     >>> sorted(variable.name for variable in model.free_RVs)
-    ['logit_mu', 'rho']
+    ['logit_mu', 'rho_z']
     """
     value = method_of(method)
     if not isinstance(value, SampledMethod) or (isinstance(value, Hierarchical) and value.inflate):
