@@ -249,7 +249,7 @@ class TestArviz:
         outcomes = shared_difficulty()
         models = {
             "pooled": {"method": Conjugate(pool_tasks=True)},
-            "hierarchical": {},
+            "hierarchical": {"method": "hierarchical"},
             "crossed": {"method": "crossed"},
         }
         table = stacks.arviz().compare(

@@ -134,7 +134,7 @@ class TestPredictiveCheck:
     def test_a_gap_is_flagged_in_every_row_of_the_agent(self):
         """Tasks at p = 0 and p = .8 with nothing between: all rows of that agent say misfit, the other agent's none."""
         even = tuple((c, 10) for c in range(11) for _ in range(10))
-        est = estimate(counts({"even": even[:100], "gap": (GAP * 2)[:100]}), k=(1, 3))
+        est = estimate(counts({"even": even[:100], "gap": (GAP * 2)[:100]}), "hierarchical", k=(1, 3))
         summary = est.summary(**EVERY)
         assert rows(summary, agent="gap")["flags"].str.contains("misfit").all()
         assert set(rows(summary, agent="gap")["estimand"]) == {"population", "tasks", "task"}

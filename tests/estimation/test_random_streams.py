@@ -41,8 +41,11 @@ def test_estimates_made_apart_are_independent(method):
 
     |r| < .06 of 4,000 draws for at most 32 pairs each: false-alarm rate under .01 in all.
     """
+    # one of the pooled crossed fits is just beyond what counts as reliable: NUTS, which would follow, is not meant
+    engine = "importance" if isinstance(method, Crossed) else "auto"
     first, second = (
-        estimate(counts(dict(zip(("a", "b"), simulated(seed, 2), strict=True))), method) for seed in (1, 2)
+        estimate(counts(dict(zip(("a", "b"), simulated(seed, 2), strict=True))), method, engine=engine)
+        for seed in (1, 2)
     )
     for estimand in ESTIMANDS:
         if estimand not in first.posterior.estimands:
