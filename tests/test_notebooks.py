@@ -141,10 +141,10 @@ def the_quickstart_prints_the_known_numbers(notebook: Any) -> None:
     assert numbers(baseline, "support-v2 +unbiased")[0] == 0.435
     summary = output_of(notebook, "est.summary().query")
     row = r"{} +population +pass\^3 "
-    assert numbers(summary, row.format("support-v1"))[:3] == pytest.approx([0.335, 0.197, 0.488], abs=0.02)
-    assert numbers(summary, row.format("support-v2"))[:3] == pytest.approx([0.416, 0.276, 0.567], abs=0.02)
+    assert numbers(summary, row.format("support-v1"))[:3] == pytest.approx([0.319, 0.187, 0.466], abs=0.02)
+    assert numbers(summary, row.format("support-v2"))[:3] == pytest.approx([0.435, 0.294, 0.587], abs=0.02)
     decision = " ".join(output_of(notebook, "ab.compare(").split())
-    assert numbers(decision, r"P\(support-v2 better on pass\^3\) = ")[0] == pytest.approx(92.6, abs=2)
+    assert numbers(decision, r"P\(support-v2 better on pass\^3\) = ")[0] == pytest.approx(91.5, abs=2)
     assert decision.startswith("support-v2 is better than support-v1: P(support-v2 better on pass^1) = ")
     assert "same numbers: True" in output_of(notebook, "ab.Estimate.load(")
 
@@ -166,11 +166,11 @@ def the_quickstart_walks_through_attempts(notebook: Any) -> None:
 
 @prints(MODEL)
 def the_model_notebook_shows_what_a_power_of_the_rate_misses(notebook: Any) -> None:
-    """On tau-bench four in a row are .03 by the plug-in, .20 counted, .18 by the posterior; inflated pass^8 is .166."""
+    """On tau-bench four in a row are .03 by the plug-in, .20 counted, .18 by the posterior; inflated pass^8 is .174."""
     table = output_of(notebook, 'compared["posterior"]')
     assert numbers(table, r"pass\^4 +") == pytest.approx([0.031, 0.200, 0.178, 0.090, 0.291], abs=0.002)
-    eight = numbers(output_of(notebook, "inflate=True"), r"pass\^8(?=  0\.1[56])")
-    assert eight == pytest.approx([0.166, 0.07, 0.284], abs=0.005)
+    eight = numbers(output_of(notebook, "inflate=True"), r"pass\^8(?=  0\.17)")
+    assert eight == pytest.approx([0.174, 0.079, 0.29], abs=0.005)
 
 
 @prints(DECIDE)
@@ -178,7 +178,7 @@ def the_decisions_notebook_decides_as_its_text_says(notebook: Any) -> None:
     """Better at k = 1, undecided at k = 3; v1 fails the gate and v2 does not; two trials per task; the rule's rates."""
     once, thrice = output_of(notebook, "one, three =").strip().split("\n\n")
     assert once.startswith("support-v2 is better than support-v1")
-    assert numbers(once, r" %, \+")[0] == pytest.approx(15.2, abs=1)
+    assert numbers(once, r" %, \+")[0] == pytest.approx(15.5, abs=1)
     assert thrice.startswith("Undecided")
     tests = output_of(notebook, "print(one.frequentist)")
     assert numbers(tests, "p = ")[0] == 0.052
@@ -199,7 +199,7 @@ def the_judges_notebook_corrects_what_its_judge_gets_wrong(notebook: Any) -> Non
     assert kept.startswith("judging: 612 of 612, 4 unscored")
     assert ", 0 in the second" in kept
     assert "same evidence: True" in kept
-    assert "specificity 0.781" in output_of(notebook, "calibrate_judge(")
+    assert "specificity 0.771" in output_of(notebook, "calibrate_judge(")
     table = output_of(notebook, "judge_labels=calibration")
     for agent, truth in (("support-v1", 64 / 122), ("support-v2", 84 / 122)):
         corrected, judged = (numbers(table, rf"{name} +{agent} +pass\^1 +") for name in ("corrected", "as judged"))
