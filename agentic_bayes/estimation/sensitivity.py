@@ -90,10 +90,14 @@ def _moves(
     values = distribution.values if isinstance(distribution, Weighted) else distribution.draws()
 
     def weights() -> list[tuple[Array, float]]:
+        # a weighted point counts by the product: where the power weighs most, the posterior may have next to nothing
+        held = np.ones(logs.shape, dtype=bool) if base is None else base > 0
+        start = 0.0 if base is None else np.log(base[held])
         found = []
         for power in powers:
-            log_weight, k = smoothed((power - 1) * logs)
-            weight = np.exp(log_weight) * (1 if base is None else base)
+            log_weight, k = smoothed(start + (power - 1) * logs[held])
+            weight = np.zeros(logs.shape)
+            weight[held] = np.exp(log_weight)
             found.append((weight / weight.sum(), k))
         return found
 

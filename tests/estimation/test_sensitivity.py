@@ -64,6 +64,13 @@ class TestPrior:
         assert usual["note"].startswith("prior: pass")
         assert any(line.startswith("prior: ") for line in plain.table().notes)
 
+    def test_sharp_data_are_weighted_where_the_posterior_is(self):
+        """With 60,000 successes and no failure all weight lies on few points, on which the data ×0.8 say the same."""
+        sharp = counts({"v1": [(500, 500)] * 60, "v2": [(500, 500)] * 60})
+        found = moves(sharp, Crossed(), agent="v1", estimand="population", metric="pass^1")
+        assert -0.005 < found["likelihood_down"] < 0 < found["likelihood_up"] < 0.005
+        assert found["note"] == ""
+
     def test_every_method_has_a_table_and_none_where_there_is_no_prior(self):
         """All rows of a summary have their moves; the plain baseline has no prior."""
         for method in (Crossed(), Hierarchical(inflate=True), Conjugate()):
