@@ -24,7 +24,8 @@ def smoothed(log_weight: Array) -> tuple[Array, float]:
         return shifted, 0.0
     k, scale = _generalised_pareto(np.maximum(excess, 1e-300))
     p = (np.arange(count) + 0.5) / count
-    quantiles = scale * (np.expm1(-k * np.log1p(-p)) / k if abs(k) > 1e-8 else -np.log1p(-p))
+    with np.errstate(over="ignore"):  # where few values differ, k may be huge; no weight exceeds the largest
+        quantiles = scale * (np.expm1(-k * np.log1p(-p)) / k if abs(k) > 1e-8 else -np.log1p(-p))
     out = shifted.copy()
     out[tail] = np.minimum(np.log(cutoff + quantiles), 0.0)
     return out, float(k)
