@@ -18,6 +18,7 @@ import pandas as pd
 from calibration import agreement, coverage, decisions, heldout, judge, page, results, sbc, tables
 
 from agentic_bayes.estimation.io.netcdf import installed_versions
+from agentic_bayes.estimation.methods.near_zero import NearZero
 
 ROOT = Path(__file__).resolve().parents[1]
 FULL = {"size": 1000, "sets": 20, "held_out": 200}
@@ -97,10 +98,11 @@ def decision_study(options: argparse.Namespace) -> tuple[decisions.Decisions, pd
 
 
 def run_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The sizes, seed and versions of this run."""
+    """The sizes, seed, versions and default prior of ρ of this run."""
     sizes = {"size": options.size, "sets": options.sets, "held_out": options.held_out}
     versions = {name: number for name, number in installed_versions().items() if name != "agentic-bayes"}
-    return {"form": "full" if sizes == FULL else "reduced", **sizes, "seed": options.seed, "versions": versions}
+    form = "full" if sizes == FULL else "reduced"
+    return {"form": form, **sizes, "seed": options.seed, "versions": versions, "rho": repr(NearZero())}
 
 
 if __name__ == "__main__":

@@ -112,6 +112,11 @@ _INTERVAL_SIZES = (
 )
 _DECISION_SIZES = "{size:,} simulated data sets per study"
 _RUN = "{form} run: {sizes}; seed {seed}. Versions: {versions}."
+_EARLIER = (
+    "**These tables were made with the defaults of version 0.1**: ρ ~ Uniform(0, 1), the hierarchical model for all data, "
+    "and unpaired plans. They have not been made again since a quarter of the prior of ρ moved near 0 and agents that "
+    "share tasks became crossed by default. `tests/calibration` checks the new defaults in a reduced form."
+)
 _AGAIN = """\
 To run it again: `make calibrate`, about twenty minutes on two idle cores. `python benchmarks/calibrate.py --help` lists
 the options of smaller runs. Both rewrite this page and its files; the same seed and versions give the same numbers."""
@@ -232,6 +237,8 @@ def _run(run: dict[str, Any], sizes: str) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
     form = "Full" if run["form"] == "full" else "REDUCED"
     run_line = _RUN.format(form=form, sizes=sizes.format(**run), seed=run["seed"], versions=versions)
+    if "rho" not in run:
+        run_line += f"\n\n{_EARLIER}"
     return f"{_filled(run_line)}\n\n{_AGAIN}"
 
 
