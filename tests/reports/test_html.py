@@ -214,14 +214,21 @@ class TestVerdict:
         assert page.table("Ranking: ")[1][0].startswith("a")
         assert page.verdict() in ("a is better than c", "Undecided between a and c")
 
-    def test_without_a_posterior_nothing_is_compared(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("cells", "why"),
+        [
+            ([[(1, 2), (2, 2)], [(2, 2), (1, 2)]], "the frequentist method has no posterior"),
+            ([[(1, 2), (2, 2), NEVER, NEVER], [NEVER, NEVER, (2, 2), (1, 2)]], "'v2' and 'v1' share 0 tasks"),
+        ],
+        ids=["shared", "apart"],
+    )
+    def test_without_a_posterior_nothing_is_compared(self, cells, why, tmp_path):
         """Numbers, and why agents are not compared; asked for, it is an error."""
-        apart = {"v1": [(1, 2), (2, 2), NEVER, NEVER], "v2": [NEVER, NEVER, (2, 2), (1, 2)]}
-        est = estimate(counts(apart), method="frequentist", k=1)
+        est = estimate(counts(dict(zip(("v1", "v2"), cells, strict=True))), method="frequentist", k=1)
         page = written(est, tmp_path)
-        assert "The agents are not compared: " in page.words
+        assert f"The agents are not compared: {why}" in page.words
         assert page.verdict().startswith("v2: pass^1 is ")
-        with pytest.raises(EstimateError, match="posterior"):
+        with pytest.raises(EstimateError, match=why):
             written(est, tmp_path, agent="v2", baseline="v1")
 
     def test_the_verdicts_at_other_k_are_told(self, est, page):
@@ -231,12 +238,13 @@ class TestVerdict:
         assert f"At other numbers of attempts: {told}." in page.words
 
     def test_five_questions_are_answered(self, page):
-        """Which, how sure, on what data, what failed most, what next; the last with a command."""
-        asked = [text for tag, text in page.said if tag == "dt"][:5]
+        """Which, how sure, on what data, what failed most, what next; the last with a command. A flag asks one more."""
+        asked = [text for tag, text in page.said if tag == "dt"][:6]
         assert asked == [
             "Which version is better?",
             "How sure is that?",
             "On what data?",
+            "What makes it doubtful?",  # the agents did not all try the same tasks
             "What failed most?",
             "What next?",
         ]
@@ -494,9 +502,9 @@ class TestFile:
     def test_settings_versions_seed_and_commands(self, est, page):
         """What gives the numbers again: settings, versions, and commands with the names quoted."""
         rows = dict(row[:2] for row in page.table("Settings and versions")[1:])
-        assert (rows["method"], rows["random_seed"], rows["k"]) == ("Hierarchical()", "0", "1, 3, 5")
+        assert (rows["method"], rows["random_seed"], rows["k"]) == ("Crossed()", "0", "1, 3, 5")
         assert rows["version of numpy"] == np.__version__
-        assert "agentic-bayes estimate FILE --method hierarchical --ci-prob 0.95 --ci-kind eti" in page.words
+        assert "agentic-bayes estimate FILE --method crossed --ci-prob 0.95 --ci-kind eti" in page.words
         assert "agentic-bayes compare results/estimate.nc --agent v2 --baseline v1 --metric pass^1" in page.words
 
     @pytest.mark.parametrize(
