@@ -83,7 +83,8 @@ class TestLogLikelihood:
         part = posterior[["m", "tau", "rho", "mu"]].isel(draw=slice(0, 1000, 100))
         logit = np.log(part["mu"]) - np.log1p(-part["mu"])
         below = 0.75 * part["rho"] + 0.25 * stats.beta(1, 300).cdf(part["rho"])
-        draws = part.drop_vars(["mu", "rho"]).assign(z=(logit - part["m"]) / part["tau"], rho_z=stats.norm.ppf(below))
+        rho_z = below.copy(data=stats.norm.ppf(below))
+        draws = part.drop_vars(["mu", "rho"]).assign(z=(logit - part["m"]) / part["tau"], rho_z=rho_z)
         data = stacks.from_groups({"posterior": draws}, {})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
