@@ -114,8 +114,8 @@ _DECISION_SIZES = "{size:,} simulated data sets per study"
 _RUN = "{form} run: {sizes}; seed {seed}. Versions: {versions}."
 _EARLIER = (
     "**These tables were made with the defaults of version 0.1**: ρ ~ Uniform(0, 1), the hierarchical model for all "
-    "data, and unpaired plans. They have not been made again since a quarter of the prior of ρ moved near 0 and agents that "
-    "share tasks became crossed by default. `tests/calibration` checks the new defaults in a reduced form."
+    "data, and unpaired plans. They have not been made again since a quarter of the prior of ρ moved near 0 and agents "
+    "that share tasks became crossed by default. `tests/calibration` checks the new defaults in a reduced form."
 )
 _AGAIN = """\
 To run it again: `make calibrate`, about twenty minutes on two idle cores. `python benchmarks/calibrate.py --help` lists
