@@ -539,11 +539,9 @@ class TestTasksThatDrive:
         found = compare(estimate(counts({"v1": first, "v2": second})), "v2", baseline="v1")
         assert [one.task for one in found.lost] == ["task 1"]
         assert [one.task for one in found.won] == ["task 2"]
-        assert found.lost[0].prob_better < 0.05
-        assert found.drivers() == (
-            f"v2 lost 1 task: task 1 ({1 - found.lost[0].prob_better:.3f}); "
-            f"v2 won 1 task: task 2 ({found.won[0].prob_better:.3f})"
-        )
+        # hardly any draw has tasks so alike that these differ by chance
+        assert 0 < found.lost[0].prob_better < 0.001 < 0.999 < found.won[0].prob_better < 1
+        assert found.drivers() == "v2 lost 1 task: task 1 (>0.999); v2 won 1 task: task 2 (>0.999)"
 
     def test_unpaired_tasks_have_the_betas_of_their_counts(self):
         """Unpooled conjugate cells: the probability on a task is that of two independent Beta posteriors."""

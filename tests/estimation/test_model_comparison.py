@@ -93,7 +93,8 @@ class TestLogLikelihood:
                 their_prior = pm.compute_log_prior(data, progressbar=False, extend_inferencedata=False)
         ours = likelihood["successes"].isel(draw=slice(0, 1000, 100)).values
         scored = est.outcomes["trials"].values > 0
-        np.testing.assert_allclose(theirs["successes"].values[:, :, scored], ours, atol=1e-5)
+        # the tabulated quantile function in PyMC's model is within 6e-4 of the prior's own on the logit scale of ρ
+        np.testing.assert_allclose(theirs["successes"].values[:, :, scored], ours, atol=3e-4)
         for name in ("m", "tau"):
             expected = their_prior[name].values
             np.testing.assert_allclose(prior[name].isel(draw=slice(0, 1000, 100)), expected, atol=1e-8)
