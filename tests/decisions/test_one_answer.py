@@ -84,7 +84,7 @@ def test_report_and_plots_say_what_compare_says(est):
     """A page's comparisons and ranking, and the texts of a picture, are those of the estimate itself."""
     one, other = est.agents[1], est.agents[0]
     page = ask(est, one, other, "pass^3", "population")
-    assert page.comparisons[0] == compare(est, one, baseline=other, metric="pass^3")
+    assert page.comparisons[0].to_dict() == compare(est, one, baseline=other, metric="pass^3").to_dict()
     if len(est.agents) > 2:
         assert page.ranking.rows == rank(est, metric="pass^3").rows
         order = list(page.ranking.superiority().index)
