@@ -5,6 +5,7 @@ Other results are one table each, their own `table()`.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -185,16 +186,16 @@ def _crash_notes(est: Estimate, index: int) -> list[str]:
 
 
 def _cell(row: Mapping[str, Any]) -> str:
-    """A number with its interval, starred where it is flagged."""
+    """A number with its interval, starred where it is flagged; an undefined one has nothing to doubt."""
     mean, *interval = format_estimate(row["mean"], row["lower"], row["upper"]).split(" ", 1)
-    return " ".join([f"{mean}*" if row["flags"] else mean, *interval])
+    return " ".join([f"{mean}*" if row["flags"] and not math.isnan(row["mean"]) else mean, *interval])
 
 
 def _footnotes(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> list[str]:
     """One line per flag, naming the k it concerns."""
     notes = []
     for flag, meaning in FLAGS.items():
-        hit = sorted({row["k"] for row in rows if flag in row["flags"]})
+        hit = sorted({row["k"] for row in rows if flag in row["flags"] and not math.isnan(row["mean"])})
         if hit:
             where = "" if len(hit) == len(ks) else f" (k = {', '.join(map(str, hit))})"
             notes.append(f"* {flag}{where}: {meaning}")

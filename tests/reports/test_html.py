@@ -507,6 +507,16 @@ class TestFile:
         assert "agentic-bayes estimate FILE --method crossed --ci-prob 0.95 --ci-kind eti" in page.words
         assert "agentic-bayes compare results/estimate.nc --agent v2 --baseline v1 --metric pass^1" in page.words
 
+    def test_groups_and_weights_are_in_the_command(self, tmp_path):
+        """What groups the tasks, and the shares of the groups, are settings too; what was not set is not shown."""
+        outcomes = counts({"a": UNEQUAL}).assign_coords(domain=("task", ["refund", "cancel sale"] * 6))
+        est = estimate(outcomes, method="conjugate", k=1, by="domain", weights={"refund": 0.7, "cancel sale": 0.3})
+        page = written(est, tmp_path)
+        assert "--by domain --weights 'refund=0.7,cancel sale=0.3' --k 1" in page.words
+        rows = dict(row[:2] for row in page.table("Settings and versions")[1:])
+        assert rows["by"] == "domain"
+        assert "None" not in rows.values()
+
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [

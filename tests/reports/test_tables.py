@@ -141,6 +141,7 @@ class TestEstimateTables:
             for table in estimate_tables(fit_two(ENGINES[0], first, second).with_k((1, 9))):
                 starred = any("*" in text for row in table.rows for text in row)
                 assert starred == any(note.startswith("* ") for note in table.notes)
+                assert not any(text.startswith("–*") for row in table.rows for text in row)
 
 
 def scored(agent, trial, interaction, **fields):

@@ -336,7 +336,8 @@ def settings_table(est: Estimate) -> Table:
     """Settings, seed and versions."""
     record = est.settings.record()
     judge = record.pop("judge")
-    rows = [(name, _setting(value)) for name, value in (record | {"method": repr(est.method)}).items()]
+    record |= {"method": repr(est.method)}
+    rows = [(name, _setting(value)) for name, value in record.items() if value is not None]
     if judge is not None:
         rows.append(("judge_labels", est.judge_note))
     rows += [(f"counted: {name}", _setting(value)) for name, value in est.outcomes.attrs.items() if value != ""]
@@ -366,6 +367,10 @@ def commands(est: Estimate, asked: ReportQuestion, ks: Sequence[int], source: st
     engine += " --inflate" if est.method == Hierarchical(inflate=True) else ""
     if s.judge is not None and s.judge.calibration == "estimated":
         engine += " --judge-labels LABELS.csv"
+    engine += "" if s.by is None else f" --by {shlex.quote(s.by)}"
+    if s.weights is not None:
+        shares = s.weights if isinstance(s.weights, str) else ",".join(f"{one}={w!r}" for one, w in s.weights.items())
+        engine += f" --weights {shlex.quote(shares)}"
     k = ",".join(map(str, ks))
     lines = [f"agentic-bayes estimate {file}{counting} {fit}{engine} --k {k} -o results"]
     saved = "results/estimate.nc"
