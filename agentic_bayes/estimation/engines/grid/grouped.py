@@ -22,7 +22,6 @@ import numpy as np
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, AgentLikelihood, agent_grid
 from agentic_bayes.estimation.engines.grid.axes import (
-    FARTHEST,
     Axis,
     Concentration,
     RhoAxis,
@@ -34,7 +33,7 @@ from agentic_bayes.estimation.engines.grid.axes import (
     share_of,
     spline_at,
 )
-from agentic_bayes.estimation.engines.grid.quadrature import STEP_TAU, TAU_MOST, finer_axis, hermite_nodes, m_axis, wide
+from agentic_bayes.estimation.engines.grid.quadrature import finer_axis, hermite_nodes, m_axes, tau_nodes, wide
 from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
 from agentic_bayes.numerics import Array
 
@@ -189,13 +188,8 @@ def _pool(grids: list[AgentGrid], seen: Array, method: Hierarchical, fine: float
     rho, known = grids[0].rho, [grid for grid, has_data in zip(grids, seen, strict=True) if has_data]
     widths = [moments(grid.axis.theta, grid.weights.sum(axis=1))[1] for grid in known or grids]
     smallest = max(0.5 * float(np.median(widths)) / np.sqrt(max(len(known), 1)), 1e-6)
-    step = STEP_TAU / fine
-    log_prior_m, log_prior_tau = method.log_density("m") or log_logistic, method.log_density("tau")
-    most = TAU_MOST if log_prior_tau is None else FARTHEST
-    size = int(np.ceil(np.arcsinh(most / smallest) / step))
-    x = step * (np.arange(size) + 0.5)  # midpoints: the integrand is even in τ
-    tau = smallest * np.sinh(x)
-    log_dtau = np.log(step * smallest * np.cosh(x)) + (-0.5 * tau**2 if log_prior_tau is None else log_prior_tau(tau))
+    log_prior_m = method.log_density("m") or log_logistic
+    tau, log_dtau = tau_nodes(method, smallest, fine)
     tables = [_RhoTables(grid.axis, grid.loglik) for grid in known]
 
     def joint(m: Array, s: float) -> tuple[Array, Array]:
@@ -208,14 +202,7 @@ def _pool(grids: list[AgentGrid], seen: Array, method: Hierarchical, fine: float
         integrals, density = joint(m, s)
         return integrals, np.maximum(logsumexp(density, axis=1), -1e300)
 
-    axes: list[Axis] = []
-    ends = -FARTHEST, FARTHEST
-    block = 4  # neighbouring τ share the axis of the largest of them; a smaller τ never needs a wider one
-    for last in range(size - 1, -1, -block):
-        axis = m_axis(over_rho, float(tau[last]), ends, fine)
-        ends = float(axis.theta[0]), float(axis.theta[-1])
-        axes += [axis] * min(block, last + 1)
-    axes.reverse()
+    axes = m_axes(over_rho, tau, fine)
     integrals, mass = [], []
     for k, axis in enumerate(axes):
         integral, density = joint(axis.theta, float(tau[k]))

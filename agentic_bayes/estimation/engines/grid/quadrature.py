@@ -41,6 +41,9 @@ from agentic_bayes.estimation.engines.grid.axes import (
 from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.numerics import Array
 
+# m and τ → log I of every function at each m, and the log density of (m, τ)
+LogJoint = Callable[[Array, float], tuple[Array, Array]]
+
 STEP_M, STEP_TAU = 0.22, 0.2
 HERMITE_NODES = 9
 TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
@@ -114,27 +117,15 @@ def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid
     """Integrate every agent's likelihood over its normal population, for every (m, τ)."""
     widths = [moments(grid.axis.theta, grid.weights.sum(axis=1))[1] for grid in grids]
     smallest = max(0.5 * float(np.median(widths)) / np.sqrt(len(grids)), 1e-6)
-    step = STEP_TAU / fine
-    log_prior_m, log_prior_tau = method.log_density("m") or log_logistic, method.log_density("tau")
-    most = TAU_MOST if log_prior_tau is None else FARTHEST
-    size = int(np.ceil(np.arcsinh(most / smallest) / step))
-    x = step * (np.arange(size) + 0.5)  # midpoints: the integrand is even in τ
-    tau = smallest * np.sinh(x)
-    log_dtau = np.log(step * smallest * np.cosh(x)) + (-0.5 * tau**2 if log_prior_tau is None else log_prior_tau(tau))
+    log_prior_m = method.log_density("m") or log_logistic
+    tau, log_dtau = tau_nodes(method, smallest, fine)
     functions = _Functions([grid.axis for grid in grids], [grid.log_marginal for grid in grids])
 
     def log_joint(m: Array, s: float) -> tuple[Array, Array]:
         integrals = functions.smooth(m, s)
         return integrals, integrals.sum(axis=0) + log_prior_m(m)
 
-    axes: list[Axis] = []
-    ends = -FARTHEST, FARTHEST
-    block = 4  # neighbouring τ share the axis of the largest of them; a smaller τ never needs a wider one
-    for last in range(size - 1, -1, -block):
-        axis = m_axis(log_joint, float(tau[last]), ends, fine)
-        ends = float(axis.theta[0]), float(axis.theta[-1])
-        axes += [axis] * min(block, last + 1)
-    axes.reverse()
+    axes = m_axes(log_joint, tau, fine)
     integrals, mass = [], []
     for k, axis in enumerate(axes):
         integral, density = log_joint(axis.theta, float(tau[k]))
@@ -144,9 +135,28 @@ def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid
     return PoolGrid(tau, axes, [part - total for part in mass], integrals)
 
 
-def m_axis(
-    log_joint: Callable[[Array, float], tuple[Array, Array]], tau: float, ends: tuple[float, float], fine: float
-) -> Axis:
+def tau_nodes(method: Hierarchical, smallest: float, fine: float) -> tuple[Array, Array]:
+    """Nodes of τ, and the log of its prior times their spacing."""
+    step, log_prior = STEP_TAU / fine, method.log_density("tau")
+    most = TAU_MOST if log_prior is None else FARTHEST
+    x = step * (np.arange(int(np.ceil(np.arcsinh(most / smallest) / step))) + 0.5)  # midpoints: even in τ
+    tau = smallest * np.sinh(x)
+    return tau, np.log(step * smallest * np.cosh(x)) + (-0.5 * tau**2 if log_prior is None else log_prior(tau))
+
+
+def m_axes(log_joint: LogJoint, tau: Array, fine: float) -> list[Axis]:
+    """Nodes of m for every τ."""
+    axes: list[Axis] = []
+    ends = -FARTHEST, FARTHEST
+    block = 4  # neighbouring τ share the axis of the largest of them; a smaller τ never needs a wider one
+    for last in range(tau.size - 1, -1, -block):
+        axis = _m_axis(log_joint, float(tau[last]), ends, fine)
+        ends = float(axis.theta[0]), float(axis.theta[-1])
+        axes += [axis] * min(block, last + 1)
+    return axes[::-1]
+
+
+def _m_axis(log_joint: LogJoint, tau: float, ends: tuple[float, float], fine: float) -> Axis:
     """Nodes of m where the posterior given τ has mass."""
     low, high = ends
     for _ in range(20):
