@@ -8,11 +8,12 @@ from typing import Literal
 
 import numpy as np
 
+from agentic_bayes.decisions.decision import share_above_zero
+from agentic_bayes.decisions.shared_tasks import TwoAgents
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.distribution import Drawn
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.groups import Grouping
-from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.estimation.posterior import Estimand, Posterior
 from agentic_bayes.formatting import Metric, format_interval, format_number
 
@@ -31,13 +32,13 @@ class GroupDifference:
 
 
 def group_differences(
-    first: Estimate, agent: str, second: Estimate, baseline: str, *, metric: Metric, estimand: Estimand, by: str | None
+    pair: TwoAgents, *, metric: Metric, estimand: Estimand, by: str | None
 ) -> tuple[GroupDifference, ...]:
     """Every group that both agents have a number for; empty where tasks are not grouped.
 
     Methods that say nothing of a new task of a group give the observed tasks instead, unless `by` was asked for here.
     """
-    sides = [(_grouped(est, by), est.agent_index(name)) for est, name in ((first, agent), (second, baseline))]
+    sides = [(_grouped(side.fit, by), side.index) for side in (pair.first, pair.second)]
     labels = [posterior.group_labels(estimand) for posterior, _ in sides]
     if not all(labels) and estimand == "population":
         if by is not None:
@@ -47,17 +48,17 @@ def group_differences(
             )
         estimand = "tasks"
         labels = [posterior.group_labels(estimand) for posterior, _ in sides]
-    paired: Literal["tasks", "none"] = "tasks" if first is second and isinstance(first.method, Crossed) else "none"
-    found = []
+    paired: Literal["tasks", "none"] = "tasks" if pair.paired else "none"
+    settings, found = pair.first.fit.settings, []
     for label in labels[0]:
         if label not in labels[1]:
             continue
         both = [posterior.distribution(index, estimand, metric, label) for posterior, index in sides]
         if any(np.isnan(one.mean) for one in both):
             continue
-        difference = both[0].draws() - both[1].draws()
-        lower, upper = Drawn.of(difference).interval(first.settings.ci_prob, first.settings.ci_kind)
-        better = float(np.mean(difference > 0) + np.mean(difference == 0) / 2)
+        difference = both[0].draws() - pair.apart(both[1].draws())
+        lower, upper = Drawn.of(difference).interval(settings.ci_prob, settings.ci_kind)
+        better = float(share_above_zero(difference))
         mean = float(both[0].mean - both[1].mean)
         found.append(GroupDifference(label, estimand, mean, float(lower), float(upper), better, paired))
     return tuple(found)

@@ -19,6 +19,7 @@ from agentic_bayes.decisions.decision import (
     judged_words,
     remarks,
     rope_words,
+    share_above_zero,
     shown,
     summarised,
     wide,
@@ -380,7 +381,7 @@ def compare(
         difference = own - other
         lower, upper = Drawn.of(difference).interval(*interval)
         numbers = float(difference.mean()), float(lower), float(upper)
-        better = float(np.mean(difference > 0) + np.mean(difference == 0) / 2)
+        better = float(share_above_zero(difference))
         sides: dict[str, Any] = {
             "agent": pair.first.label,
             "baseline": pair.second.label,
@@ -393,9 +394,7 @@ def compare(
             "frequentist": against_agent(pair.compared, 0, 1, wanted, interval[0]),
             "note": "; ".join(filter(None, _notes(pair, estimand))),
             "flags": pair.flags(wanted, estimand),
-            "groups": group_differences(
-                pair.first.fit, pair.first.name, pair.second.fit, pair.second.name, by=by, **question
-            ),
+            "groups": group_differences(pair, by=by, **question),
         }
         described_by = pair.first.fit, pair.first.name
     else:
@@ -481,7 +480,7 @@ def _task_differences(pair: TwoAgents, metric: Metric) -> tuple[TaskDifference, 
         for side in (pair.first, pair.second)
     )
     other = pair.apart(other)
-    better = (own > other).mean(axis=0) + (own == other).mean(axis=0) / 2
+    better = share_above_zero(own - other)
     difference = apply_metric(own, metric) - apply_metric(other, metric)
     settings = pair.first.est.settings
     ends = [Drawn.of(column).interval(settings.ci_prob, settings.ci_kind) for column in difference.T]

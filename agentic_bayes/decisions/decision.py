@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
+import numpy as np
+
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import Metric, format_number, format_points, interval_words, json_ready, one_line
+from agentic_bayes.numerics import Array
 from agentic_bayes.result_table import Tabular
 
 
@@ -29,6 +32,11 @@ class Decision(Tabular):
         shown = {f.name: values[f.name] for f in fields(self) if f.repr}
         following = {name: getattr(self, name) for name in self.derived}
         return dict(json_ready(shown | following | {"sentence": str(self)}))
+
+
+def share_above_zero(differences: Array) -> Array:
+    """Share of the draws, along the first axis, that are above 0; equal ones count for half."""
+    return np.asarray(np.mean(differences > 0, axis=0) + np.mean(differences == 0, axis=0) / 2)
 
 
 def summarised(est: Estimate, agent: str, metric: Metric, estimand: Estimand) -> tuple[float, float, float]:

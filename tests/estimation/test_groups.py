@@ -175,6 +175,20 @@ def test_crossed_groups_are_observed_tasks_and_paired(outcomes):
     np.testing.assert_allclose(found["mean"], (means["v2"] - means["v1"])[list(SIZES)], atol=1e-9)
 
 
+def test_groups_of_two_estimates_are_independent():
+    """Two estimates of the same counts share their draws; by group, too, the two sides are compared as independent."""
+    new, old = (
+        estimate(outcomes_from_table(table(("v1",)).assign(agent=name), group="domain"), by="domain", k=1)
+        for name in ("new", "old")
+    )
+    found = compare(new, baseline=old).by_group().query("group != '(new group)'")
+    one = new.summary(columns="all").query("estimand == 'population' and metric == 'pass^1'").set_index("group")
+    for row in found.itertuples():
+        # a difference of two independent numbers alike has √2 times the sd of one
+        assert row.upper - row.lower == pytest.approx(2 * 1.96 * np.sqrt(2) * one.loc[row.group, "sd"], rel=0.15)
+        assert row.prob_better == pytest.approx(0.5, abs=0.04)
+
+
 def test_an_estimate_without_groups_is_compared_by_group_on_observed_tasks(outcomes):
     """Nothing is fitted again for it."""
     est = estimate(outcomes, "crossed", k=1)
