@@ -5,7 +5,7 @@ Prior and likelihood are raised to a power and what there is (points or draws) i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -193,8 +193,7 @@ class Sensitivity(Tabular):
         """
         import pandas as pd
 
-        names = list(SensitivityRow.__dataclass_fields__)
-        return pd.DataFrame([[getattr(row, name) for name in names] for row in self.rows], columns=names)
+        return pd.DataFrame([asdict(row) for row in self.rows], columns=list(SensitivityRow.__annotations__))
 
     def __repr__(self) -> str:
         return f"Sensitivity: {words(self.worst)}" if self.worst else "Sensitivity: there is no prior"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -63,8 +63,7 @@ class MeanScores(Tabular):
         """
         import pandas as pd
 
-        names = list(MeanScore.__dataclass_fields__)
-        frame = pd.DataFrame([[getattr(row, name) for name in names] for row in self.rows], columns=names)
+        frame = pd.DataFrame([asdict(row) for row in self.rows], columns=list(MeanScore.__annotations__))
         return frame.assign(ci_prob=self.ci_prob)
 
     def __repr__(self) -> str:

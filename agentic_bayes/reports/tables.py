@@ -37,13 +37,13 @@ def metrics_tables(evidence: Evidence) -> list[Table]:
     names = sorted({name for row in evidence for name in row.metrics})
     rows = []
     cuts = {name: metric_threshold(evidence, name) for name in names}
+    means = {name: task_means(evidence, score_of(name)) for name in names}
     for agent in sorted({row.agent for row in evidence}):
         for name in names:
             grades = [row.metrics[name] for row in evidence if row.agent == agent and name in row.metrics]
             scores = [grade.value for grade in grades if isinstance(grade, Score)]
             passed = sum(score >= cuts[name] for score in scores)
-            tasks = task_means((row for row in evidence if row.agent == agent), score_of(name)).get(agent, {})
-            mean = format_estimate(*mean_interval(tasks, None, 0.95)) if scores else "–"
+            mean = format_estimate(*mean_interval(means[name][agent], None, 0.95)) if scores else "–"
             unscored = f"{len(grades) - len(scores):,}"
             rows.append([agent, name, f"{len(scores):,}", unscored, mean, f"{passed:,} of {len(scores):,}"])
     if not rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.checks import check_choice, check_probability, check_type
@@ -74,8 +74,7 @@ class ThresholdCurve(Tabular):
         """
         import pandas as pd
 
-        names = list(ThresholdPoint.__dataclass_fields__)
-        frame = pd.DataFrame([[getattr(point, name) for name in names] for point in self.points], columns=names)
+        frame = pd.DataFrame([asdict(point) for point in self.points], columns=list(ThresholdPoint.__annotations__))
         frame.insert(2, "metric", self.metric)
         frame.insert(3, "estimand", self.estimand)
         return frame.assign(method=self.method)
