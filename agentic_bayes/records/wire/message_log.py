@@ -251,7 +251,7 @@ class _ConversationInProgress:
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
             wrong = (("", NO_USER),)
-        return Parsed(where, NO_VALUE if wrong else record, wrong, tuple(doubts))
+        return Parsed(where, NO_VALUE if wrong else record, wrong, tuple(doubts), raw=(self.about,))
 
 
 def _record(
