@@ -36,7 +36,7 @@ def compare(
     ),
     tasks: opt.TaskSetsOption = "shared",
     fit: opt.FitOptions,
-    read: opt.ReadOptions,
+    read: opt.OutcomeOptions,
     to: opt.To = None,
 ) -> None:
     """Compare two agents, or an agent with a number: is the new one better, and by how much?"""
@@ -53,7 +53,7 @@ def compare(
 
 
 def _two_agents(
-    files: list[str], agent: str | None, baseline: str | None, fit: opt.FitOptions, read: opt.ReadOptions
+    files: list[str], agent: str | None, baseline: str | None, fit: opt.FitOptions, read: opt.OutcomeOptions
 ) -> tuple[Estimate, str, str | float]:
     """An estimate that holds both agents, and their names in it; the baseline may be a number."""
     from agentic_bayes.estimation.estimate import estimate
@@ -84,7 +84,7 @@ def rank(
     ask: opt.QuestionOptions,
     tasks: opt.TaskSetsOption = "shared",
     fit: opt.FitOptions,
-    read: opt.ReadOptions,
+    read: opt.OutcomeOptions,
     to: opt.To = None,
 ) -> None:
     """Rank agents by expected rank, with the probability of being best and pairwise comparisons."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
@@ -15,7 +15,7 @@ from agentic_bayes.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from agentic_bayes.evidence.tools.rubric import ToolRubric
-    from agentic_bayes.records.model import Conversation
+    from agentic_bayes.records.read import Conversations
 
 ESTIMANDS = "Estimate for new tasks like these (population) or for the tasks that were run (tasks)."
 KS = "Values of k, comma-separated."
@@ -53,7 +53,30 @@ def _reading(help: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordOptions:
+class LogOptions:
+    """What conversation files do not say in the usual place."""
+
+    fields: Annotated[
+        str | None,
+        Option(
+            help="Where a record says its agent, task, trial, session or reference: "
+            "agent=metadata.version,task=metadata.task."
+        ),
+    ] = None
+    scorer: Annotated[str | None, Option(help="The score that counts, if the files have several.")] = None
+    scale: Annotated[str | None, Option(help="The lowest and the highest score: 1,10 (default: 0,1).")] = None
+    skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out records that cannot be read, and count them.")] = (
+        False
+    )
+
+    def options(self) -> dict[str, Any]:
+        """What was given, as `read_conversations` takes it."""
+        fields = None if self.fields is None else parse_fields(self.fields)
+        return given(fields=fields, scorer=self.scorer, scale=parse_scale(self.scale))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordOptions(LogOptions):
     """How conversation files are read."""
 
     format: Annotated[
@@ -72,17 +95,21 @@ class ConversationOptions(RecordOptions):
         Path | None, Option(help="Expected tool calls: a table, or JSON that maps tasks to lists of calls.")
     ] = None
 
-    def read(self, files: list[str]) -> Iterator[Conversation]:
+    def read(self, files: list[str]) -> Conversations:
         """The conversations in the files."""
         from agentic_bayes.evidence.tools.expected import join_expected_tools
-        from agentic_bayes.records.read import read_conversations
+        from agentic_bayes.records.read import Conversations, read_conversations
 
-        conversations = read_conversations(files, format=self.format, agent=self.agent)  # type: ignore[arg-type]
-        return conversations if self.expected_tools is None else join_expected_tools(conversations, self.expected_tools)
+        on_error: Any = "skip" if self.skip_bad else "raise"
+        format: Any = self.format
+        found = read_conversations(files, format=format, agent=self.agent, on_error=on_error, **self.options())
+        if self.expected_tools is None:
+            return found
+        return Conversations(join_expected_tools(found, self.expected_tools), found.left_out)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions:
+class OutcomeOptions:
     """How outcomes are read from a table, or counted from evidence."""
 
     columns: Annotated[str | None, _reading("For a table, its column names: agent=model,task=id,correct=ok.")] = None
@@ -142,7 +169,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvidenceOptions(ReadOptions):
+class EvidenceOptions(OutcomeOptions):
     """The same, where all agents may be counted as one."""
 
     agents: Annotated[
@@ -266,6 +293,25 @@ def parse_weights(text: str | None) -> dict[str, float] | str | None:
     if len(shares) < len(pairs) or any(not name or share is None for name, share in shares.items()):
         raise InvalidArgument(f'--weights must be like "refund=0.7,cancel=0.3", each group once, got {text!r}')
     return {name: share for name, share in shares.items() if share is not None}
+
+
+def parse_fields(text: str) -> dict[str, str]:
+    """Read "agent=metadata.version,task=metadata.task"."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    found = {name.strip(): path.strip() for name, _, path in pairs}
+    if len(found) < len(pairs) or not all(sign for _, sign, _ in pairs):
+        raise InvalidArgument(f'--fields must be like "agent=metadata.version,task=metadata.task", got {text!r}')
+    return found
+
+
+def parse_scale(text: str | None) -> tuple[float, float] | None:
+    """Read "1,10"."""
+    if text is None:
+        return None
+    match [parse_number(part) for part in text.split(",")]:
+        case [float(low), float(high)] if low < high:
+            return low, high
+    raise InvalidArgument(f'--scale must be the lowest and the highest score, for example "1,10", got {text!r}')
 
 
 def parse_number(text: str | None) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option, Typer
 
@@ -28,9 +28,12 @@ def validate(
         return
     from agentic_bayes.errors import RecordsError
     from agentic_bayes.records.survey import survey
+    from agentic_bayes.records.wire.options import ReadOptions
     from agentic_bayes.reports.record_tables import survey_lines, survey_tables
 
-    overview = survey(files, format=records.format, agent=records.agent)  # type: ignore[arg-type]
+    format: Any = records.format
+    options = ReadOptions(**records.options())
+    overview = survey(files, format=format, agent=records.agent, options=options, skip=records.skip_bad)
     if to == "json":
         say_json(asdict(overview))
     elif len(overview.files) > 1 or not overview.n_problems:  # for one bad file, its problems are enough

@@ -33,6 +33,7 @@ def report(
     estimand: str | None = Option(None, help=f"{opt.ESTIMANDS[:-1]}; default: population."),
     fit: opt.FitOptions,
     read: opt.EvidenceOptions,
+    logs: opt.LogOptions,
 ) -> None:
     """Write a single-file HTML report: verdict, numbers, tasks, conversations and how to reproduce them."""
     from agentic_bayes.checks import check_input_file, check_output_file
@@ -64,7 +65,7 @@ def report(
     else:
         scored = Evidence.read(evidence) if evidence is not None else opened if isinstance(opened, Evidence) else None
         asked |= {"evidence": scored, "agent": agent, "source": file}
-        asked["conversations"] = opt.ConversationOptions().read(conversations) if conversations else None
+        asked["conversations"] = opt.ConversationOptions(**vars(logs)).read(conversations) if conversations else None
         with Store(store) if store is not None else contextlib.nullcontext() as kept:
             write_report(est, output, store=kept, **asked)
     say(f"report written to {output}")

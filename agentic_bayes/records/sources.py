@@ -15,6 +15,7 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.detection import detected
 from agentic_bayes.records.formats.evals import tau2
 from agentic_bayes.records.wire.layout import Origin
+from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 
 PathLike = str | os.PathLike[str]
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
@@ -63,7 +64,9 @@ class Problems:
         return self.total > 0
 
 
-def find_sources(paths: Any, agent: str | None, format: str, problems: Problems) -> list[Source]:
+def find_sources(
+    paths: Any, agent: str | None, format: str, problems: Problems, options: ReadOptions = NO_OPTIONS
+) -> list[Source]:
     """The files that the paths stand for, each once."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if isinstance(given, (bytes, dict)) or not isinstance(given, Iterable):
@@ -89,7 +92,7 @@ def find_sources(paths: Any, agent: str | None, format: str, problems: Problems)
         regular = _is_regular(name)
         # a pipe must be named itself: one found in a folder may never deliver anything
         if regular or name not in listed:
-            sources.append(Source(Origin(name, _stem(name), agent), kind, not regular))
+            sources.append(Source(Origin(name, _stem(name), agent, options), kind, not regular))
         else:
             problems.add([Problem(name, "", "", "must be a regular file, got a pipe or device")])
     return sources

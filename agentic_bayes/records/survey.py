@@ -11,8 +11,9 @@ from agentic_bayes.errors import InvalidArgument, Problem
 from agentic_bayes.records.formats.detection import RecordFormat, detected
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.records.read import Doubts, check_reading, records_of
+from agentic_bayes.records.read import Doubts, LeftOut, check_reading, records_of
 from agentic_bayes.records.sources import PathLike, Problems, find_sources
+from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Survey:
     # kind of problem → how often it occurs, most frequent first
     kinds: dict[str, int] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()  # warnings about files that could be read
+    left_out: int = 0  # records that could not be read and were left out
 
     @property
     def conversations(self) -> int:
@@ -59,10 +61,17 @@ class Survey:
         return sum(file.errors for file in self.files)
 
 
-def survey(paths: PathLike | Iterable[PathLike], *, format: RecordFormat = "auto", agent: str | None = None) -> Survey:
-    """Read conversation files and summarise them, with every problem found."""
+def survey(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    format: RecordFormat = "auto",
+    agent: str | None = None,
+    options: ReadOptions = NO_OPTIONS,
+    skip: bool = False,
+) -> Survey:
+    """Read conversation files and summarise them, with every problem found; `skip` leaves out bad records."""
     check_reading(format, agent)
-    problems, doubts, index = Problems(), Doubts(), TaskIndex()
+    problems, doubts, index, left_out = Problems(), Doubts(), TaskIndex(), LeftOut()
     kinds: Counter[str] = Counter()
     agents: Counter[str] = Counter()
 
@@ -71,7 +80,7 @@ def survey(paths: PathLike | Iterable[PathLike], *, format: RecordFormat = "auto
         problems.add(found)
         kinds.update(map(_kind, found))
 
-    sources = find_sources(paths, agent, format, problems)
+    sources = find_sources(paths, agent, format, problems, options)
     kinds.update(map(_kind, problems.kept))
     files = []
     for source in sources:
@@ -80,6 +89,7 @@ def survey(paths: PathLike | Iterable[PathLike], *, format: RecordFormat = "auto
                 f"{source.name}: is not a regular file and can be read only once: save it to a file first"
             )
         counts: Counter[str] = Counter()
+        waiting: list[Problem] = []  # of records that are left out, if any record can be read
         named: dict[str, None] = {}
         for record in records_of(source, index, doubts):
             if isinstance(record, Conversation):
@@ -88,7 +98,13 @@ def survey(paths: PathLike | Iterable[PathLike], *, format: RecordFormat = "auto
                 agents[record.assistant_id] += 1
             else:
                 counts["bad_records"] += 1
-                note(record)
+                skipped = skip and left_out.takes(record)
+                (waiting.extend if skipped else note)(record)
+        left_out.read += counts["conversations"]
+        if counts["conversations"]:
+            kinds.update(map(_kind, waiting))
+        else:
+            note(waiting)
         found = source.format if source.format != "auto" else detected(source.name) or "unreadable"
         files.append(FileReport(source.name, found, agents=tuple(named), **counts))
     note(index.problems(complete=not problems))
@@ -101,6 +117,7 @@ def survey(paths: PathLike | Iterable[PathLike], *, format: RecordFormat = "auto
         n_problems=problems.total,
         kinds=dict(kinds.most_common()),
         doubts=tuple(doubts.messages),
+        left_out=left_out.records,
     )
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import agentic_bayes as ab
 from agentic_bayes.cli.app import MODULES, app
 from agentic_bayes.cli.exits import exit_code
-from agentic_bayes.cli.options import QuestionOptions, ReadOptions, parse_rope, with_groups
+from agentic_bayes.cli.options import OutcomeOptions, QuestionOptions, parse_rope, with_groups
 from agentic_bayes.errors import InvalidArgument
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,7 +96,7 @@ def test_a_group_of_options_becomes_options():
         name: str,
         *,
         ask: QuestionOptions,
-        read: ReadOptions,
+        read: OutcomeOptions,
         number: Annotated[int, typer.Option(help="A number.")] = 3,
     ) -> None:
         """Do nothing."""
@@ -104,7 +104,7 @@ def test_a_group_of_options_becomes_options():
 
     done = CliRunner().invoke(program, ["x", "--metric", "pass@2", "--unit", "question", "--number", "4"])
     assert done.exit_code == 0, done.output
-    assert received == [("x", QuestionOptions(metric="pass@2"), ReadOptions(unit="question"), 4)]
+    assert received == [("x", QuestionOptions(metric="pass@2"), OutcomeOptions(unit="question"), 4)]
     assert received[0][2].counting() == {"unit": "question"}
 
 

@@ -11,7 +11,7 @@ from io import BufferedReader
 from itertools import count
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.json_text import BrokenJson, JsonText, Parsed, broken, one_record
+from agentic_bayes.records.wire.json_text import REST_LOST, BrokenJson, JsonText, Parsed, broken, one_record
 
 
 def parse(stream: BufferedReader) -> Iterator[Parsed]:
@@ -41,7 +41,7 @@ def _array(text: JsonText) -> Iterator[Parsed]:
             try:
                 yield one_record(text, f"index {index}")
             except BrokenJson as error:
-                yield broken(f"index {index}", f"{error}; the rest was not checked")
+                yield broken(f"index {index}", f"{error}{REST_LOST}")
                 return
             if text.peek() != ",":
                 break

@@ -80,6 +80,13 @@ class Fields:
         value = self._checked(key, required, "a number in [0, 1]", _is_share)
         return None if value is None else float(value)
 
+    def rating(self, key: str) -> float | bool | None:
+        """A score on any scale: a finite number, or a boolean."""
+        value: float | bool | None = self._checked(
+            key, False, "a number", lambda value: isinstance(value, bool) or _is_finite(value)
+        )
+        return value
+
     def mapping(self, key: str, *, required: bool = False) -> Fields:
         """An object; empty if absent."""
         value = self._checked(key, required, "an object", lambda value: True)

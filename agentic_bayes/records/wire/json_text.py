@@ -23,6 +23,9 @@ from agentic_bayes.records.wire.strict_json import MAX_DEPTH, repeated_keys
 NO_VALUE = object()
 """Stands for a record that could not be read."""
 
+REST_LOST = "; the rest was not checked"
+"""Ends the message of a problem after which a file cannot be read on."""
+
 _CHUNK = 1 << 16
 _GZIP = b"\x1f\x8b"
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -42,6 +45,8 @@ class Parsed:
     # the same for warnings, which do not stop the record from being read
     doubts: tuple[tuple[str, str], ...] = ()
     file: str = ""  # the file that has the faults, if it is not the file being read
+    # the objects of the file that became the record, in the order in which `ReadOptions.fields` looks into them
+    raw: tuple[Any, ...] = ()
 
 
 class BrokenJson(Exception):
@@ -282,7 +287,7 @@ def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[JsonPar
             else:
                 break
         except BrokenJson as error:
-            message = str(error) if first != "[" else f"{error}; the rest was not checked"
+            message = str(error) if first != "[" else f"{error}{REST_LOST}"
             yield JsonPart(document, where or f"line {text.line}", (), faults=(("", message),))
             if first == "[":
                 return

@@ -9,6 +9,7 @@ from typing import Any
 from agentic_bayes.records.wire.chat import doubts_of
 from agentic_bayes.records.wire.fields import Faults
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
+from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 
 STREAMED = frozenset({"messages", "simulations", "tasks", "samples", "resourceSpans", "items", "output", "input"})
 """Top-level members whose items are read one by one."""
@@ -21,6 +22,7 @@ class Origin:
     name: str  # the file
     stem: str  # its name without the ending
     given_agent: str | None = None  # the agent that the caller named
+    options: ReadOptions = NO_OPTIONS  # what the caller said beyond that
 
     @property
     def agent(self) -> str:
@@ -79,7 +81,8 @@ def converted(
     faults = Faults()
     record = convert(value, faults)
     together = (*wrong, *faults)
-    return Parsed(where, NO_VALUE if together else record, together, doubts_of(record["conversation"]))
+    kept = NO_VALUE if together else record
+    return Parsed(where, kept, together, doubts_of(record["conversation"]), raw=(value,))
 
 
 def records(parts: Iterator[JsonPart], convert: Callable[[Any, Faults], Mapping[str, Any]]) -> Iterator[Parsed]:
