@@ -46,6 +46,14 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return self.value.get(key) is not None
 
+    def inside(self, value: Any) -> Fields:
+        """An object within this one, for faults the same place."""
+        return Fields(value, self.path, self.faults)
+
+    def only(self, key: str) -> Fields:
+        """An object with one member of this."""
+        return self.inside({key: self.value[key]} if key in self else {})
+
     def raw(self, key: str) -> Any:
         """The value as it is; None if it is absent."""
         return self.value.get(key)

@@ -27,14 +27,10 @@ FieldPath = tuple[str | int, ...]
 NO_USER = "must hold at least one user message"
 NOT_FINITE = "some call arguments are NaN or Infinity; they were read as null"
 LONGEST_ERROR = 500
+SESSIONS = ("session_id", "conversation_id", "thread_id", "custom_id", "id")
 
 # members that show that an object is not a log of messages, even if it holds some
 FOREIGN = frozenset({"conversation", "simulations", "traj", "reward_info", "termination_reason", "epoch"})
-
-TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-THOUGHTS = frozenset({"reasoning", "reasoning_content", "reasoning_text", "thinking", "redacted_thinking"})
-# two names for the same kind of part get the same mark
-MARKS = {"image_url": "image", "input_image": "image", "input_file": "file", "input_audio": "audio"}
 
 
 @dataclass(slots=True)
@@ -122,6 +118,8 @@ class Dialect:
     # where and why this is only a request or only a reply, judging by its other members and the names of its
     # sections; None if it may be a conversation
     half: Callable[[Mapping[str, Any], Set[str]], tuple[FieldPath, str] | None] = lambda about, found: None
+    # the members of the conversation that other members wrap: a request and its reply
+    unwrap: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda about: {}
 
 
 def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterable[str]) -> bool:
@@ -133,32 +131,6 @@ def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterabl
     item = shape.item
     lists = [item.get(member) for member in members] if isinstance(item, dict) else [item]
     return is_message(item) or any(isinstance(one, list) and bool(one) and is_message(one[0]) for one in lists)
-
-
-def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), required: bool = False) -> str:
-    """The text of a message's content, which may be text, null or a list of parts."""
-    if not isinstance(message.raw(key), list):
-        return message.text(key, required=required) or ""
-    pieces: list[str] = []
-    goes_on = False
-    for position, part in enumerate(message.sequence(key)):
-        if isinstance(part, str):
-            text, is_text = part, True
-        else:
-            fields = Fields(part, (*message.path, key, position), message.faults)
-            kind = fields.text("type", required=True) or ""
-            if kind in THOUGHTS or kind in skipped:
-                continue
-            is_text = kind in TEXT_PARTS or kind == "refusal"
-            said = fields.text("refusal" if kind == "refusal" else "text", required=True) if is_text else None
-            text = said or "" if is_text else f"[{MARKS.get(kind, kind)}]"
-        # consecutive text parts are one text
-        if is_text and goes_on:
-            pieces[-1] += text
-        else:
-            pieces.append(text)
-        goes_on = is_text
-    return "\n".join(pieces)
 
 
 def conversations(pieces: Iterator[JsonPart], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
@@ -244,6 +216,9 @@ class _ConversationInProgress:
     def finish(self, where: str) -> Parsed:
         """The conversation in the native format, still without the defaults that come from the file's name."""
         faults = Faults()
+        for key, value in self.dialect.unwrap(self.about).items():
+            if self.about.get(key) is None and key not in self.found:
+                self.member(key, value)
         about = Fields(self.about, (), faults)
         got = "null" if "messages" in self.about else "nothing"
         self._take_plain()
@@ -298,7 +273,7 @@ def _record(
         "cost": about.number("cost"),
     }
     return {
-        "session_id": _first(places, ("session_id", "conversation_id", "thread_id", "id"), Fields.name),
+        "session_id": _first(places, SESSIONS, Fields.name),
         "assistant_id": _first(places, ("assistant_id", "agent", "agent_id"), Fields.name),
         "task_id": _first(places, ("task_id",), Fields.name),
         "trial": _first(places, ("trial",), Fields.whole),
@@ -446,7 +421,8 @@ class _MessageFile:
             yield record.finish(where)
 
     def _is_conversation(self, value: Mapping[str, Any]) -> bool:
-        holds = any(section in value for section in self.dialect.sections) or self.dialect.half(value, set())
+        holds = any(section in value for section in self.dialect.sections)
+        holds = holds or bool(self.dialect.half(value, set()) or self.dialect.unwrap(value))
         return not self.dialect.is_message(value) and bool(holds)
 
     def _end(self, part: JsonPart) -> Iterator[Parsed]:
