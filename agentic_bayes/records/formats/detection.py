@@ -10,7 +10,16 @@ from typing import Any, Literal, get_args
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals import inspect, tau2, tau_bench
-from agentic_bayes.records.formats.messages import anthropic, langchain, openai
+from agentic_bayes.records.formats.messages import (
+    anthropic,
+    autogen,
+    bedrock,
+    gemini,
+    langchain,
+    openai,
+    smolagents,
+    vercel,
+)
 from agentic_bayes.records.formats.spans.otel import traces as otel
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Shape
@@ -26,6 +35,11 @@ RecordFormat = Literal[
     "openai",
     "langchain",
     "anthropic",
+    "autogen",
+    "smolagents",
+    "gemini",
+    "bedrock",
+    "vercel",
 ]
 FORMATS = get_args(RecordFormat)
 
@@ -36,7 +50,12 @@ READERS: dict[str, Any] = {
         tau_bench,
         inspect,
         otel,
+        autogen,
         langchain,
+        smolagents,
+        gemini,
+        bedrock,
+        vercel,
         anthropic,
         openai,
     )

@@ -43,6 +43,7 @@ class MessageLog:
     doubts: dict[tuple[str, str], None] = field(default_factory=dict)
     model: str | None = None  # the model that wrote them, if they say so
     tools: list[Any] = field(default_factory=list)  # the tools that they say were offered
+    users: set[str] = field(default_factory=set)  # who speaks for the user, where speakers have names
     waiting: bool = False  # whether the last message makes calls that have no result yet
 
     def add(self, message: Message, path: FieldPath) -> None:
@@ -74,6 +75,24 @@ class MessageLog:
             self.messages[-1] = changed(self.messages[-1], text=text)
         else:
             self.add(Message("assistant", text), path)
+
+    def add_reply(
+        self, messages: Iterable[Any], path: FieldPath, take: Callable[[Any, FieldPath, MessageLog], None]
+    ) -> None:
+        """Add the messages of a reply, unless they were also appended to the messages of its request."""
+        before = len(self.messages)
+        for message in messages:
+            take(message, path, self)
+        added = self.messages[before:]
+        if added == self.messages[before - len(added) : before]:
+            del self.messages[before:]
+
+    def add_tokens(self, tokens: tuple[int, int], *, since: int) -> None:
+        """Count tokens for the first of the agent's messages from this place on."""
+        for place in range(since, len(self.messages)):
+            if self.messages[place].role == "assistant":
+                self.messages[place] = changed(self.messages[place], tokens=tokens)
+                return
 
     def add_thoughts(self, thoughts: Iterable[str], path: FieldPath) -> None:
         """Add what the agent thought, to the previous message if that is also the agent's."""
@@ -222,8 +241,9 @@ class _ConversationInProgress:
         about = Fields(self.about, (), faults)
         got = "null" if "messages" in self.about else "nothing"
         self._take_plain()
-        if "messages" in self.found:
-            self.dialect.reply(about, self.logs["messages"])
+        asked = next((name for name in self.logs if name in self.found & (self.dialect.instead | {"messages"})), None)
+        if asked is not None:
+            self.dialect.reply(about, self.logs[asked])
         replaced = self.dialect.instead if "messages" in self.found else frozenset()
         logs = [log for name, log in self.logs.items() if name not in replaced]
         messages = [message for log in logs for message in log.messages]
@@ -271,6 +291,7 @@ def _record(
         "opening": opening(messages),
         "tokens": tokens,
         "cost": about.number("cost"),
+        "stop_reason": about.raw("stop_reason") if isinstance(about.raw("stop_reason"), str) else None,
     }
     return {
         "session_id": _first(places, SESSIONS, Fields.name),

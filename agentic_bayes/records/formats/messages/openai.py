@@ -14,8 +14,8 @@ from typing import Any
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.messages import langchain
 from agentic_bayes.records.formats.messages.anthropic import BLOCKS
-from agentic_bayes.records.formats.messages.anthropic import take_message as take_blocks
 from agentic_bayes.records.wire import message_log
+from agentic_bayes.records.wire.blocks import take_blocks
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
 from agentic_bayes.records.wire.content import content_text, part_kinds, thought_texts, thoughts_in
 from agentic_bayes.records.wire.fields import Fields
@@ -114,9 +114,7 @@ def _take_reply(about: Fields, log: MessageLog) -> None:
     message = choices[0].mapping("message", required=True)
     if not message.value:
         return
-    _take(dict(message.value), message.path, log)
-    if log.messages[-2:-1] == log.messages[-1:]:
-        log.messages.pop()  # the answer was also appended to the messages
+    log.add_reply([dict(message.value)], message.path, _take)
 
 
 def _failure(about: Fields) -> str | None:
