@@ -21,7 +21,7 @@ from agentic_bayes.records.wire.content import content_text, part_kinds, thought
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog
+from agentic_bayes.records.wire.message_log import FOREIGN, JOIN, Dialect, FieldPath, MessageLog
 
 NAME = "openai"
 MEMBERS = ("messages", "input", "output")
@@ -92,9 +92,11 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
     reply = "holds a reply without its request: add the request's {}"
     if "custom_id" in about and "response" in about:
         body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
-        return body, reply.format("`messages`") + " (got a line of the Batch API)"
+        return body, reply.format("`messages`") + f" (got a line of the Batch API); join both by custom_id, {JOIN}"
     if "custom_id" in about and "body" in about:
-        return ("body",), "holds a request without its reply (got a line of the Batch API)"
+        return (
+            "body",
+        ), f"holds a request without its reply (got a line of the Batch API); join both by custom_id, {JOIN}"
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
         return ("choices",), reply.format("`messages`")
     if "output" in found:
