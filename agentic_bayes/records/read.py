@@ -12,12 +12,13 @@ from pydantic import ValidationError
 
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError
-from agentic_bayes.records.base import problems_of
+from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
 from agentic_bayes.records.formats.native import parse
 from agentic_bayes.records.identity import TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
+from agentic_bayes.records.wire.characters import DOUBT, one_form, readable
 from agentic_bayes.records.wire.json_text import NO_VALUE, REST_LOST, Parsed, joined
 from agentic_bayes.records.wire.options import ReadOptions, with_identity
 from agentic_bayes.records.wire.scores import rescored
@@ -33,11 +34,22 @@ class Doubts:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], list[str]] = {}
+        # what an id names, and its one form → the form it had first, and whether another was seen
+        self._forms: dict[tuple[str, str], str | None] = {}
 
     def add(self, source: str, parsed: Parsed) -> None:
         """Add the warnings of one record."""
         for _, message in parsed.doubts:
             self._found.setdefault((source, message), []).append(parsed.where)
+
+    def add_forms(self, source: str, where: str, forms: Iterable[tuple[str, str, str]]) -> None:
+        """Say once if ids in different Unicode forms became one id."""
+        for kind, written, form in forms:
+            first = self._forms.setdefault((kind, form), written)
+            if first is not None and first != written:
+                self._forms[kind, form] = None
+                message = f"{kind} whose names differ only in their Unicode form are the same: {short(form)}"
+                self._found.setdefault((source, message), []).append(where)
 
     @property
     def messages(self) -> list[str]:
@@ -223,11 +235,13 @@ def records_of(
         return
     with stream:
         for parsed in _parsed(stream, source):
+            parsed, forms = _in_order(parsed, source)
             record = _validated(parsed, source)
             if index is not None and isinstance(record, Conversation):
                 index.add(record, source=source.name, where=parsed.where)
             if doubts is not None:
                 doubts.add(source.name, parsed)
+                doubts.add_forms(source.name, parsed.where, forms)
             yield record
 
 
@@ -286,13 +300,20 @@ class _Replay(RawIOBase):
         return len(data)
 
 
+def _in_order(parsed: Parsed, source: Source) -> tuple[Parsed, list[tuple[str, str, str]]]:
+    """A record with the identity that the caller located, in characters and ids that compare; and its ids' forms."""
+    value, faults = with_identity(parsed.value, parsed.raw, source.origin.options.fields)
+    value, count = readable(value)
+    value, forms = one_form(value) if isinstance(value, dict) else (value, [])
+    doubts = (*parsed.doubts, ("", DOUBT)) if count else parsed.doubts
+    return replace(parsed, value=value, faults=(*parsed.faults, *faults), doubts=doubts), forms
+
+
 def _validated(parsed: Parsed, source: Source) -> Conversation | tuple[Problem, ...]:
     value, where = parsed.value, parsed.where
     problems = tuple(Problem(parsed.file or source.name, where, field, message) for field, message in parsed.faults)
     if value is NO_VALUE:
         return problems
-    value, missing = with_identity(value, parsed.raw, source.origin.options.fields)
-    problems += tuple(Problem(parsed.file or source.name, where, field, message) for field, message in missing)
     if isinstance(value, dict) and "assistant_id" not in value:
         value = {**value, "assistant_id": source.origin.agent}
     try:
