@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args
 from pydantic import ValidationError
 
 from agentic_bayes.checks import check_choice
-from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError
+from agentic_bayes.errors import DoubtfulRecords, Problem, RecordsError
+from agentic_bayes.records.agents import check_agent, runs_apart
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
 from agentic_bayes.records.formats.native import parse
@@ -26,6 +27,10 @@ from agentic_bayes.records.wire.scores import rescored
 __all__ = ["read_conversations"]
 
 OnError = Literal["raise", "skip"]
+UNTOLD_TASKS = (
+    "none of the {:,} conversations names its task, so each is a task of its own with one trial; if tasks were tried "
+    "several times, say where a record names its task: fields={{'task': 'metadata.task'}} (--fields task=metadata.task)"
+)
 ConversationOrProblems = Conversation | tuple[Problem, ...]
 
 
@@ -51,13 +56,28 @@ class Doubts:
                 message = f"{kind} whose names differ only in their Unicode form are the same: {short(form)}"
                 self._found.setdefault((source, message), []).append(where)
 
+    def of_all(self, sources: Iterable[Source], index: TaskIndex) -> list[Problem]:
+        """Add the warnings about all files together, and give the problems."""
+        if untold := index.untold_tasks:
+            self._found["", UNTOLD_TASKS.format(untold)] = [""]
+        own = {source.name: source.origin.own_agent for source in sources if source.origin.given_agent is None}
+        alone = [source for source, agent in index.alone() if agent == own.get(source)]
+        if (said := runs_apart(alone)) is None:
+            return []
+        refused, message = said
+        if refused:
+            return [Problem(alone[0], "", "", message)]
+        self._found["", message] = [""]
+        return []
+
     @property
     def messages(self) -> list[str]:
         """One message per file and kind."""
         found = []
         for (source, message), places in self._found.items():
             where = places[0] + (f" and {len(places) - 1:,} more" if len(places) > 1 else "")
-            found.append(f"{joined(source, where)}: {message}")
+            place = joined(source, where)
+            found.append(f"{place}: {message}" if place else message)
         return found
 
     def warn(self) -> None:
@@ -123,7 +143,9 @@ def read_conversations(
         Format of the files; "auto" detects it from the content of each. JSON arrays, objects and JSON Lines, plain
         or gzipped, are always detected from the content. ``docs/formats.md`` says which fields are read.
     agent : str, optional
-        The agent of records that name none; default: the file's name without its ending.
+        The agent of records that name none: a name, or a rule with ``{stem}`` (the file's name without its ending),
+        ``{parent}`` (its folder) or ``{grandparent}``. Default: the stem or, where stems repeat, the nearest folders
+        that tell these files apart (``v1/log.jsonl`` and ``v2/log.jsonl`` are of v1 and v2).
     fields : mapping of str to str, optional
         Where a record says its ``agent``, ``task``, ``trial``, ``session`` or ``reference``, as dotted paths:
         ``{"agent": "metadata.agent_version", "task": "metadata.task"}``. They are looked up in the raw record (in a
@@ -173,6 +195,7 @@ def read_conversations(
             problems.add(_faults_of(source, index, doubts, left_out if on_error == "skip" else None))
     piped = any(source.once for source in sources)
     problems.add(index.problems(complete=not problems and not piped))
+    problems.add(doubts.of_all(sources, index))
     if problems:
         raise RecordsError(problems.kept, problems.total)
     doubts.warn()
@@ -200,8 +223,7 @@ def _faults_of(source: Source, index: TaskIndex, doubts: Doubts, left_out: LeftO
 def check_reading(format: object, agent: object) -> None:
     """Check the arguments that all readers share."""
     check_choice("format", format, FORMATS)
-    if agent is not None and (not isinstance(agent, str) or not agent.strip()):
-        raise InvalidArgument(f"agent must be text that is not blank, or None, got {agent!r}")
+    check_agent(agent)
 
 
 def _checked(
@@ -316,6 +338,8 @@ def _validated(parsed: Parsed, source: Source) -> Conversation | tuple[Problem, 
         return problems
     if isinstance(value, dict) and "assistant_id" not in value:
         value = {**value, "assistant_id": source.origin.agent}
+    if source.origin.unclear and isinstance(value, dict) and value["assistant_id"] == source.origin.agent:
+        problems += (Problem(source.name, where, "assistant_id", source.origin.unclear),)
     try:
         conversation = Conversation.model_validate(value)
     except ValidationError as error:
