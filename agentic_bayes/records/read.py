@@ -16,7 +16,7 @@ from agentic_bayes.records.agents import check_agent, runs_apart
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
 from agentic_bayes.records.formats.native import parse
-from agentic_bayes.records.identity import TaskIndex
+from agentic_bayes.records.identity import UNTOLD_TASKS, TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
 from agentic_bayes.records.wire.characters import DOUBT, one_form, readable
@@ -27,9 +27,9 @@ from agentic_bayes.records.wire.scores import rescored
 __all__ = ["read_conversations"]
 
 OnError = Literal["raise", "skip"]
-UNTOLD_TASKS = (
-    "none of the {:,} conversations names its task, so each is a task of its own with one trial; if tasks were tried "
-    "several times, say where a record names its task: fields={{'task': 'metadata.task'}} (--fields task=metadata.task)"
+TELL_TASKS = (
+    UNTOLD_TASKS + "; if tasks were tried several times, say where a record names its task: "
+    "fields={{'task': 'metadata.task'}} (--fields task=metadata.task)"
 )
 ConversationOrProblems = Conversation | tuple[Problem, ...]
 
@@ -59,7 +59,7 @@ class Doubts:
     def of_all(self, sources: Iterable[Source], index: TaskIndex) -> list[Problem]:
         """Add the warnings about all files together, and give the problems."""
         if untold := index.untold_tasks:
-            self._found["", UNTOLD_TASKS.format(untold)] = [""]
+            self._found["", TELL_TASKS.format(untold)] = [""]
         own = {source.name: source.origin.own_agent for source in sources if source.origin.given_agent is None}
         alone = [source for source, agent in index.alone() if agent == own.get(source)]
         if (said := runs_apart(alone)) is None:
