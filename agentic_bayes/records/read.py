@@ -23,6 +23,7 @@ from agentic_bayes.records.wire.characters import DOUBT, one_form, readable
 from agentic_bayes.records.wire.json_text import NO_VALUE, REST_LOST, Parsed, joined
 from agentic_bayes.records.wire.options import ReadOptions, with_identity
 from agentic_bayes.records.wire.scores import rescored
+from agentic_bayes.records.wire.unpacking import RATIO, PackedReader
 
 __all__ = ["read_conversations"]
 
@@ -131,6 +132,7 @@ def read_conversations(
     scorer: str | None = None,
     scale: tuple[float, float] | None = None,
     on_error: OnError = "raise",
+    max_ratio: float = RATIO,
 ) -> Conversations:
     """Read conversations one at a time, after checking all of them.
 
@@ -159,6 +161,9 @@ def read_conversations(
     on_error : {"raise", "skip"}
         What to do with records that cannot be read. "skip" leaves them out, and a warning counts them. A file that
         cannot be read to its end, or of which nothing can be read, is an error anyway.
+    max_ratio : float
+        How many times its packed size a gzipped file, or a member of a zip file, may unpack to; smaller ones than
+        64 MiB always may.
 
     Returns
     -------
@@ -187,7 +192,7 @@ def read_conversations(
     check_reading(format, agent)
     check_choice("on_error", on_error, get_args(OnError))
     problems, doubts, left_out = Problems(), Doubts(), LeftOut()
-    options = ReadOptions({} if fields is None else fields, scorer, scale)
+    options = ReadOptions({} if fields is None else fields, scorer, scale, max_ratio)
     sources = find_sources(paths, agent, format, problems, options)
     index = TaskIndex()
     for source in sources:
@@ -251,10 +256,11 @@ def records_of(
 ) -> Iterator[ConversationOrProblems]:
     """The records of one source."""
     try:
-        stream = open(source.name, "rb")  # noqa: SIM115 - only the opening is tried; `with` follows
+        stream = PackedReader(open(source.name, "rb").detach())  # noqa: SIM115 - `with` follows
     except OSError as error:
         yield (Problem(source.name, "", "", f"cannot be opened: {error.strerror or error}"),)
         return
+    stream.max_ratio = source.origin.options.max_ratio
     with stream:
         for parsed in _parsed(stream, source):
             parsed, forms = _in_order(parsed, source)
@@ -279,7 +285,8 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
         name = format_of(beginning)
         beginning.detach()  # otherwise it would close the pipe when it is deleted
         replay.rewind()
-        stream = BufferedReader(replay)
+        stream = PackedReader(replay)
+        stream.max_ratio = source.origin.options.max_ratio
     if name == "native":
         found = parse(stream) if source.format == name else native_only(parse(stream))
         return (_rated(parsed, source.origin.options) for parsed in found)

@@ -1,6 +1,7 @@
 """The options that say how logs are read, on the command line."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_a_log_without_tasks_is_doubtful_in_validate_assess_and_the_report(run):
     assert said in err
     assert f"doubtful: {said}" in out
     assert run("report", "e.jsonl", "-o", "r.html")[0] == 0
-    assert f"Doubtful: {said}" in open("r.html", encoding="utf-8").read()
+    assert f"Doubtful: {said}" in Path("r.html").read_text(encoding="utf-8")
 
 
 def test_skip_bad_leaves_records_out_and_counts_them(run):
