@@ -89,6 +89,8 @@ RECORD = {
         {"qa_id": "turn 2", "query": "This?\n[image]", "assistant": "I cannot say.", "agentic": {"tools_used": []}},
     ],
 }
+THOUGHT = {**RECORD, "conversation": [dict(turn) for turn in RECORD["conversation"]]}
+THOUGHT["conversation"][0]["metadata"] = {"before_calls": ["Let me look."], "reasoning": ["secret"]}
 SHORT = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
 
 
@@ -137,8 +139,8 @@ def plain(record):
     return {key: value for key, value in record.items() if key not in ("session_id", "task_id")}
 
 
-@pytest.mark.parametrize("messages", [CHAT, ITEMS], ids=["chat", "responses"])
-def test_every_layout_of_one_conversation_gives_the_same_record(load, messages):
+@pytest.mark.parametrize(("messages", "record"), [(CHAT, RECORD), (ITEMS, THOUGHT)], ids=["chat", "responses"])
+def test_every_layout_of_one_conversation_gives_the_same_record(load, messages, record):
     """A list, an object, a list of either, and JSON Lines of messages, lists or objects; also gzipped."""
     layouts = [
         messages,
@@ -153,7 +155,7 @@ def test_every_layout_of_one_conversation_gives_the_same_record(load, messages):
         gzip.compress(json.dumps(messages).encode()),
     ]
     for layout in layouts:
-        assert load(layout) == [RECORD]
+        assert load(layout) == [record]
 
 
 def test_responses_and_chat_forms_of_the_same_run_give_equal_records(load):
@@ -162,7 +164,8 @@ def test_responses_and_chat_forms_of_the_same_run_give_equal_records(load):
     response = {"object": "response", "id": "r1", "model": "m", "status": "completed", "error": None}
     response |= {"input": ITEMS[2:4], "output": ITEMS[4:], "usage": {"input_tokens": 9, "output_tokens": 4}}
     response["instructions"] = "Be kind."
-    first, second = load({**chat, "messages": [CHAT[0], *CHAT[2:]]}), load(response)
+    thinking = {**CHAT[3], "reasoning_content": "secret"}
+    first, second = load({**chat, "messages": [CHAT[0], CHAT[2], thinking, *CHAT[4:]]}), load(response)
     assert first == second
     assert first[0]["metadata"] == {"format": "openai", "model": "m", "tokens": {"input": 9, "output": 4}}
 
@@ -412,18 +415,25 @@ def test_results_of_no_call_are_counted_and_said(load, results, kept, orphans):
     assert one["conversation"][0]["metadata"]["results_without_call"] == orphans
 
 
-def test_what_is_said_with_the_last_calls_is_the_answer(load):
+def test_what_is_said_with_the_last_calls_is_the_answer_if_these_have_results(load):
     """Also in the last turn: the agent said goodbye and ended the call. Without text, there is no answer."""
     ended = {"role": "assistant", "content": "Goodbye!", "tool_calls": [call_of("end_call", "x")]}
-    for end in ([ended, result_of("ok", "x")], [ended]):
-        (turn,) = load([{"role": "user", "content": "bye"}, {"role": "assistant", "content": "Wait."}, *end])[0][
-            "conversation"
-        ]
-        assert (turn["assistant"], turn.get("error")) == ("Goodbye!", None)
-        assert turn["metadata"] == {"before_calls": ["Wait."]}
+    started = [{"role": "user", "content": "bye"}, {"role": "assistant", "content": "Wait."}]
+    (turn,) = load([*started, ended, result_of("ok", "x")])[0]["conversation"]
+    assert (turn["assistant"], turn.get("error")) == ("Goodbye!", None)
+    assert turn["metadata"] == {"before_calls": ["Wait."]}
     for text in (None, " "):
         (turn,) = load([SHORT[0], {**ended, "content": text}, result_of("ok", "x")])[0]["conversation"]
         assert (turn["assistant"], turn["error"]) == (None, "the log ends before the agent answered")
+
+
+def test_a_log_that_ends_with_a_call_waiting_has_no_answer_and_says_why(load):
+    """What was said with the call came before its result, so it is no answer."""
+    waits = "the log ends before the agent answered: a call of 'end_call' had no result yet"
+    ended = {"role": "assistant", "content": "One moment.", "tool_calls": [call_of("end_call", "x")]}
+    (turn,) = load([{"role": "user", "content": "bye"}, ended])[0]["conversation"]
+    assert (turn["assistant"], turn["error"]) == (None, waits)
+    assert turn["metadata"] == {"before_calls": ["One moment."]}
 
 
 @pytest.mark.slow
@@ -497,7 +507,7 @@ def test_a_reply_beside_its_request_is_the_last_message(load):
     called = {**REPLY, "message": {"role": "assistant", "content": None, "tool_calls": [call_of("f", "x")]}}
     (one,) = load({"messages": SHORT[:1], "choices": [called]})
     assert calls_in(one) == [("f", "none")]
-    assert one["conversation"][0]["error"] == "the log ends before the agent answered"
+    assert one["conversation"][0]["error"].startswith("the log ends before the agent answered: a call of 'f'")
     other = {**REPLY, "index": 1, "message": {"role": "assistant", "content": "other"}}
     with pytest.warns(DoubtfulRecords, match="a reply has several choices: the first was read as the answer"):
         assert load({**about, "messages": SHORT[:1], "choices": [REPLY, other]}) == expected
@@ -556,8 +566,9 @@ def test_deep_nesting_is_refused_or_read_and_never_crashes(tried, depth, place):
 
 def test_a_list_or_object_cut_at_any_byte_is_refused(tried):
     """Truncation never passes as a shorter conversation."""
-    for data in (json.dumps(CHAT, ensure_ascii=False).encode(), json.dumps({"messages": ITEMS}).encode()):
-        assert tried(data, format="openai") == [RECORD]
+    for value, record in ((CHAT, RECORD), ({"messages": ITEMS}, THOUGHT)):
+        data = json.dumps(value, ensure_ascii=False).encode()
+        assert tried(data, format="openai") == [record]
         assert not any(tried(data[:end], format="openai") for end in range(len(data)))
 
 

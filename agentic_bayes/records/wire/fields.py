@@ -46,6 +46,14 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return self.value.get(key) is not None
 
+    def inside(self, value: Any) -> Fields:
+        """An object within this one, for faults the same place."""
+        return Fields(value, self.path, self.faults)
+
+    def only(self, key: str) -> Fields:
+        """An object with one member of this."""
+        return self.inside({key: self.value[key]} if key in self else {})
+
     def raw(self, key: str) -> Any:
         """The value as it is; None if it is absent."""
         return self.value.get(key)
@@ -59,6 +67,11 @@ class Fields:
         """An id or name: text that is not blank, or a whole number, which becomes its digits."""
         value = self._checked(key, required, "text that is not blank, or a whole number", _is_name)
         return None if value is None else str(value)
+
+    def identity(self, key: str) -> str | None:
+        """The id of a call: text or a whole number; blank text is no id."""
+        value = self.value.get(key)
+        return None if isinstance(value, str) and not value.strip() else self.name(key)
 
     def whole(self, key: str, *, required: bool = False) -> int | None:
         """A whole number ≥ 0."""
