@@ -187,7 +187,6 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
             lines(record(metadata={"a": 1})).replace('"a": 1', '"a": 1e999'),
             "metadata.a: must be a finite number",
         ),
-        (lines(record(language="\ud800")), "line 1, language: must be Unicode text without lone surrogates"),
         (lines(record(conversation=[])), "line 1, conversation: must hold at least one interaction"),
         (lines({"agent": "v1", "task": "t", "answer_score": 0.5}), "line 1: unknown format: .*'agent'"),
         (lines({**record(), "agent": "v1"}), "line 1, agent: unknown key 'agent'"),

@@ -190,15 +190,9 @@ _DEEPEST = MAX_DEPTH - 20
 def fitting(
     value: Any, path: tuple[str | int, ...], faults: Faults, *, text: Callable[[str], str] | None = None
 ) -> Any:
-    """Make a value of a file fit for a record: NaN becomes null; broken text and endless nesting are faults."""
+    """Make a value of a file fit for a record: NaN becomes null; endless nesting is a fault."""
     if isinstance(value, str):
-        value = text(value) if text else value
-        if not value.isascii():
-            try:
-                value.encode("utf-8")
-            except UnicodeEncodeError:
-                faults.add(path, f"must be Unicode text without lone surrogates, got {short(value)}")
-        return value
+        return text(value) if text else value
     if isinstance(value, float):
         if math.isfinite(value):
             return value
@@ -210,8 +204,5 @@ def fitting(
             return None
         if isinstance(value, list):
             return [fitting(item, (*path, position), faults, text=text) for position, item in enumerate(value)]
-        for key in value:
-            if not key.isascii():
-                fitting(key, (*path, short(key)), faults)
         return {key: fitting(item, (*path, key), faults, text=text) for key, item in value.items()}
     return value

@@ -25,11 +25,18 @@ class Origin:
     stem: str  # its name without the ending
     given_agent: str | None = None  # the agent that the caller named
     options: ReadOptions = NO_OPTIONS  # what the caller said beyond that
+    default_agent: str = ""  # the agent by the file's name or folder; the stem if empty
+    unclear: str = ""  # why that is no name of an agent: a record that would get it is refused
+
+    @property
+    def own_agent(self) -> str:
+        """The agent by the file's name or folder."""
+        return self.default_agent or self.stem
 
     @property
     def agent(self) -> str:
         """The agent of a file that names none."""
-        return self.given_agent or self.stem
+        return self.given_agent or self.own_agent
 
 
 @dataclass(slots=True)
