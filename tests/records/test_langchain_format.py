@@ -72,7 +72,11 @@ RECORD = {
             "query": "Rome or Oslo?",
             "assistant": "Rome 😀",
             "agentic": {"tools_used": CALLS},
-            "metadata": {"before_calls": ["Let me look."], "reasoning": ["secret"], "tokens": {"input": 8, "output": 3}},
+            "metadata": {
+                "before_calls": ["Let me look."],
+                "reasoning": ["secret"],
+                "tokens": {"input": 8, "output": 3},
+            },
         },
         {"qa_id": "turn 2", "query": "Bye", "assistant": "Bye!", "agentic": {"tools_used": []}},
     ],

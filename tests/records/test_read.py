@@ -9,6 +9,7 @@ import tracemalloc
 import pytest
 
 from agentic_bayes.errors import InvalidArgument, RecordsError, UnknownName
+from agentic_bayes.records.formats.detection import FORMATS
 from agentic_bayes.records.read import read_conversations
 from agentic_bayes.records.wire.json_text import JsonText
 

@@ -251,8 +251,10 @@ class _ConversationInProgress:
         got = "null" if "messages" in self.about else "nothing"
         self._take_plain()
         asked = next((name for name in self.logs if name in self.found & (self.dialect.instead | {"messages"})), None)
+        before = len(self.logs[asked].messages) if asked else 0
         if asked is not None:
             self.dialect.reply(about, self.logs[asked])
+        replied = asked is not None and len(self.logs[asked].messages) > before
         replaced = self.dialect.instead if "messages" in self.found else frozenset()
         logs = [log for name, log in self.logs.items() if name not in replaced]
         messages = [message for log in logs for message in log.messages]
@@ -273,7 +275,7 @@ class _ConversationInProgress:
         if tools := _offered(about, [tool for log in logs for tool in log.tools]):
             record["metadata"].setdefault(AVAILABLE_TOOLS, tools)
         doubts += doubts_of(record["conversation"])
-        doubts += _unread(about, record["conversation"])
+        doubts += [] if replied else _unread(about, record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
             wrong = (("", NO_USER),)

@@ -14,9 +14,9 @@ from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, Interaction
 from agentic_bayes.records.wire import message_log
-from agentic_bayes.records.wire.blocks import take_blocks
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
-from agentic_bayes.records.wire.content import content_text, part_kinds, thought_texts, thoughts_in
+from agentic_bayes.records.wire.content.blocks import take_blocks
+from agentic_bayes.records.wire.content.parts import content_text, part_kinds, thought_texts, thoughts_in
 from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
