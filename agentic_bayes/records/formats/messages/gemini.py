@@ -110,13 +110,13 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     if path[:1] == ("system",) or role == "system":
         log.add(Message("system", "".join(part.text("text") or "" for part in listed)), path)
         return
-    blocks = [block for part in listed for block in _block(part, log)]
+    members = ((part, kind) for part in listed for kind in part.value if kind not in _ABOUT)
+    blocks = [block for part, kind in members for block in _block(part, kind, log)]
     take_blocks({"role": ROLES[role], "content": blocks}, path, log)
 
 
-def _block(part: Fields, log: MessageLog) -> Iterator[dict[str, Any]]:
-    """A part as a typed block."""
-    kind = next((key for key in part.value if key not in _ABOUT), "")
+def _block(part: Fields, kind: str, log: MessageLog) -> Iterator[dict[str, Any]]:
+    """A part as a typed block, by the name of its member."""
     inner = _in_camel_case(part.raw(kind), (*part.path, kind), log) if isinstance(part.raw(kind), dict) else part
     match kind:
         case "text" if part.raw("thought") is True:
@@ -144,8 +144,6 @@ def _block(part: Fields, log: MessageLog) -> Iterator[dict[str, Any]]:
         case "inlineData" | "fileData":
             media = (inner.text("mimeType") or "").partition("/")[0]
             yield {"type": _DATA.get(media, "file")}
-        case "":
-            return  # a signature alone
         case _:
             unknown_part(part, kind, log.doubt)
             yield {"type": "text", "text": f"[{kind[:40]}]"}
