@@ -142,8 +142,9 @@ def read_conversations(
         A file, a glob pattern, a folder (all .json, .jsonl, .json.gz, .jsonl.gz and .eval files in it and in its
         subfolders, except hidden ones), or several of these. Each file is read once, however often it is listed.
     format : str
-        Format of the files, one of those that ``docs/formats.md`` lists; "auto" detects it from the content of each. JSON arrays, objects and JSON Lines, plain
-        or gzipped, are always detected from the content. ``docs/formats.md`` says which fields are read.
+        Format of the files, one of those that ``docs/formats.md`` lists; "auto" detects it from the content of each.
+        JSON arrays, objects and JSON Lines, plain or gzipped, are always detected from the content. The same page says
+        which fields are read.
     agent : str, optional
         The agent of records that name none: a name, or a rule with ``{stem}`` (the file's name without its ending),
         ``{parent}`` (its folder) or ``{grandparent}``. Default: the stem or, where stems repeat, the nearest folders
