@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from dialogues import WRITERS, Call, Dialogue, Step, Turn, dialogues, expected, read_back
+from dialogues import (
+    WRITERS,
+    Call,
+    Dialogue,
+    Step,
+    Turn,
+    dialogues,
+    expected,
+    expected_of_smolagents,
+    read_back,
+    smolagents,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import json_values, reduced
@@ -46,6 +57,15 @@ def test_a_dialogue_written_in_any_format_is_read_back(load, name, dialogue):
     assert {tool["name"] for tool in offered} == (set(dialogue.tools) if tools else set())
     last = found.conversation[-1]
     assert (last.error is None) == (dialogue.turns[-1].answer is not None)
+
+
+@given(dialogue=dialogues(parallel=1))
+@quick
+def test_a_dialogue_of_smolagents_is_read_back(load, dialogue):
+    """Its calls are Python in text, and its answer is the argument of a call."""
+    (found,) = load(smolagents(dialogue))
+    assert read_back(found) == expected_of_smolagents(dialogue)
+    assert found.context == dialogue.system
 
 
 OSLO = ("weather", {"city": "Oslo"}, "4 C")
