@@ -9,6 +9,7 @@ from io import BufferedReader
 from typing import Any, Literal, get_args
 
 from agentic_bayes.records.base import short
+from agentic_bayes.records.formats import unknown
 from agentic_bayes.records.formats.evals import inspect, tau2, tau_bench
 from agentic_bayes.records.formats.messages import (
     anthropic,
@@ -21,6 +22,7 @@ from agentic_bayes.records.formats.messages import (
     vercel,
 )
 from agentic_bayes.records.formats.spans.otel import traces as otel
+from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip
@@ -77,6 +79,9 @@ NATIVE = "conversation"
 NATIVE_KEYS = frozenset({NATIVE, "session_id", "assistant_id"})
 """A native record has at least one of these members."""
 
+MEMBERS = frozenset(Conversation.model_fields)
+"""All members of a native record."""
+
 
 def detected(path: str) -> str:
     """Detect a file's format from its content; empty if it cannot be read."""
@@ -114,13 +119,13 @@ def format_of(stream: BufferedReader) -> str:
     return found or "native"
 
 
-def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
+def native_only(found: Iterator[Parsed], name: str) -> Iterator[Parsed]:
     """The records of a file that was taken as native because it looks like no other format."""
     first = next(found, None)
     if first is None:
         return
-    keys = first.value.keys() if isinstance(first.value, dict) else ()
-    if not keys or keys & NATIVE_KEYS:
+    keys = first.value.keys() if isinstance(first.value, dict) else {}.keys()
+    if not keys or NATIVE in keys or (keys & NATIVE_KEYS and unknown.is_native(first.value, MEMBERS)):
         yield first
         yield from found
         return
@@ -128,4 +133,6 @@ def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
     formats = ", ".join(name for name in FORMATS if name != "auto")
     message = f"unknown format: an object with the keys {named}"
     message += f"; if it is one of {formats}, choose it with format= (--format on the command line)"
+    if nearer := unknown.by_record(first.value, name):
+        message = f"unknown format: an object with the keys {named}; {nearer}"
     yield replace(first, value=NO_VALUE, faults=(*first.faults, ("", message)))

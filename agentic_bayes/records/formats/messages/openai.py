@@ -94,7 +94,8 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
         body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
         return body, reply.format("`messages`") + " (got a line of the Batch API)"
     if "custom_id" in about and "body" in about:
-        return ("body",), "holds a request without its reply (got a line of the Batch API)"
+        wanted = "put its body's messages next to the choices of the reply with this custom_id"
+        return ("body",), f"holds a request without its reply (a line of an OpenAI batch request file): {wanted}"
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
         return ("choices",), reply.format("`messages`")
     if "output" in found:
