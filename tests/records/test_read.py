@@ -160,7 +160,7 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
         (json.dumps(record()).encode("utf-16"), "byte 0: must be UTF-8 text, got byte 0xFF .UTF-16"),
         (
             json.dumps(record()).encode() + b"\n\xff",
-            f"byte {len(json.dumps(record())) + 1}: must be UTF-8 text, got byte 0xFF",
+            f"line 2: must be UTF-8 text, got byte 0xFF at byte {len(json.dumps(record())) + 1}",
         ),
         (gzip.compress(lines(*TWO).encode(), mtime=0)[:-12], "the gzip data ends too early"),
         (gzip.compress(lines(*TWO).encode(), mtime=0)[:-4], "f.json: the gzip data ends too early"),
