@@ -154,3 +154,12 @@ def test_a_bad_byte_in_an_item_of_a_list_costs_that_item(tmp_path, form):
     assert len(refused.value.problems) == 1
     with pytest.warns(DoubtfulRecords, match="1 of 3 records"):
         assert len(list(ab.read_conversations(path, on_error="skip"))) == 2
+
+
+def test_objects_in_memory_are_read_as_files_are():
+    """LangChain messages with half a surrogate pair give what their file would give."""
+    from agentic_bayes.records.formats.messages.langchain import conversation_from_langchain
+
+    with pytest.warns(DoubtfulRecords, match="half a surrogate pair"):
+        found = conversation_from_langchain(logs(HALF)["langchain"], session_id="s", agent="a")
+    assert found.conversation[0].assistant == WHOLE
