@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
-from agentic_bayes.records.wire.chat import ChatCall, Message, Role, doubts_of, opening, system_text, turns
+from agentic_bayes.records.wire.chat import NO_ANSWER, ChatCall, Message, Role, doubts_of, opening, system_text, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 from agentic_bayes.records.wire.layout import Origin, Shape
@@ -27,7 +27,16 @@ FieldPath = tuple[str | int, ...]
 NO_USER = "must hold at least one user message"
 NOT_FINITE = "some call arguments are NaN or Infinity; they were read as null"
 LONGEST_ERROR = 500
+REPLIES = ("response", "reply", "output", "outputs", "completion", "answer", "result", "choices", "candidates")
+"""Members of a record that may hold an answer."""
+
 SESSIONS = ("session_id", "conversation_id", "thread_id", "custom_id", "id")
+
+JOIN = (
+    "pd.read_json('requests.jsonl', lines=True).merge(pd.read_json('results.jsonl', lines=True), on='custom_id')"
+    ".to_json('joined.jsonl', orient='records', lines=True)"
+)
+"""How the two files of a batch become one that can be read."""
 
 # members that show that an object is not a log of messages, even if it holds some
 FOREIGN = frozenset({"conversation", "simulations", "traj", "reward_info", "termination_reason", "epoch"})
@@ -254,8 +263,10 @@ class _ConversationInProgress:
         got = "null" if "messages" in self.about else "nothing"
         self._take_plain()
         asked = next((name for name in self.logs if name in self.found & (self.dialect.instead | {"messages"})), None)
+        before = len(self.logs[asked].messages) if asked else 0
         if asked is not None:
             self.dialect.reply(about, self.logs[asked])
+        replied = asked is not None and len(self.logs[asked].messages) > before
         replaced = self.dialect.instead if "messages" in self.found else frozenset()
         logs = [log for name, log in self.logs.items() if name not in replaced]
         messages = [message for log in logs for message in log.messages]
@@ -276,6 +287,7 @@ class _ConversationInProgress:
         if tools := _offered(about, [tool for log in logs for tool in log.tools]):
             record["metadata"].setdefault(AVAILABLE_TOOLS, tools)
         doubts += doubts_of(record["conversation"])
+        doubts += [] if replied else _unread(about, record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
             wrong = (("", NO_USER),)
@@ -318,6 +330,14 @@ def _record(
             **{key: content for key, content in known.items() if content not in (None, "", {})},
         },
     }
+
+
+def _unread(about: Fields, conversation: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Members that may hold the answer, of a record that has none."""
+    if not conversation or not str(conversation[-1].get("error")).startswith(NO_ANSWER):
+        return []
+    named = [key for key in REPLIES if about.raw(key) not in (None, "", [], {})]
+    return [(key, f"{key} may hold the answer, but it was not read: append it to the messages") for key in named]
 
 
 def _offered(about: Fields, tools: list[Any]) -> list[Any]:
