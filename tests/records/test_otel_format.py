@@ -427,8 +427,8 @@ def test_spans_of_other_things_are_counted(read):
     others = [span(f"o{n}", "a", 1, {"http.request.method": "GET"}) for n in range(3)]
     with pytest.warns(DoubtfulRecords, match=r"spans ignored because they have no GenAI data .*: 3 of 7"):
         assert read(exported([*others, *current(as_text=True)])) == read(exported(current(as_text=True)))
-    with pytest.warns(DoubtfulRecords, match="batches of logs or metrics ignored .*: 1"):
-        assert len(read({"resourceLogs": []}, exported(current(as_text=True)))) == 1
+    with pytest.warns(DoubtfulRecords, match="batches of metrics ignored, .*: 1"):
+        assert len(read({"resourceMetrics": []}, exported(current(as_text=True)))) == 1
     lonely = span("e", "", 1, {"gen_ai.operation.name": "embeddings"}, trace="t")
     with pytest.warns(DoubtfulRecords, match="traces ignored because they call no model, agent or tool: 1"):
         assert len(read(exported([lonely, *current(as_text=True)]))) == 1
