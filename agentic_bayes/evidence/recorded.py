@@ -14,6 +14,7 @@ from agentic_bayes.evidence.row import RESERVED, EvidenceRow, place_name
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
+from agentic_bayes.records.wire.scores import NOT_SCORED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +54,9 @@ class RecordedJudge:
         if any(turn.recorded_score is not None for turn in conversation.conversation):
             return Unscored("no recorded score at this turn, although other turns have one")
         if conversation.recorded_score is None:
-            return Unscored("no recorded score")
+            said = (place.metadata.get(NOT_SCORED) for place in (conversation.conversation[position], conversation))
+            reason = next((reason for reason in said if isinstance(reason, str) and reason.strip()), None)
+            return Unscored("no recorded score" if reason is None else f"no recorded score: {reason}")
         return Score(conversation.recorded_score, "recorded for the conversation")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import BufferedReader, BytesIO, RawIOBase
 from typing import Any, Literal, get_args
 
@@ -19,6 +20,7 @@ from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
 from agentic_bayes.records.wire.json_text import NO_VALUE, REST_LOST, Parsed, joined
 from agentic_bayes.records.wire.options import ReadOptions, with_identity
+from agentic_bayes.records.wire.scores import rescored
 
 __all__ = ["read_conversations"]
 
@@ -243,9 +245,16 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
         replay.rewind()
         stream = BufferedReader(replay)
     if name == "native":
-        return parse(stream) if source.format == name else native_only(parse(stream))
+        found = parse(stream) if source.format == name else native_only(parse(stream))
+        return (_rated(parsed, source.origin.options) for parsed in found)
     records: Iterator[Parsed] = READERS[name].read(stream, source.origin)
     return records
+
+
+def _rated(parsed: Parsed, options: ReadOptions) -> Parsed:
+    """A native record with its scores between 0 and 1."""
+    value, faults = rescored(parsed.value, (), options)
+    return replace(parsed, value=value, faults=(*parsed.faults, *faults)) if value is not parsed.value else parsed
 
 
 class _Replay(RawIOBase):

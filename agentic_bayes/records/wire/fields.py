@@ -60,6 +60,11 @@ class Fields:
         value = self._checked(key, required, "text that is not blank, or a whole number", _is_name)
         return None if value is None else str(value)
 
+    def identity(self, key: str) -> str | None:
+        """The id of a call: text or a whole number; blank text is no id."""
+        value = self.value.get(key)
+        return None if isinstance(value, str) and not value.strip() else self.name(key)
+
     def whole(self, key: str, *, required: bool = False) -> int | None:
         """A whole number ≥ 0."""
         value = self._checked(key, required, "a whole number ≥ 0", _is_count)
@@ -74,6 +79,13 @@ class Fields:
         """A number in [0, 1]; a boolean is 0 or 1."""
         value = self._checked(key, required, "a number in [0, 1]", _is_share)
         return None if value is None else float(value)
+
+    def rating(self, key: str) -> float | bool | None:
+        """A score on any scale: a finite number, or a boolean."""
+        value: float | bool | None = self._checked(
+            key, False, "a number", lambda value: isinstance(value, bool) or _is_finite(value)
+        )
+        return value
 
     def mapping(self, key: str, *, required: bool = False) -> Fields:
         """An object; empty if absent."""

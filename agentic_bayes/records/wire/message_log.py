@@ -7,7 +7,7 @@ the text and the calls of a large file are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from itertools import chain, islice
@@ -18,6 +18,9 @@ from agentic_bayes.records.wire.chat import ChatCall, Message, Role, doubts_of, 
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
+from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
+from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score, named_scores, on_scale
 
 FieldPath = tuple[str | int, ...]
 
@@ -43,11 +46,13 @@ class MessageLog:
     # (path, message) of warnings, in order
     doubts: dict[tuple[str, str], None] = field(default_factory=dict)
     model: str | None = None  # the model that wrote them, if they say so
+    tools: list[Any] = field(default_factory=list)  # the tools that they say were offered
     waiting: bool = False  # whether the last message makes calls that have no result yet
 
     def add(self, message: Message, path: FieldPath) -> None:
         """Add one message."""
         fitting(message.text, path, self.faults)
+        fitting(list(message.reasoning), path, self.faults)
         if message.result is not None:
             message = changed(message, result=fitting(message.result, path, self.faults))
         message = changed(message, calls=[self._fitting(call, path) for call in message.calls])
@@ -73,6 +78,19 @@ class MessageLog:
             self.messages[-1] = changed(self.messages[-1], text=text)
         else:
             self.add(Message("assistant", text), path)
+
+    def add_thoughts(self, thoughts: Iterable[str], path: FieldPath) -> None:
+        """Add what the agent thought, to the previous message if that is also the agent's."""
+        texts = [thought for thought in thoughts if thought.strip()]
+        for thought in texts:
+            fitting(thought, path, self.faults)
+        if texts and self.messages and self.messages[-1].role in ("assistant", "thought"):
+            last = self.messages[-1]
+            known = last.reasoning if isinstance(last.reasoning, list) else list(last.reasoning)
+            known += texts
+            self.messages[-1] = changed(last, reasoning=known)
+        elif texts:
+            self.messages.append(Message("thought", reasoning=texts))
 
     def doubt(self, path: FieldPath, message: str) -> None:
         """Note a warning once."""
@@ -145,7 +163,7 @@ def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), requ
 
 def conversations(pieces: Iterator[JsonPart], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    remaining = _MessageFile(dialect).read(pieces)
+    remaining = _MessageFile(dialect, origin.options).read(pieces)
     first = list(islice(remaining, 2))  # a file's only conversation is named after the file
     for parsed in chain(first, remaining):
         yield _named(parsed, origin, f"{origin.stem}, {parsed.where}" if len(first) > 1 else origin.stem)
@@ -172,8 +190,9 @@ def _named(parsed: Parsed, origin: Origin, name: str) -> Parsed:
 class _ConversationInProgress:
     """One conversation while it is being read."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, options: ReadOptions = NO_OPTIONS) -> None:
         self.dialect = dialect
+        self.options = options
         self.about: dict[str, Any] = {}
         self.logs = {name: MessageLog() for name in dialect.sections}
         self.found: set[str] = set()
@@ -246,7 +265,9 @@ class _ConversationInProgress:
             faults.add(("messages",), f"must be given, got {got}")
         failure = self.dialect.failure(about) if "messages" not in self.found else None
         model = next((log.model for log in logs if log.model), None)
-        record = _record(messages, about, self.dialect.name, failure, model)
+        record = _record(messages, about, self.dialect.name, failure, model, self.options)
+        if tools := _offered(about, [tool for log in logs for tool in log.tools]):
+            record["metadata"].setdefault(AVAILABLE_TOOLS, tools)
         doubts += doubts_of(record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
@@ -255,7 +276,7 @@ class _ConversationInProgress:
 
 
 def _record(
-    messages: list[Message], about: Fields, name: str, failure: str | None, model: str | None
+    messages: list[Message], about: Fields, name: str, failure: str | None, model: str | None, options: ReadOptions
 ) -> dict[str, Any]:
     """Build a conversation in the native format from its messages and its other members."""
     places = (about, _parsed_texts(about.mapping("metadata")))
@@ -267,8 +288,10 @@ def _record(
     taken = _first(usage, ("input_tokens", "prompt_tokens"), Fields.whole)
     given = _first(usage, ("output_tokens", "completion_tokens"), Fields.whole)
     tokens = {side: number for side, number in (("input", taken), ("output", given)) if number is not None}
+    score, unscored = _score(places, options)
     known = {
         "format": name,
+        NOT_SCORED: unscored,
         "model": about.text("model") or model,
         "opening": opening(messages),
         "tokens": tokens,
@@ -281,12 +304,42 @@ def _record(
         "trial": _first(places, ("trial",), Fields.whole),
         "context": system_text(messages),
         "conversation": conversation,
-        "recorded_score": _first(places, ("recorded_score", "score", "reward"), Fields.share),
+        "recorded_score": score,
         "metadata": {
             **about.mapping("metadata").value,
             **{key: content for key, content in known.items() if content not in (None, "", {})},
         },
     }
+
+
+def _offered(about: Fields, tools: list[Any]) -> list[Any]:
+    """The tools that the agent could call, if the record or its messages say so."""
+    listed = [about.raw(key) for key in ("tools", "functions", "toolConfig", "tool_config")]
+    named = next((value for value in listed if value is not None), None)
+    kept: list[Any] = fitting(offered_tools(named) or offered_tools(tools), ("tools",), about.faults)
+    return kept
+
+
+def _score(places: Sequence[Fields], options: ReadOptions) -> tuple[float | None, str | None]:
+    """The score of a record, or the one that the caller named; and why there is none."""
+    if options.scorer is not None:
+        chosen = chosen_score(named_scores([places[0].value], options.scorer), options)
+        if chosen.fault:
+            places[0].faults.add(("scores",), chosen.fault)
+        return chosen.value, chosen.reason
+
+    def read(place: Fields, key: str) -> float | None:
+        value = place.rating(key)
+        if value is None or isinstance(value, bool):
+            return value
+        try:
+            return on_scale(value, options.scale)
+        except ValueError as error:
+            place.faults.add((*place.path, key), str(error))
+            return None
+
+    score: float | None = _first(places, ("recorded_score", "score", "reward"), read)
+    return score if score is None else float(score), None
 
 
 def _parsed_texts(metadata: Fields) -> Fields:
@@ -329,18 +382,19 @@ def _error(places: Iterable[Fields]) -> str | None:
 class _MessageFile:
     """The conversations of one file while it is being read."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, options: ReadOptions = NO_OPTIONS) -> None:
         self.dialect = dialect
+        self.options = options
         # whether each line of the file, and each item of the list in a line, is a message or a conversation
         self.lines: Literal["message", "conversation"] | None = None
         self.items: Literal["message", "conversation"] | None = None
-        self.loose = _ConversationInProgress(dialect)
+        self.loose = _ConversationInProgress(dialect, options)
         self.spoiled = False
         self._begin()
 
     def _begin(self) -> None:
         """Start on the next line."""
-        self.record = _ConversationInProgress(self.dialect)
+        self.record = _ConversationInProgress(self.dialect, self.options)
         self.items = None
         self.is_list = self.broken = False
         self.problems: list[tuple[str, str]] = []
@@ -382,7 +436,7 @@ class _MessageFile:
         elif self.items == "message":
             self.record.message(index, value)
         else:
-            record = _ConversationInProgress(self.dialect)
+            record = _ConversationInProgress(self.dialect, self.options)
             for key, content in value.items() if isinstance(value, dict) else ():
                 record.member(key, content)
             for position, message in enumerate(value) if isinstance(value, list) else ():

@@ -18,7 +18,9 @@ IDENTITY = {
 }
 """What `ReadOptions.fields` may name, and the member of a record that it becomes."""
 
-_NOTHING = object()
+NOTHING = object()
+"""Stands for a value that is not there."""
+
 _MOST_KEYS = 8
 
 
@@ -57,22 +59,22 @@ NO_OPTIONS = ReadOptions()
 
 
 def at_path(value: Any, path: str) -> Any:
-    """What a dotted path leads to, or `_NOTHING`; keys may hold dots themselves, and a number is a place in a list."""
+    """What a dotted path leads to, or `NOTHING`; keys may hold dots themselves, and a number is a place in a list."""
     if not path:
         return value
     if isinstance(value, (list, tuple)):
         first, _, rest = path.partition(".")
-        return at_path(value[int(first)], rest) if first.isdecimal() and int(first) < len(value) else _NOTHING
+        return at_path(value[int(first)], rest) if first.isdecimal() and int(first) < len(value) else NOTHING
     if not isinstance(value, Mapping):
-        return _NOTHING
+        return NOTHING
     parts = path.split(".")
     for length in range(len(parts), 0, -1):  # the longest key first: gen_ai.agent.name is one key
         key = ".".join(parts[:length])
         if key in value:
             found = at_path(value[key], ".".join(parts[length:]))
-            if found is not _NOTHING:
+            if found is not NOTHING:
                 return found
-    return _NOTHING
+    return NOTHING
 
 
 def identity_from(raw: Iterable[Any], fields: Mapping[str, str]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
@@ -82,7 +84,7 @@ def identity_from(raw: Iterable[Any], fields: Mapping[str, str]) -> tuple[dict[s
     faults: list[tuple[str, str]] = []
     for name, path in fields.items():
         values = (at_path(one, path) for one in objects)
-        value = next((value for value in values if value is not _NOTHING and value is not None), None)
+        value = next((value for value in values if value is not NOTHING and value is not None), None)
         if value is not None:
             found[name] = value
         elif name != "trial" or not any(at_path(one, path) is None for one in objects):
@@ -104,7 +106,7 @@ def _what_is_there(objects: list[Any], path: str) -> str:
                 more = f" and {len(value) - len(keys)} more" if len(value) > len(keys) else ""
                 where = f"in {place} " if place else ""
                 return f"{where}{', '.join(keys) or 'nothing'}{more}"
-            if value is not _NOTHING and place:
+            if value is not NOTHING and place:
                 return f"{short(value)} at {place}"
     return "nothing"
 
