@@ -11,15 +11,45 @@ from typing import Any, Literal, get_args
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals import inspect, tau2, tau_bench
 from agentic_bayes.records.formats.messages import langchain, openai
+from agentic_bayes.records.formats.spans import agents_sdk, langfuse, langgraph, langsmith, mlflow
 from agentic_bayes.records.formats.spans.otel import traces as otel
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip
 
-RecordFormat = Literal["auto", "native", "tau-bench", "tau2", "inspect", "otel", "openai", "langchain"]
+RecordFormat = Literal[
+    "auto",
+    "native",
+    "tau-bench",
+    "tau2",
+    "inspect",
+    "otel",
+    "langsmith",
+    "langfuse",
+    "mlflow",
+    "agents-sdk",
+    "langgraph",
+    "openai",
+    "langchain",
+]
 FORMATS = get_args(RecordFormat)
 
-READERS: dict[str, Any] = {module.NAME: module for module in (tau2, tau_bench, inspect, otel, langchain, openai)}
+READERS: dict[str, Any] = {
+    module.NAME: module
+    for module in (
+        tau2,
+        tau_bench,
+        inspect,
+        otel,
+        langsmith,
+        langfuse,
+        mlflow,
+        agents_sdk,
+        langgraph,
+        langchain,
+        openai,
+    )
+}
 """The modules that read the formats, in the order in which they are tried.
 
 In each, ``recognises`` says whether a file of a `Shape` is in its format, and ``read`` yields the records of a stream.

@@ -114,7 +114,8 @@ class MergedCalls:
     def _queue_by_id(self, one: _MergedCall) -> None:
         if one.call.id is not None:
             identity, name = one.call.id, one.call.name
-            self._queues["id", identity].append(one)
+            for known in dict.fromkeys((identity, *one.call.other_ids)):
+                self._queues["id", known].append(one)
             self._queues["id", identity, name].append(one)
             self._queues["id", identity, name, _hashable(one.call.arguments)].append(one)
 
@@ -212,8 +213,9 @@ def _waiting_keys(call: ChatCall) -> Iterator[tuple[str, str]]:
     """Under what a call waits for its result."""
     yield "all", ""
     yield "name", call.name
-    if call.id is not None:
-        yield "id", call.id
+    for identity in dict.fromkeys((call.id, *call.other_ids)):
+        if identity is not None:
+            yield "id", identity
 
 
 def _first_waiting(

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed
 from agentic_bayes.records.wire.layout import Origin
+from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
 from agentic_bayes.records.wire.tracing.turns import Trace, TraceTurn, first_given, trace_turn
 
 _DOUBTS = {
@@ -42,7 +43,7 @@ class Traces:
         known = [f"{text}: {self.counts[key]:,}" for key, text in _DOUBTS.items() if self.counts[key]]
         unknown = {key.removeprefix("unknown: "): times for key, times in self.counts.items() if "unknown: " in key}
         listed = ", ".join(f"{what} ({times:,})" for what, times in sorted(unknown.items()))
-        return [*known, f"left out because this version does not know what they are: {listed}"] if listed else known
+        return [*known, f"left out because they could not be read: {listed}"] if listed else known
 
     def read(self, origin: Origin) -> Iterator[Parsed]:
         """Build the conversations, ordered by time."""
@@ -50,7 +51,7 @@ class Traces:
             turns = []
             for _, identity in sorted(listed):
                 # drop each trace once its turn is built, so that nothing is held twice
-                turn = trace_turn(identity, self.traces.pop(identity), self.counts)
+                turn = trace_turn(identity, self.traces.pop(identity), self.counts, origin.options)
                 if turn is None:
                     self.counts["no turn"] += 1
                 else:
@@ -58,7 +59,9 @@ class Traces:
             if turns:
                 self.conversations += 1
                 raw = tuple(one for turn in turns for one in turn.raw)
-                yield Parsed(f"{session.kind} {short(session.id)}", self._record(session.id, turns, origin), raw=raw)
+                faults = tuple(("", turn.fault) for turn in turns if turn.fault)
+                record = NO_VALUE if faults else self._record(session.id, turns, origin)
+                yield Parsed(f"{session.kind} {short(session.id)}", record, faults, raw=raw)
 
     def _sessions(self) -> dict[_Session, list[tuple[int, str]]]:
         """The traces of each session, with their times; traces of several tasks or trials are several sessions."""
@@ -93,7 +96,7 @@ class Traces:
         trial = first_given(turn.name("trial") for turn in turns)
         for number, turn in enumerate(turns, start=1):
             turn.interaction["qa_id"] = f"{task}, turn {number}"
-        tools = {str(tool): tool for turn in turns for tool in turn.tools}
+        tools = offered_tools([tool for turn in turns for tool in turn.tools])
         return {
             "session_id": session,
             "assistant_id": first_given(turn.name("agent") for turn in turns)
@@ -107,6 +110,6 @@ class Traces:
             "metadata": {
                 "format": self.format,
                 "traces": [turn.trace for turn in turns],
-                **({"available_tools": list(tools.values())} if tools else {}),
+                **({AVAILABLE_TOOLS: tools} if tools else {}),
             },
         }

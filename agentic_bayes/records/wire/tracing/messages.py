@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from agentic_bayes.records.base import short
@@ -255,7 +256,10 @@ class SpanMessages:
                 said.results.append(tool_message(used.raw("response"), call_id(used, "id"), used.name("name")))
             case _ if kind in CALLS:
                 identity, *keys = CALLS[kind]
-                said.add_call(self.named_call(part, call_id(part, identity, "id"), *keys))
+                call = self.named_call(part, call_id(part, identity, "id"), *keys)
+                # the Responses API gives a call two ids: its own, and the one that its result names
+                other = call_id(part, "id")
+                said.add_call(call if other in (None, call.id) else replace(call, other_ids=(str(other),)))
             case _ if kind in RESULTS:
                 identity, *keys = RESULTS[kind]
                 result = next((part.raw(key) for key in keys if key in part), "")
@@ -296,7 +300,9 @@ class _Said:
             answers = call_id(item, "tool_call_id", "id", "toolCallId")
             return [Message("tool", text, answers=answers, tool=item.name("name"), result=result)]
         spoken = role != "tool" and (text or self.calls or self.thoughts or not self.results)
-        said = [Message(role, text, self.calls)] if spoken else []
+        said = (
+            [Message(role, text, self.calls, reasoning=[one for one in self.thoughts if one.strip()])] if spoken else []
+        )
         return [*said, *self.results]
 
 

@@ -56,6 +56,7 @@ class Span:
     # of a step: its input and output as JSON text, used only if nothing else tells what was said
     raw_input: str = ""
     raw_output: str = ""
+    only_text: bool = False  # whether it tells what was said, and not which tools were called
     system: str = ""  # its instructions
     tools: list[Any] = field(default_factory=list)  # the tools that it offers
     call: ChatCall | None = None  # of a tool: the call

@@ -16,13 +16,16 @@ _SAID = ("output", "answer", "response", "result", "final_output", "message", "c
 def take_step(span: Span, given: Any, returned: Any, messages: SpanMessages) -> None:
     """Read the input and output of a model, agent or step: as messages, as text, or as data that is kept as JSON."""
     asked = messages.anywhere(given, "user", ("input",))
+    structured = asked is not None
     if asked is None:
         text, span.raw_input = text_of(fitting(given, ("input",), messages.faults), _ASKED)
         asked = [Message("user", text)] if text else []
     said = messages.anywhere(returned, "assistant", ("output",))
+    structured = structured or said is not None
     if said is None:
         text, span.raw_output = text_of(fitting(returned, ("output",), messages.faults), _SAID)
         said = [Message("assistant", text)] if text is not None else []
+    span.only_text = not structured
     span.take_dialogue(asked, _new(said))
 
 

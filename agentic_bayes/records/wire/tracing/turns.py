@@ -11,8 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS
+from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS, unanswered
+from agentic_bayes.records.wire.offered import offered_tools
+from agentic_bayes.records.wire.options import ReadOptions
+from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score
+from agentic_bayes.records.wire.thoughts import REASONING
 from agentic_bayes.records.wire.tracing.calls import MergedCalls
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanNames
 
@@ -31,6 +34,7 @@ class Trace:
     about: list[SpanNames] = field(default_factory=list)  # names that the resources of the spans give
     # the latest model call within each span: its messages repeat those of the earlier ones
     latest: dict[str, Span] = field(default_factory=dict)
+    one_run: bool = False  # whether its agents are known to have worked for one answer, by hand-offs
     # the attributes of all spans and of their resources, if the caller looks into them
     raw: list[tuple[tuple[int, str], Any]] = field(default_factory=list)
 
@@ -97,6 +101,7 @@ class TraceTurn:
     names: list[SpanNames]  # what the spans say, the most telling first
     service: str | None
     raw: list[Any]
+    fault: str | None  # why it must be refused
 
     def name(self, part: str) -> Any:
         """The first of the names of this kind."""
@@ -123,6 +128,12 @@ class _TraceSteps:
     def recorded(self) -> bool:
         """Whether the spans record any messages or tool calls."""
         return bool(self.tools) or self.spoken
+
+    @property
+    def tells_calls(self) -> bool:
+        """Whether calls would be recorded if there were any: texts of whole runs tell of none."""
+        agents = (span for span in self.agents if (span.inputs or span.outputs) and not span.only_text)
+        return bool(self.tools) or any(s.inputs or s.outputs for s in (*self.chats, *agents))
 
     @property
     def spoken(self) -> bool:
@@ -211,29 +222,34 @@ def _without_twins(chats: list[Span]) -> list[Span]:
     return kept
 
 
-def _failure(steps: _TraceSteps, answer: str | None, score: float | None) -> str | None:
+def _failure(steps: _TraceSteps, answer: str | None, calls: MergedCalls | None, *, scored: bool) -> str | None:
     """Why there is no answer to judge; errors on the way to an answer do not matter."""
     last = [*steps.outer[-1:], *(steps.main[-1:] if answer is None or not steps.outer else ())]
     if error := first_given(span.error for span in last):
         return str(error)
-    if answer is not None or (score is not None and not steps.recorded):
+    if answer is not None or (scored and not steps.recorded):
         return None
-    return NO_ANSWER if steps.spoken else NOT_RECORDED
+    if not steps.spoken:
+        return NOT_RECORDED
+    waiting = [one.call.name for one in calls.made if not one.result] if calls else []
+    return NO_ANSWER + (f": {unanswered(waiting)}" if waiting else "")
 
 
-def trace_turn(identity: str, trace: Trace, counts: Counter[str]) -> TraceTurn | None:
+def trace_turn(identity: str, trace: Trace, counts: Counter[str], options: ReadOptions) -> TraceTurn | None:
     """Build a trace's turn; None if it calls no model, agent or tool."""
     trace.spans.sort(key=lambda span: span.order)
     steps = _steps(trace)
-    outer, main, recorded = steps.outer, steps.main, steps.recorded
+    outer, main = steps.outer, steps.main
     if not (steps.chats or steps.agents or steps.tools):
         return None
-    counts["several"] += sum(span.kind == "agent" for span in outer) > 1
+    counts["several"] += sum(span.kind == "agent" for span in outer) > 1 and not trace.one_run
     query, asking = _query(steps)
     answer = _last_said(steps)
     ratings = sorted((r for s in trace.spans for r in s.ratings), key=lambda r: (r.time, r.name, str(r.value)))
-    score, scores, note = _scores(ratings)
-    error = _failure(steps, answer, score)
+    scores = _scores(ratings)
+    chosen = chosen_score({name: score["value"] for name, score in scores.items()}, options)
+    calls = _calls(steps) if steps.tells_calls else None
+    error = _failure(steps, answer, calls, scored=chosen.value is not None)
     first, ends = trace.spans[0], [span.end for span in trace.spans if span.end]
     metadata = {
         "trace_id": identity,
@@ -241,8 +257,9 @@ def trace_turn(identity: str, trace: Trace, counts: Counter[str]) -> TraceTurn |
         "tokens": _tokens(steps.chats) or _tokens(outer),
         "seconds": (max(ends) - first.begin) / 1e9 if ends and first.begin else None,
         "messages_before": asking.before if asking else 0,
+        REASONING: _thoughts(steps),
         "scores": scores,
-        "not_scored": note,
+        NOT_SCORED: chosen.reason,
         "numbers_not_finite": sum(span.not_finite for span in trace.spans),
         "content": None if steps.spoken else "not recorded",
     }
@@ -251,16 +268,15 @@ def trace_turn(identity: str, trace: Trace, counts: Counter[str]) -> TraceTurn |
         "assistant": answer if answer is not None or error else "",
         "metadata": {key: value for key, value in metadata.items() if value},
     }
-    if recorded:
-        calls = _calls(steps)
+    if calls is not None:
         interaction["agentic"] = {"tools_used": [one.record(step) for step, one in enumerate(calls.made, start=1)]}
         if orphans := calls.orphans():
             counts["orphans"] += orphans
             interaction["metadata"][ORPHANS] = orphans
     if error is not None:
         interaction["error"] = error
-    if score is not None and error is None:
-        interaction["recorded_score"] = score
+    if chosen.value is not None and error is None:
+        interaction["recorded_score"] = chosen.value
     for span in trace.spans:
         for what, times in span.unknown.items():
             counts[f"unknown: {what}"] += times
@@ -277,6 +293,7 @@ def trace_turn(identity: str, trace: Trace, counts: Counter[str]) -> TraceTurn |
         names=names,
         service=first_given(trace.services.get(span.id) for span in ordered),
         raw=[one for _, one in sorted(trace.raw, key=lambda one: one[0])],
+        fault=chosen.fault,
     )
 
 
@@ -312,14 +329,20 @@ def _answer(span: Span) -> str | None:
 
 
 def _offered(spans: Iterable[Span]) -> list[Any]:
-    """The tools that any span offers, each once."""
+    """The tools that any span offers, each once: its definition rather than its name."""
     found: dict[str, Any] = {}
-    for span in spans:
-        for tool in span.tools:
-            name = str(tool.get("name") if isinstance(tool, dict) else tool)
-            if name not in found or isinstance(found[name], str):
-                found[name] = tool
+    for tool in offered_tools([tool for span in spans for tool in span.tools]):
+        name = tool if isinstance(tool, str) else tool["name"]
+        if name not in found or isinstance(found[name], str):
+            found[name] = tool
     return list(found.values())
+
+
+def _thoughts(steps: _TraceSteps) -> list[str]:
+    """What the models thought, each thought once: agents repeat those of their model calls."""
+    spans = (*steps.chats, *steps.agents)
+    thoughts = (thought for span in spans for message in span.outputs for thought in message.reasoning)
+    return list(dict.fromkeys(thought for thought in thoughts if thought.strip()))
 
 
 def _tokens(spans: list[Span]) -> dict[str, int]:
@@ -327,9 +350,9 @@ def _tokens(spans: list[Span]) -> dict[str, int]:
     return {"input": taken, "output": given} if taken or given else {}
 
 
-def _scores(ratings: list[Rating]) -> tuple[float | None, dict[str, Any], str | None]:
-    """The first score, all scores, and why the first is not usable."""
-    scores: dict[str, Any] = {}
+def _scores(ratings: list[Rating]) -> dict[str, dict[str, Any]]:
+    """All scores by name; one that repeats gets a number."""
+    scores: dict[str, dict[str, Any]] = {}
     times: Counter[str] = Counter()
     for rating in ratings:
         name = rating.name
@@ -337,12 +360,7 @@ def _scores(ratings: list[Rating]) -> tuple[float | None, dict[str, Any], str | 
             times[rating.name] += 1
             name = f"{rating.name} ({times[rating.name] + 1})"
         scores[name] = {"value": rating.value, **rating.notes}
-    if not ratings:
-        return None, {}, None
-    value = ratings[0].value
-    if isinstance(value, (bool, int, float)) and 0 <= value <= 1:
-        return float(value), scores, None
-    return None, scores, f"the score {short(ratings[0].name)} is not a number in [0, 1]: {short(value)}"
+    return scores
 
 
 def _calls(steps: _TraceSteps) -> MergedCalls:

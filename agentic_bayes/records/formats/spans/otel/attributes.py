@@ -6,15 +6,14 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
+from agentic_bayes.records.wire.tracing.objects import nanoseconds
 
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 _ERRORS = (2, "STATUS_CODE_ERROR", "ERROR", "Error", "StatusCode.ERROR")
-_FRACTION = re.compile(r"\.(\d{1,6})\d*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +110,6 @@ def whole(owner: Fields, key: str) -> int | None:
     return None
 
 
-def nanoseconds(owner: Fields, key: str) -> int:
-    """A time written as ISO 8601, in nanoseconds since 1970; 0 if there is none."""
-    text = owner.text(key)
-    if not text:
-        return 0
-    try:
-        moment = datetime.fromisoformat(_FRACTION.sub(lambda found: "." + found[1].ljust(6, "0"), text, count=1))
-        return int(moment.timestamp() * 1_000_000) * 1000
-    except (ValueError, OverflowError, OSError):
-        owner.faults.add((*owner.path, key), f"must be a time like 2026-01-31T12:00:00Z, got {short(text)}")
-        return 0
-
-
 def raw_span(raw: Fields) -> RawSpan | None:
     """A span of OTLP JSON; None if it has no ids."""
     trace, identity = raw.text("traceId", required=True), raw.text("spanId", required=True)
@@ -158,10 +144,10 @@ def raw_span(raw: Fields) -> RawSpan | None:
 def printed_span(raw: Fields) -> RawSpan | None:
     """A span as OpenTelemetry's console exporters (``span.to_json()``) and Phoenix write it; None if it has no ids."""
     context = raw.mapping("context")
-    trace, identity = context.text("trace_id", required=True), context.text("span_id", required=True)
+    trace, identity = hexadecimal(context, "trace_id"), hexadecimal(context, "span_id")
     if not trace or not identity:
         return None
-    parent = raw.text("parent_id") or ""
+    parent = hexadecimal(raw, "parent_id", required=False) or ""
     attributes = plain_attributes(raw)
     if isinstance(kind := raw.raw("span_kind"), str):
         attributes.setdefault("openinference.span.kind", kind)
@@ -186,6 +172,12 @@ def printed_span(raw: Fields) -> RawSpan | None:
         isinstance(code, str) and code in _ERRORS,
         message if isinstance(message, str) and message else None,
     )
+
+
+def hexadecimal(owner: Fields, key: str, *, required: bool = True) -> str | None:
+    """An id that a console exporter printed, as OTLP writes it."""
+    text = owner.text(key, required=required)
+    return text.removeprefix("0x") if text else None
 
 
 def plain_attributes(owner: Fields, key: str = "attributes") -> dict[str, Any]:

@@ -13,6 +13,7 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.spans.otel.attributes import Event, RawSpan
 from agentic_bayes.records.wire.chat import Message, Role
 from agentic_bayes.records.wire.fields import Fields, fitting
+from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.tracing.messages import Path, SpanMessages, call_id, json_of
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind
 
@@ -105,27 +106,14 @@ def _count(attributes: Fields, *keys: str) -> int:
 
 def offered(attributes: Mapping[str, Any]) -> list[Any]:
     """The tools that a span offers, each as an object with its name, or just the name."""
-    listed = attributes.get("gen_ai.tool.definitions")
-    listed = json_of(listed) if isinstance(listed, str) else listed
-    if isinstance(listed, list) and listed:
-        return [tool for one in listed if (tool := definition(json_of(one) if isinstance(one, str) else one))]
+    if listed := offered_tools(attributes.get("gen_ai.tool.definitions")):
+        return listed
     numbered: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         if (parts := _OFFERED.fullmatch(key)) and value is not None:
             packed = json_of(value) if isinstance(value, str) and parts[2] in ("parameters", "input_schema") else None
             numbered.setdefault(int(parts[1]), {})[parts[2]] = value if packed is None else packed
-    return [tool for number in sorted(numbered) if (tool := definition(numbered[number]))]
-
-
-def definition(tool: Any) -> dict[str, Any] | None:
-    """A tool's name, description and parameters, as the libraries write them; None if it has no name."""
-    if isinstance(tool, dict) and isinstance(tool.get("function"), dict):
-        tool = tool["function"]
-    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
-        return None
-    schema = next((tool[key] for key in ("parameters", "input_schema", "inputSchema") if key in tool), None)
-    about = {"name": tool["name"], "description": tool.get("description"), "parameters": schema}
-    return {key: value for key, value in about.items() if value is not None}
+    return offered_tools([numbered[number] for number in sorted(numbered)])
 
 
 def rating(event: Event) -> Rating:

@@ -11,7 +11,7 @@ from agentic_bayes.records.formats.spans.otel import genai
 from agentic_bayes.records.formats.spans.otel.attributes import (
     Event,
     attributes_of,
-    nanoseconds,
+    hexadecimal,
     plain_attributes,
     typed_value,
     whole,
@@ -19,6 +19,7 @@ from agentic_bayes.records.formats.spans.otel.attributes import (
 from agentic_bayes.records.formats.spans.otel.names import names_of
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.tracing.messages import SpanMessages
+from agentic_bayes.records.wire.tracing.objects import nanoseconds
 from agentic_bayes.records.wire.tracing.spans import Span
 
 
@@ -54,7 +55,7 @@ def printed(raw: Fields, place: str) -> LogRecord | None:
     time = nanoseconds(raw, "timestamp") or nanoseconds(raw, "observed_timestamp")
     name = raw.raw("event_name") or attributes.get("event.name")
     about = plain_attributes(raw.mapping("resource")) if isinstance(raw.raw("resource"), dict) else {}
-    return _record(raw, (raw.text("trace_id"), raw.text("span_id")), name, time, attributes, body, place, about)
+    return _record(raw, (hexadecimal(raw, "trace_id"), hexadecimal(raw, "span_id")), name, time, attributes, body, place, about)
 
 
 def _record(

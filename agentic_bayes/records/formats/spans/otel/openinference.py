@@ -8,9 +8,9 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.spans.otel.attributes import RawSpan
-from agentic_bayes.records.formats.spans.otel.genai import definition
 from agentic_bayes.records.wire.chat import Message, Role
 from agentic_bayes.records.wire.fields import Fields
+from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.tracing.messages import SpanMessages, call_id, json_of
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind
 from agentic_bayes.records.wire.tracing.steps import take_call, take_step
@@ -32,7 +32,9 @@ def kind_of(raw: RawSpan, span: Span) -> SpanKind:
     named = raw.attributes.get(KIND)
     if isinstance(named, str) and named:
         if (kind := _KINDS.get(named.upper())) is not None:
-            return kind
+            # the instrumentation of the OpenAI Agents SDK makes hand-offs tools, beside the calls that ask for them
+            handed_over = kind == "tool" and "tool.name" not in raw.attributes and raw.name.startswith("handoff to ")
+            return "step" if handed_over else kind
         span.unknown[f"spans of kind {short(named)}"] += 1
         return "step"
     return "chat" if any(key.startswith("llm.input_messages") for key in raw.attributes) else "none"
@@ -125,13 +127,9 @@ def _take_messages(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
         span.take_dialogue(asked, said)
     schemas = nested(raw.attributes, "llm.tools")
     for one in schemas if isinstance(schemas, list) else ():
-        schema = (
-            one.get("tool", {}).get("json_schema")
-            if isinstance(one, dict) and isinstance(one.get("tool"), dict)
-            else None
-        )
-        if tool := definition(json_of(schema) if isinstance(schema, str) else schema):
-            span.tools.append(tool)
+        tool = one.get("tool", one) if isinstance(one, dict) else one
+        schema = tool.get("json_schema", tool) if isinstance(tool, dict) else tool
+        span.tools += offered_tools([json_of(schema) if isinstance(schema, str) else schema])
 
 
 def _texts(raw: RawSpan, several: str, single: str, role: Role, messages: SpanMessages) -> list[Message]:
