@@ -75,6 +75,18 @@ READINGS = {
     # the messages are in log records, the names in the span around them
     "otel/otel_openai_v2_logs.jsonl": [("wx-agent", "both", None, BOTH)],
     "otel/otel_openai_v2_console.json": [("wx-agent", "both", None, BOTH)],
+    "otel/otel_langfuse_sdk.jsonl": [("wx-agent", "44cbecf370b0080bcfb2968654543e0a", None, BOTH)],
+    "otel/otel_pydantic_ai.jsonl": [("wx", "01a224e7-c69e-71d4-8086-13e68bcab0de", None, BOTH)],
+    # an output tool ends the run: what it was given is the answer
+    "otel/otel_pydantic_output.jsonl": [
+        (
+            "wx",
+            "01a224e8-47ad-70de-bc0f-1316079ecde7",
+            None,
+            ("How warm in Oslo?", '{"degrees":4}', ("final_result", {"degrees": 4}, "no result")),
+        )
+    ],
+    "otel/ai_sdk.jsonl": [("wx-agent", "oslo", None, TURN)],
     "langsmith/langsmith_run.json": [("langsmith_run", "01a2222e-7766-74bc-a278-86812b3c07f3", None, TURN)],
     "langsmith/langchain_runs.jsonl": [("wx", "both", None, BOTH)],
     "langsmith/openai_runs.jsonl": [("wx", "01a224da-396a-7777-8651-7e343160c9a0", None, BOTH)],

@@ -34,11 +34,16 @@ def recognises(shape: Shape) -> bool:
     if not shape.complete:
         return False
     part = shape.values
-    if {"type", "ns", "data"} <= part.keys() and part["type"] in MODES:
+    if _is_part(part):
         return True
     updates = [one for update in part.values() for one in (update if isinstance(update, list) else [update])]
     fitting = all(one is None or isinstance(one, dict) for one in updates)
     return fitting and bool(updates) and any(_messages(one) for one in updates if one)
+
+
+def _is_part(value: dict[str, Any]) -> bool:
+    """Whether this is a part of a stream in its second version, which names its mode."""
+    return {"type", "ns", "data"} <= value.keys() and isinstance(value["type"], str) and value["type"] in MODES
 
 
 def _messages(update: Any) -> list[Any]:
@@ -108,7 +113,7 @@ class _Run:
 
     def take(self, value: Any, modes: tuple[str, ...]) -> None:
         """Take in one line."""
-        if isinstance(value, dict) and {"type", "ns", "data"} <= value.keys() and value["type"] in MODES:
+        if isinstance(value, dict) and _is_part(value):
             self._of_mode(value["type"], value["data"])
         elif isinstance(value, dict):
             self._of_mode("updates", value)

@@ -150,10 +150,10 @@ def _spans(data: Fields, trace: str) -> Iterator[Span]:
 def _fill(span: Span, raw: Fields) -> None:
     packed = raw.mapping("attributes").value
     attributes = {key: _value(value) for key, value in packed.items()}
-    kind = attributes.get("mlflow.spanType") or "UNKNOWN"
+    kind = str(attributes.get("mlflow.spanType") or "UNKNOWN")
     if kind not in _KINDS:
         span.unknown[f"spans of type {short(kind)}"] += 1
-    span.kind = _KINDS.get(kind, "step") if isinstance(kind, str) else "step"
+    span.kind = _KINDS.get(kind, "step")
     status = raw.raw("status") if isinstance(raw.raw("status"), dict) else {}
     code = status.get("code") or raw.raw("status_code")
     if code in ("STATUS_CODE_ERROR", "ERROR"):

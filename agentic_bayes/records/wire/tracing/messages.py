@@ -41,9 +41,9 @@ CALLS = {
     "mcp_tool_use": ("id", "input"),
     "function_call": ("call_id", "arguments"),
     "custom_tool_call": ("call_id", "input"),
-    "mcp_call": ("id", "arguments"),
     "server_tool_call": ("id", "server_tool_call", "args", "arguments"),
     "invalid_tool_call": ("id", "args"),
+    "tool-call": ("toolCallId", "input", "args"),
 }
 """Parts that are calls: the members with their id and, in order of preference, with their arguments."""
 
@@ -70,11 +70,18 @@ MEDIA = {
 UNTYPED = ("text", "toolUse", "toolResult", "functionCall", "functionResponse", "function_call", "function_response")
 """A part without a type has one of these members."""
 
+_NO_ARGUMENTS = frozenset(
+    {"id", "type", "status", "call_id", "name", "output", "outputs", "result", "results", "error"}
+)
+
 SAYS_NOTHING = frozenset(
     {"cachePoint", "cache_point", "compaction", "mcp_list_tools", "step-start", "finish", "non_standard"}
 )
 COULD_MATTER = ("call", "tool", "result", "response", "output", "function", "answer")
 """A part of an unknown kind with one of these in its name may be a call, a result or an answer."""
+
+DRAFTS = ("choices", "candidates")
+"""Members with several versions of one message: the first counts."""
 
 WRAPPERS = (
     "messages",
@@ -133,16 +140,21 @@ class SpanMessages:
         if is_message(value):
             return [value]
         if isinstance(value, list):
-            if value and all(map(is_message, value)):
+            if any(map(is_message, value)) and all(isinstance(item, (dict, list)) for item in value):
                 return value
             batches = [self._raw(item, depth + 1) for item in value]
             if not batches or any(batch is None for batch in batches):
                 return None
             if len(batches) > 1:
-                self.unknown["several drafts of a message"] += len(batches) - 1
+                self.unknown["further messages of a batch"] += len(batches) - 1
             return batches[0]
         if value.get("lc") and isinstance(value.get("kwargs"), dict):
             return self._raw(value["kwargs"], depth + 1)
+        for key in DRAFTS:
+            drafts = value.get(key)
+            if isinstance(drafts, list) and len(drafts) > 1 and all(map(is_message, drafts)):
+                self.unknown["several drafts of a message"] += len(drafts) - 1
+                value = {**value, key: drafts[:1]}
         for key in WRAPPERS:
             if value.get(key) and (found := self._raw(value[key], depth + 1)) is not None:
                 if isinstance(instructions := value.get("instructions") or value.get("system"), str):
@@ -156,7 +168,7 @@ class SpanMessages:
             value = {"role": value[0], "content": value[1]}
         item = Fields(_unwrapped(value), path, self.faults)
         kind = item.raw("type")
-        if "role" not in item and isinstance(kind, str) and (kind in CALLS or kind in RESULTS or kind in THOUGHTS):
+        if "role" not in item and isinstance(kind, str) and kind != "message" and kind.lower() not in ROLES:
             item = Fields({"role": "assistant", "content": [dict(item.value)]}, path, self.faults)
         role = self._role(item, default)
         if role is None:
@@ -265,6 +277,10 @@ class SpanMessages:
                 result = next((part.raw(key) for key in keys if key in part), "")
                 tool = part.raw("name") if isinstance(part.raw("name"), str) else None
                 said.results.append(tool_message(plain(result), call_id(part, identity, "id"), tool))
+            case _ if kind.endswith("_call_output"):
+                said.results.append(tool_message(plain(part.raw("output")), call_id(part, "call_id", "id")))
+            case _ if kind.endswith("_call"):
+                self._take_service_call(part, kind.removesuffix("_call"), said)
             case _ if kind in MEDIA:
                 said.texts.append(f"({part.raw('modality')})" if "modality" in part else MEDIA[kind])
             case _ if kind in SAYS_NOTHING:
@@ -275,6 +291,17 @@ class SpanMessages:
                 self.faults.add((*part.path, "type"), f"{wrong} (known: {allowed})")
             case _:
                 self.unknown[f"content parts of kind {short(kind)}"] += 1
+
+    def _take_service_call(self, part: Fields, name: str, said: _Said) -> None:
+        """A call of a tool that the provider runs itself: its result, if recorded, is in the same part."""
+        key = next((key for key in ("arguments", "action") if key in part), "arguments")
+        about = {name: item for name, item in part.value.items() if name not in _NO_ARGUMENTS and item is not None}
+        arguments = part.arguments(key) if key in part else about
+        identity = call_id(part, "call_id", "id")
+        said.add_call(ChatCall(part.name("name") or name, arguments, identity))
+        result = next((part.raw(key) for key in ("output", "outputs", "result", "results") if key in part), None)
+        if result is not None:
+            said.results.append(tool_message(plain(result), identity))
 
 
 class _Said:
@@ -329,6 +356,9 @@ def plain(result: Any) -> Any:
     """A result without its wrapping: the text of text parts, the one JSON value of a JSON part."""
     if isinstance(result, dict) and isinstance(body := _unwrapped(result), dict) and body is not result:
         return plain(body.get("content"))
+    if isinstance(result, dict) and result.keys() == {"type", "value"}:  # Vercel's AI SDK
+        failed = str(result["type"]).startswith("error")
+        return {"status": "error", "content": result["value"]} if failed else plain(result["value"])
     if not isinstance(result, list) or not result or not all(isinstance(part, dict) for part in result):
         return result
     if all(part.get("type", "text") in TEXTS and isinstance(part.get("text"), str) for part in result):

@@ -21,6 +21,7 @@ _MEMBERS = {
     "session": ("session_id", "conversation_id", "thread_id"),
     "task": ("agentic_bayes.task_id", "task_id", "test.case.id"),
 }
+_COUNTS = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"), ("input", "output"))
 _REFERENCE = ("reference", "expected_output", "expected_response", "output", "answer")
 
 
@@ -109,7 +110,7 @@ def usage_in(value: Any, depth: int = 0) -> tuple[int, int]:
             return found
     if isinstance(value, list):
         return 0, 0
-    for taken, given in (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens")):
+    for taken, given in _COUNTS:
         counts = value.get(taken), value.get(given)
         if all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
             return counts  # type: ignore[return-value]

@@ -5,6 +5,7 @@ Earlier ones are messages in events, in numbered attributes like ``gen_ai.prompt
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -92,6 +93,10 @@ def take(span: Span, raw: RawSpan, messages: SpanMessages) -> None:
         _take_call(span, raw, messages)
     elif span.kind in ("chat", "agent"):
         take_messages(span, raw.attributes, raw.events, messages)
+        # Pydantic AI: what the run gave, be it through an output tool
+        if span.kind == "agent" and (final := raw.attributes.get("final_result")) is not None:
+            text = final if isinstance(final, str) else json.dumps(final, ensure_ascii=False)
+            span.outputs = [Message("assistant", text)]
 
 
 def _text(attributes: Mapping[str, Any], key: str) -> str | None:
@@ -230,6 +235,7 @@ def _from_events(events: Sequence[Event], messages: SpanMessages, *, choices: bo
             body |= packed
         if event.name == "gen_ai.choice" and choices:
             if body.get("index") not in (None, 0, "0"):
+                messages.unknown["several drafts of a message"] += 1
                 continue
             body = _choice(body)
             role = "assistant"

@@ -55,7 +55,9 @@ def printed(raw: Fields, place: str) -> LogRecord | None:
     time = nanoseconds(raw, "timestamp") or nanoseconds(raw, "observed_timestamp")
     name = raw.raw("event_name") or attributes.get("event.name")
     about = plain_attributes(raw.mapping("resource")) if isinstance(raw.raw("resource"), dict) else {}
-    return _record(raw, (hexadecimal(raw, "trace_id"), hexadecimal(raw, "span_id")), name, time, attributes, body, place, about)
+    return _record(
+        raw, (hexadecimal(raw, "trace_id"), hexadecimal(raw, "span_id")), name, time, attributes, body, place, about
+    )
 
 
 def _record(
