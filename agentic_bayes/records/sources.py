@@ -6,11 +6,12 @@ import glob
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agentic_bayes.errors import InvalidArgument, Problem, did_you_mean
+from agentic_bayes.records.agents import FileAgent, file_agents, stem
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.detection import detected
 from agentic_bayes.records.formats.evals import tau2
@@ -92,10 +93,20 @@ def find_sources(
         regular = _is_regular(name)
         # a pipe must be named itself: one found in a folder may never deliver anything
         if regular or name not in listed:
-            sources.append(Source(Origin(name, _stem(name), agent, options), kind, not regular))
+            sources.append(Source(Origin(name, stem(name), agent, options), kind, not regular))
         else:
             problems.add([Problem(name, "", "", "must be a regular file, got a pipe or device")])
-    return sources
+    named = file_agents([source.name for source in sources], agent)
+    return [_named(source, of_file, agent) for source, of_file in zip(sources, named, strict=True)]
+
+
+def _named(source: Source, of_file: FileAgent, agent: str | None) -> Source:
+    """A source that knows its agent."""
+    given = None if agent is None else of_file.name
+    origin = replace(
+        source.origin, stem=of_file.label, given_agent=given, default_agent=of_file.name, unclear=of_file.unclear
+    )
+    return replace(source, origin=origin)
 
 
 def _without_parts(names: list[str], format: str) -> dict[str, str]:
@@ -163,11 +174,3 @@ def _is_regular(name: str) -> bool:
         return stat.S_ISREG(os.stat(name).st_mode)
     except OSError:
         return True  # opening it will report what is wrong
-
-
-def _stem(name: str) -> str:
-    stem = os.path.basename(name)
-    for ending in (".gz", ".jsonl", ".json", ".eval"):
-        if stem.lower().endswith(ending) and len(stem) > len(ending):
-            stem = stem[: -len(ending)]
-    return stem

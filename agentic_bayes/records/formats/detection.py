@@ -10,7 +10,16 @@ from typing import Any, Literal, get_args
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals import inspect, tau2, tau_bench
-from agentic_bayes.records.formats.messages import langchain, openai
+from agentic_bayes.records.formats.messages import (
+    anthropic,
+    autogen,
+    bedrock,
+    gemini,
+    langchain,
+    openai,
+    smolagents,
+    vercel,
+)
 from agentic_bayes.records.formats.spans import agents_sdk, langfuse, langgraph, langsmith, mlflow
 from agentic_bayes.records.formats.spans.otel import traces as otel
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
@@ -31,6 +40,12 @@ RecordFormat = Literal[
     "langgraph",
     "openai",
     "langchain",
+    "anthropic",
+    "autogen",
+    "smolagents",
+    "gemini",
+    "bedrock",
+    "vercel",
 ]
 FORMATS = get_args(RecordFormat)
 
@@ -46,7 +61,13 @@ READERS: dict[str, Any] = {
         mlflow,
         agents_sdk,
         langgraph,
+        autogen,
         langchain,
+        smolagents,
+        gemini,
+        bedrock,
+        vercel,
+        anthropic,
         openai,
     )
 }
@@ -54,6 +75,12 @@ READERS: dict[str, Any] = {
 
 In each, ``recognises`` says whether a file of a `Shape` is in its format, and ``read`` yields the records of a stream.
 """
+
+ALIKE = tuple(name for name, reader in READERS.items() if hasattr(reader, "MARKS"))
+"""Formats whose messages may look the same until one holds more than text: each has ``MARKS`` that only it has."""
+
+LOOKED_AT = 1_000
+"""How many messages are looked at, at most, to tell such formats apart."""
 
 NATIVE = "conversation"
 """The top-level member that only the native format has."""
@@ -78,16 +105,24 @@ def format_of(stream: BufferedReader) -> str:
     if begins_zip(stream):  # only Inspect logs are zip files; their reader reports what is missing
         return inspect.NAME
     shape = Shape()
-    for part in parts(stream, STREAMED):
-        if part.document or part.faults:
+    found = ""
+    for number, part in enumerate(parts(stream, STREAMED)):
+        if (part.document and not found) or part.faults or number > LOOKED_AT:
             break
         shape.take(part)
-        for name, reader in READERS.items():
-            if reader.recognises(shape):
-                return name
-        if shape.is_list or shape.complete or NATIVE in shape.keys:
+        if not found:
+            found = next((name for name, reader in READERS.items() if reader.recognises(shape)), "")
+        # plain text looks the same in several formats of messages: what comes later decides
+        if found and found not in ALIKE:
+            return found
+        if found:
+            if chosen := next((name for name in ALIKE if READERS[name].MARKS & shape.marks), None):
+                return chosen
+            if not part.document:
+                found = next(name for name in (*ALIKE, found) if name == found or READERS[name].recognises(shape))
+        elif shape.is_list or shape.complete or NATIVE in shape.keys:
             break
-    return "native"
+    return found or "native"
 
 
 def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:

@@ -333,7 +333,7 @@ def _conversation(value: Any, faults: Faults, log: _InspectLog) -> Mapping[str, 
     }
     return {
         "session_id": sample.name("uuid") or f"{run} {task}/{identity} epoch {epoch}",
-        "assistant_id": log.origin.given_agent or spec.name("model") or log.origin.stem,
+        "assistant_id": log.origin.given_agent or spec.name("model") or log.origin.own_agent,
         "task_id": f"{task}/{identity}",
         "trial": max((epoch or 1) - 1, 0),
         "context": system_text(messages) or system_text(asked),

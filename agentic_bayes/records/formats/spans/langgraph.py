@@ -38,12 +38,20 @@ def recognises(shape: Shape) -> bool:
         return True
     updates = [one for update in part.values() for one in (update if isinstance(update, list) else [update])]
     fitting = all(one is None or isinstance(one, dict) for one in updates)
-    return fitting and bool(updates) and any(_messages(one) for one in updates if one)
+    return fitting and bool(updates) and any(map(_is_langchain, (message for one in updates for message in _messages(one))))
 
 
 def _is_part(value: dict[str, Any]) -> bool:
     """Whether this is a part of a stream in its second version, which names its mode."""
     return {"type", "ns", "data"} <= value.keys() and isinstance(value["type"], str) and value["type"] in MODES
+
+
+def _is_langchain(message: Any) -> bool:
+    """Whether this is certainly a message of LangChain, and not of another library."""
+    if not isinstance(message, dict):
+        return False
+    kind = message.get("type")
+    return bool(message.get("lc")) or (isinstance(kind, str) and langchain.kind_of(kind) in langchain.KINDS)
 
 
 def _messages(update: Any) -> list[Any]:

@@ -102,7 +102,7 @@ class Traces:
             "assistant_id": first_given(turn.name("agent") for turn in turns)
             or origin.given_agent
             or first_given(turn.service for turn in turns)
-            or origin.stem,
+            or origin.own_agent,
             "task_id": task,
             **({} if trial is None else {"trial": trial}),
             "context": first_given(turn.system for turn in turns) or "",
