@@ -38,7 +38,11 @@ def recognises(shape: Shape) -> bool:
         return True
     updates = [one for update in part.values() for one in (update if isinstance(update, list) else [update])]
     fitting = all(one is None or isinstance(one, dict) for one in updates)
-    return fitting and bool(updates) and any(map(_is_langchain, (message for one in updates for message in _messages(one))))
+    return (
+        fitting
+        and bool(updates)
+        and any(map(_is_langchain, (message for one in updates for message in _messages(one))))
+    )
 
 
 def _is_part(value: dict[str, Any]) -> bool:

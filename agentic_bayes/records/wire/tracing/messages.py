@@ -174,8 +174,8 @@ class SpanMessages:
         if role is None:
             return []
         said = _Said()
-        for call in self._calls_beside(item):
-            said.add_call(call)
+        said.calls = self._calls_beside(item)
+        said.beside = len(said.calls)
         content = next((item.raw(key) for key in ("parts", "content", "contents") if key in item), None)
         if isinstance(content, str) and _are_parts(packed := json_of(content)):
             content = fitting(packed, (*path, "content"), self.faults)
@@ -311,11 +311,12 @@ class _Said:
         self.texts: list[str] = []
         self.thoughts: list[str] = []
         self.calls: list[ChatCall] = []
+        self.beside = 0  # how many of them stand in members of the message
         self.results: list[Message] = []
 
     def add_call(self, call: ChatCall) -> None:
-        """Add a call once: LangChain messages hold the same calls in members and in parts."""
-        if call.id is None or call not in self.calls:
+        """Add a call of a part, unless it stands in a member too: LangChain's messages hold their calls twice."""
+        if call not in self.calls[: self.beside]:
             self.calls.append(call)
 
     def messages(self, role: Role, item: Fields, content: Any) -> list[Message]:
