@@ -21,6 +21,7 @@ from agentic_bayes.records.formats.messages import (
     smolagents,
     vercel,
 )
+from agentic_bayes.records.formats.spans import agents_sdk, langfuse, langgraph, langsmith, mlflow
 from agentic_bayes.records.formats.spans.otel import traces as otel
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
@@ -34,6 +35,11 @@ RecordFormat = Literal[
     "tau2",
     "inspect",
     "otel",
+    "langsmith",
+    "langfuse",
+    "mlflow",
+    "agents-sdk",
+    "langgraph",
     "openai",
     "langchain",
     "anthropic",
@@ -52,6 +58,11 @@ READERS: dict[str, Any] = {
         tau_bench,
         inspect,
         otel,
+        langsmith,
+        langfuse,
+        mlflow,
+        agents_sdk,
+        langgraph,
         autogen,
         langchain,
         smolagents,

@@ -22,6 +22,7 @@ from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog
+from agentic_bayes.records.wire.tracing.states import latest_states
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -77,7 +78,7 @@ def _is_ours(value: Any) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
+    return message_log.conversations(latest_states(parts(stream, STREAMED)), _DIALECT, origin)
 
 
 def conversation_from_langchain(
