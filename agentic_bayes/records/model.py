@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SerializeAsAny, StrictBool
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SerializeAsAny, StrictBool, model_validator
 from pydantic_core import InitErrorDetails
 
 from agentic_bayes.records.base import (
@@ -28,6 +28,7 @@ from agentic_bayes.records.base import (
     problem_at,
 )
 from agentic_bayes.records.matchers import Matcher
+from agentic_bayes.records.wire.thoughts import REASONING, split_thoughts
 
 __all__ = [
     "Batch",
@@ -148,7 +149,9 @@ class Interaction(Record):
     query : str
         What the user said.
     assistant : str or None
-        What the agent answered; None only if the agent crashed (`error` is set here or on the conversation).
+        What the agent answered; None only if the agent crashed (`error` is set here or on the conversation). Thoughts
+        that a model wrote into its answer (``<think>…</think>`` in any spelling) are moved to
+        ``metadata["reasoning"]``.
     ground_truth_assistant : str or None
         The reference answer.
     agentic : ToolUse or None
@@ -181,6 +184,21 @@ class Interaction(Record):
     recorded_score: Probability | None = None
     error: Identifier | None = None
     metadata: Metadata = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_thoughts(cls, data: Any) -> Any:
+        """Thoughts are not an answer."""
+        answer = data.get("assistant") if isinstance(data, dict) else None
+        said, thoughts = split_thoughts(answer) if isinstance(answer, str) else (answer, ())
+        if said == answer:
+            return data
+        metadata = data.get("metadata") or {}
+        if not thoughts or not isinstance(metadata, dict):
+            return {**data, "assistant": said}
+        known = metadata.get(REASONING) or []
+        every = [*(known if isinstance(known, (list, tuple)) else [known]), *thoughts]
+        return {**data, "assistant": said, "metadata": {**metadata, REASONING: every}}
 
 
 def _some_turns(turns: tuple[Interaction, ...]) -> tuple[Interaction, ...]:

@@ -271,7 +271,7 @@ def test_an_unfinished_chat_has_an_error_that_survives_the_way_back():
     messages = [SHORT[0], AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "a"}])]
     record = conversation_from_langchain(messages, **ARGUMENTS)
     for found in (record, conversation_from_langchain(to_langchain(record), **ARGUMENTS)):
-        assert found.conversation[0].error == "the log ends before the agent answered"
+        assert found.conversation[0].error == "the log ends before the agent answered: a call of 'f' had no result yet"
         assert found.conversation[0].assistant is None
 
 

@@ -413,18 +413,25 @@ def test_results_of_no_call_are_counted_and_said(load, results, kept, orphans):
     assert one["conversation"][0]["metadata"]["results_without_call"] == orphans
 
 
-def test_what_is_said_with_the_last_calls_is_the_answer(load):
+def test_what_is_said_with_the_last_calls_is_the_answer_if_these_have_results(load):
     """Also in the last turn: the agent said goodbye and ended the call. Without text, there is no answer."""
     ended = {"role": "assistant", "content": "Goodbye!", "tool_calls": [call_of("end_call", "x")]}
-    for end in ([ended, result_of("ok", "x")], [ended]):
-        (turn,) = load([{"role": "user", "content": "bye"}, {"role": "assistant", "content": "Wait."}, *end])[0][
-            "conversation"
-        ]
-        assert (turn["assistant"], turn.get("error")) == ("Goodbye!", None)
-        assert turn["metadata"] == {"before_calls": ["Wait."]}
+    started = [{"role": "user", "content": "bye"}, {"role": "assistant", "content": "Wait."}]
+    (turn,) = load([*started, ended, result_of("ok", "x")])[0]["conversation"]
+    assert (turn["assistant"], turn.get("error")) == ("Goodbye!", None)
+    assert turn["metadata"] == {"before_calls": ["Wait."]}
     for text in (None, " "):
         (turn,) = load([SHORT[0], {**ended, "content": text}, result_of("ok", "x")])[0]["conversation"]
         assert (turn["assistant"], turn["error"]) == (None, "the log ends before the agent answered")
+
+
+def test_a_log_that_ends_with_a_call_waiting_has_no_answer_and_says_why(load):
+    """What was said with the call came before its result, so it is no answer."""
+    waits = "the log ends before the agent answered: a call of 'end_call' had no result yet"
+    ended = {"role": "assistant", "content": "One moment.", "tool_calls": [call_of("end_call", "x")]}
+    (turn,) = load([{"role": "user", "content": "bye"}, ended])[0]["conversation"]
+    assert (turn["assistant"], turn["error"]) == (None, waits)
+    assert turn["metadata"] == {"before_calls": ["One moment."]}
 
 
 @pytest.mark.slow
@@ -498,7 +505,7 @@ def test_a_reply_beside_its_request_is_the_last_message(load):
     called = {**REPLY, "message": {"role": "assistant", "content": None, "tool_calls": [call_of("f", "x")]}}
     (one,) = load({"messages": SHORT[:1], "choices": [called]})
     assert calls_in(one) == [("f", "none")]
-    assert one["conversation"][0]["error"] == "the log ends before the agent answered"
+    assert one["conversation"][0]["error"].startswith("the log ends before the agent answered: a call of 'f'")
     other = {**REPLY, "index": 1, "message": {"role": "assistant", "content": "other"}}
     with pytest.warns(DoubtfulRecords, match="a reply has several choices: the first was read as the answer"):
         assert load({**about, "messages": SHORT[:1], "choices": [REPLY, other]}) == expected

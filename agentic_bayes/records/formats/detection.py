@@ -9,7 +9,8 @@ from io import BufferedReader
 from typing import Any, Literal, get_args
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.evals import inspect, tau2, tau_bench
+from agentic_bayes.records.formats.evals import tau2, tau_bench
+from agentic_bayes.records.formats.evals.inspect import reading as inspect
 from agentic_bayes.records.formats.messages import langchain, openai
 from agentic_bayes.records.formats.spans.otel import traces as otel
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.fields import Fields
+from agentic_bayes.records.wire.thoughts import REASONING, split_thoughts
 
-Role = Literal["system", "user", "assistant", "tool"]
+Role = Literal["system", "user", "assistant", "tool", "thought"]
 
 NO_ANSWER = "the log ends before the agent answered"
 ORPHANS = "results_without_call"
@@ -23,13 +25,15 @@ class ChatCall:
     name: str  # name of the tool
     arguments: dict[str, Any]  # argument name → value
     id: str | None = None  # the id that its result refers to
+    other_ids: tuple[str, ...] = ()  # further ids of the same call; its result may refer to one of these
+    settled: bool = False  # whether no result need follow: the service ran it, or it gives the answer
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message."""
+    """One message. Thoughts that the agent wrote into its text are moved to `reasoning`."""
 
-    role: Role  # who speaks; "tool" is the result of a call
+    role: Role  # who speaks; "tool" is the result of a call, "thought" holds only reasoning
     text: str = ""  # the text; of a tool, its result if that is text
     calls: Sequence[ChatCall] = ()  # calls that the assistant makes in it
     answers: str | None = None  # of a tool: the id of the call whose result this is
@@ -37,6 +41,15 @@ class Message:
     result: Any = None  # of a tool: the result if it is not text
     error: str | None = None  # why the agent stopped
     tokens: tuple[int, int] = (0, 0)  # input and output tokens, if the log has them
+    reasoning: Sequence[str] = ()  # what the agent thought, in order: never a part of an answer
+    aside: bool = False  # of a user: said together with results, while the agent was at work; it begins no turn
+
+    def __post_init__(self) -> None:
+        if self.role == "assistant" and self.text:
+            said, thoughts = split_thoughts(self.text)
+            if thoughts or said != self.text:
+                object.__setattr__(self, "text", said)
+                object.__setattr__(self, "reasoning", [*self.reasoning, *thoughts])
 
 
 def function_calls(message: Fields) -> list[ChatCall]:
@@ -51,7 +64,7 @@ def function_calls(message: Fields) -> list[ChatCall]:
 def named_call(source: Fields, identity: str | None, *arguments: str) -> ChatCall:
     """A call from an object with its name, from the members with these names: its id, and its arguments."""
     name = source.name("name", required=True) or "?"
-    return ChatCall(name, source.arguments(*arguments), source.name(identity) if identity else None)
+    return ChatCall(name, source.arguments(*arguments), source.identity(identity) if identity else None)
 
 
 def chat_call(call: Fields) -> ChatCall:
@@ -62,7 +75,7 @@ def chat_call(call: Fields) -> ChatCall:
     else:
         function = call.mapping("function", required=True)
         name, arguments = function.name("name", required=True), function.arguments("arguments")
-    return ChatCall(name or "?", arguments, call.name("id"))
+    return ChatCall(name or "?", arguments, call.identity("id"))
 
 
 def tool_message(result: Any, answers: str | None, tool: str | None = None) -> Message:
@@ -78,20 +91,27 @@ class _ChatTurn:
 
     queries: list[str] = field(default_factory=list)
     replies: list[Message] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
 
 
 def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[str, Any]]:
     """Cut a chat into interactions: each begins when the user speaks."""
     collected: list[_ChatTurn] = []
+    early: list[str] = []  # thoughts before the user spoke
     for message in messages:
         if message.role == "user":
-            if not collected or collected[-1].replies:
+            if not collected or (collected[-1].replies and not message.aside):
                 collected.append(_ChatTurn())
             collected[-1].queries.append(message.text)
-        elif message.role != "system" and collected:
+            continue
+        (collected[-1].thoughts if collected else early).extend(message.reasoning)
+        if message.role not in ("system", "thought") and collected:
             collected[-1].replies.append(message)
+    if collected:
+        collected[0].thoughts[:0] = early
+    waiting = _PendingCalls()
     return [
-        _interaction(turn, f"{qa_prefix} {number}", last=number == len(collected))
+        _interaction(turn, f"{qa_prefix} {number}", waiting, last=number == len(collected))
         for number, turn in enumerate(collected, start=1)
     ]
 
@@ -99,9 +119,11 @@ def turns(messages: Iterable[Message], *, qa_prefix: str = "turn") -> list[dict[
 def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
     """Turn a whole chat into one interaction."""
     spoken = dialogue(messages)
-    calls, orphans = _calls(messages)
+    calls, orphans = _calls(messages, _PendingCalls())
     several = sum(line["role"] == "user" for line in spoken) > 1
     metadata: dict[str, Any] = {"dialogue": spoken} if several else {}
+    if thoughts := [thought for message in messages for thought in message.reasoning]:
+        metadata[REASONING] = thoughts
     if orphans:
         metadata[ORPHANS] = orphans
     return {
@@ -141,26 +163,29 @@ def opening(messages: Iterable[Message]) -> str:
     return "\n\n".join(said)
 
 
-def _interaction(turn: _ChatTurn, qa_id: str, *, last: bool) -> dict[str, Any]:
+def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: bool) -> dict[str, Any]:
     messages = turn.replies
+    calls, orphans = _calls(messages, waiting)
     worked = [n for n, message in enumerate(messages) if message.calls or message.role == "tool"]
     begin = worked[-1] + 1 if worked else 0
     after = messages[begin:]
+    unanswered = waiting.of_last_message() if last and not after else []
     if worked and not after:
         # no text came after the calls: the answer is the text of the message with the last calls, if any
         holder = max((n for n in worked if messages[n].role == "assistant"), default=None)
-        if holder is not None and (messages[holder].text.strip() or not last):
+        if holder is not None and not unanswered and (messages[holder].text.strip() or not last):
             begin, after = holder, [messages[holder]]
     answer = _joined(message.text for message in after)
     before = [m.text for m in messages[:begin] if m.role == "assistant" and m.text.strip()]
     error = next((message.error for message in reversed(messages) if message.error), None)
     if error is None and last and not any(message.role == "assistant" for message in after):
-        error = NO_ANSWER
+        error = NO_ANSWER + (f": {_waiting(unanswered)}" if unanswered else "")
     metadata: dict[str, Any] = {"before_calls": before} if before else {}
+    if turn.thoughts:
+        metadata[REASONING] = turn.thoughts
     taken, given = (sum(message.tokens[side] for message in messages) for side in (0, 1))
     if taken or given:
         metadata["tokens"] = {"input": taken, "output": given}
-    calls, orphans = _calls(messages)
     if orphans:
         metadata[ORPHANS] = orphans
     return {
@@ -173,6 +198,12 @@ def _interaction(turn: _ChatTurn, qa_id: str, *, last: bool) -> dict[str, Any]:
     }
 
 
+def _waiting(names: Sequence[str]) -> str:
+    """Which calls wait for a result."""
+    shown = ", ".join(short(name, 30) for name in names[:3]) + (", …" if len(names) > 3 else "")
+    return f"{'a call' if len(names) == 1 else 'calls'} of {shown} had no result yet"
+
+
 def doubts_of(conversation: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
     """Warnings about the turns of a conversation."""
     without_call = any(turn.get("metadata", {}).get(ORPHANS) for turn in conversation)
@@ -180,9 +211,9 @@ def doubts_of(conversation: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str
     return (("", text),) if without_call else ()
 
 
-def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
-    """The calls in order, each with its result, and how many results belong to no call."""
-    waiting = _PendingCalls()
+def _calls(messages: Iterable[Message], waiting: _PendingCalls) -> tuple[list[dict[str, Any]], int]:
+    """The calls of a turn in order, each with its result, and how many results belong to no call."""
+    waiting.begin()
     orphans = 0
     for message in messages:
         waiting.add(message.calls)
@@ -196,41 +227,77 @@ def _calls(messages: Iterable[Message]) -> tuple[list[dict[str, Any]], int]:
     return waiting.made, orphans
 
 
+_Queues = defaultdict[tuple[str | None, ...], deque[dict[str, Any]]]
+
+
 class _PendingCalls:
-    """The calls made so far, and which of them still wait for a result."""
+    """The calls of a chat, turn by turn, and which of them still wait for a result."""
 
     def __init__(self) -> None:
-        self.made: list[dict[str, Any]] = []
+        self.made: list[dict[str, Any]] = []  # those of this turn
         # a call is in several queues, and leaves each once it reaches the front with a result
-        self._queues: defaultdict[tuple[str | None, ...], deque[dict[str, Any]]] = defaultdict(deque)
+        self._queues: _Queues = defaultdict(deque)
+        # ids of calls made since the last result, and of calls of earlier turns
+        self._latest: _Queues = defaultdict(deque)
+        self._earlier: _Queues = defaultdict(deque)
         self._of_message: deque[dict[str, Any]] = deque()
+        self._settled: list[bool] = []  # of the calls of this turn: whether no result need follow
+        self._answering = False
+
+    def begin(self) -> None:
+        """Start on the next turn."""
+        for key, queue in self._queues.items():
+            if key[0] == "id" and _front(queue):
+                self._earlier[key].extend(queue)
+        self.made, self._settled = [], []
+        self._queues, self._latest, self._of_message = defaultdict(deque), defaultdict(deque), deque()
 
     def add(self, calls: Sequence[ChatCall]) -> None:
         """Take in the calls of a message."""
-        if calls:
-            self._of_message = deque()
+        if not calls:
+            return
+        self._of_message = deque()
+        if self._answering:
+            self._latest, self._answering = defaultdict(deque), False
         for call in calls:
             entry: dict[str, Any] = {"tool_name": call.name, "parameters": call.arguments, "step": len(self.made) + 1}
             self.made.append(entry)
-            for key in ("all",), ("name", call.name), ("id", call.id), ("id", call.id, call.name):
-                self._queues[key].append(entry)
+            self._settled.append(call.settled)
             self._of_message.append(entry)
+            self._queues["all",].append(entry)
+            self._queues["name", call.name].append(entry)
+            for identity in dict.fromkeys((call.id, *call.other_ids)):
+                for key in ("id", identity), ("id", identity, call.name):
+                    self._queues[key].append(entry)
+                    self._latest[key].append(entry)
 
     def call_of(self, message: Message) -> dict[str, Any] | None:
         """The call that a result belongs to.
 
-        Ids may repeat within a log: among calls with the same id the tool's name decides, then their order. A result
-        without an id belongs to the first call of its tool or, if it names no tool, of the message before it.
+        Ids may repeat within a log: among calls with the same id those since the last results come first, then the
+        tool's name decides, then their order. A result without an id belongs to the first call of its tool or, if it
+        names no tool, of the message before it. A result whose id no call has belongs to a call without one.
         """
+        self._answering = True
         if message.answers is not None:
-            named = self._first(("id", message.answers, message.tool)) if message.tool is not None else None
-            return named or self._first(("id", message.answers))
+            for identity in (message.answers, None):
+                for queues in (self._latest, self._queues, self._earlier):
+                    named = self._first(queues, ("id", identity, message.tool)) if message.tool is not None else None
+                    if named or (found := self._first(queues, ("id", identity))):
+                        return named or found
+            return None
         if message.tool is not None:
-            return self._first(("name", message.tool))
-        return _front(self._of_message) or self._first(("all",))
+            return self._first(self._queues, ("name", message.tool))
+        return _front(self._of_message) or self._first(self._queues, ("all",))
 
-    def _first(self, key: tuple[str | None, ...]) -> dict[str, Any] | None:
-        return _front(self._queues[key]) if key in self._queues else None
+    def of_last_message(self) -> list[str]:
+        """The tools that the last calls of this turn were of, if none of these has a result but needs one."""
+        last = range(len(self.made) - len(self._of_message), len(self.made)) if self.made else range(0)
+        return [self.made[n]["tool_name"] for n in last if "result" not in self.made[n] and not self._settled[n]]
+
+    @staticmethod
+    def _first(queues: _Queues, key: tuple[str | None, ...]) -> dict[str, Any] | None:
+        return _front(queues[key]) if key in queues else None
 
 
 def _front(queue: deque[dict[str, Any]]) -> dict[str, Any] | None:

@@ -60,6 +60,11 @@ class Fields:
         value = self._checked(key, required, "text that is not blank, or a whole number", _is_name)
         return None if value is None else str(value)
 
+    def identity(self, key: str) -> str | None:
+        """The id of a call: text or a whole number; blank text is no id."""
+        value = self.value.get(key)
+        return None if isinstance(value, str) and not value.strip() else self.name(key)
+
     def whole(self, key: str, *, required: bool = False) -> int | None:
         """A whole number ≥ 0."""
         value = self._checked(key, required, "a whole number ≥ 0", _is_count)

@@ -18,6 +18,7 @@ from agentic_bayes.records.wire.chat import ChatCall, Message, Role, doubts_of, 
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 from agentic_bayes.records.wire.layout import Origin, Shape
+from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score, named_scores, on_scale
 
@@ -45,11 +46,13 @@ class MessageLog:
     # (path, message) of warnings, in order
     doubts: dict[tuple[str, str], None] = field(default_factory=dict)
     model: str | None = None  # the model that wrote them, if they say so
+    tools: list[Any] = field(default_factory=list)  # the tools that they say were offered
     waiting: bool = False  # whether the last message makes calls that have no result yet
 
     def add(self, message: Message, path: FieldPath) -> None:
         """Add one message."""
         fitting(message.text, path, self.faults)
+        fitting(list(message.reasoning), path, self.faults)
         if message.result is not None:
             message = changed(message, result=fitting(message.result, path, self.faults))
         message = changed(message, calls=[self._fitting(call, path) for call in message.calls])
@@ -75,6 +78,19 @@ class MessageLog:
             self.messages[-1] = changed(self.messages[-1], text=text)
         else:
             self.add(Message("assistant", text), path)
+
+    def add_thoughts(self, thoughts: Iterable[str], path: FieldPath) -> None:
+        """Add what the agent thought, to the previous message if that is also the agent's."""
+        texts = [thought for thought in thoughts if thought.strip()]
+        for thought in texts:
+            fitting(thought, path, self.faults)
+        if texts and self.messages and self.messages[-1].role in ("assistant", "thought"):
+            last = self.messages[-1]
+            known = last.reasoning if isinstance(last.reasoning, list) else list(last.reasoning)
+            known += texts
+            self.messages[-1] = changed(last, reasoning=known)
+        elif texts:
+            self.messages.append(Message("thought", reasoning=texts))
 
     def doubt(self, path: FieldPath, message: str) -> None:
         """Note a warning once."""
@@ -249,7 +265,8 @@ class _ConversationInProgress:
             faults.add(("messages",), f"must be given, got {got}")
         failure = self.dialect.failure(about) if "messages" not in self.found else None
         model = next((log.model for log in logs if log.model), None)
-        record = _record(messages, about, self.dialect.name, failure, model, self.options)
+        tools = [tool for log in logs for tool in log.tools]
+        record = _record(messages, about, self.dialect.name, failure, model, tools, self.options)
         doubts += doubts_of(record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
@@ -258,7 +275,13 @@ class _ConversationInProgress:
 
 
 def _record(
-    messages: list[Message], about: Fields, name: str, failure: str | None, model: str | None, options: ReadOptions
+    messages: list[Message],
+    about: Fields,
+    name: str,
+    failure: str | None,
+    model: str | None,
+    tools: list[Any],
+    options: ReadOptions,
 ) -> dict[str, Any]:
     """Build a conversation in the native format from its messages and its other members."""
     places = (about, _parsed_texts(about.mapping("metadata")))
@@ -278,6 +301,7 @@ def _record(
         "opening": opening(messages),
         "tokens": tokens,
         "cost": about.number("cost"),
+        AVAILABLE_TOOLS: _offered(about, tools),
     }
     return {
         "session_id": _first(places, ("session_id", "conversation_id", "thread_id", "id"), Fields.name),
@@ -289,7 +313,7 @@ def _record(
         "recorded_score": score,
         "metadata": {
             **about.mapping("metadata").value,
-            **{key: content for key, content in known.items() if content not in (None, "", {})},
+            **{key: content for key, content in known.items() if content not in (None, "", {}, [])},
         },
     }
 
@@ -314,6 +338,14 @@ def _score(places: Sequence[Fields], options: ReadOptions) -> tuple[float | None
 
     score: float | None = _first(places, ("recorded_score", "score", "reward"), read)
     return score if score is None else float(score), None
+
+
+def _offered(about: Fields, tools: list[Any]) -> list[Any]:
+    """The tools that the agent could call, if the record or its messages say so."""
+    listed = [about.raw(key) for key in ("tools", "functions", "toolConfig", "tool_config")]
+    named = next((value for value in listed if value is not None), None)
+    kept: list[Any] = fitting(offered_tools(named) or offered_tools(tools), ("tools",), about.faults)
+    return kept
 
 
 def _parsed_texts(metadata: Fields) -> Fields:

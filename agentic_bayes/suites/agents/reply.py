@@ -205,8 +205,11 @@ def _turn_of_record(turn: Mapping[str, Any]) -> AgentTurn:
     """A turn of a conversation, as a reader of messages returns it."""
     calls = calls_of((turn.get("agentic") or {}).get("tools_used") or [])
     answer = turn.get("assistant")
-    if answer is None and not (calls and turn.get("error") == NO_ANSWER):
-        raise AgentError(f"the agent's messages contain no answer: {turn.get('error') or NO_ANSWER}")
+    error = turn.get("error") or NO_ANSWER
+    if answer is None and not (calls and error.startswith(NO_ANSWER)):
+        raise AgentError(f"the agent's messages contain no answer: {error}")
+    if answer is None:  # the agent is done: what it said with its last calls is its answer
+        answer = next(reversed(turn.get("metadata", {}).get("before_calls", [])), None)
     return AgentTurn(_unicode(answer or ""), calls)
 
 
