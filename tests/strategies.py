@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from agentic_bayes.records.matchers import Matcher
 from agentic_bayes.records.model import Conversation, ExpectedCall, ExpectedTools, Interaction, ToolCall, ToolUse
 
-# what UTF-8 can hold: everything but lone surrogates
-text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+# what text can hold: everything but lone surrogates and NUL, which readers replace
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 identifiers = text.filter(lambda value: value.strip() != "")
 probabilities = st.floats(0, 1)
 json_values = st.recursive(

@@ -75,7 +75,8 @@ def assess(
     if store is not None:
         check_output_file(store, "--store")
     recorded = [0]
-    conversations = _count_recorded(records.read(files), recorded)
+    found = records.read(files)
+    conversations = _count_recorded(found, recorded)
     limits = opt.given(requests_per_second=requests_per_second, max_cost=max_cost)
     asks_model = any(map(_asks_model, (*judges, *further)))
     usage = None
@@ -97,13 +98,15 @@ def assess(
         answer: dict[str, Any] = {"output": str(output), "stopped": evidence.stopped}
         answer["agents"] = evidence.summary().to_dict("records")
         answer["agreement"] = None if agreement is None else agreement.to_pandas().to_dict("records")
-        say_json({**answer, "usage": usage})
+        say_json({**answer, "usage": usage, "left_out": found.left_out.records})
     else:
         show(evidence.table(), *metrics_tables(evidence), *tool_problems_tables(evidence), to=to)
     if to is None:
         if recorded[0] and not judge:
             known = plural(recorded[0], "conversation")
             say(f"{known} carry recorded scores, which were not used; --judge recorded uses them")
+        if found.left_out.records:
+            say(f"left out: {found.left_out}")
         if agreement is not None:
             say(f"agreement of the judges (a score of 0.7 or more counts as correct):\n{agreement}")
         if stats and usage is not None:

@@ -69,10 +69,15 @@ class LogOptions:
         False
     )
 
+    max_ratio: Annotated[
+        float | None,
+        Option(help="How many times its packed size a file may unpack to, above 64 MiB (default: 200)."),
+    ] = None
+
     def options(self) -> dict[str, Any]:
         """What was given, as `read_conversations` takes it."""
         fields = None if self.fields is None else parse_fields(self.fields)
-        return given(fields=fields, scorer=self.scorer, scale=parse_scale(self.scale))
+        return given(fields=fields, scorer=self.scorer, scale=parse_scale(self.scale), max_ratio=self.max_ratio)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ from agentic_bayes.evidence.row import (
 )
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.formatting import format_estimate, plural
+from agentic_bayes.records.identity import FEWEST_UNTOLD, UNTOLD_TASKS
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.records.write import replacing
 from agentic_bayes.result_table import Table, Tabular
@@ -89,6 +90,14 @@ class Evidence(Tabular):
         """Number of interactions without an answer score."""
         return len(self.rows) - self.scored
 
+    @property
+    def untold_tasks(self) -> int:
+        """Number of conversations, if each is a task of its own because their log names no tasks; else 0."""
+        found = {(row.agent, row.task, row.trial) for row in self.rows}
+        named = any(row.task != row.session_id for row in self.rows)
+        alone = len(found) == len({(agent, task) for agent, task, _ in found})
+        return len(found) if alone and not named and len(found) >= FEWEST_UNTOLD else 0
+
     def __repr__(self) -> str:
         conversations = len({(row.agent, row.task, row.trial) for row in self.rows})
         agents = len({row.agent for row in self.rows})
@@ -115,6 +124,7 @@ class Evidence(Tabular):
             f"{plural(wrong_tools, 'right answer')} (≥ 0.7) through wrong tools" if wrong_tools else "",
             f"no tool verdict for {plural(silent.total(), 'turn')}:" if silent else "",
             *(f"{count:,} × {reason}" for reason, count in silent.most_common(MOST_REASONS)),
+            f"doubtful: {UNTOLD_TASKS.format(self.untold_tasks)}" if self.untold_tasks else "",
         ]
         means = task_means(self.rows, score_of("answer"))
         header = ["agent", "conversations", "scored", "unscored", "agent errors", "score", "tools right"]

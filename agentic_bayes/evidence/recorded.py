@@ -14,8 +14,7 @@ from agentic_bayes.evidence.row import RESERVED, EvidenceRow, place_name
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.base import is_share, short
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.records.wire.log_scores import RECORDED_METRICS
-from agentic_bayes.records.wire.scores import NOT_SCORED
+from agentic_bayes.records.wire.scores import NOT_SCORED, RECORDED_METRICS
 
 if TYPE_CHECKING:
     import pandas as pd

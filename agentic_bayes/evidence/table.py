@@ -98,6 +98,8 @@ def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]
             problems.append(f"row {i + 1}: {column} must be text or a number, got {value!r}")
         elif SURROGATE.search(str(value)):
             problems.append(f"row {i + 1}: {column} must be Unicode text, got {value!r}")
+        elif "\0" in str(value):
+            problems.append(f"row {i + 1}: {column} must not contain the character NUL, got {value!r}")
         texts.append(label(value))
     return texts
 

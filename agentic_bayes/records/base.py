@@ -86,6 +86,13 @@ def _identifier(value: object) -> object:
     return value
 
 
+def _without_nul(value: str) -> str:
+    """Ids become names of files and labels of arrays, which cannot hold NUL."""
+    if "\0" in value:
+        raise ValueError("must not contain the character NUL")
+    return value
+
+
 def _number(value: object) -> object:
     """Accept finite JSON numbers only: no booleans, no digits in quotes."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -179,6 +186,7 @@ def field_of(data: Any, name: str, default: object = None) -> Any:
 
 Text = Annotated[str, Field(strict=True), AfterValidator(_text)]
 Identifier = Annotated[Text, BeforeValidator(_identifier)]
+Id = Annotated[Identifier, AfterValidator(_without_nul)]
 Number = Annotated[float, BeforeValidator(_number)]
 Probability = Annotated[float, BeforeValidator(_probability)]
 WholeNumber = Annotated[int, BeforeValidator(_whole)]

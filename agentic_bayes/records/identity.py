@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
@@ -24,6 +24,11 @@ from itertools import groupby
 from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
+
+FEWEST_UNTOLD = 10
+"""From so many conversations on, it is doubtful that each is meant to be a task of its own."""
+
+UNTOLD_TASKS = "none of the {:,} conversations names its task, so each is a task of its own with one trial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,23 @@ class TaskIndex:
         )
         self._headers.append(header)
         return position
+
+    def alone(self) -> list[tuple[str, str]]:
+        """The sources that hold one conversation, the only one of its agent; and the agent."""
+        sources = Counter(header.source for header in self._headers)
+        agents = Counter(header.agent for header in self._headers)
+        alone = (h for h in self._headers if sources[h.source] == agents[h.agent] == 1)
+        return [(header.source, header.agent) for header in alone]
+
+    @property
+    def untold_tasks(self) -> int:
+        """How many conversations there are, if each is a task of its own because none names its task; else 0."""
+        headers = self._headers
+        if len(headers) < FEWEST_UNTOLD or any(h.task_id not in (None, h.session) for h in headers):
+            return 0
+        # equal questions are the same task for every agent; equal names of sessions are not
+        tasks = {header.qa_ids if header.task_id is None else (header.agent, header.task_id) for header in headers}
+        return len(headers) if len(tasks) == len(headers) else 0
 
     def resolve(self) -> list[Identity]:
         """Task and trial of every conversation."""

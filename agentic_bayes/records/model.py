@@ -15,6 +15,7 @@ from pydantic_core import InitErrorDetails
 
 from agentic_bayes.records.base import (
     Arguments,
+    Id,
     Identifier,
     Json,
     Metadata,
@@ -172,7 +173,7 @@ class Interaction(Record):
         Anything else.
     """
 
-    qa_id: Identifier
+    qa_id: Id
     query: Text
     assistant: Text | None = None
     ground_truth_assistant: Text | None = None
@@ -240,13 +241,13 @@ class Conversation(Record):
         Anything else.
     """
 
-    session_id: Identifier
-    assistant_id: Identifier
+    session_id: Id
+    assistant_id: Id
     language: Text = "english"
     context: Text | None = ""
     chatbot_role: Text | None = None
     conversation: Annotated[tuple[Interaction, ...], AfterValidator(_some_turns)]
-    task_id: Identifier | None = None
+    task_id: Id | None = None
     trial: TrialNumber | None = None
     error: Identifier | None = None
     recorded_score: Probability | None = None

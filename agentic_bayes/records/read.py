@@ -11,20 +11,27 @@ from typing import Any, Literal, get_args
 from pydantic import ValidationError
 
 from agentic_bayes.checks import check_choice
-from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, RecordsError
-from agentic_bayes.records.base import problems_of
+from agentic_bayes.errors import DoubtfulRecords, Problem, RecordsError
+from agentic_bayes.records.agents import check_agent, runs_apart
+from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
 from agentic_bayes.records.formats.native import parse
-from agentic_bayes.records.identity import TaskIndex
+from agentic_bayes.records.identity import UNTOLD_TASKS, TaskIndex
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.sources import PathLike, Problems, Source, find_sources
+from agentic_bayes.records.wire.characters import DOUBT, one_form, readable
 from agentic_bayes.records.wire.json_text import NO_VALUE, REST_LOST, Parsed, joined
 from agentic_bayes.records.wire.options import ReadOptions, with_identity
 from agentic_bayes.records.wire.scores import rescored
+from agentic_bayes.records.wire.unpacking import RATIO, PackedReader
 
 __all__ = ["read_conversations"]
 
 OnError = Literal["raise", "skip"]
+TELL_TASKS = (
+    UNTOLD_TASKS + "; if tasks were tried several times, say where a record names its task: "
+    "fields={{'task': 'metadata.task'}} (--fields task=metadata.task)"
+)
 ConversationOrProblems = Conversation | tuple[Problem, ...]
 
 
@@ -33,11 +40,36 @@ class Doubts:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], list[str]] = {}
+        # what an id names, and its one form → the form it had first, and whether another was seen
+        self._forms: dict[tuple[str, str], str | None] = {}
 
     def add(self, source: str, parsed: Parsed) -> None:
         """Add the warnings of one record."""
         for _, message in parsed.doubts:
             self._found.setdefault((source, message), []).append(parsed.where)
+
+    def add_forms(self, source: str, where: str, forms: Iterable[tuple[str, str, str]]) -> None:
+        """Say once if ids in different Unicode forms became one id."""
+        for kind, written, form in forms:
+            first = self._forms.setdefault((kind, form), written)
+            if first is not None and first != written:
+                self._forms[kind, form] = None
+                message = f"{kind} whose names differ only in their Unicode form are the same: {short(form)}"
+                self._found.setdefault((source, message), []).append(where)
+
+    def of_all(self, sources: Iterable[Source], index: TaskIndex) -> list[Problem]:
+        """Add the warnings about all files together, and give the problems."""
+        if untold := index.untold_tasks:
+            self._found["", TELL_TASKS.format(untold)] = [""]
+        own = {source.name: source.origin.own_agent for source in sources if source.origin.given_agent is None}
+        alone = [source for source, agent in index.alone() if agent == own.get(source)]
+        if (said := runs_apart(alone)) is None:
+            return []
+        refused, message = said
+        if refused:
+            return [Problem(alone[0], "", "", message)]
+        self._found["", message] = [""]
+        return []
 
     @property
     def messages(self) -> list[str]:
@@ -45,7 +77,8 @@ class Doubts:
         found = []
         for (source, message), places in self._found.items():
             where = places[0] + (f" and {len(places) - 1:,} more" if len(places) > 1 else "")
-            found.append(f"{joined(source, where)}: {message}")
+            place = joined(source, where)
+            found.append(f"{place}: {message}" if place else message)
         return found
 
     def warn(self) -> None:
@@ -99,6 +132,7 @@ def read_conversations(
     scorer: str | None = None,
     scale: tuple[float, float] | None = None,
     on_error: OnError = "raise",
+    max_ratio: float = RATIO,
 ) -> Conversations:
     """Read conversations one at a time, after checking all of them.
 
@@ -111,7 +145,9 @@ def read_conversations(
         Format of the files; "auto" detects it from the content of each. JSON arrays, objects and JSON Lines, plain
         or gzipped, are always detected from the content. ``docs/formats.md`` says which fields are read.
     agent : str, optional
-        The agent of records that name none; default: the file's name without its ending.
+        The agent of records that name none: a name, or a rule with ``{stem}`` (the file's name without its ending),
+        ``{parent}`` (its folder) or ``{grandparent}``. Default: the stem or, where stems repeat, the nearest folders
+        that tell these files apart (``v1/log.jsonl`` and ``v2/log.jsonl`` are of v1 and v2).
     fields : mapping of str to str, optional
         Where a record says its ``agent``, ``task``, ``trial``, ``session`` or ``reference``, as dotted paths:
         ``{"agent": "metadata.agent_version", "task": "metadata.task"}``. They are looked up in the raw record (in a
@@ -125,6 +161,9 @@ def read_conversations(
     on_error : {"raise", "skip"}
         What to do with records that cannot be read. "skip" leaves them out, and a warning counts them. A file that
         cannot be read to its end, or of which nothing can be read, is an error anyway.
+    max_ratio : float
+        How many times its packed size a gzipped file, or a member of a zip file, may unpack to; smaller ones than
+        64 MiB always may.
 
     Returns
     -------
@@ -153,7 +192,7 @@ def read_conversations(
     check_reading(format, agent)
     check_choice("on_error", on_error, get_args(OnError))
     problems, doubts, left_out = Problems(), Doubts(), LeftOut()
-    options = ReadOptions({} if fields is None else fields, scorer, scale)
+    options = ReadOptions({} if fields is None else fields, scorer, scale, max_ratio)
     sources = find_sources(paths, agent, format, problems, options)
     index = TaskIndex()
     for source in sources:
@@ -161,6 +200,7 @@ def read_conversations(
             problems.add(_faults_of(source, index, doubts, left_out if on_error == "skip" else None))
     piped = any(source.once for source in sources)
     problems.add(index.problems(complete=not problems and not piped))
+    problems.add(doubts.of_all(sources, index))
     if problems:
         raise RecordsError(problems.kept, problems.total)
     doubts.warn()
@@ -188,8 +228,7 @@ def _faults_of(source: Source, index: TaskIndex, doubts: Doubts, left_out: LeftO
 def check_reading(format: object, agent: object) -> None:
     """Check the arguments that all readers share."""
     check_choice("format", format, FORMATS)
-    if agent is not None and (not isinstance(agent, str) or not agent.strip()):
-        raise InvalidArgument(f"agent must be text that is not blank, or None, got {agent!r}")
+    check_agent(agent)
 
 
 def _checked(
@@ -217,17 +256,20 @@ def records_of(
 ) -> Iterator[ConversationOrProblems]:
     """The records of one source."""
     try:
-        stream = open(source.name, "rb")  # noqa: SIM115 - only the opening is tried; `with` follows
+        stream = PackedReader(open(source.name, "rb").detach())  # noqa: SIM115 - `with` follows
     except OSError as error:
         yield (Problem(source.name, "", "", f"cannot be opened: {error.strerror or error}"),)
         return
+    stream.max_ratio = source.origin.options.max_ratio
     with stream:
         for parsed in _parsed(stream, source):
+            parsed, forms = _in_order(parsed, source)
             record = _validated(parsed, source)
             if index is not None and isinstance(record, Conversation):
                 index.add(record, source=source.name, where=parsed.where)
             if doubts is not None:
                 doubts.add(source.name, parsed)
+                doubts.add_forms(source.name, parsed.where, forms)
             yield record
 
 
@@ -243,9 +285,14 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
         name = format_of(beginning)
         beginning.detach()  # otherwise it would close the pipe when it is deleted
         replay.rewind()
-        stream = BufferedReader(replay)
+        stream = PackedReader(replay)
+        stream.max_ratio = source.origin.options.max_ratio
     if name == "native":
-        found = parse(stream) if source.format == name else native_only(parse(stream))
+        found = (
+            parse(stream, source.name)
+            if source.format == name
+            else native_only(parse(stream, source.name), source.name)
+        )
         return (_rated(parsed, source.origin.options) for parsed in found)
     records: Iterator[Parsed] = READERS[name].read(stream, source.origin)
     return records
@@ -286,15 +333,24 @@ class _Replay(RawIOBase):
         return len(data)
 
 
+def _in_order(parsed: Parsed, source: Source) -> tuple[Parsed, list[tuple[str, str, str]]]:
+    """A record with the identity that the caller located, in characters and ids that compare; and its ids' forms."""
+    value, faults = with_identity(parsed.value, parsed.raw, source.origin.options.fields)
+    value, count = readable(value)
+    value, forms = one_form(value) if isinstance(value, dict) else (value, [])
+    doubts = (*parsed.doubts, ("", DOUBT)) if count else parsed.doubts
+    return replace(parsed, value=value, faults=(*parsed.faults, *faults), doubts=doubts), forms
+
+
 def _validated(parsed: Parsed, source: Source) -> Conversation | tuple[Problem, ...]:
     value, where = parsed.value, parsed.where
     problems = tuple(Problem(parsed.file or source.name, where, field, message) for field, message in parsed.faults)
     if value is NO_VALUE:
         return problems
-    value, missing = with_identity(value, parsed.raw, source.origin.options.fields)
-    problems += tuple(Problem(parsed.file or source.name, where, field, message) for field, message in missing)
     if isinstance(value, dict) and "assistant_id" not in value:
         value = {**value, "assistant_id": source.origin.agent}
+    if source.origin.unclear and isinstance(value, dict) and value["assistant_id"] == source.origin.agent:
+        problems += (Problem(source.name, where, "assistant_id", source.origin.unclear),)
     try:
         conversation = Conversation.model_validate(value)
     except ValidationError as error:

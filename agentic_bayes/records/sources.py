@@ -6,14 +6,16 @@ import glob
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agentic_bayes.errors import InvalidArgument, Problem, did_you_mean
+from agentic_bayes.records.agents import FileAgent, file_agents, stem
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.detection import detected
 from agentic_bayes.records.formats.evals import tau2
+from agentic_bayes.records.formats.sessions import atif, claude_code, harbor, swe_agent, terminal_bench
 from agentic_bayes.records.wire.layout import Origin
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 
@@ -21,8 +23,8 @@ PathLike = str | os.PathLike[str]
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 """File name endings of conversation files."""
 
-LOOKED_FOR = (*SUFFIXES, ".eval")
-"""File name endings that are read from a folder; Inspect logs end in ``.eval``."""
+LOOKED_FOR = (*SUFFIXES, ".eval", swe_agent.SUFFIX)
+"""File name endings that are read from a folder; Inspect logs end in ``.eval``, those of SWE-agent in ``.traj``."""
 
 _KEPT = 1000
 
@@ -92,14 +94,26 @@ def find_sources(
         regular = _is_regular(name)
         # a pipe must be named itself: one found in a folder may never deliver anything
         if regular or name not in listed:
-            sources.append(Source(Origin(name, _stem(name), agent, options), kind, not regular))
+            sources.append(Source(Origin(name, stem(name), agent, options), kind, not regular))
         else:
             problems.add([Problem(name, "", "", "must be a regular file, got a pipe or device")])
-    return sources
+    named = file_agents([source.name for source in sources], agent)
+    return [_named(source, of_file, agent) for source, of_file in zip(sources, named, strict=True)]
+
+
+def _named(source: Source, of_file: FileAgent, agent: str | None) -> Source:
+    """A source that knows its agent."""
+    given = None if agent is None else of_file.name
+    origin = replace(
+        source.origin, stem=of_file.label, given_agent=given, default_agent=of_file.name, unclear=of_file.unclear
+    )
+    return replace(source, origin=origin)
 
 
 def _without_parts(names: list[str], format: str) -> dict[str, str]:
-    """The files and their formats, without tau2 simulations that are read through their results file."""
+    """The files and their formats, without those that are read with another one of them."""
+    left_out = {part for reader in (claude_code, harbor, terminal_bench, atif) for part in reader.parts_of(names)}
+    names = [name for name in names if name not in left_out]
     formats = dict.fromkeys(names, format)
     by_folder: dict[str, list[str]] = {}
     for name in names:
@@ -163,11 +177,3 @@ def _is_regular(name: str) -> bool:
         return stat.S_ISREG(os.stat(name).st_mode)
     except OSError:
         return True  # opening it will report what is wrong
-
-
-def _stem(name: str) -> str:
-    stem = os.path.basename(name)
-    for ending in (".gz", ".jsonl", ".json", ".eval"):
-        if stem.lower().endswith(ending) and len(stem) > len(ending):
-            stem = stem[: -len(ending)]
-    return stem

@@ -108,6 +108,7 @@ def survey(
         found = source.format if source.format != "auto" else detected(source.name) or "unreadable"
         files.append(FileReport(source.name, found, agents=tuple(named), **counts))
     note(index.problems(complete=not problems))
+    note(doubts.of_all(sources, index))
     tasks = 0 if problems else len({identity.task for identity in index.resolve()})
     return Survey(
         files=tuple(files),

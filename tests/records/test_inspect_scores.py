@@ -1,7 +1,5 @@
 """Which of an Inspect log's scorers counts, what becomes of the others, and scores on other scales."""
 
-import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -74,7 +72,7 @@ def test_a_value_of_a_scorer_that_gives_several_is_reached_by_its_name(scorer, s
     assert [c.recorded_score for c in found] == [None if c.error else score for c in found]
     assert sum(c.error is not None for c in found) == 2
     assert all(c.metadata["recorded_metrics"] == others for c in found if not c.error)
-    with pytest.raises(RecordsError, match="holds several values: choose scorer='dicty.a' or 'dicty.b'"):
+    with pytest.raises(RecordsError, match=r"holds several values: choose scorer='dicty\.a' or 'dicty\.b'"):
         ab.read_conversations(DICTS, scorer="dicty")
 
 

@@ -46,6 +46,14 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return self.value.get(key) is not None
 
+    def inside(self, value: Any) -> Fields:
+        """An object within this one, for faults the same place."""
+        return Fields(value, self.path, self.faults)
+
+    def only(self, key: str) -> Fields:
+        """An object with one member of this."""
+        return self.inside({key: self.value[key]} if key in self else {})
+
     def raw(self, key: str) -> Any:
         """The value as it is; None if it is absent."""
         return self.value.get(key)
@@ -182,15 +190,9 @@ _DEEPEST = MAX_DEPTH - 20
 def fitting(
     value: Any, path: tuple[str | int, ...], faults: Faults, *, text: Callable[[str], str] | None = None
 ) -> Any:
-    """Make a value of a file fit for a record: NaN becomes null; broken text and endless nesting are faults."""
+    """Make a value of a file fit for a record: NaN becomes null; endless nesting is a fault."""
     if isinstance(value, str):
-        value = text(value) if text else value
-        if not value.isascii():
-            try:
-                value.encode("utf-8")
-            except UnicodeEncodeError:
-                faults.add(path, f"must be Unicode text without lone surrogates, got {short(value)}")
-        return value
+        return text(value) if text else value
     if isinstance(value, float):
         if math.isfinite(value):
             return value
@@ -202,8 +204,5 @@ def fitting(
             return None
         if isinstance(value, list):
             return [fitting(item, (*path, position), faults, text=text) for position, item in enumerate(value)]
-        for key in value:
-            if not key.isascii():
-                fitting(key, (*path, short(key)), faults)
         return {key: fitting(item, (*path, key), faults, text=text) for key, item in value.items()}
     return value

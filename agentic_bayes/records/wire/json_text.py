@@ -7,7 +7,6 @@ that hold a list of records, the items one by one: some formats keep everything 
 from __future__ import annotations
 
 import codecs
-import gzip
 import json
 import re
 import zlib
@@ -19,6 +18,7 @@ from typing import Any
 
 from agentic_bayes.records.base import field_path, short
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH, repeated_keys
+from agentic_bayes.records.wire.unpacking import unpacked_gzip
 
 NO_VALUE = object()
 """Stands for a record that could not be read."""
@@ -70,7 +70,7 @@ class JsonText:
     """
 
     def __init__(self, stream: BufferedReader) -> None:
-        self._stream = gzip.GzipFile(fileobj=stream) if stream.peek(2)[:2] == _GZIP else stream
+        self._stream = unpacked_gzip(stream) if stream.peek(2)[:2] == _GZIP else stream
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._bytes = 0
         self._text = ""

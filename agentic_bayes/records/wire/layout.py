@@ -11,7 +11,9 @@ from agentic_bayes.records.wire.fields import Faults
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 
-STREAMED = frozenset({"messages", "simulations", "tasks", "samples", "resourceSpans", "items", "output", "input"})
+STREAMED = frozenset(
+    {"messages", "simulations", "tasks", "samples", "resourceSpans", "items", "output", "input", "contents"}
+)
 """Top-level members whose items are read one by one."""
 
 
@@ -23,11 +25,18 @@ class Origin:
     stem: str  # its name without the ending
     given_agent: str | None = None  # the agent that the caller named
     options: ReadOptions = NO_OPTIONS  # what the caller said beyond that
+    default_agent: str = ""  # the agent by the file's name or folder; the stem if empty
+    unclear: str = ""  # why that is no name of an agent: a record that would get it is refused
+
+    @property
+    def own_agent(self) -> str:
+        """The agent by the file's name or folder."""
+        return self.default_agent or self.stem
 
     @property
     def agent(self) -> str:
         """The agent of a file that names none."""
-        return self.given_agent or self.stem
+        return self.given_agent or self.own_agent
 
 
 @dataclass(slots=True)
@@ -40,6 +49,8 @@ class Shape:
     first: dict[str, Any] = field(default_factory=dict)  # the first item of each list of records
     item: Any = None  # the first item of a list at the top
     complete: bool = False  # whether the whole first object was read
+    # what the messages read so far hold, of all objects: `marks_of` each
+    marks: set[str] = field(default_factory=set)
 
     @property
     def record_keys(self) -> set[str]:
@@ -50,6 +61,13 @@ class Shape:
 
     def take(self, part: JsonPart) -> None:
         """Learn from the next part of the file."""
+        match part.path:
+            case (str(key),):
+                self.marks.update(marks_of({key: part.value}))
+            case (*_, int()):
+                self.marks.update(marks_of(part.value))
+        if part.document:
+            return
         match part.path:
             case ():
                 self.complete = True
@@ -62,6 +80,33 @@ class Shape:
                 self.values[key] = part.value
             case (str(key), 0):
                 self.first[key] = part.value
+
+
+def marks_of(value: Any) -> Iterator[str]:
+    """What a message holds: its role, its members and its parts.
+
+    ``role:tool``, ``.tool_calls``, and the types of the parts or, if these have none, their members: ``content:text``.
+    """
+    if isinstance(value, list):
+        for one in value[:_LOOKED_AT]:
+            yield from marks_of(one)
+    if not isinstance(value, dict):
+        return
+    for key, content in value.items():
+        if content is None:
+            continue
+        yield f".{key}"
+        if key in ("role", "type") and isinstance(content, str):
+            yield f"{key}:{content}"
+        elif key in STREAMED:
+            yield from marks_of(content)
+        for part in content[:_LOOKED_AT] if key in ("content", "parts") and isinstance(content, list) else ():
+            if isinstance(part, dict):
+                kind = part.get("type")
+                yield from (f"{key}:{name}" for name in ([kind] if isinstance(kind, str) else part))
+
+
+_LOOKED_AT = 200
 
 
 def with_doubts(parsed_records: Iterator[Parsed], doubts: Callable[[], Iterable[str]]) -> Iterator[Parsed]:

@@ -27,14 +27,10 @@ FieldPath = tuple[str | int, ...]
 NO_USER = "must hold at least one user message"
 NOT_FINITE = "some call arguments are NaN or Infinity; they were read as null"
 LONGEST_ERROR = 500
+SESSIONS = ("session_id", "conversation_id", "thread_id", "custom_id", "id")
 
 # members that show that an object is not a log of messages, even if it holds some
 FOREIGN = frozenset({"conversation", "simulations", "traj", "reward_info", "termination_reason", "epoch"})
-
-TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-THOUGHTS = frozenset({"reasoning", "reasoning_content", "reasoning_text", "thinking", "redacted_thinking"})
-# two names for the same kind of part get the same mark
-MARKS = {"image_url": "image", "input_image": "image", "input_file": "file", "input_audio": "audio"}
 
 
 @dataclass(slots=True)
@@ -47,6 +43,7 @@ class MessageLog:
     doubts: dict[tuple[str, str], None] = field(default_factory=dict)
     model: str | None = None  # the model that wrote them, if they say so
     tools: list[Any] = field(default_factory=list)  # the tools that they say were offered
+    users: set[str] = field(default_factory=set)  # who speaks for the user, where speakers have names
     waiting: bool = False  # whether the last message makes calls that have no result yet
 
     def add(self, message: Message, path: FieldPath) -> None:
@@ -78,6 +75,24 @@ class MessageLog:
             self.messages[-1] = changed(self.messages[-1], text=text)
         else:
             self.add(Message("assistant", text), path)
+
+    def add_reply(
+        self, messages: Iterable[Any], path: FieldPath, take: Callable[[Any, FieldPath, MessageLog], None]
+    ) -> None:
+        """Add the messages of a reply, unless they were also appended to the messages of its request."""
+        before = len(self.messages)
+        for message in messages:
+            take(message, path, self)
+        added = self.messages[before:]
+        if added == self.messages[before - len(added) : before]:
+            del self.messages[before:]
+
+    def add_tokens(self, tokens: tuple[int, int], *, since: int) -> None:
+        """Count tokens for the first of the agent's messages from this place on."""
+        for place in range(since, len(self.messages)):
+            if self.messages[place].role == "assistant":
+                self.messages[place] = changed(self.messages[place], tokens=tokens)
+                return
 
     def add_thoughts(self, thoughts: Iterable[str], path: FieldPath) -> None:
         """Add what the agent thought, to the previous message if that is also the agent's."""
@@ -122,6 +137,8 @@ class Dialect:
     # where and why this is only a request or only a reply, judging by its other members and the names of its
     # sections; None if it may be a conversation
     half: Callable[[Mapping[str, Any], Set[str]], tuple[FieldPath, str] | None] = lambda about, found: None
+    # the members of the conversation that other members wrap: a request and its reply
+    unwrap: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda about: {}
 
 
 def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterable[str]) -> bool:
@@ -133,32 +150,6 @@ def looks_like(shape: Shape, is_message: Callable[[Any], bool], members: Iterabl
     item = shape.item
     lists = [item.get(member) for member in members] if isinstance(item, dict) else [item]
     return is_message(item) or any(isinstance(one, list) and bool(one) and is_message(one[0]) for one in lists)
-
-
-def content_text(message: Fields, key: str, *, skipped: Iterable[str] = (), required: bool = False) -> str:
-    """The text of a message's content, which may be text, null or a list of parts."""
-    if not isinstance(message.raw(key), list):
-        return message.text(key, required=required) or ""
-    pieces: list[str] = []
-    goes_on = False
-    for position, part in enumerate(message.sequence(key)):
-        if isinstance(part, str):
-            text, is_text = part, True
-        else:
-            fields = Fields(part, (*message.path, key, position), message.faults)
-            kind = fields.text("type", required=True) or ""
-            if kind in THOUGHTS or kind in skipped:
-                continue
-            is_text = kind in TEXT_PARTS or kind == "refusal"
-            said = fields.text("refusal" if kind == "refusal" else "text", required=True) if is_text else None
-            text = said or "" if is_text else f"[{MARKS.get(kind, kind)}]"
-        # consecutive text parts are one text
-        if is_text and goes_on:
-            pieces[-1] += text
-        else:
-            pieces.append(text)
-        goes_on = is_text
-    return "\n".join(pieces)
 
 
 def conversations(pieces: Iterator[JsonPart], dialect: Dialect, origin: Origin) -> Iterator[Parsed]:
@@ -244,11 +235,15 @@ class _ConversationInProgress:
     def finish(self, where: str) -> Parsed:
         """The conversation in the native format, still without the defaults that come from the file's name."""
         faults = Faults()
+        for key, value in self.dialect.unwrap(self.about).items():
+            if self.about.get(key) is None and key not in self.found:
+                self.member(key, value)
         about = Fields(self.about, (), faults)
         got = "null" if "messages" in self.about else "nothing"
         self._take_plain()
-        if "messages" in self.found:
-            self.dialect.reply(about, self.logs["messages"])
+        asked = next((name for name in self.logs if name in self.found & (self.dialect.instead | {"messages"})), None)
+        if asked is not None:
+            self.dialect.reply(about, self.logs[asked])
         replaced = self.dialect.instead if "messages" in self.found else frozenset()
         logs = [log for name, log in self.logs.items() if name not in replaced]
         messages = [message for log in logs for message in log.messages]
@@ -265,8 +260,9 @@ class _ConversationInProgress:
             faults.add(("messages",), f"must be given, got {got}")
         failure = self.dialect.failure(about) if "messages" not in self.found else None
         model = next((log.model for log in logs if log.model), None)
-        tools = [tool for log in logs for tool in log.tools]
-        record = _record(messages, about, self.dialect.name, failure, model, tools, self.options)
+        record = _record(messages, about, self.dialect.name, failure, model, self.options)
+        if tools := _offered(about, [tool for log in logs for tool in log.tools]):
+            record["metadata"].setdefault(AVAILABLE_TOOLS, tools)
         doubts += doubts_of(record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
@@ -275,13 +271,7 @@ class _ConversationInProgress:
 
 
 def _record(
-    messages: list[Message],
-    about: Fields,
-    name: str,
-    failure: str | None,
-    model: str | None,
-    tools: list[Any],
-    options: ReadOptions,
+    messages: list[Message], about: Fields, name: str, failure: str | None, model: str | None, options: ReadOptions
 ) -> dict[str, Any]:
     """Build a conversation in the native format from its messages and its other members."""
     places = (about, _parsed_texts(about.mapping("metadata")))
@@ -301,10 +291,10 @@ def _record(
         "opening": opening(messages),
         "tokens": tokens,
         "cost": about.number("cost"),
-        AVAILABLE_TOOLS: _offered(about, tools),
+        "stop_reason": about.raw("stop_reason") if isinstance(about.raw("stop_reason"), str) else None,
     }
     return {
-        "session_id": _first(places, ("session_id", "conversation_id", "thread_id", "id"), Fields.name),
+        "session_id": _first(places, SESSIONS, Fields.name),
         "assistant_id": _first(places, ("assistant_id", "agent", "agent_id"), Fields.name),
         "task_id": _first(places, ("task_id",), Fields.name),
         "trial": _first(places, ("trial",), Fields.whole),
@@ -313,9 +303,17 @@ def _record(
         "recorded_score": score,
         "metadata": {
             **about.mapping("metadata").value,
-            **{key: content for key, content in known.items() if content not in (None, "", {}, [])},
+            **{key: content for key, content in known.items() if content not in (None, "", {})},
         },
     }
+
+
+def _offered(about: Fields, tools: list[Any]) -> list[Any]:
+    """The tools that the agent could call, if the record or its messages say so."""
+    listed = [about.raw(key) for key in ("tools", "functions", "toolConfig", "tool_config")]
+    named = next((value for value in listed if value is not None), None)
+    kept: list[Any] = fitting(offered_tools(named) or offered_tools(tools), ("tools",), about.faults)
+    return kept
 
 
 def _score(places: Sequence[Fields], options: ReadOptions) -> tuple[float | None, str | None]:
@@ -338,14 +336,6 @@ def _score(places: Sequence[Fields], options: ReadOptions) -> tuple[float | None
 
     score: float | None = _first(places, ("recorded_score", "score", "reward"), read)
     return score if score is None else float(score), None
-
-
-def _offered(about: Fields, tools: list[Any]) -> list[Any]:
-    """The tools that the agent could call, if the record or its messages say so."""
-    listed = [about.raw(key) for key in ("tools", "functions", "toolConfig", "tool_config")]
-    named = next((value for value in listed if value is not None), None)
-    kept: list[Any] = fitting(offered_tools(named) or offered_tools(tools), ("tools",), about.faults)
-    return kept
 
 
 def _parsed_texts(metadata: Fields) -> Fields:
@@ -452,7 +442,8 @@ class _MessageFile:
             yield record.finish(where)
 
     def _is_conversation(self, value: Mapping[str, Any]) -> bool:
-        holds = any(section in value for section in self.dialect.sections) or self.dialect.half(value, set())
+        holds = any(section in value for section in self.dialect.sections)
+        holds = holds or bool(self.dialect.half(value, set()) or self.dialect.unwrap(value))
         return not self.dialect.is_message(value) and bool(holds)
 
     def _end(self, part: JsonPart) -> Iterator[Parsed]:

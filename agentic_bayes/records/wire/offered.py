@@ -22,8 +22,8 @@ def offered_tools(value: Any) -> list[Any]:
     Parameters
     ----------
     value : list, dict or str
-        A list of names or of definitions (OpenAI, Anthropic, Gemini, Bedrock), an object of name → definition
-        (Vercel), an object with such a list under ``tools`` (Bedrock's ``toolConfig``), or JSON text of one of these.
+        A list of names or of definitions as any provider writes them, an object of name → definition, an object with
+        such a list under ``tools``, or JSON text of one of these.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def _of(tool: dict[str, Any]) -> Iterator[dict[str, Any]]:
     inner = next((tool[key] for key in _INSIDE if isinstance(tool.get(key), dict)), tool)
     names = (inner.get("name"), tool.get("type"))
     name = next((each for each in names if isinstance(each, str) and each.strip()), None)
-    if name is None:  # Gemini's own tools: {"googleSearch": {}}
+    if name is None:  # a tool of the provider: {"googleSearch": {}}
         others = (key for key, about in tool.items() if key not in _DECLARED and isinstance(about, dict))
         yield from ({"name": key} for key in others)
         return

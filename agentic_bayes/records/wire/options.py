@@ -8,6 +8,7 @@ from typing import Any
 
 from agentic_bayes.errors import InvalidArgument, did_you_mean
 from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.unpacking import RATIO
 
 IDENTITY = {
     "agent": "assistant_id",
@@ -31,6 +32,7 @@ class ReadOptions:
     fields: Mapping[str, str] = field(default_factory=dict)  # a name of `IDENTITY` → dotted path in the raw record
     scorer: str | None = None  # the score that counts, where a record has several
     scale: tuple[float, float] | None = None  # the lowest and the highest score; None: scores are in [0, 1]
+    max_ratio: float = RATIO  # how far packed data may unpack
 
     def __post_init__(self) -> None:
         if not isinstance(self.fields, Mapping):
@@ -52,6 +54,8 @@ class ReadOptions:
                     f"scale must be the lowest and the highest score, (1, 10), got {short(self.scale)}"
                 )
             object.__setattr__(self, "scale", ends)
+        if isinstance(self.max_ratio, bool) or not isinstance(self.max_ratio, (int, float)) or not self.max_ratio >= 1:
+            raise InvalidArgument(f"max_ratio must be a number ≥ 1, got {short(self.max_ratio)}")
 
 
 NO_OPTIONS = ReadOptions()

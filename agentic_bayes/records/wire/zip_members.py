@@ -9,9 +9,7 @@ from io import BufferedReader, RawIOBase
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
-RATIO = 1000
-ABSURD = 1 << 26
-"""A member that declares more than `ABSURD` bytes and more than `RATIO` times its packed size is refused."""
+from agentic_bayes.records.wire.unpacking import RATIO, check_unpacked
 
 _ZSTANDARD = 93
 _ENCRYPTED = 0x1
@@ -39,21 +37,25 @@ def seekable(stream: BufferedReader) -> IO[bytes]:
     return spooled
 
 
+class PackedFiles(zipfile.ZipFile):
+    """A zip file, and how far its members may unpack."""
+
+    max_ratio = RATIO
+
+
 def directory(stream: IO[bytes]) -> zipfile.ZipFile:
     """The directory of a zip file."""
     try:
-        return zipfile.ZipFile(stream)
+        found = PackedFiles(stream)
+        found.max_ratio = getattr(stream, "max_ratio", RATIO)
+        return found
     except _BAD as error:
         raise OSError(f"is not a complete zip file ({error}); was it cut off?") from None
 
 
 def opened(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> BufferedReader:
     """The bytes of a member; reading damaged ones raises OSError."""
-    if member.file_size > max(ABSURD, RATIO * member.compress_size):
-        raise OSError(
-            f"must unpack to at most {RATIO:,} times its packed size, "
-            f"got {member.file_size:,} bytes packed into {member.compress_size:,}"
-        )
+    check_unpacked(member.file_size, member.compress_size, getattr(packed, "max_ratio", RATIO))
     if member.flag_bits & _ENCRYPTED:
         raise OSError("must not be encrypted")
     try:

@@ -30,6 +30,7 @@ from agentic_bayes.formatting import (
 )
 from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.judges.several_judges import judge_agreement
+from agentic_bayes.records.identity import UNTOLD_TASKS
 from agentic_bayes.reports.html.figures import interval_bar
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.trials import ReportTrial
@@ -63,6 +64,8 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
         notes.append(f"{plural(left_out, 'conversation')} without any tool verdict left out.")
     if est.differences:
         notes.append(est.differences)
+    if evidence is not None and evidence.untold_tasks:
+        notes.append(f"Doubtful: {UNTOLD_TASKS.format(evidence.untold_tasks)}.")
     if evidence is not None and attrs["unit"] == "conversation":
         judged = len({(row.agent, row.task, row.trial) for row in evidence.rows})
         counted = int(counts.trials.sum() + counts.unscored.sum()) + int(attrs.get("left_out", 0))

@@ -168,7 +168,7 @@ class _Tau2Results:
     def _agent(self) -> str:
         index, home = _index_of(self._origin.name), _home_of(self._origin.name)
         folder = index.parent if index else home
-        return self._origin.given_agent or (folder.resolve().name if folder else "") or self._origin.stem
+        return self._origin.given_agent or (folder.resolve().name if folder else "") or self._origin.own_agent
 
     def take(self, pieces: Iterator[JsonPart], *, is_index: bool = False) -> Iterator[Parsed]:
         """Yield the simulations, which wait for tasks and info, and the problems outside of them.

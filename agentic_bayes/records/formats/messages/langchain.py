@@ -15,10 +15,11 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, Interaction
 from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
+from agentic_bayes.records.wire.content import content_text
 from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog, content_text
+from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

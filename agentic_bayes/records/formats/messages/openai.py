@@ -7,25 +7,38 @@ before it. A reply (``choices``) stored next to the ``messages`` of its request 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
 from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.messages import langchain
+from agentic_bayes.records.formats.messages.anthropic import BLOCKS
 from agentic_bayes.records.wire import message_log
+from agentic_bayes.records.wire.blocks import take_blocks
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
+from agentic_bayes.records.wire.content import content_text, part_kinds, thought_texts, thoughts_in
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog, content_text
+from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog
 
 NAME = "openai"
 MEMBERS = ("messages", "input", "output")
 
+MARKS = frozenset(
+    {".tool_calls", ".tool_call_id", ".function_call", ".refusal", "role:tool", "role:function", "role:developer"}
+    | {f"content:{kind}" for kind in ("image_url", "input_text", "output_text", "input_image", "input_file", "refusal")}
+    | {f"type:{kind}" for kind in ("function_call", "function_call_output", "reasoning", "web_search_call")}
+)
+"""What only messages of this format hold."""
+
 SPOKEN = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
-# the agent's reasoning, and set-up that comes before its work
-SKIPPED = frozenset({"reasoning", "mcp_list_tools"})
 CALL, OUTPUT = "_call", "_call_output"
+# calls that the caller runs: their results follow as items of their own
+OF_THE_CALLER = frozenset({"computer_call", "local_shell_call", "shell_call", "apply_patch_call"})
+# members of a message with thoughts; some services give several of them with the same text
+REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
 RESULTS = ("output", "outputs", "results")
 # a choice has at least one of these
 OF_A_CHOICE = frozenset({"message", "delta", "finish_reason"})
@@ -41,7 +54,7 @@ def recognises(shape: Shape) -> bool:
         return False
     # also claim files with a broken first message and half conversations, to report the problem in OpenAI's terms
     record = shape.item if isinstance(shape.item, dict) else shape.values
-    ours = "messages" in shape.record_keys or record.get("object") == "response"
+    ours = "messages" in shape.record_keys or record.get("object") == "response" or bool(_unwrap(record))
     return ours or _half(record, set()) is not None
 
 
@@ -81,7 +94,8 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
         body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
         return body, reply.format("`messages`") + " (got a line of the Batch API)"
     if "custom_id" in about and "body" in about:
-        return ("body",), "holds a request without its reply (got a line of the Batch API)"
+        wanted = "put its body's messages next to the choices of the reply with this custom_id"
+        return ("body",), f"holds a request without its reply (a line of an OpenAI batch request file): {wanted}"
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
         return ("choices",), reply.format("`messages`")
     if "output" in found:
@@ -101,9 +115,7 @@ def _take_reply(about: Fields, log: MessageLog) -> None:
     message = choices[0].mapping("message", required=True)
     if not message.value:
         return
-    _take(dict(message.value), message.path, log)
-    if log.messages[-2:-1] == log.messages[-1:]:
-        log.messages.pop()  # the answer was also appended to the messages
+    log.add_reply([dict(message.value)], message.path, _take)
 
 
 def _failure(about: Fields) -> str | None:
@@ -115,26 +127,62 @@ def _failure(about: Fields) -> str | None:
     return f"the response is {status}" + (f": {reason}" if reason else "")
 
 
+def _unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The members of a conversation that is a line of the Batch API with request and reply, or a pair of these."""
+    request = about.get("body") if "custom_id" in about else about.get("request")
+    response = about.get("response")
+    if not isinstance(request, dict) or not isinstance(response, dict) or not {"messages", "input"} & request.keys():
+        return {}
+    reply = response.get("body", response)
+    if not isinstance(reply, dict):
+        return {}
+    kept = ("choices", "output", "usage", "model", "status", "incomplete_details", "error")
+    return {**request, **{key: reply[key] for key in kept if reply.get(key) is not None}}
+
+
 def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     item = Fields(value, path, log.faults)
     kind = item.text("type") or "message"
     if kind == "message":
         _message(item, log, is_item="type" in item)
     elif kind == "function_call":
-        log.add_call(named_call(item, "call_id", "arguments"), path)
+        log.add_call(_with_ids(named_call(item, None, "arguments"), item), path)
     elif kind == "custom_tool_call":
         arguments = {"input": item.text("input") or ""}
-        log.add_call(ChatCall(item.name("name", required=True) or "?", arguments, item.name("call_id")), path)
+        log.add_call(_with_ids(ChatCall(item.name("name", required=True) or "?", arguments), item), path)
     elif kind.endswith(OUTPUT):
         _result(item, log)
     elif kind.endswith(CALL):
         _call_of_the_service(item, kind, log)
+    elif kind == "reasoning":
+        log.add_thoughts([text for key in ("summary", "content") for text in thought_texts(item.only(key))], path)
+    elif kind == "mcp_list_tools":
+        log.tools += item.sequence("tools")
     elif langchain.kind_of(kind) in langchain.KINDS or "lc" in item:
         log.faults.add(
             path, f"must be an OpenAI message or item like the others, got a LangChain message of type {short(kind)}"
         )
-    elif kind not in SKIPPED:
+    else:
         log.doubt(path, f"items of the unknown type {short(kind)} were left out")
+
+
+def _with_ids(call: ChatCall, item: Fields) -> ChatCall:
+    """A call with its ids: results refer to ``call_id``, or by mistake to the item's own ``id``."""
+    ids = [known for known in (item.identity("call_id"), item.identity("id")) if known is not None]
+    return replace(call, id=ids[0], other_ids=tuple(ids[1:])) if ids else call
+
+
+def _thoughts(message: Fields) -> list[str]:
+    """What the agent thought, if a member of its own or parts of the content say so."""
+    for key in REASONING:
+        value = message.raw(key)
+        if isinstance(value, str) and value.strip():
+            return [value]
+        if isinstance(value, dict):
+            return thought_texts(message.mapping(key))
+        if isinstance(value, list) and value:
+            return [text for part in value if isinstance(part, dict) for text in thought_texts(message.inside(part))]
+    return thoughts_in(message, "content")
 
 
 def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
@@ -143,17 +191,22 @@ def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
     needed = SPOKEN if role == "assistant" else {"content"}
     if not needed & message.value.keys():
         message.faults.add((*message.path, "content"), "must be given (it may be null), got nothing")
-    text = content_text(message, "content")
+    if BLOCKS.intersection(part_kinds(message.raw("content"))):
+        take_blocks(dict(message.value), message.path, log)
+        return
+    text = content_text(message, "content", doubt=log.doubt)
     match role:
         case "assistant":
             text = text or message.text("refusal") or message.mapping("audio").text("transcript") or ""
             calls = function_calls(message)
+            thoughts = _thoughts(message)
             if is_item and not calls:
                 log.add_text(text, message.path)
+                log.add_thoughts(thoughts, message.path)
             else:
-                log.add(Message("assistant", text, calls), message.path)
+                log.add(Message("assistant", text, calls, reasoning=thoughts), message.path)
         case "tool":
-            log.add(tool_message(text, message.name("tool_call_id"), message.name("name")), message.path)
+            log.add(tool_message(text, message.identity("tool_call_id"), message.name("name")), message.path)
         case "function":
             log.add(Message("tool", text, tool=message.name("name", required=True)), message.path)
         case "user":
@@ -167,12 +220,12 @@ def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
 
 def _result(item: Fields, log: MessageLog) -> None:
     output = item.raw("output")
-    answers = item.name("call_id")
+    answers = item.identity("call_id")
     if isinstance(output, dict):
         kind = item.mapping("output").text("type")
         output = f"[{kind}]" if kind else output  # a screenshot is all image
     elif not isinstance(output, list) or item.raw("type") in ("function_call_output", "custom_tool_call_output"):
-        output = content_text(item, "output")
+        output = content_text(item, "output", doubt=log.doubt)
     log.add(tool_message(output, answers), item.path)
 
 
@@ -185,8 +238,8 @@ def _call_of_the_service(item: Fields, kind: str, log: MessageLog) -> None:
     else:
         arguments = {key: value for key, value in item.value.items() if key not in ABOUT_A_CALL and value is not None}
     name = item.name("name") or kind.removesuffix(CALL)
-    answers = item.name("call_id") or item.name("id")
-    log.add_call(ChatCall(name, arguments, answers), item.path)
+    call = _with_ids(ChatCall(name, arguments, settled=kind not in OF_THE_CALLER), item)
+    log.add_call(call, item.path)
     log.waiting = False
     result = next((item.raw(key) for key in ("result", *RESULTS) if key in item), None)
     if "error" in item:
@@ -194,16 +247,17 @@ def _call_of_the_service(item: Fields, kind: str, log: MessageLog) -> None:
     elif "result" in item and kind == "image_generation_call":
         result = "[image]"
     if result is not None:
-        log.add(tool_message(result, answers, name), item.path)
+        log.add(tool_message(result, call.id, name), item.path)
 
 
 _DIALECT = Dialect(
     NAME,
     _take,
     _is_message,
-    {"instructions": "system", "messages": None, "input": "user", "output": "assistant"},
+    {"instructions": "system", "system": "system", "messages": None, "input": "user", "output": "assistant"},
     frozenset({"input", "output"}),
     _failure,
     _take_reply,
     _half,
+    _unwrap,
 )

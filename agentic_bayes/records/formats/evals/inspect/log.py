@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_bayes.records.base import short
+from agentic_bayes.records.formats.evals.inspect.scores import LogScores
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import Parsed, broken
 from agentic_bayes.records.wire.layout import Origin
-from agentic_bayes.records.wire.log_scores import LogScores
 
 FORMAT = "inspect"
 

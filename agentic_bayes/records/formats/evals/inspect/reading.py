@@ -14,9 +14,9 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals.inspect.archive import samples_of_zip
 from agentic_bayes.records.formats.evals.inspect.log import FORMAT, LEFT_OUT, InspectLog
 from agentic_bayes.records.formats.evals.inspect.samples import sample, score_values
+from agentic_bayes.records.formats.evals.inspect.scores import LogScores
 from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, parts
 from agentic_bayes.records.wire.layout import Origin, Shape, with_doubts
-from agentic_bayes.records.wire.log_scores import LogScores
 from agentic_bayes.records.wire.zip_members import begins_zip, seekable
 
 NAME = FORMAT

@@ -12,8 +12,7 @@ from agentic_bayes.records.wire.chat import ChatCall, Message, one_turn, system_
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import Parsed
 from agentic_bayes.records.wire.layout import converted
-from agentic_bayes.records.wire.log_scores import RECORDED_METRICS
-from agentic_bayes.records.wire.scores import NOT_SCORED
+from agentic_bayes.records.wire.scores import NOT_SCORED, RECORDED_METRICS
 
 _UNFINISHED = {
     "started": "the run did not finish",
@@ -101,7 +100,7 @@ def _conversation(value: Any, faults: Faults, log: InspectLog) -> Mapping[str, A
     }
     return {
         "session_id": sample.name("uuid") or f"{run} {task}/{identity} epoch {epoch}",
-        "assistant_id": log.origin.given_agent or spec.name("model") or log.origin.stem,
+        "assistant_id": log.origin.given_agent or spec.name("model") or log.origin.own_agent,
         "task_id": f"{task}/{identity}",
         "trial": max((epoch or 1) - 1, 0),
         "context": system_text(messages) or system_text(asked),
@@ -201,7 +200,8 @@ def _messages(sample: Fields, key: str) -> list[Message]:
             case "assistant":
                 calls = [_call(call) for call in message.mappings("tool_calls")]
                 by_provider = list(_provider_calls(message))
-                found.append(Message("assistant", _content(message), [*(call for call, _ in by_provider), *calls]))
+                made = [*(call for call, _ in by_provider), *calls]
+                found.append(Message("assistant", _content(message), made, reasoning=_thoughts(message)))
                 found += [result for _, result in by_provider]
             case str(role):
                 wrong = f"must be system, user, assistant, tool, got {short(role)}"
@@ -241,8 +241,17 @@ def _provider_calls(message: Fields) -> Iterator[tuple[ChatCall, Message]]:
             )
 
 
+def _thoughts(message: Fields) -> list[str]:
+    """What the model thought, where the log has it in the clear."""
+    if not isinstance(message.raw("content"), list):
+        return []
+    parts = [part for part in message.mappings("content") if part.raw("type") == "reasoning"]
+    texts = [part.text("summary" if part.raw("redacted") is True else "reasoning") or "" for part in parts]
+    return [text for text in texts if text.strip()]
+
+
 def _content(message: Fields) -> str:
-    """The text of a message, with a mark for each image, audio, video or document."""
+    """The text of a message, with a mark for each image and whatever else is not text."""
     if not isinstance(message.raw("content"), list):
         return message.text("content") or ""
     texts = []
@@ -250,6 +259,8 @@ def _content(message: Fields) -> str:
         match part.raw("type"):
             case "text":
                 texts.append(part.text("text") or "")
-            case "image" | "audio" | "video" | "document" as kind:
+            case "reasoning" | "tool_use":
+                continue
+            case kind:
                 texts.append(f"({kind})")
     return "\n".join(texts)

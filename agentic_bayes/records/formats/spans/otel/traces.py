@@ -246,7 +246,7 @@ def _conversations(spans: _FileSpans, origin: Origin) -> Iterator[Parsed]:
             "assistant_id": _first_given(turn.agent for turn in turns)
             or origin.given_agent
             or _first_given(turn.service for turn in turns)
-            or origin.stem,
+            or origin.own_agent,
             "task_id": task,
             "context": _first_given(turn.system for turn in turns) or "",
             "conversation": [turn.interaction for turn in turns],

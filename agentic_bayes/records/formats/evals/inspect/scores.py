@@ -11,9 +11,6 @@ from agentic_bayes.errors import did_you_mean
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.scores import LABELS, as_number
 
-RECORDED_METRICS = "recorded_metrics"
-"""Key in a conversation's metadata: name of a further score → its value in [0, 1], or null if the record lacks it."""
-
 _SHOWN = 6
 
 

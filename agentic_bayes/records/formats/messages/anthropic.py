@@ -1,0 +1,101 @@
+"""Read Anthropic messages: transcripts, requests with or next to their replies, and lines of Message Batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from io import BufferedReader
+from typing import Any
+
+from agentic_bayes.records.wire import message_log
+from agentic_bayes.records.wire.blocks import CALLS, RESULT, take_blocks
+from agentic_bayes.records.wire.fields import Fields
+from agentic_bayes.records.wire.json_text import Parsed, parts
+from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
+from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog
+
+NAME = "anthropic"
+BLOCKS = CALLS | {RESULT, "redacted_thinking", "web_search_tool_result", "mcp_tool_result", "web_fetch_tool_result"}
+BLOCKS |= {"code_execution_tool_result", "bash_code_execution_tool_result", "text_editor_code_execution_tool_result"}
+MARKS = frozenset(f"content:{kind}" for kind in BLOCKS)
+"""What only messages of this format hold."""
+
+OF_A_REQUEST = frozenset({".system", ".stop_sequences", ".stop_reason"})
+"""Members of its requests and replies, which others may have, too."""
+
+BATCH_RESULTS = ("succeeded", "errored", "canceled", "expired")
+HELD = "holds a reply without its request: add the request's `messages`"
+
+
+def recognises(shape: Shape) -> bool:
+    """Whether a file of this shape is in this format."""
+    if shape.record_keys & FOREIGN:
+        return False
+    record = shape.item if isinstance(shape.item, dict) else shape.values
+    if unwrap(record):
+        return True
+    if "role:user" not in shape.marks and not is_reply(record):
+        return False
+    whole = shape.is_list or shape.complete
+    return bool(shape.marks & MARKS) or is_reply(record) or (whole and bool(shape.marks & OF_A_REQUEST))
+
+
+def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
+    """The conversations of a file."""
+    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
+
+
+def unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The members of a conversation that is a line of Message Batches, or a request and its reply."""
+    params, result = about.get("params"), about.get("result")
+    members: dict[str, Any] = {}
+    if isinstance(params, dict) and isinstance(params.get("messages"), list) and "custom_id" in about:
+        members |= params
+    if isinstance(result, dict) and str(result.get("type")) in BATCH_RESULTS and "custom_id" in about:
+        members["reply"] = result.get("message")
+        if result["type"] != "succeeded":
+            error = result.get("error")
+            inner = error.get("error") if isinstance(error, dict) else None
+            members["error"] = inner if isinstance(inner, dict) else error or f"the request was {result['type']}"
+    request, response = about.get("request"), about.get("response")
+    if isinstance(request, dict) and isinstance(request.get("messages"), list) and is_reply(response):
+        members |= {**request, "reply": response}
+    return {key: value for key, value in members.items() if value is not None}
+
+
+def is_reply(value: Any) -> bool:
+    """Whether this is a message as the API returns it."""
+    return isinstance(value, dict) and value.get("type") == "message" and isinstance(value.get("content"), list)
+
+
+def _take_reply(about: Fields, log: MessageLog) -> None:
+    """Add the answer to the messages if it is stored next to them."""
+    for key in ("reply", "response", "message"):
+        if is_reply(about.raw(key)):
+            reply = about.mapping(key)
+            log.add_reply([dict(reply.value)], reply.path, take_blocks)
+            return
+
+
+def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | None:
+    """Where and why this is only a reply; None if it may be a conversation."""
+    if "messages" in found or "messages" in about:
+        return None
+    if "result" in about and "custom_id" in about:
+        joined = "which have the same custom_id, as `params` of the line"
+        return ("result",), f"{HELD}, {joined} (got a line of the results of Message Batches)"
+    return (("content",), HELD) if is_reply(about) else None
+
+
+def _is_message(value: Mapping[str, Any]) -> bool:
+    return "messages" not in value and "role" in value
+
+
+_DIALECT = Dialect(
+    NAME,
+    take_blocks,
+    _is_message,
+    {"system": "system", "messages": None},
+    reply=_take_reply,
+    half=_half,
+    unwrap=unwrap,
+)

@@ -1,0 +1,95 @@
+"""Characters that text cannot hold are replaced, and ids get one Unicode form, for every reader."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+from agentic_bayes.records.wire.strict_json import MAX_DEPTH
+
+REPLACED = "replaced_characters"
+"""Key in a conversation's metadata: how many characters were replaced."""
+
+DOUBT = f"characters that are no text (half a surrogate pair, or NUL) were replaced and counted in metadata.{REPLACED}"
+
+IDS = {"assistant_id": "agents", "session_id": "sessions", "task_id": "tasks"}
+"""The ids of a record, and what they name."""
+
+_BROKEN = re.compile("[\0\ud800-\udfff]")
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+
+
+def readable(record: Any) -> tuple[Any, int]:
+    """A record in the native format without lone surrogates and NUL, and how many characters were replaced.
+
+    A NUL in an id stays, and is refused later: a replacement could make two ids one.
+    """
+    if not isinstance(record, dict):
+        return record, 0
+    changed, count = _replaced(record, 0)
+    if not count:
+        return record, 0
+    for key in IDS.keys() & record.keys():
+        changed[key] = _whole(record[key])
+    turns = changed.get("conversation")
+    for turn, old in zip(turns, record["conversation"], strict=True) if isinstance(turns, list) else ():
+        if isinstance(turn, dict) and "qa_id" in turn:
+            turn["qa_id"] = _whole(old["qa_id"])
+    metadata = changed.get("metadata", {})
+    if isinstance(metadata, dict):
+        changed["metadata"] = {**metadata, REPLACED: count}
+    return changed, count
+
+
+def _whole(identity: Any) -> Any:
+    return _HALF_PAIR.sub(_REPLACEMENT, identity) if isinstance(identity, str) else identity
+
+
+def _replaced(value: Any, depth: int) -> tuple[Any, int]:
+    """The value, itself if nothing in it had to be replaced, and the number of replacements."""
+    if isinstance(value, str):
+        if value.isascii() and "\0" not in value:
+            return value, 0
+        return _BROKEN.subn(_REPLACEMENT, value)
+    if depth > MAX_DEPTH or not isinstance(value, (dict, list, tuple)):
+        return value, 0
+    if isinstance(value, dict):
+        total, members = 0, {}
+        for key, item in value.items():
+            name, of_key = _replaced(key, depth)
+            members[name], of_item = _replaced(item, depth + 1)
+            total += of_key + of_item
+        # two keys that differ only in what was replaced must not become one
+        return (members, total) if total and len(members) == len(value) else (value, 0)
+    items = [_replaced(item, depth + 1) for item in value]
+    total = sum(count for _, count in items)
+    return ([item for item, _ in items], total) if total else (value, 0)
+
+
+def one_form(record: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str, str]]]:
+    """A record with its ids in Unicode's form NFC; and what was not: what it names, as it was, as it is."""
+    found: list[tuple[str, str, str]] = []
+
+    def normal(kind: str, value: Any) -> Any:
+        if not isinstance(value, str) or value.isascii():
+            return value
+        form = unicodedata.normalize("NFC", value)
+        found.append((kind, value, form))
+        return form
+
+    changed = {key: normal(IDS[key], value) if key in IDS else value for key, value in record.items()}
+    turns = record.get("conversation")
+    if isinstance(turns, list) and any(not str(qa_id).isascii() for qa_id in _qa_ids(turns)):
+        named = ("qa_id" in turn if isinstance(turn, dict) else False for turn in turns)
+        changed["conversation"] = [
+            {**turn, "qa_id": normal("questions", turn["qa_id"])} if has_id else turn
+            for turn, has_id in zip(turns, named, strict=True)
+        ]
+    return (changed, found) if found else (record, [])
+
+
+def _qa_ids(turns: list[Any]) -> Iterator[Any]:
+    return (turn.get("qa_id", "") for turn in turns if isinstance(turn, dict))

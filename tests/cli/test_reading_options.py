@@ -1,0 +1,93 @@
+"""The options that say how logs are read, on the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import agentic_bayes as ab
+from agentic_bayes.cli.app import main
+
+TURNS = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs a command in an empty folder with a log of 12 chats, one line of which is broken; code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+    chats = [
+        {
+            "messages": TURNS,
+            "metadata": {"version": f"v{n % 2}", "case": n // 4},
+            "scores": {"stars": 1 + n % 5, "x": 0},
+        }
+        for n in range(12)
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, chats)))
+    (tmp_path / "bad.jsonl").write_text("\n".join([*map(json.dumps, chats[:3]), "{bad"]))
+
+    def command(*words):
+        monkeypatch.setattr("sys.argv", ["agentic-bayes", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return ended.value.code or 0, " ".join(said.out.split()), " ".join(said.err.split())
+
+    return command
+
+
+FIELDS = ("--fields", "agent=metadata.version,task=metadata.case")
+
+
+def test_fields_scorer_and_scale_reach_convert_validate_and_assess(run):
+    """The same options everywhere."""
+    code, out, err = run("validate", "log.jsonl", *FIELDS)
+    assert (code, err) == (0, "")
+    assert "2 agents (v0, v1), 3 tasks" in out
+    assert run("convert", "log.jsonl", "-o", "native.json", *FIELDS, "--scorer", "stars", "--scale", "1,5")[0] == 0
+    found = list(ab.read_conversations("native.json"))
+    assert [c.recorded_score for c in found[:3]] == [0, 0.25, 0.5]
+    code, out, _ = run("assess", "log.jsonl", "-o", "e.jsonl", "--judge", "recorded", *FIELDS, "--scorer", "y")
+    assert code == 0
+    assert "12 × no recorded score: no score 'y' in this record; it has 'stars', 'x'" in out
+
+
+def test_a_log_without_tasks_is_doubtful_in_validate_assess_and_the_report(run):
+    """Every conversation would be a task of its own with one trial."""
+    said = "none of the 12 conversations names its task"
+    assert f"doubtful: {said}" in run("validate", "log.jsonl")[1]
+    _, out, err = run("assess", "log.jsonl", "-o", "e.jsonl", "--judge", "recorded", "--scorer", "x")
+    assert said in err
+    assert f"doubtful: {said}" in out
+    assert run("report", "e.jsonl", "-o", "r.html")[0] == 0
+    assert f"Doubtful: {said}" in Path("r.html").read_text(encoding="utf-8")
+
+
+def test_skip_bad_leaves_records_out_and_counts_them(run):
+    """Without it they are refused."""
+    assert run("validate", "bad.jsonl")[0] == 2
+    code, out, _ = run("validate", "bad.jsonl", "--skip-bad")
+    assert code == 0
+    assert "left out: 1 record that could not be read" in out
+    code, out, _ = run("assess", "bad.jsonl", "-o", "e.jsonl", "--judge", "recorded", "--skip-bad", "--to", "json")
+    assert code == 0
+    assert '"left_out": 1' in out
+    code, out, err = run("assess", "bad.jsonl", "-o", "e.jsonl", "--judge", "recorded", "--skip-bad")
+    assert "left out: 1 of 4 records could not be read and were left out: bad.jsonl, line 4" in out
+    assert "warning: 1 of 4 records" in err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--fields", "task", '--fields must be like "agent=metadata.version,task=metadata.task"'),
+        ("--fields", "tusk=a", "did you mean 'task'"),
+        ("--scale", "10,1", "--scale must be the lowest and the highest score"),
+        ("--agent", "{folder}", "agent may hold {stem}, {parent}, {grandparent}"),
+    ],
+)
+def test_wrong_values_are_refused(run, option, value, message):
+    """Each names what is allowed."""
+    code, _, err = run("validate", "log.jsonl", option, value)
+    assert code == 2
+    assert message in err

@@ -1,0 +1,113 @@
+"""Which agent a file is of, and what is said where neither agents nor tasks are named."""
+
+import json
+
+import pytest
+
+import agentic_bayes as ab
+from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, RecordsError
+from agentic_bayes.records.survey import survey
+
+TURNS = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes one chat, or several, to each of these files; gives the folder."""
+
+    def write(*names, chats=1, **more):
+        for name in names:
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(json.dumps({"messages": TURNS, **more}) for _ in range(chats)))
+        return tmp_path
+
+    return write
+
+
+def agents(folder, **options):
+    return sorted({c.assistant_id for c in ab.read_conversations(folder, **options)})
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["v1/log.jsonl", "v2/log.jsonl"], ["v1", "v2"]),
+        (["v1/run/log.jsonl", "v2/run/log.jsonl"], ["v1", "v2"]),
+        (["a.jsonl", "b.jsonl"], ["a", "b"]),
+        (["x/a.jsonl", "x/b.jsonl", "y/a.jsonl"], ["x", "y"]),
+        (["x/log.jsonl", "y/log.jsonl", "z/other.jsonl"], ["other", "x", "y"]),
+    ],
+)
+def test_files_of_one_name_are_told_apart_by_the_nearest_folders_that_differ(files, names, found):
+    """Agents are never pooled because their files share a name."""
+    assert agents(files(*names, chats=3)) == found
+
+
+def test_one_file_per_run_in_a_folder_per_agent_is_read_as_these_agents(files):
+    """A run that only one of them has belongs to its folder, too."""
+    names = [f"v{agent}/{task}__run{run}.json" for agent in (1, 2) for task in ("cancel", "refund") for run in (0, 1)]
+    found = list(ab.read_conversations(files(*names, "v1/cancel__run2.json")))
+    assert sorted(c.assistant_id for c in found) == ["v1"] * 5 + ["v2"] * 4
+    assert len({c.task_id for c in found}) == 5
+
+
+def test_files_that_no_folder_name_alone_tells_apart_are_refused_with_the_ways_to_name_them(files):
+    """A rule decides."""
+    folder = files(*[f"{agent}/{run}/log.jsonl" for agent in ("v1", "v2") for run in ("r1", "r2")], chats=2)
+    with pytest.raises(RecordsError, match=r"4 files are called 'log'.*\{parent\}.*\{grandparent\}"):
+        ab.read_conversations(folder)
+    assert agents(folder, agent="{grandparent}") == ["v1", "v2"]
+    assert agents(folder, agent="bot-{parent}") == ["bot-r1", "bot-r2"]
+    assert len(list(ab.read_conversations(folder, agent="one"))) == 8
+
+
+def test_a_record_that_names_its_agent_is_read_wherever_it_lies(files):
+    """Folders only matter where nothing is named."""
+    names = [f"{agent}/{run}/{session}.json" for agent in "ab" for run in "cd" for session in ("log",)]
+    for number, name in enumerate(names):
+        folder = files(name, assistant_id="bot", id=f"s{number}")
+    assert agents(folder) == ["bot"]
+
+
+def test_several_single_conversations_without_an_agent_are_doubtful_or_refused(files):
+    """In one folder they are read, each as an agent; in several folders they are refused."""
+    folder = files("runs/a.json", "runs/b.json", "runs/c.json")
+    with pytest.warns(DoubtfulRecords, match=r"3 files hold one conversation each and name no agent.*\{parent\}"):
+        assert agents(folder) == ["a", "b", "c"]
+    assert agents(folder, agent="{parent}") == ["runs"]
+    assert agents(folder, agent="{stem}") == ["a", "b", "c"]
+    folder = files("more/d.json")
+    with pytest.raises(RecordsError, match="4 files hold one conversation each"):
+        ab.read_conversations(folder)
+
+
+@pytest.mark.parametrize("rule", ["{folder}", "{}", "v-{parents}"])
+def test_rules_are_checked(rule):
+    """The valid places are listed."""
+    with pytest.raises(InvalidArgument, match=r"agent may hold \{stem\}, \{parent\}, \{grandparent\}, got"):
+        ab.read_conversations("f.json", agent=rule)
+
+
+def test_conversations_without_any_task_are_doubtful(files):
+    """Every conversation would be a task of its own with one trial."""
+    folder = files("log.jsonl", chats=40)
+    with pytest.warns(DoubtfulRecords, match=r"none of the 40 conversations names its task.*--fields task="):
+        ab.read_conversations(folder)
+    assert any("none of the 40 conversations names its task" in doubt for doubt in survey(folder).doubts)
+
+
+@pytest.mark.parametrize("more", [{"task_id": "oslo"}, {"metadata": {"task_id": "oslo"}}])
+def test_conversations_with_a_task_are_not(files, more):
+    """Trials of a task are numbered as usual."""
+    assert len(list(ab.read_conversations(files("log.jsonl", chats=40, **more)))) == 40
+
+
+def test_a_task_called_nan_is_a_task(tmp_path):
+    """Names of tasks are text."""
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(json.dumps({"messages": TURNS, "task_id": name, "score": 1}) for name in ("nan", "NA")))
+    evidence = ab.assess(ab.read_conversations(path), judge=ab.RecordedJudge())
+    evidence.write(tmp_path / "evidence.jsonl")
+    outcomes = ab.count_outcomes(ab.Evidence.read(tmp_path / "evidence.jsonl"))
+    assert sorted(map(str, outcomes.task.values)) == ["NA", "nan"]
