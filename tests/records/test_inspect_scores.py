@@ -84,3 +84,24 @@ def test_calls_and_errors_of_a_file_that_inspect_wrote_are_read():
     assert crashed.error == "infrastructure: ValueError('no such city')"
     (oslo,) = (c for (task, _), c in found.items() if task == "wx_dict_first/oslo" and not c.error)
     assert [call.tool_name for call in oslo.conversation[0].agentic.tools_used] == ["weather"]
+
+
+def test_a_log_in_pieces_is_read_like_a_whole_one():
+    """Inspect wrote both: the same run with a member per sample, and with each sample cut into chunks of two items."""
+    whole, pieces = (
+        {(c.task_id, c.trial): c for c in ab.read_conversations(FILES / "inspect" / f"{name}.eval", scorer="includes")}
+        for name in ("whole", "pieces")
+    )
+    assert whole == pieces
+    assert sorted(whole) == [("wx/b", 0), ("wx/b", 1), ("wx/oslo", 0), ("wx/oslo", 1)]
+    (call,) = whole["wx/oslo", 0].conversation[0].agentic.tools_used
+    assert (call.tool_name, call.parameters, call.result[:4]) == ("weather", {"city": "Oslo"}, "4 C ")
+
+
+def test_a_scorer_off_the_scale_is_no_candidate_beside_one_that_is_on_it():
+    """`includes` counts, `rating` gives 7s: it is kept, counts if it is named with its scale, and is no metric."""
+    path = FILES / "inspect" / "whole.eval"
+    found = list(ab.read_conversations(path))
+    assert {c.recorded_score for c in found} == {0, 1}
+    assert all("recorded_metrics" not in c.metadata and c.metadata["scores"]["rating"]["value"] == 7 for c in found)
+    assert [c.recorded_score for c in ab.read_conversations(path, scorer="rating", scale=(1, 10))] == [2 / 3] * 4

@@ -82,6 +82,12 @@ class TestClaudeCode:
             (found,) = ab.read_conversations(tmp_path / "alone.jsonl")
         assert names(found.conversation[0]) == ["Bash", "Read", "Agent", "Bash"]
 
+    def test_files_of_sub_agents_may_lie_next_to_the_session(self, tmp_path):
+        """As in older versions; either way they are no sessions of their own."""
+        shutil.copy(SESSION, tmp_path)
+        shutil.copy(next(CLAUDE.rglob("agent-*.jsonl")), tmp_path)
+        assert list(ab.read_conversations(tmp_path)) == list(ab.read_conversations(CLAUDE))
+
     def test_the_file_of_a_sub_agent_alone_is_a_conversation(self):
         """Its prompt is the question."""
         (found,) = ab.read_conversations(next(CLAUDE.rglob("agent-*.jsonl")))

@@ -42,6 +42,8 @@ _BY_HARNESS = re.compile(
 )
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_OF_SUB_AGENT = re.compile(r"agent-\w+\.jsonl")
+_SESSION = re.compile(r'"sessionId":\s*"([\w-]+)"')
 _INTERRUPTED = "[Request interrupted by user"
 
 
@@ -195,8 +197,9 @@ class _Session:
 
     def _user(self, line: Fields) -> None:
         session = self.session
-        if line.raw("isMeta") is True:
+        if line.raw("isMeta") is True and not self._results(line.mapping("message")):
             session.other("message of the harness")
+        if line.raw("isMeta") is True:
             return
         if line.raw("isCompactSummary") is True:
             session.about["compacted"] = session.about.get("compacted", 0) + 1
@@ -216,7 +219,7 @@ class _Session:
         else:
             self.command = None if _is_prompt(line.value) else self.command
             take_blocks(dict(message.value), message.path, session.log)
-            agent = line.raw("toolUseResult")
+            agent = line.raw("toolUseResult") or line.raw("tool_use_result")
             identity = agent.get("agentId") if isinstance(agent, dict) else None
             for block in content if isinstance(content, list) else ():
                 if _kind(block) == "tool_result":
@@ -297,7 +300,7 @@ class _SubAgents:
         self.logs: dict[str, list[Mapping[str, Any]]] = {}
         homes: dict[str, str] = {}
         for line in lines:  # older files: each sub-agent is a chain of lines that begins without a parent
-            known = line.get("agentId") or line.get("parent_tool_use_id")
+            known = line.get("agentId") or line.get("parent_tool_use_id") or line.get("parentToolUseId")
             name = str(known or homes.get(str(line.get("parentUuid"))) or line.get("uuid"))
             homes[str(line.get("uuid"))] = name
             self.logs.setdefault(name, []).append(line)
@@ -361,8 +364,14 @@ class _SubAgents:
             content = message.get("content") if isinstance(message, dict) else None
             if prompt in ([content] if isinstance(content, str) else _texts(content)):
                 return self.logs.pop(name)
-        path = self.folder / f"agent-{agent}.jsonl" if self.folder and isinstance(agent, str) else None
-        if path is None or os.sep in str(agent) or agent in self.opened or not path.is_file():
+        if self.folder is None or not isinstance(agent, str) or os.sep in agent or agent in self.opened:
+            return None
+        # older versions put the files next to the session's
+        homes = (self.folder, self.folder.parent.parent)
+        path = next(
+            (home / f"agent-{agent}.jsonl" for home in homes if (home / f"agent-{agent}.jsonl").is_file()), None
+        )
+        if path is None:
             return None
         self.opened.add(str(agent))
         with open(path, "rb") as stream:
@@ -385,5 +394,21 @@ def _folder_of(name: str) -> Path:
 
 def parts_of(names: Sequence[str]) -> set[str]:
     """Those of these files that are read with another one of them: the files of sub-agents of a session."""
+    known = {os.path.abspath(name) for name in names}
     sessions = {str(_folder_of(name)) for name in names if name.endswith(".jsonl")}
-    return {name for name in names if os.path.dirname(os.path.abspath(name)) in sessions}
+    return {
+        name
+        for name in names
+        if (folder := os.path.dirname(os.path.abspath(name))) in sessions
+        or (_OF_SUB_AGENT.fullmatch(os.path.basename(name)) and os.path.join(folder, _session_of(name)) in known)
+    }
+
+
+def _session_of(name: str) -> str:
+    """The file of the session that a sub-agent's file names in its first line."""
+    try:
+        with open(name, encoding="utf-8", errors="replace") as file:
+            found = _SESSION.search(file.readline(10_000))
+    except OSError:
+        return ""
+    return f"{found[1]}.jsonl" if found else ""

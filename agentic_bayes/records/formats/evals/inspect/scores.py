@@ -116,7 +116,7 @@ class LogScores:
             if self.scale is None:
                 advice = (
                     "give the ends of its scale, scale=(1, 10) (--scale 1,10), or read the scores as a table and give "
-                    "threshold= or labels="
+                    "threshold="
                 )
             got = f"{short(beyond.value)} at {beyond.where}{more}"
             yield f"the score {short(chosen)} must be in [{low:g}, {high:g}], got {got}: {advice}"
