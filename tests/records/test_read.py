@@ -289,7 +289,7 @@ def test_absolute_paths_and_path_objects_are_paths(tree):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("none", "none: holds no file that ends in .json, .jsonl, .json.gz, .jsonl.gz, .eval"),
+        ("none", "none: holds no file that ends in .json, .jsonl, .json.gz, .jsonl.gz, .eval, .traj"),
         ("runs/bb.json", "runs/bb.json: no such file; did you mean 'b.json'?"),
         ("runs/zzzzzzzzzz", "runs/zzzzzzzzzz: no such file; valid: 'a.jsonl', 'b.json'"),
         ("none/x.json", "none/x.json: no such file"),

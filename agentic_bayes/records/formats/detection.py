@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats import unknown
-from agentic_bayes.records.formats.evals import inspect, tau2, tau_bench
+from agentic_bayes.records.formats.evals import tau2, tau_bench
+from agentic_bayes.records.formats.evals.inspect import reading as inspect
 from agentic_bayes.records.formats.messages import (
     anthropic,
     autogen,
@@ -20,6 +21,15 @@ from agentic_bayes.records.formats.messages import (
     openai,
     smolagents,
     vercel,
+)
+from agentic_bayes.records.formats.sessions import (
+    atif,
+    claude_code,
+    codex,
+    harbor,
+    smolagents_memory,
+    swe_agent,
+    terminal_bench,
 )
 from agentic_bayes.records.formats.spans import agents_sdk, langfuse, langgraph, langsmith, mlflow
 from agentic_bayes.records.formats.spans.otel import traces as otel
@@ -48,6 +58,13 @@ RecordFormat = Literal[
     "gemini",
     "bedrock",
     "vercel",
+    "atif",
+    "harbor",
+    "terminal-bench",
+    "smolagents-memory",
+    "swe-agent",
+    "claude-code",
+    "codex",
 ]
 FORMATS = get_args(RecordFormat)
 
@@ -57,6 +74,13 @@ READERS: dict[str, Any] = {
         tau2,
         tau_bench,
         inspect,
+        claude_code,
+        codex,
+        harbor,
+        terminal_bench,
+        atif,
+        swe_agent,
+        smolagents_memory,
         otel,
         langsmith,
         langfuse,
