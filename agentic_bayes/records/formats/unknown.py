@@ -80,10 +80,20 @@ _KNOWN = (
             'error="error_message")',
         ),
     ),
-    KnownTool("a LangSmith run", frozenset({"run_type", "inputs"}), "the messages in its outputs can be read"),
-    KnownTool("a Langfuse export", frozenset({"observations"}), "OpenTelemetry spans can be read"),
-    KnownTool("an MLflow trace", frozenset({"info", "data"}), "OpenTelemetry spans can be read"),
-    KnownTool("a trace of openai-agents", frozenset({"object", "span_data"}), "OpenAI messages can be read"),
+    KnownTool(
+        "a LangSmith run",
+        frozenset({"run_type", "inputs"}),
+        'it may be read with format="langsmith" (--format langsmith)',
+    ),
+    KnownTool(
+        "a Langfuse export", frozenset({"observations"}), 'it may be read with format="langfuse" (--format langfuse)'
+    ),
+    KnownTool("an MLflow trace", frozenset({"info", "data"}), 'it may be read with format="mlflow" (--format mlflow)'),
+    KnownTool(
+        "a trace of openai-agents",
+        frozenset({"object", "span_data"}),
+        'it may be read with format="agents-sdk" (--format agents-sdk)',
+    ),
     KnownTool("a Jaeger trace", frozenset({"traceID", "spans"}), "OpenTelemetry spans (OTLP in JSON) can be read"),
     KnownTool(
         "evidence of agentic-bayes",
