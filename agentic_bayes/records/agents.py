@@ -27,11 +27,11 @@ class FileAgent:
 
     name: str  # the agent
     label: str  # what tells the file apart from the other files of this agent
-    unclear: str = ""  # why `name` is no name of an agent
+    unclear: str = ""  # why `name` must not be used
 
 
 def check_agent(agent: object) -> None:
-    """Refuse what is no name and no rule."""
+    """Refuse anything but a name or a rule."""
     if agent is None:
         return
     if not isinstance(agent, str) or not agent.strip():
@@ -121,7 +121,7 @@ def _labelled(found: list[FileAgent], places: list[list[str]]) -> list[FileAgent
 def stem(name: str) -> str:
     """A file's name without the endings of conversation files."""
     found = os.path.basename(name)
-    for ending in (".gz", ".jsonl", ".json", ".eval"):
+    for ending in (".gz", ".jsonl", ".json", ".eval", ".traj"):
         if found.lower().endswith(ending) and len(found) > len(ending):
             found = found[: -len(ending)]
     return found

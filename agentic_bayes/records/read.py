@@ -142,9 +142,9 @@ def read_conversations(
         A file, a glob pattern, a folder (all .json, .jsonl, .json.gz, .jsonl.gz and .eval files in it and in its
         subfolders, except hidden ones), or several of these. Each file is read once, however often it is listed.
     format : str
-        Format of the files, one of those that ``docs/formats.md`` lists; "auto" detects it from the content of each.
-        JSON arrays, objects and JSON Lines, plain or gzipped, are always detected from the content. The same page says
-        which fields are read.
+        Format of the files; "auto" detects it from the content of each. JSON arrays, objects and JSON Lines, plain
+        or gzipped, are always detected from the content. ``docs/formats.md`` lists the formats, and the fields that
+        are read.
     agent : str, optional
         The agent of records that name none: a name, or a rule with ``{stem}`` (the file's name without its ending),
         ``{parent}`` (its folder) or ``{grandparent}``. Default: the stem or, where stems repeat, the nearest folders
@@ -289,7 +289,11 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
         stream = PackedReader(replay)
         stream.max_ratio = source.origin.options.max_ratio
     if name == "native":
-        found = parse(stream) if source.format == name else native_only(parse(stream))
+        found = (
+            parse(stream, source.name)
+            if source.format == name
+            else native_only(parse(stream, source.name), source.name)
+        )
         return (_rated(parsed, source.origin.options) for parsed in found)
     records: Iterator[Parsed] = READERS[name].read(stream, source.origin)
     return records
@@ -335,7 +339,7 @@ def _in_order(parsed: Parsed, source: Source) -> tuple[Parsed, list[tuple[str, s
     value, faults = with_identity(parsed.value, parsed.raw, source.origin.options.fields)
     value, count = readable(value)
     value, forms = one_form(value) if isinstance(value, dict) else (value, [])
-    doubts = (*parsed.doubts, ("", DOUBT)) if count else parsed.doubts
+    doubts = (*parsed.doubts, ("", DOUBT)) if count and not parsed.faults else parsed.doubts
     return replace(parsed, value=value, faults=(*parsed.faults, *faults), doubts=doubts), forms
 
 

@@ -28,7 +28,7 @@ def run(tmp_path, monkeypatch, capsys):
 
     def command(*words):
         monkeypatch.setattr("sys.argv", ["agentic-bayes", *words])
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit, match="") as ended:
             main()
         said = capsys.readouterr()
         return ended.value.code or 0, " ".join(said.out.split()), " ".join(said.err.split())
@@ -44,6 +44,7 @@ def test_fields_scorer_and_scale_reach_convert_validate_and_assess(run):
     code, out, err = run("validate", "log.jsonl", *FIELDS)
     assert (code, err) == (0, "")
     assert "2 agents (v0, v1), 3 tasks" in out
+    assert "first record, of log.jsonl: agent: v0 task: 0 trial: 0 query: ? answer: ! calls: none" in out
     assert run("convert", "log.jsonl", "-o", "native.json", *FIELDS, "--scorer", "stars", "--scale", "1,5")[0] == 0
     found = list(ab.read_conversations("native.json"))
     assert [c.recorded_score for c in found[:3]] == [0, 0.25, 0.5]

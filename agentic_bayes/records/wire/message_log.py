@@ -98,7 +98,7 @@ class MessageLog:
             del self.messages[before:]
 
     def add_tokens(self, tokens: tuple[int, int], *, since: int) -> None:
-        """Count tokens for the first of the agent's messages from this place on."""
+        """Count tokens for the first of the agent's messages at or after this place."""
         for place in range(since, len(self.messages)):
             if self.messages[place].role == "assistant":
                 self.messages[place] = changed(self.messages[place], tokens=tokens)
@@ -194,6 +194,7 @@ class _ConversationInProgress:
     def __init__(self, dialect: Dialect, options: ReadOptions = NO_OPTIONS) -> None:
         self.dialect = dialect
         self.options = options
+        self.raw: dict[str, Any] = {}
         self.about: dict[str, Any] = {}
         self.logs = {name: MessageLog() for name in dialect.sections}
         self.found: set[str] = set()
@@ -206,14 +207,25 @@ class _ConversationInProgress:
     def message(self, index: int, value: Any) -> None:
         """Take an item of a list that is the conversation."""
         self.found.add("messages")
+        self.keep("messages", value)
         self._take(value, (index,), self.logs["messages"])
 
     def item(self, key: str, index: int, value: Any) -> None:
         """Take an item of a list that is a member."""
         if key in self.logs and (key == "messages" or not self.is_message):
+            self.keep(key, value)
             self._take(value, (key, index), self.logs[key])
         else:
             self.about.setdefault(key, []).append(value)
+
+    def keep(self, key: str, value: Any) -> None:
+        """Keep a raw message if the caller wants to find something in it."""
+        if self.options.fields:
+            self.raw.setdefault(key, []).append(value)
+
+    def _raw(self) -> tuple[Any, ...]:
+        """What `fields` look into: the conversation; its messages one by one, if they are all there is."""
+        return (self.raw | self.about, *(() if self.about else self.raw.get("messages", ())))
 
     def _take(self, value: Any, path: FieldPath, log: MessageLog) -> None:
         if isinstance(value, dict):
@@ -284,7 +296,7 @@ class _ConversationInProgress:
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
             wrong = (("", NO_USER),)
-        return Parsed(where, NO_VALUE if wrong else record, wrong, tuple(doubts), raw=(self.about,))
+        return Parsed(where, NO_VALUE if wrong else record, wrong, tuple(doubts), raw=self._raw())
 
 
 def _record(
@@ -488,6 +500,7 @@ class _MessageFile:
             log = self.loose.logs["messages"]
             log.faults = Faults()
             self.loose.found.add("messages")
+            self.loose.keep("messages", self.record.about)
             self.dialect.take(self.record.about, (), log)
             if log.faults:
                 self.spoiled = True

@@ -96,7 +96,7 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
     if "custom_id" in about and "body" in about:
         return (
             "body",
-        ), f"holds a request without its reply (got a line of the Batch API); join both by custom_id, {JOIN}"
+        ), f"holds a request without its reply (a line of an OpenAI batch request file); join both by custom_id, {JOIN}"
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
         return ("choices",), reply.format("`messages`")
     if "output" in found:
