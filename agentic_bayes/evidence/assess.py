@@ -23,6 +23,7 @@ from agentic_bayes.evidence.llm.calls import RUN, RunCalls
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.evidence.progress import DetailedProgress, ProgressState
+from agentic_bayes.evidence.recorded import RecordedJudge
 from agentic_bayes.evidence.row import AGENT_ERROR, RESERVED
 from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
@@ -250,6 +251,8 @@ class _Assessment:
         except Exception as error:
             turn.tools = _failed(error)
         turn.answer = await _ask(self._judge, conversation, position)
+        if isinstance(self._judge, RecordedJudge):
+            turn.metrics |= self._judge.further(conversation, position)
         for metric in self._metrics:
             turn.metrics[metric.name] = await _ask(metric, conversation, position)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_bayes.errors import RecordsError
-from agentic_bayes.evidence.row import EvidenceRow, kept_metadata
+from agentic_bayes.evidence.row import AGENT_ERROR, EvidenceRow, kept_metadata
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolVerdict
 from agentic_bayes.records.identity import Identity, TaskIndex, task_label
@@ -76,7 +76,9 @@ class Ledger:
     def rows(
         self, *, judge: str, tool_rubric: str, metrics: Mapping[str, str], missing: Unscored
     ) -> tuple[EvidenceRow, ...]:
-        """One row per interaction."""
+        """One row per interaction; `metrics` are those that were asked for, and recorded ones come with the judge."""
+        recorded = {name for entry in self._entries for turn in entry.turns for name in turn.metrics} - metrics.keys()
+        metrics = {**metrics, **dict.fromkeys(sorted(recorded), judge)}
         identities = self._identities()
         if isinstance(identities, RecordsError):
             identities = self._provisional()
@@ -92,7 +94,7 @@ class Ledger:
                 **_tool_fields(turn.tools or (missing if turn.has_expectations else None)),
                 judge=judge,
                 tool_rubric=tool_rubric,
-                metrics={name: turn.metrics.get(name, missing) for name in metrics},
+                metrics={name: _metric(turn, name, missing, recorded) for name in metrics},
                 graders=metrics,
                 metadata={} if position else entry.metadata,
             )
@@ -104,6 +106,14 @@ class Ledger:
         """Provisional identities: a task is its task_id or qa_ids, and trials are numbered in order of arrival."""
         trials: defaultdict[tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
         return [Identity(entry.task, next(trials[entry.agent, entry.task])) for entry in self._entries]
+
+
+def _metric(turn: TurnGrades, name: str, missing: Unscored, recorded: set[str]) -> Grade:
+    """The grade of a metric; a score that this record lacks is missing for a reason of its own."""
+    if name in turn.metrics or name not in recorded or turn.answer is None:
+        return turn.metrics.get(name, missing)
+    crashed = isinstance(turn.answer, Unscored) and turn.answer.reason.startswith(AGENT_ERROR)
+    return turn.answer if crashed else Unscored(f"no score {name!r} was recorded")
 
 
 def _answer_fields(grade: Grade) -> dict[str, Any]:

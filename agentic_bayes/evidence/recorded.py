@@ -12,9 +12,9 @@ from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import RESERVED, EvidenceRow, place_name
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import is_share, short
 from agentic_bayes.records.model import Conversation
-from agentic_bayes.records.wire.scores import NOT_SCORED
+from agentic_bayes.records.wire.scores import NOT_SCORED, RECORDED_METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,10 @@ class RecordedJudge:
     A turn's own ``recorded_score`` counts. If there is only one turn, or no turn has a score of its own, the
     conversation's ``recorded_score`` counts for every turn, so the conversation is right if that score reaches the
     threshold. A turn without a score among turns with one is `Unscored`, and so is every turn without any recorded
-    score.
+    score; the reason is the one that the reader of the log gave (``metadata["not_scored"]``), if it gave one.
+
+    Further scores of a log (``metadata["recorded_metrics"]``, name → number in [0, 1] or null) become metrics, so that
+    each can be an indicator.
     """
 
     name = "recorded_judge"
@@ -58,6 +61,16 @@ class RecordedJudge:
             reason = next((reason for reason in said if isinstance(reason, str) and reason.strip()), None)
             return Unscored("no recorded score" if reason is None else f"no recorded score: {reason}")
         return Score(conversation.recorded_score, "recorded for the conversation")
+
+    def further(self, conversation: Conversation, position: int) -> dict[str, Grade]:
+        """The further scores of one interaction, by name: those of the conversation, for each of its turns."""
+        found = conversation.metadata.get(RECORDED_METRICS)
+        grades: dict[str, Grade] = {}
+        for name, value in found.items() if isinstance(found, dict) else ():
+            missing = Unscored(f"no score {short(name)} was recorded")
+            grade = Score(value, "recorded for the conversation") if is_share(value) else missing
+            grades[f"recorded {name}" if name in RESERVED else name] = grade
+        return grades
 
 
 def evidence_from_table(

@@ -121,7 +121,7 @@ def _labelled(found: list[FileAgent], places: list[list[str]]) -> list[FileAgent
 def stem(name: str) -> str:
     """A file's name without the endings of conversation files."""
     found = os.path.basename(name)
-    for ending in (".gz", ".jsonl", ".json", ".eval"):
+    for ending in (".gz", ".jsonl", ".json", ".eval", ".traj"):
         if found.lower().endswith(ending) and len(found) > len(ending):
             found = found[: -len(ending)]
     return found

@@ -288,7 +288,11 @@ def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:
         stream = PackedReader(replay)
         stream.max_ratio = source.origin.options.max_ratio
     if name == "native":
-        found = parse(stream) if source.format == name else native_only(parse(stream))
+        found = (
+            parse(stream, source.name)
+            if source.format == name
+            else native_only(parse(stream, source.name), source.name)
+        )
         return (_rated(parsed, source.origin.options) for parsed in found)
     records: Iterator[Parsed] = READERS[name].read(stream, source.origin)
     return records
@@ -334,7 +338,7 @@ def _in_order(parsed: Parsed, source: Source) -> tuple[Parsed, list[tuple[str, s
     value, faults = with_identity(parsed.value, parsed.raw, source.origin.options.fields)
     value, count = readable(value)
     value, forms = one_form(value) if isinstance(value, dict) else (value, [])
-    doubts = (*parsed.doubts, ("", DOUBT)) if count else parsed.doubts
+    doubts = (*parsed.doubts, ("", DOUBT)) if count and not parsed.faults else parsed.doubts
     return replace(parsed, value=value, faults=(*parsed.faults, *faults), doubts=doubts), forms
 
 

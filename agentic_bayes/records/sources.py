@@ -15,6 +15,7 @@ from agentic_bayes.records.agents import FileAgent, file_agents, stem
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.detection import detected
 from agentic_bayes.records.formats.evals import tau2
+from agentic_bayes.records.formats.sessions import atif, claude_code, harbor, swe_agent, terminal_bench
 from agentic_bayes.records.wire.layout import Origin
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 
@@ -22,8 +23,8 @@ PathLike = str | os.PathLike[str]
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 """File name endings of conversation files."""
 
-LOOKED_FOR = (*SUFFIXES, ".eval")
-"""File name endings that are read from a folder; Inspect logs end in ``.eval``."""
+LOOKED_FOR = (*SUFFIXES, ".eval", swe_agent.SUFFIX)
+"""File name endings that are read from a folder; Inspect logs end in ``.eval``, those of SWE-agent in ``.traj``."""
 
 _KEPT = 1000
 
@@ -110,7 +111,9 @@ def _named(source: Source, of_file: FileAgent, agent: str | None) -> Source:
 
 
 def _without_parts(names: list[str], format: str) -> dict[str, str]:
-    """The files and their formats, without tau2 simulations that are read through their results file."""
+    """The files and their formats, without those that are read with another one of them."""
+    left_out = {part for reader in (claude_code, harbor, terminal_bench, atif) for part in reader.parts_of(names)}
+    names = [name for name in names if name not in left_out]
     formats = dict.fromkeys(names, format)
     by_folder: dict[str, list[str]] = {}
     for name in names:

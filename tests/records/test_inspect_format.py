@@ -178,6 +178,7 @@ def test_a_sample_is_a_conversation_of_one_interaction(read):
     assert turn.ground_truth_assistant == "rain or It rains."
     (call,) = turn.agentic.tools_used
     assert (call.tool_name, call.parameters, call.result) == ("look", {"city": "Rome"}, "rain")
+    assert turn.metadata["reasoning"] == ["hm"]
     metadata = first.metadata
     assert metadata["scores"] == {"match": {"value": "C", "answer": "rain"}, "speed": {"value": 3.5}}
     assert metadata["tokens"] == {"input": 11, "output": 6}
@@ -238,8 +239,8 @@ def test_a_sample_without_scores_of_a_run_that_broke_off_is_no_attempt(read, sta
     ("value", "score"),
     [
         *[("C", 1), ("I", 0), ("P", 0.5), ("N", 0), (True, 1), (False, 0), (0.25, 0.25), ("0.75", 0.75)],
-        *[("yes", 1), ("No", 0), (7, None), (-1, None), ("maybe", None), ("nan", None), (None, None)],
-        *[([1, 0], None), ({"a": 1}, None), (float("inf"), None), ("", None)],
+        *[("yes", 1), ("No", 0), ("maybe", None), ("nan", None), (None, None)],
+        *[([1], 1), ({"a": 1}, 1), ([], None), ({}, None), (float("inf"), None), ("", None)],
     ],
 )
 def test_scores_count_as_in_inspect_where_they_are_a_number_from_0_to_1(read, value, score):
@@ -404,7 +405,7 @@ def test_a_member_that_unpacks_to_more_than_it_declares_is_refused(problems, met
     found = problems(zip_of(members, declared={name: 1000}))
     assert found[0][0] == name
     found = problems(zip_of(members, declared={name: 1 << 31}))
-    assert "must unpack to at most 1,000 times its packed size" in found[0][2]
+    assert "must unpack to at most 200 times its packed size" in found[0][2]
 
 
 def test_members_that_are_not_read_are_said(read):
@@ -477,17 +478,46 @@ def test_results_of_no_call_are_said(read):
     assert found.conversation[0].metadata["results_without_call"] == 1
 
 
-def test_a_sample_in_chunks_is_named_as_not_read(problems):
-    """Nothing of it is taken for a sample."""
-    chunks = [("samples/x_epoch_1/sample.json", (STORED, b"{}")), ("samples/x_epoch_1/events/0.json", (STORED, b"[]"))]
-    found = problems(zip_of([*members_of(SAMPLES), *chunks]))
-    assert found == [
-        (
-            "samples/x_epoch_1/sample.json",
-            "",
-            "is a sample in chunks (version 3 of Inspect's logs), which is not supported",
-        )
-    ]
+def in_pieces(one):
+    """The members of a sample of which each holds a part, as Inspect's large logs have them."""
+    folder = f"samples/{one['id']}_epoch_{one['epoch']}"
+    main = {key: value for key, value in one.items() if key not in ("messages", "attachments", "metadata", "events")}
+    texts = json.dumps(one["messages"]).replace("attachment://abc", "attachment://0").replace("//city", "//1")
+    pieces = {
+        # the agent's last message is in the list twice: ranges say which messages are the sample's, in order
+        "sample": {**main, "message_refs": [[0, 4], [5, 6]]},
+        "metadata": one["metadata"],
+        "messages/0": json.loads(texts)[:3],
+        "messages/3": [*json.loads(texts)[3:], json.loads(texts)[4]],
+        "attachments/0": ["Is it wet in Rome?"],
+        "attachments/1": ["Rome"],
+        "events/0": [{"event": "model"}],
+        "events/stats": {},
+        "skeleton": {},
+    }
+    return [(f"{folder}/{name}.json", (STORED, json.dumps(value).encode())) for name, value in pieces.items()]
+
+
+def test_a_sample_in_pieces_is_read_like_a_whole_one(read):
+    """Its messages, attachments and metadata are in members of their own; a log may mix both kinds."""
+    members = members_of(SAMPLES)
+    assert read(zip_of([*members[:1], *members[2:], *in_pieces(SAMPLES[0])]))[-1] == read(as_zip(SAMPLES))[0]
+
+
+def test_a_sample_in_pieces_of_which_one_is_missing_is_refused(problems):
+    """Half of its messages are not all."""
+    pieces = [piece for piece in in_pieces(SAMPLES[0]) if not piece[0].endswith("messages/0.json")]
+    (found,) = problems(zip_of([*members_of(SAMPLES[1:]), *pieces]))
+    place = "samples/a_epoch_1/sample.json"
+    missing = "items 0 to 2 are missing: samples/a_epoch_1/messages/3.json begins with item 3"
+    assert found == (place, "messages", missing)
+
+
+def test_a_sample_in_pieces_without_a_message_that_it_refers_to_is_refused(problems):
+    """The members at the end may be missing: nothing but the ranges says so."""
+    pieces = [piece for piece in in_pieces(SAMPLES[0]) if not piece[0].endswith("messages/3.json")]
+    (found,) = problems(zip_of([*members_of(SAMPLES[1:]), *pieces]))
+    assert found[1:] == ("message_refs[0]", "must be a range of the 3 messages, got [0, 4]")
 
 
 def test_a_member_that_is_there_twice_counts_once(read):

@@ -161,7 +161,7 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
         (json.dumps(record()).encode("utf-16"), "byte 0: must be UTF-8 text, got byte 0xFF .UTF-16"),
         (
             json.dumps(record()).encode() + b"\n\xff",
-            f"byte {len(json.dumps(record())) + 1}: must be UTF-8 text, got byte 0xFF",
+            f"line 2: must be UTF-8 text, got byte 0xFF at byte {len(json.dumps(record())) + 1}",
         ),
         (gzip.compress(lines(*TWO).encode(), mtime=0)[:-12], "the gzip data ends too early"),
         (gzip.compress(lines(*TWO).encode(), mtime=0)[:-4], "f.json: the gzip data ends too early"),
@@ -289,7 +289,7 @@ def test_absolute_paths_and_path_objects_are_paths(tree):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("none", "none: holds no file that ends in .json, .jsonl, .json.gz, .jsonl.gz, .eval"),
+        ("none", "none: holds no file that ends in .json, .jsonl, .json.gz, .jsonl.gz, .eval, .traj"),
         ("runs/bb.json", "runs/bb.json: no such file; did you mean 'b.json'?"),
         ("runs/zzzzzzzzzz", "runs/zzzzzzzzzz: no such file; valid: 'a.jsonl', 'b.json'"),
         ("none/x.json", "none/x.json: no such file"),

@@ -109,6 +109,24 @@ def read(tmp_path):
 # Published numbers
 
 
+REWARDS = [0.8, 0.75, 1.0, 1.0000001]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        results(*(simulation(trial=n, reward=reward, id=f"s{n}") for n, reward in enumerate(REWARDS))),
+        [attempt(trial=n, reward=reward) for n, reward in enumerate(REWARDS)],
+    ],
+    ids=["tau2", "tau-bench"],
+)
+def test_an_attempt_succeeded_if_its_reward_is_1_up_to_rounding(read, written):
+    """As both benchmarks count; partial rewards are kept in the metadata."""
+    found = read(written)
+    assert [c.recorded_score for c in found] == [0, 0, 1, 1]
+    assert [c.metadata.get("reward") for c in found] == [0.8, 0.75, None, None]
+
+
 def test_tau_bench_airline_has_its_published_numbers(shared_data):
     """200 conversations of 50 tasks; the recorded outcomes give pass^1..4 .4200 .2733 .2200 .2000."""
     conversations = list(ab.read_conversations(shared_data(AIRLINE), agent="gpt-4o"))

@@ -9,7 +9,9 @@ from io import BufferedReader
 from typing import Any, Literal, get_args
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.evals import inspect, tau2, tau_bench
+from agentic_bayes.records.formats import unknown
+from agentic_bayes.records.formats.evals import tau2, tau_bench
+from agentic_bayes.records.formats.evals.inspect import reading as inspect
 from agentic_bayes.records.formats.messages import (
     anthropic,
     autogen,
@@ -20,8 +22,18 @@ from agentic_bayes.records.formats.messages import (
     smolagents,
     vercel,
 )
+from agentic_bayes.records.formats.sessions import (
+    atif,
+    claude_code,
+    codex,
+    harbor,
+    smolagents_memory,
+    swe_agent,
+    terminal_bench,
+)
 from agentic_bayes.records.formats.spans import agents_sdk, langfuse, langgraph, langsmith, mlflow
 from agentic_bayes.records.formats.spans.otel import traces as otel
+from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Shape
 from agentic_bayes.records.wire.zip_members import begins_zip
@@ -46,6 +58,13 @@ RecordFormat = Literal[
     "gemini",
     "bedrock",
     "vercel",
+    "atif",
+    "harbor",
+    "terminal-bench",
+    "smolagents-memory",
+    "swe-agent",
+    "claude-code",
+    "codex",
 ]
 FORMATS = get_args(RecordFormat)
 
@@ -55,6 +74,13 @@ READERS: dict[str, Any] = {
         tau2,
         tau_bench,
         inspect,
+        claude_code,
+        codex,
+        harbor,
+        terminal_bench,
+        atif,
+        swe_agent,
+        smolagents_memory,
         otel,
         langsmith,
         langfuse,
@@ -87,6 +113,9 @@ NATIVE = "conversation"
 
 NATIVE_KEYS = frozenset({NATIVE, "session_id", "assistant_id"})
 """A native record has at least one of these members."""
+
+MEMBERS = frozenset(Conversation.model_fields)
+"""All members of a native record."""
 
 
 def detected(path: str) -> str:
@@ -125,13 +154,13 @@ def format_of(stream: BufferedReader) -> str:
     return found or "native"
 
 
-def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
+def native_only(found: Iterator[Parsed], name: str) -> Iterator[Parsed]:
     """The records of a file that was taken as native because it looks like no other format."""
     first = next(found, None)
     if first is None:
         return
-    keys = first.value.keys() if isinstance(first.value, dict) else ()
-    if not keys or keys & NATIVE_KEYS:
+    keys = first.value.keys() if isinstance(first.value, dict) else {}.keys()
+    if not keys or NATIVE in keys or (keys & NATIVE_KEYS and unknown.is_native(first.value, MEMBERS)):
         yield first
         yield from found
         return
@@ -139,4 +168,6 @@ def native_only(found: Iterator[Parsed]) -> Iterator[Parsed]:
     formats = ", ".join(name for name in FORMATS if name != "auto")
     message = f"unknown format: an object with the keys {named}"
     message += f"; if it is one of {formats}, choose it with format= (--format on the command line)"
+    if nearer := unknown.by_record(first.value, name):
+        message = f"unknown format: an object with the keys {named}; {nearer}"
     yield replace(first, value=NO_VALUE, faults=(*first.faults, ("", message)))

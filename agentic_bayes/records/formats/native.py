@@ -11,11 +11,15 @@ from io import BufferedReader
 from itertools import count
 
 from agentic_bayes.records.base import short
+from agentic_bayes.records.formats import unknown
 from agentic_bayes.records.wire.json_text import REST_LOST, BrokenJson, JsonText, Parsed, broken, one_record
 
 
-def parse(stream: BufferedReader) -> Iterator[Parsed]:
+def parse(stream: BufferedReader, name: str = "") -> Iterator[Parsed]:
     """The records of one file."""
+    if looks := unknown.by_bytes(stream, name):
+        yield broken("", looks)
+        return
     text = JsonText(stream)
     first = text.peek()
     if first == "[":
@@ -23,7 +27,9 @@ def parse(stream: BufferedReader) -> Iterator[Parsed]:
     elif first == "{":
         yield from _lines(text)
     elif first:
-        yield broken(f"line {text.line}", f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}")
+        looks = unknown.by_line(text.ahead(2000), name)
+        wrong = f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}"
+        yield broken(f"line {text.line}", f"{wrong}; {looks}" if looks else wrong)
     elif not text.fault:
         yield broken("", "holds no conversation")
     # report unreadable text even if no record was lost

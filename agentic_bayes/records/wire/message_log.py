@@ -193,6 +193,7 @@ class _ConversationInProgress:
     def __init__(self, dialect: Dialect, options: ReadOptions = NO_OPTIONS) -> None:
         self.dialect = dialect
         self.options = options
+        self.raw: dict[str, Any] = {}
         self.about: dict[str, Any] = {}
         self.logs = {name: MessageLog() for name in dialect.sections}
         self.found: set[str] = set()
@@ -205,14 +206,25 @@ class _ConversationInProgress:
     def message(self, index: int, value: Any) -> None:
         """Take an item of a list that is the conversation."""
         self.found.add("messages")
+        self.keep("messages", value)
         self._take(value, (index,), self.logs["messages"])
 
     def item(self, key: str, index: int, value: Any) -> None:
         """Take an item of a list that is a member."""
         if key in self.logs and (key == "messages" or not self.is_message):
+            self.keep(key, value)
             self._take(value, (key, index), self.logs[key])
         else:
             self.about.setdefault(key, []).append(value)
+
+    def keep(self, key: str, value: Any) -> None:
+        """Keep a raw message if the caller wants to find something in it."""
+        if self.options.fields:
+            self.raw.setdefault(key, []).append(value)
+
+    def _raw(self) -> tuple[Any, ...]:
+        """What `fields` look into: the conversation; its messages one by one, if they are all there is."""
+        return (self.raw | self.about, *(() if self.about else self.raw.get("messages", ())))
 
     def _take(self, value: Any, path: FieldPath, log: MessageLog) -> None:
         if isinstance(value, dict):
@@ -251,8 +263,10 @@ class _ConversationInProgress:
         got = "null" if "messages" in self.about else "nothing"
         self._take_plain()
         asked = next((name for name in self.logs if name in self.found & (self.dialect.instead | {"messages"})), None)
+        before = len(self.logs[asked].messages) if asked else 0
         if asked is not None:
             self.dialect.reply(about, self.logs[asked])
+        replied = asked is not None and len(self.logs[asked].messages) > before
         replaced = self.dialect.instead if "messages" in self.found else frozenset()
         logs = [log for name, log in self.logs.items() if name not in replaced]
         messages = [message for log in logs for message in log.messages]
@@ -273,11 +287,11 @@ class _ConversationInProgress:
         if tools := _offered(about, [tool for log in logs for tool in log.tools]):
             record["metadata"].setdefault(AVAILABLE_TOOLS, tools)
         doubts += doubts_of(record["conversation"])
-        doubts += _unread(about, record["conversation"])
+        doubts += [] if replied else _unread(about, record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
             wrong = (("", NO_USER),)
-        return Parsed(where, NO_VALUE if wrong else record, wrong, tuple(doubts), raw=(self.about,))
+        return Parsed(where, NO_VALUE if wrong else record, wrong, tuple(doubts), raw=self._raw())
 
 
 def _record(
@@ -481,6 +495,7 @@ class _MessageFile:
             log = self.loose.logs["messages"]
             log.faults = Faults()
             self.loose.found.add("messages")
+            self.loose.keep("messages", self.record.about)
             self.dialect.take(self.record.about, (), log)
             if log.faults:
                 self.spoiled = True

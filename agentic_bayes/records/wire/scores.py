@@ -13,13 +13,16 @@ from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
 NOT_SCORED = "not_scored"
 """Key in the metadata of a turn or conversation: why it has no recorded score."""
 
+RECORDED_METRICS = "recorded_metrics"
+"""Key in the metadata of a conversation: name of a further score → its value in [0, 1], or null if it is missing."""
+
 LABELS = {
     **dict.fromkeys(("c", "correct", "yes", "true", "pass", "passed"), 1.0),
     **dict.fromkeys(("i", "incorrect", "n", "no", "false", "fail", "failed"), 0.0),
     "p": 0.5,
     "partial": 0.5,
 }
-"""What text stands for, whatever its case: Inspect's C, P, I and N (no answer), and the usual pairs."""
+"""What text stands for, whatever its case: C, P, I and N (correct, partial, incorrect, no answer), and usual pairs."""
 
 _SHOWN = 8
 

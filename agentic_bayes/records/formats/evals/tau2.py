@@ -2,7 +2,8 @@
 
 A simulation is a conversation of one interaction. Its expected calls are those in its own ``action_checks``; if it was
 never checked, those of its task; if neither has any, they are unknown. The benchmark does not compare the order of
-calls, so the order does not matter here either. The simulated user's own calls are left out.
+calls, so the order does not matter here either. The simulated user's own calls are left out. The score is 1 if the
+reward is 1, up to 1e-6, and else 0, as in the benchmark.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.formats.evals.tau_bench import CONTROL, complete, from_user_or_system
+from agentic_bayes.records.formats.evals.tau_bench import (
+    CONTROL,
+    complete,
+    from_user_or_system,
+    given_reward,
+    partial,
+    success,
+)
 from agentic_bayes.records.wire.chat import Message, named_call, one_turn, opening
 from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import JsonPart, Parsed, broken, joined, parts
@@ -253,7 +261,7 @@ class _Tau2Results:
         task = self._tasks.get(task_id or "", _Tau2Task())
         messages = [_message(message) for message in run.mappings("messages")]
         reason, reward = run.text("termination_reason"), run.mapping("reward_info")
-        score = reward.share("reward") if "reward" in reward else None
+        score = given_reward(reward) if "reward" in reward else None
         turn = one_turn(messages, qa_id=f"task {task_id}")
         turn["query"] = turn["query"] or task.ticket
         error = None
@@ -273,6 +281,7 @@ class _Tau2Results:
             "domain": self._domain,
             "model": self._model,
             "termination_reason": reason,
+            "reward": partial(score),
             "cost": {side: amount for side, amount in cost.items() if amount is not None},
             "tokens": {"input": sum(t for t, _ in tokens), "output": sum(t for _, t in tokens)} if tokens else None,
             "duration": run.number("duration"),
@@ -287,7 +296,7 @@ class _Tau2Results:
             "trial": run.whole("trial") or 0,
             "context": self._policy or run.text("policy") or "",
             "conversation": [turn],
-            "recorded_score": None if error else score,
+            "recorded_score": None if error else success(score),
             "metadata": {key: content for key, content in metadata.items() if content not in (None, {}, "")},
         }
 

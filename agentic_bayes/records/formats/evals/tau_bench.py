@@ -1,7 +1,8 @@
 """Read tau-bench results: a list of ``{"task_id", "trial", "reward", "info", "traj"}``, one per attempt.
 
 An attempt is a conversation of one interaction. The expected calls are ``info.task.actions``; the benchmark compares
-databases and not the order of calls, so the order does not matter here either.
+databases and not the order of calls, so the order does not matter here either. Its score is 1 if the reward is 1, up to
+1e-6, and else 0, as in the benchmark.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape, records
 
 NAME = "tau-bench"
+_TOLERANCE = 1e-6
 # messages of the simulated user to the harness, not to the agent
 CONTROL = frozenset({"###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###"})
 
@@ -36,7 +38,7 @@ def _conversation(value: Any, faults: Faults, origin: Origin) -> Mapping[str, An
     info = result.mapping("info")
     described = info.mapping("task")
     messages = [_message(message) for message in result.mappings("traj", required="error" not in info)]
-    reward = result.share("reward")
+    reward = given_reward(result)
     error = _error(info, reward)
     turn = one_turn(messages, qa_id=f"task {task}")
     turn["query"] = turn["query"] or described.text("instruction") or ""
@@ -46,7 +48,11 @@ def _conversation(value: Any, faults: Faults, origin: Origin) -> Mapping[str, An
     ]
     complete(turn, expected if "actions" in described else None, described.texts("outputs"), error)
     cost = {"user": info.number("user_cost"), "agent": info.number("agent_cost")}
-    metadata = {"format": NAME, "cost": {side: amount for side, amount in cost.items() if amount is not None}}
+    metadata = {
+        "format": NAME,
+        "cost": {side: amount for side, amount in cost.items() if amount is not None},
+        "reward": partial(reward),
+    }
     return {
         "session_id": f"task {task}, trial {trial}",
         "assistant_id": origin.agent,
@@ -54,9 +60,25 @@ def _conversation(value: Any, faults: Faults, origin: Origin) -> Mapping[str, An
         "trial": trial,
         "context": system_text(messages),
         "conversation": [turn],
-        "recorded_score": None if error else reward,
+        "recorded_score": None if error else success(reward),
         "metadata": {key: content for key, content in metadata.items() if content},
     }
+
+
+def given_reward(source: Fields) -> float | None:
+    """The reward of an attempt; arithmetic may put it a little beyond 1."""
+    reward = source.raw("reward")
+    return reward if isinstance(reward, float) and 1 < reward <= 1 + _TOLERANCE else source.share("reward")
+
+
+def success(reward: float | None) -> float | None:
+    """Whether an attempt succeeded, as the benchmark counts: its reward is 1, up to rounding."""
+    return None if reward is None else float(abs(reward - 1) <= _TOLERANCE)
+
+
+def partial(reward: float | None) -> float | None:
+    """A reward that says more than whether the attempt succeeded."""
+    return reward if reward is not None and 0 < reward < 1 - _TOLERANCE else None
 
 
 def complete(

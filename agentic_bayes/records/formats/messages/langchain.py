@@ -14,9 +14,10 @@ from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, Interaction
 from agentic_bayes.records.wire import message_log
-from agentic_bayes.records.wire.blocks import take_blocks
+from agentic_bayes.records.wire.characters import readable_or_said
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
-from agentic_bayes.records.wire.content import content_text, part_kinds, thought_texts, thoughts_in
+from agentic_bayes.records.wire.content.blocks import take_blocks
+from agentic_bayes.records.wire.content.parts import content_text, part_kinds, thought_texts, thoughts_in
 from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
@@ -100,7 +101,7 @@ def conversation_from_langchain(
         raise RecordsError([Problem("messages", "", path, message) for path, message in parsed.faults])
     given = {"session_id": session_id, "assistant_id": agent, "task_id": task_id or session_id, "trial": trial}
     metadata = {**parsed.value["metadata"], **fields.pop("metadata", {})}
-    return Conversation.model_validate({**parsed.value, **given, **fields, "metadata": metadata})
+    return Conversation.model_validate(readable_or_said({**parsed.value, **given, **fields, "metadata": metadata}))
 
 
 def to_langchain(conversation: Conversation) -> list[BaseMessage]:

@@ -11,7 +11,14 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.chat import ChatCall, Message, named_call, tool_message
-from agentic_bayes.records.wire.content import MARKS, THOUGHTS, content_text, part_kinds, thought_texts, unknown_part
+from agentic_bayes.records.wire.content.parts import (
+    MARKS,
+    THOUGHTS,
+    content_text,
+    part_kinds,
+    thought_texts,
+    unknown_part,
+)
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.message_log import FieldPath, MessageLog
 

@@ -1,0 +1,1 @@
+"""Sessions and trajectories that coding agents and agent frameworks write."""

@@ -1,0 +1,179 @@
+"""Sessions: logs whose lines or steps together are one conversation."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.chat import Message, doubts_of, system_text, turns
+from agentic_bayes.records.wire.fields import Faults, Fields, fitting
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
+from agentic_bayes.records.wire.layout import Origin
+from agentic_bayes.records.wire.message_log import LONGEST_ERROR, NO_USER, FieldPath, MessageLog
+from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
+
+OTHER_LINES = "other_lines"
+"""Key in a conversation's metadata: kind → how many lines or events of it are no part of the dialogue."""
+
+SUB_AGENTS = "sub_agents"
+"""Key in a conversation's metadata: what sub-agents were asked and answered; their calls are among the agent's."""
+
+NO_PROMPT = "the log does not say what the user asked, so the query is empty"
+_SHOWN = 60
+# members that a line has that may hold a call, a result or an answer
+_MEANINGFUL = frozenset(
+    {"message", "content", "text", "result", "output", "call", "call_id", "tool_calls", "arguments"}
+)
+
+
+# how texts begin that a coding agent itself writes in the user's name
+_HARNESS = re.compile(
+    r"\s*(<(local-command-|command-name|command-message|system-reminder|task-notification|bash-std|bash-input|user-memory-"
+    r"|environment_context|user_instructions|permissions instructions|turn_aborted|skills?_instructions)"
+    r"|# AGENTS\.md instructions|This session is being continued from a previous conversation)"
+)
+
+
+def by_harness(text: str) -> bool:
+    """Whether a text in the user's name is one that a coding agent wrote itself."""
+    return _HARNESS.match(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """One line of a file, or one item of its list."""
+
+    where: str
+    value: Any
+    faults: tuple[tuple[str, str], ...] = ()
+
+
+def session_lines(pieces: Iterator[JsonPart]) -> Iterator[SessionLine]:
+    """The objects of a file: one per line, or the items of a list."""
+    members: dict[str, Any] = {}
+    problems: list[tuple[str, str]] = []
+    is_list = False
+    for part in pieces:
+        match part.path:
+            case ():
+                if part.faults or not is_list:
+                    yield SessionLine(part.where or "line 1", members, (*problems, *part.faults))
+                members, problems, is_list = {}, [], False
+            case (int(index),):
+                is_list = True
+                yield SessionLine(joined(part.where, f"index {index}"), part.value, part.faults)
+            case (str(key),):
+                problems += part.inner_faults
+                if part.value is not NO_VALUE:
+                    members[key] = part.value
+
+
+@dataclass(slots=True)
+class SessionLog:
+    """A session while it is being read."""
+
+    format: str
+    origin: Origin
+    log: MessageLog = field(default_factory=MessageLog)
+    broken: list[Parsed] = field(default_factory=list)  # lines that could not be read
+    others: Counter[str] = field(default_factory=Counter)  # kinds of lines that are no part of the dialogue
+    unknown: dict[str, list[str]] = field(default_factory=dict)  # kinds that may be a part of it → where
+    started: dict[str, Fields] = field(default_factory=dict)  # what began and has not ended yet, by id
+    sub_agents: list[dict[str, Any]] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)  # further metadata
+    session: str | None = None
+    agent: str | None = None
+    task: str | None = None
+    trial: int | None = None
+    reference: str | None = None
+    score: float | None = None
+    error: str | None = None
+    raw: list[Any] = field(default_factory=list)  # the objects in which identity may be looked up
+
+    @property
+    def faults(self) -> Faults:
+        """The problems found so far."""
+        return self.log.faults
+
+    def line(self, line: SessionLine) -> Mapping[str, Any] | None:
+        """The object of a line; None, with the problem noted, if it has none."""
+        wrong = line.faults
+        if not wrong and not isinstance(line.value, dict):
+            wrong = (("", f"must be an object, got {short(line.value)}"),)
+        if wrong:
+            self.broken.append(Parsed(line.where, faults=wrong))
+            return None
+        value: Mapping[str, Any] = line.value
+        return value
+
+    def add(self, message: Message, path: FieldPath = ()) -> None:
+        """Add one message."""
+        self.log.add(message, path)
+
+    def other(self, kind: str) -> None:
+        """Count a line that is no part of the dialogue."""
+        self.others[short(kind, _SHOWN).strip("'")] += 1
+
+    def strange(self, kind: str, value: Mapping[str, Any], where: str) -> None:
+        """Take in a line of an unknown kind: it is named in a doubt if it may be a call, a result or an answer."""
+        if value.keys() & _MEANINGFUL:
+            self.unknown.setdefault(short(kind, _SHOWN), []).append(where)
+        else:
+            self.other(kind)
+
+    def no_prompt(self) -> None:
+        """Begin a turn whose question the log does not hold."""
+        self.add(Message("user", ""))
+        self.log.doubt((), NO_PROMPT)
+
+    def finish(self, where: str = "") -> Iterator[Parsed]:
+        """The session in the native format, or its problems."""
+        if not any(message.role == "user" for message in self.log.messages) and self.log.messages and not self.broken:
+            self.log.messages.insert(0, Message("user", ""))
+            self.log.doubt((), NO_PROMPT)
+        faults = Faults()
+        record = fitting(self._record(), (), faults)
+        wrong = (*self.faults, *faults)
+        if self.broken:
+            yield from self.broken
+            if wrong:
+                yield Parsed(where, faults=wrong)
+            return
+        if not wrong and not record["conversation"]:
+            wrong = (("", NO_USER),)
+        for kind, places in self.unknown.items():
+            more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+            self.log.doubt((), f"a part of kind {kind} is not known and was not read ({places[0]}{more})")
+        doubts = (*self.log.doubts, *doubts_of(record["conversation"]))
+        yield Parsed(where, NO_VALUE if wrong else record, wrong, doubts, raw=tuple(self.raw))
+
+    def _record(self) -> dict[str, Any]:
+        conversation = turns(self.log.messages)
+        if self.error and conversation:
+            last = conversation[-1]
+            conversation[-1] = {**last, "error": self.error[:LONGEST_ERROR], "assistant": last["assistant"] or None}
+        if self.reference is not None and conversation:
+            conversation[-1]["ground_truth_assistant"] = self.reference
+        session = self.session or self.origin.stem
+        metadata = {
+            "format": self.format,
+            "model": self.log.model,
+            **self.about,
+            AVAILABLE_TOOLS: offered_tools(self.log.tools),
+            SUB_AGENTS: self.sub_agents,
+            OTHER_LINES: dict(self.others),
+        }
+        return {
+            "session_id": session,
+            "assistant_id": self.origin.given_agent or self.agent or self.origin.agent,
+            "task_id": self.task or session,
+            "trial": self.trial,
+            "context": system_text(self.log.messages),
+            "conversation": conversation,
+            "recorded_score": self.score,
+            "metadata": {key: content for key, content in metadata.items() if content not in (None, "", {}, [])},
+        }
