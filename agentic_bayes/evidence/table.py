@@ -7,6 +7,7 @@ import gzip
 import itertools
 import math
 import re
+import unicodedata
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -84,7 +85,8 @@ def whole_number(value: object) -> int | None:
 
 def label(value: object) -> str:
     """The cell as text; whole floats, which columns with gaps turn integers into, become integers again."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    return text if text.isascii() else unicodedata.normalize("NFC", text)  # as ids of records
 
 
 def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]:

@@ -338,7 +338,7 @@ def _in_order(parsed: Parsed, source: Source) -> tuple[Parsed, list[tuple[str, s
     value, faults = with_identity(parsed.value, parsed.raw, source.origin.options.fields)
     value, count = readable(value)
     value, forms = one_form(value) if isinstance(value, dict) else (value, [])
-    doubts = (*parsed.doubts, ("", DOUBT)) if count else parsed.doubts
+    doubts = (*parsed.doubts, ("", DOUBT)) if count and not parsed.faults else parsed.doubts
     return replace(parsed, value=value, faults=(*parsed.faults, *faults), doubts=doubts), forms
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from agentic_bayes.errors import InvalidArgument, Problem
 from agentic_bayes.records.formats.detection import RecordFormat, detected
-from agentic_bayes.records.identity import TaskIndex
+from agentic_bayes.records.identity import Identity, TaskIndex, task_label
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.read import Doubts, LeftOut, check_reading, records_of
 from agentic_bayes.records.sources import PathLike, Problems, find_sources
@@ -31,6 +31,40 @@ class FileReport:
     bad_records: int = 0  # records that could not be read
 
 
+@dataclass(frozen=True, slots=True)
+class FirstRecord:
+    """What became of the first record that could be read."""
+
+    source: str  # the file
+    agent: str
+    task: str
+    trial: int
+    query: str  # the first turn's
+    answer: str | None  # the last turn's
+    calls: tuple[str, ...]  # names of the tools that were called, in order
+    recorded_score: float | None
+    error: str | None
+
+    @classmethod
+    def of(cls, conversation: Conversation, source: str, identity: Identity | None) -> FirstRecord:
+        """The parts of a conversation that show whether it was read as it was meant."""
+        turns = conversation.conversation
+        calls = [call.tool_name for turn in turns if turn.agentic for call in turn.agentic.tools_used]
+        scores = [conversation.recorded_score, *(turn.recorded_score for turn in turns)]
+        errors = [conversation.error, *(turn.error for turn in turns)]
+        return cls(
+            source=source,
+            agent=conversation.assistant_id,
+            task=identity.task if identity else conversation.task_id or task_label(conversation.qa_ids),
+            trial=identity.trial if identity else conversation.trial or 0,
+            query=turns[0].query,
+            answer=turns[-1].assistant,
+            calls=tuple(calls),
+            recorded_score=next((score for score in scores if score is not None), None),
+            error=next(filter(None, errors), None),
+        )
+
+
 @dataclass(frozen=True)
 class Survey:
     """What is in a set of files."""
@@ -43,6 +77,7 @@ class Survey:
     # kind of problem → how often it occurs, most frequent first
     kinds: dict[str, int] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()  # warnings about files that could be read
+    first: FirstRecord | None = None  # the first record that could be read
     left_out: int = 0  # records that could not be read and were left out
 
     @property
@@ -83,6 +118,7 @@ def survey(
     sources = find_sources(paths, agent, format, problems, options)
     kinds.update(map(_kind, problems.kept))
     files = []
+    first: tuple[Conversation, str] | None = None
     for source in sources:
         if source.once:
             raise InvalidArgument(
@@ -94,6 +130,7 @@ def survey(
         for record in records_of(source, index, doubts):
             if isinstance(record, Conversation):
                 _count(record, counts)
+                first = first or (record, source.name)
                 named.setdefault(record.assistant_id)
                 agents[record.assistant_id] += 1
             else:
@@ -109,7 +146,8 @@ def survey(
         files.append(FileReport(source.name, found, agents=tuple(named), **counts))
     note(index.problems(complete=not problems))
     note(doubts.of_all(sources, index))
-    tasks = 0 if problems else len({identity.task for identity in index.resolve()})
+    identities = [] if problems else index.resolve()
+    tasks = len({identity.task for identity in identities})
     return Survey(
         files=tuple(files),
         agents=dict(sorted(agents.items())),
@@ -118,6 +156,7 @@ def survey(
         n_problems=problems.total,
         kinds=dict(kinds.most_common()),
         doubts=tuple(doubts.messages),
+        first=FirstRecord.of(*first, identities[0] if identities else None) if first else None,
         left_out=left_out.records,
     )
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agentic_bayes.formatting import plain_text, plural
+from agentic_bayes.formatting import format_number, plain_text, plural
 from agentic_bayes.records.select import SelectedConversation
-from agentic_bayes.records.survey import Survey
+from agentic_bayes.records.survey import FirstRecord, Survey
 from agentic_bayes.result_table import Table
 
+LONGEST = 100
 MOST_FILES = 20
 MOST_CONVERSATIONS = 50
 
@@ -53,7 +54,29 @@ def survey_lines(survey: Survey) -> list[str]:
     if len(survey.files) > 1:
         kinds = ", ".join(f"{count:,} {name}" for name, count in sorted(formats.items()))
         lines.append(f"{plural(len(survey.files), 'file')}: {kinds}")
-    return [*lines, *(f"doubtful: {plain_text(doubt)}" for doubt in survey.doubts)]
+    lines += [f"doubtful: {plain_text(doubt)}" for doubt in survey.doubts]
+    return [*lines, *_first_lines(survey.first)] if survey.first else lines
+
+
+def _first_lines(first: FirstRecord) -> Iterator[str]:
+    """What became of the first record, so that one can see whether it was read as it was meant."""
+    yield f"first record, of {Path(first.source).name}:"
+    calls = ", ".join(first.calls[:MOST_FILES]) + (", …" if len(first.calls) > MOST_FILES else "")
+    shown = {
+        "agent": first.agent,
+        "task": first.task,
+        "trial": str(first.trial),
+        "query": first.query,
+        "answer": first.answer,
+        "calls": calls or "none",
+        "score": None if first.recorded_score is None else format_number(first.recorded_score),
+        "error": first.error,
+    }
+    for name, value in shown.items():
+        if value is not None:
+            text = " ".join(value.split())
+            long = len(text) > LONGEST and name not in ("agent", "task")
+            yield f"  {name}: {plain_text(text[: LONGEST - 1] + '…' if long else text)}"
 
 
 def conversations_table(conversations: Sequence[SelectedConversation]) -> Table:

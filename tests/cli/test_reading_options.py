@@ -44,6 +44,7 @@ def test_fields_scorer_and_scale_reach_convert_validate_and_assess(run):
     code, out, err = run("validate", "log.jsonl", *FIELDS)
     assert (code, err) == (0, "")
     assert "2 agents (v0, v1), 3 tasks" in out
+    assert "first record, of log.jsonl: agent: v0 task: 0 trial: 0 query: ? answer: ! calls: none" in out
     assert run("convert", "log.jsonl", "-o", "native.json", *FIELDS, "--scorer", "stars", "--scale", "1,5")[0] == 0
     found = list(ab.read_conversations("native.json"))
     assert [c.recorded_score for c in found[:3]] == [0, 0.25, 0.5]

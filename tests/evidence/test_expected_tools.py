@@ -61,7 +61,7 @@ def test_json_maps_tasks_to_calls(tmp_path):
 def test_a_question_is_named_where_there_are_several():
     """`qa_id` says which interaction; without it a conversation of several is refused."""
     two = conversation("1", qa_ids=("a", "b"))
-    frame = pd.DataFrame({"task": ["1"], "qa_id": ["b"], "tool_name": ["f"]})
+    frame = pd.DataFrame({"task": ["1"], "qa_id": ["b"], "tool_name": ["f"], "parameters": ["{}"]})
     (joined,) = ab.join_expected_tools([two], frame)
     assert (names(joined, 0), names(joined, 1)) == (None, [("f", {})])
     with pytest.raises(ab.errors.EvidenceError, match="it has 2 interactions, so give the qa_id of one"):
@@ -144,7 +144,7 @@ def test_joined_conversations_are_judged():
 
 def test_an_interaction_is_named_once():
     """With its qa_id and without, for the same interaction, nobody can tell which is meant."""
-    frame = pd.DataFrame({"task": ["1", "1"], "qa_id": ["q", None], "tool_name": ["f", "g"]})
+    frame = pd.DataFrame({"task": ["1", "1"], "qa_id": ["q", None], "tool_name": ["f", "g"], "parameters": ["{}"] * 2})
     with pytest.raises(ab.errors.EvidenceError, match="one interaction is given both with its qa_id and without"):
         list(ab.join_expected_tools([conversation("1")], frame))
 
@@ -152,6 +152,22 @@ def test_an_interaction_is_named_once():
 def test_a_tool_may_be_called_na(tmp_path):
     """What is blank in a column of numbers is a name in one of names."""
     file = tmp_path / "e.csv"
-    file.write_text("task,tool_name\nNA,NA\n", encoding="utf-8")
+    file.write_text("task,tool_name,parameters\nNA,NA,{}\n", encoding="utf-8")
     (joined,) = ab.join_expected_tools([conversation("NA")], file)
     assert names(joined) == [("NA", {})]
+
+
+def test_a_table_without_parameters_leaves_arguments_unchecked_and_says_so():
+    """What nobody wrote down is not an expectation of no arguments."""
+    made = [{"tool_name": "f", "parameters": {"city": "Oslo"}}]
+    turn = {"qa_id": "q", "query": "?", "assistant": "!", "agentic": {"tools_used": made}}
+    called = ab.Conversation.model_validate(
+        {"session_id": "s", "assistant_id": "a", "task_id": "1", "conversation": [turn]}
+    )
+    frame = pd.DataFrame({"task": ["1"], "tool_name": ["f"]})
+    with pytest.warns(ab.errors.DoubtfulRecords, match="no column parameters, so the arguments of calls are not"):
+        joined = ab.join_expected_tools([called], frame)
+    (row,) = ab.assess(joined, judge=ab.RecordedJudge()).rows
+    assert row.tools_correct
+    (row,) = ab.assess(ab.join_expected_tools([called], frame.assign(parameters="{}")), judge=ab.RecordedJudge()).rows
+    assert not row.tools_correct

@@ -1,5 +1,6 @@
 """Text that is no text, ids in two Unicode forms, bytes that are no UTF-8: the same for every reader."""
 
+import gzip
 import json
 import unicodedata
 
@@ -122,3 +123,43 @@ def test_a_readable_record_is_not_copied():
     """The usual case costs a look, no copy."""
     record = native(metadata={"é": ["😀", 1, None]})
     assert readable(record)[0] is record
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_record_in_another_encoding_is_named_and_the_others_are_read(tmp_path, packed):
+    """One line of Latin-1 among many of UTF-8 does not end the file."""
+    lines = [json.dumps(native(session_id=f"é{n}"), ensure_ascii=False).encode() for n in range(3000)]
+    lines[1500] = lines[1500].decode().encode("latin-1")
+    data = b"\n".join(lines)
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    place = data.index(b"\xe9")
+    with pytest.raises(RecordsError, match=f"line 1501: must be UTF-8 text, got byte 0xE9 at byte {place}$") as refused:
+        ab.read_conversations(path)
+    assert len(refused.value.problems) == 1
+    with pytest.warns(DoubtfulRecords, match="1 of 3,000 records"):
+        assert len(list(ab.read_conversations(path, on_error="skip"))) == 2999
+
+
+@pytest.mark.parametrize("form", ["native", "openai"])
+def test_a_bad_byte_in_an_item_of_a_list_costs_that_item(tmp_path, form):
+    """The rest of the list is checked."""
+    chat = {"messages": logs("!")["openai"]}
+    items = [native(session_id=f"s{n}") if form == "native" else chat | {"id": f"s{n}"} for n in range(3)]
+    data = json.dumps(items).encode().replace(b"s1", b"s\xff")
+    path = tmp_path / "log.json"
+    path.write_bytes(data)
+    with pytest.raises(RecordsError, match="index 1: must be UTF-8 text, got byte 0xFF at byte") as refused:
+        ab.read_conversations(path)
+    assert len(refused.value.problems) == 1
+    with pytest.warns(DoubtfulRecords, match="1 of 3 records"):
+        assert len(list(ab.read_conversations(path, on_error="skip"))) == 2
+
+
+def test_objects_in_memory_are_read_as_files_are():
+    """LangChain messages with half a surrogate pair give what their file would give."""
+    from agentic_bayes.records.formats.messages.langchain import conversation_from_langchain
+
+    with pytest.warns(DoubtfulRecords, match="half a surrogate pair"):
+        found = conversation_from_langchain(logs(HALF)["langchain"], session_id="s", agent="a")
+    assert found.conversation[0].assistant == WHOLE

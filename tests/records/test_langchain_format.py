@@ -72,7 +72,11 @@ RECORD = {
             "query": "Rome or Oslo?",
             "assistant": "Rome 😀",
             "agentic": {"tools_used": CALLS},
-            "metadata": {"before_calls": ["Let me look."], "tokens": {"input": 8, "output": 3}},
+            "metadata": {
+                "before_calls": ["Let me look."],
+                "reasoning": ["secret"],
+                "tokens": {"input": 8, "output": 3},
+            },
         },
         {"qa_id": "turn 2", "query": "Bye", "assistant": "Bye!", "agentic": {"tools_used": []}},
     ],
@@ -296,12 +300,36 @@ def test_arguments_with_a_repeated_key_are_kept_as_text():
     assert turn.agentic.tools_used[0].parameters == {"(not JSON)": '{"x": 1, "x": 2}'}
 
 
-def test_tools_of_the_provider_are_said_not_to_be_read(load):
-    """Nothing is dropped in silence."""
-    blocks = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "text", "text": "A"}]
-    with pytest.warns(DoubtfulRecords, match="calls of tools that the provider runs itself were ignored"):
-        (one,) = load([message.model_dump() for message in (SHORT[0], AIMessage(blocks))])
-    assert one["conversation"][0]["assistant"] == "A"
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [
+            {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": "x"}},
+            {"type": "web_search_tool_result", "tool_use_id": "s", "content": {"found": 1}},
+        ],
+        [
+            {"type": "server_tool_call", "id": "s", "name": "web_search", "args": {"q": "x"}},
+            {"type": "server_tool_result", "tool_call_id": "s", "status": "success", "output": {"found": 1}},
+        ],
+        [
+            {"type": "web_search_call", "id": "s", "status": "completed", "q": "x"},
+            {"type": "web_search_tool_result", "tool_use_id": "s", "content": {"found": 1}},
+        ],
+    ],
+)
+def test_tools_that_the_provider_runs_are_calls_with_results(load, blocks):
+    """They stand among the parts of the answer, next to thoughts and the agent's own calls."""
+    said = [{"type": "text", "text": "Let me look."}, *blocks, {"type": "thinking", "thinking": "Good."}]
+    own = [{"name": "book", "args": {"n": 1}, "id": "b"}]
+    messages = [SHORT[0], AIMessage([*said, {"type": "text", "text": "A"}], tool_calls=own)]
+    messages.append(ToolMessage("booked", tool_call_id="b"))
+    (turn,) = load([message.model_dump() for message in messages])[0]["conversation"]
+    assert turn["assistant"] == "A"
+    assert turn["metadata"] == {"before_calls": ["Let me look."], "reasoning": ["Good."]}
+    assert [(call["tool_name"], call["parameters"], call["result"]) for call in turn["agentic"]["tools_used"]] == [
+        ("web_search", {"q": "x"}, {"found": 1}),
+        ("book", {"n": 1}, "booked"),
+    ]
 
 
 def test_a_state_may_name_session_task_and_agent(load):

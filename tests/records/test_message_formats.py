@@ -1,13 +1,18 @@
 """Formats of messages: a dialogue comes back from each as it was written; files of the tools are read call by call."""
 
 import json
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from dialogues import WRITERS, dialogues, expected, read_back
 from hypothesis import HealthCheck, given, settings
 from strategies import reduced
 
+from agentic_bayes.errors import RecordsError
 from agentic_bayes.records.read import read_conversations
+
+FILES = Path(__file__).parent / "files"
 
 quick = settings(max_examples=reduced(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -38,3 +43,175 @@ def test_a_dialogue_written_in_any_format_is_read_back(load, name, dialogue):
     assert {tool["name"] for tool in offered} == (set(dialogue.tools) if tools else set())
     last = found.conversation[-1]
     assert (last.error is None) == (dialogue.turns[-1].answer is not None)
+
+
+OSLO = ("weather", {"city": "Oslo"}, "4 C")
+ROME_FAILS = ("weather", {"city": "Rome"}, {"status": "error", "content": "no such city"})
+FOUND = [{"title": "Rome", "type": "web_search_result", "url": "https://example.org/rome"}]
+BOTH = "How warm in Oslo and Rome?"
+PLAN = 'Thought: look it up.\n<code>\nt = weather(city="Oslo")\nprint(t)\n</code>'
+CODE = 'Thought: done.\n<code>\nfinal_answer("It is 4 C.")\n</code>'
+NOT_RUN = "because of error 'Rome'"
+
+
+def turn(query, answer, calls=(), reasoning=(), before=()):
+    return {"query": query, "answer": answer, "calls": [*calls], "reasoning": [*reasoning], "before": [*before]}
+
+
+OF_GEMINI = turn(
+    BOTH,
+    "It is 4 C in Oslo.",
+    [OSLO, ("weather", {"city": "Rome"}, ...), ("code_execution", {"code": "2+2", "language": "PYTHON"}, "4\n")],
+    ["Two cities."],
+)
+OF_VERCEL = turn(BOTH, "It is 4 C in Oslo; Rome is unknown.", [OSLO, ROME_FAILS], ["Two cities."], ["Let me look."])
+OF_BEDROCK = turn(
+    "How warm in Oslo?",
+    "It is 4 C.",
+    [("weather", {"city": "Oslo"}, {"celsius": 4})],
+    ["I look it up."],
+    ["Let me look."],
+)
+WRITTEN = {
+    "anthropic/anthropic_one_call.json": [turn("Oslo?", "4 C", [("weather", {"city": "Oslo"}, "4")])],
+    "anthropic/anthropic_sdk.json": [turn("How warm in Oslo?", "It is 4 C.", [OSLO], (), ["Let me look."])],
+    "anthropic/request_reply.json": [
+        turn(
+            BOTH,
+            "It is 4 C in Oslo, and 20 C in Rome.",
+            [OSLO, ROME_FAILS, ("web_search", {"query": "Rome temperature"}, FOUND)],
+            ["Two cities, two calls."],
+            ["Let me look."],
+        )
+    ],
+    "anthropic/batch_joined.jsonl": [turn("How warm in Oslo?", "4 C."), turn("How warm in Oslo?", None)],
+    "openai/openai_inline_thinking.json": [turn("q", "Lyon", (), ["Paris?"])],
+    "openai/chat_request_reply.json": [
+        turn(
+            "How warm in Oslo?",
+            "4 C and 20 C.",
+            [OSLO, ("weather", {"city": "Rome"}, "20 C")],
+            ["I look it up.", "Both known."],
+        )
+    ],
+    "openai/responses.json": [
+        turn(
+            "How warm in Oslo?",
+            "It is 4 C.",
+            [
+                ("web_search", {"type": "search", "query": "Oslo weather"}),
+                OSLO,
+                ("code_interpreter", {"code": "2 + 2", "container_id": "cntr_1"}, [{"logs": "4", "type": "logs"}]),
+            ],
+            ["I look it up."],
+        )
+    ],
+    "gemini/history.json": [OF_GEMINI],
+    "gemini/request_reply.json": [OF_GEMINI],
+    "bedrock/request_reply.json": [OF_BEDROCK],
+    "bedrock/invocation_log.json": [turn("How warm in Oslo?", "It is 4 C.")],
+    "vercel/model_messages.json": [OF_VERCEL],
+    "vercel/request_response.json": [OF_VERCEL],
+    "vercel/ui_messages.json": [
+        {
+            **OF_VERCEL,
+            "calls": [OSLO, ("weather", {"city": "Rome"}, {"status": "error", "content": "An error occurred."})],
+        }
+    ],
+    "vercel/ui_messages_v4.json": [
+        turn("How warm in Oslo?", "It is 4 C.", [OSLO], ["I look it up."]),
+        turn("And Rome?", None, [("weather", {"city": "Rome"})]),
+    ],
+    "autogen/autogen_taskresult.json": [
+        turn("How warm in Oslo?", "It is 4 C in Oslo.", [("w", {"city": "Oslo"}, "4 C")])
+    ],
+    "autogen/summary.json": [turn("How warm in Oslo?", "4 C", [OSLO])],
+    "autogen/hand_off.json": [
+        turn(
+            BOTH,
+            "It is 4 C in Oslo; Rome is unknown. TERMINATE",
+            [
+                ("transfer_to_meteo", {}, "Transferred to meteo, adopting the role of meteo immediately."),
+                OSLO,
+                ROME_FAILS,
+            ],
+            ["The meteorologist knows.", "Two calls."],
+        )
+    ],
+    "smolagents/smolagents_messages.json": [turn("How warm in Oslo?", None, [OSLO, OSLO])],
+    "smolagents/tool_calling.json": [
+        turn(
+            "How warm in Oslo?", "It is 4 C.", [OSLO, ("final_answer", {"answer": "It is 4 C."})], ["I look it up."] * 2
+        )
+    ],
+    "smolagents/code.json": [
+        turn(
+            "How warm in Oslo?",
+            "It is 4 C.",
+            [
+                (
+                    "python_interpreter",
+                    {"code": 't = weather(city="Oslo")\nprint(t)'},
+                    "Execution logs:\n4 C\nLast output from code snippet:\nNone",
+                ),
+                (
+                    "python_interpreter",
+                    {"code": 'final_answer("It is 4 C.")'},
+                    "Execution logs:\nLast output from code snippet:\nIt is 4 C.",
+                ),
+            ],
+            [PLAN, CODE],
+        )
+    ],
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_file_that_a_tool_wrote_is_read_call_by_call(name):
+    """The format is recognised by the content, nothing is doubtful, and every call has its own result."""
+    found = list(read_conversations(FILES / name))
+    turns = [one for conversation in found for one in read_back(conversation)]
+    for one in turns:  # the text of this error is the tool's own
+        one["calls"] = [(*call[:2], ...) if NOT_RUN in str(call[2:]) else call for call in one["calls"]]
+    assert turns == WRITTEN[name]
+    assert {conversation.metadata["format"] for conversation in found} == {name.partition("/")[0]}
+
+
+def test_what_stands_next_to_the_messages_is_kept():
+    """System text is the context; offered tools, model, tokens, task and score are where they belong."""
+    (found,) = read_conversations(FILES / "anthropic/request_reply.json")
+    assert (found.context, found.metadata["model"]) == ("Be brief.", "claude-test")
+    assert [tool["name"] for tool in found.metadata["available_tools"]] == ["weather", "web_search"]
+    assert found.metadata["available_tools"][0]["description"] == "Temperature now"
+    assert found.conversation[0].metadata["tokens"] == {"input": 13, "output": 5}
+    (found,) = read_conversations(FILES / "anthropic/anthropic_sdk.json")
+    assert (found.task_id, found.recorded_score) == ("oslo", 1.0)
+    for name in ("gemini/request_reply.json", "bedrock/request_reply.json", "openai/responses.json"):
+        (found,) = read_conversations(FILES / name)
+        assert (found.context, found.metadata["available_tools"][0]["name"]) == ("Be brief.", "weather"), name
+    (found,) = read_conversations(FILES / "smolagents/smolagents_messages.json")
+    assert found.conversation[0].error == "Reached max steps."
+    found = list(read_conversations(FILES / "anthropic/batch_joined.jsonl"))
+    assert [one.session_id for one in found] == ["oslo-0", "oslo-1"]
+    assert found[1].conversation[0].error == "Overloaded"
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked", "replied"),
+    [
+        ("anthropic", "batch_requests.jsonl", "batch_results.jsonl"),
+        ("openai", "batch_input.jsonl", "batch_output.jsonl"),
+    ],
+)
+def test_half_a_batch_is_refused_with_the_lines_that_join_it(tmp_path, monkeypatch, tool, asked, replied):
+    """The lines are run as they are printed; then it can be read."""
+    monkeypatch.chdir(tmp_path)
+    for name, copied in ((asked, "requests.jsonl"), (replied, "results.jsonl")):
+        (tmp_path / copied).write_text((FILES / tool / name).read_text("utf-8"), encoding="utf-8")
+        with pytest.raises(RecordsError, match=r"join .* by custom_id, pd.read_json") as caught:
+            read_conversations(copied)
+    line = caught.value.problems[0].message.partition("custom_id, ")[2]
+    exec(line, {"pd": pd})
+    found = list(read_conversations("joined.jsonl"))
+    assert [one.session_id for one in found] == ["oslo-0", "oslo-1"][: len(found)]
+    assert found[0].conversation[0].assistant in ("4 C.", "4 C and 20 C.")

@@ -340,10 +340,12 @@ def test_a_model_or_agent_that_failed_is_an_error(read, attributes, status, erro
 
 
 def test_a_turn_that_ends_with_a_call_has_no_answer(read):
-    """The log ends there."""
+    """The log ends there; what the agent waited for is said."""
     (turn,) = read(exported(current(as_text=True)[:3]))[0].conversation
     assert (turn.assistant, turn.error) == (None, "the log ends before the agent answered")
     assert turn.agentic.tools_used[0].result == "rain"
+    (turn,) = read(exported(current(as_text=True)[:2]))[0].conversation
+    assert turn.error == "the log ends before the agent answered: a call of 'look' had no result yet"
 
 
 def test_spans_without_messages_are_a_turn_without_answer(read):
@@ -404,22 +406,39 @@ def test_the_query_is_that_of_the_outer_agent(read):
     assert (turn.query, turn.assistant) == ("Outer?", "Outer.")
 
 
-@pytest.mark.parametrize(
-    ("value", "score"), [(0.75, 0.75), (1, 1), (0, 0), (7.5, None), (float("nan"), None), (None, None), ("0.5", None)]
-)
-def test_evaluations_are_recorded_scores(read, value, score):
-    """The first one counts, if it is a number from 0 to 1; all are kept."""
-    spans = current(as_text=True)
-    rated = {"gen_ai__evaluation__score__value": value, "gen_ai__evaluation__score__label": "ok"}
-    spans[0]["events"] = [
-        event("gen_ai.evaluation.result", 5, gen_ai__evaluation__name="late", gen_ai__evaluation__score__value=0.1),
-        event("gen_ai.evaluation.result", 2, gen_ai__evaluation__name="right", **rated),
+def rated(*ratings):
+    """Events with scores."""
+    names = ("name", "score.value")
+    return [
+        event("gen_ai.evaluation.result", n, **{f"gen_ai.evaluation.{k}": v for k, v in zip(names, one, strict=True)})
+        for n, one in enumerate(ratings)
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "score"), [(0.75, 0.75), (1, 1), (0, 0), (float("nan"), None), (None, None), ("x", None)]
+)
+def test_an_evaluation_is_the_recorded_score(read, value, score):
+    """If it is a number from 0 to 1 or a label; its notes are kept."""
+    spans = current(as_text=True)
+    spans[0]["events"] = rated(("right", value))
+    spans[0]["events"][0]["attributes"] += pairs({"gen_ai.evaluation.score.label": "ok"})
     (turn,) = read(exported(spans))[0].conversation
     assert turn.recorded_score == score
-    assert turn.metadata["scores"]["late"] == {"value": 0.1}
     assert turn.metadata["scores"]["right"]["label"] == "ok"
     assert ("not_scored" in turn.metadata) == (score is None)
+
+
+def test_among_several_evaluations_one_is_chosen_by_name(read, problems):
+    """All are kept; none is taken because it comes first, and one off the scale is refused."""
+    spans = current(as_text=True)
+    spans[0]["events"] = rated(("late", 0.1), ("right", 7))
+    (turn,) = read(exported(spans))[0].conversation
+    assert turn.recorded_score is None
+    assert "several scores, 'late', 'right': choose one by name" in turn.metadata["not_scored"]
+    assert read(exported(spans), scorer="late")[0].conversation[0].recorded_score == 0.1
+    assert read(exported(spans), scorer="right", scale=(0, 10))[0].conversation[0].recorded_score == 0.7
+    assert "score 'right' must be a number in [0, 1], got 7" in problems(exported(spans), scorer="right")[0][2]
 
 
 def test_spans_of_other_things_are_counted(read):
@@ -427,8 +446,8 @@ def test_spans_of_other_things_are_counted(read):
     others = [span(f"o{n}", "a", 1, {"http.request.method": "GET"}) for n in range(3)]
     with pytest.warns(DoubtfulRecords, match=r"spans ignored because they have no GenAI data .*: 3 of 7"):
         assert read(exported([*others, *current(as_text=True)])) == read(exported(current(as_text=True)))
-    with pytest.warns(DoubtfulRecords, match="batches of logs or metrics ignored .*: 1"):
-        assert len(read({"resourceLogs": []}, exported(current(as_text=True)))) == 1
+    with pytest.warns(DoubtfulRecords, match="batches of metrics ignored, .*: 1"):
+        assert len(read({"resourceMetrics": []}, exported(current(as_text=True)))) == 1
     lonely = span("e", "", 1, {"gen_ai.operation.name": "embeddings"}, trace="t")
     with pytest.warns(DoubtfulRecords, match="traces ignored because they call no model, agent or tool: 1"):
         assert len(read(exported([lonely, *current(as_text=True)]))) == 1

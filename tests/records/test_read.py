@@ -9,6 +9,7 @@ import tracemalloc
 import pytest
 
 from agentic_bayes.errors import InvalidArgument, RecordsError, UnknownName
+from agentic_bayes.records.formats.detection import FORMATS
 from agentic_bayes.records.read import read_conversations
 from agentic_bayes.records.wire.json_text import JsonText
 
@@ -160,7 +161,7 @@ def test_no_more_than_a_thousand_problems_are_kept_and_all_are_counted(read):
         (json.dumps(record()).encode("utf-16"), "byte 0: must be UTF-8 text, got byte 0xFF .UTF-16"),
         (
             json.dumps(record()).encode() + b"\n\xff",
-            f"byte {len(json.dumps(record())) + 1}: must be UTF-8 text, got byte 0xFF",
+            f"line 2: must be UTF-8 text, got byte 0xFF at byte {len(json.dumps(record())) + 1}",
         ),
         (gzip.compress(lines(*TWO).encode(), mtime=0)[:-12], "the gzip data ends too early"),
         (gzip.compress(lines(*TWO).encode(), mtime=0)[:-4], "f.json: the gzip data ends too early"),
@@ -339,7 +340,7 @@ def test_a_file_in_no_known_format_is_told_so_once(read, content, keys):
         read(json.dumps(many))
     message = caught.value.problems[0].message
     assert message.startswith(f"unknown format: an object with the keys {keys}; if it is one of native")
-    assert message.endswith(", choose it with format= (--format on the command line)")
+    assert message.endswith(f", {FORMATS[-1]}, choose it with format= (--format on the command line)")
     with pytest.raises(RecordsError, match="session_id: is missing"):
         list(read_conversations(caught.value.problems[0].source, format="native"))
 

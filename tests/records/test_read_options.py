@@ -55,6 +55,18 @@ def test_fields_come_before_what_a_native_record_says(file):
     assert found.conversation[0].ground_truth_assistant == "!"
 
 
+def test_fields_are_found_in_messages_too(file, tmp_path):
+    """By their place in a conversation, or in whichever message has them where there are only messages."""
+    tagged = [TURNS[0] | {"tags": {"case": "oslo"}}, TURNS[1]]
+    (found,) = read_conversations(file({"id": "s", "messages": tagged}), fields={"task": "messages.0.tags.case"})
+    assert found.task_id == "oslo"
+    for path in (file(*tagged, name="lines.jsonl"), file(tagged, name="list.json")):
+        (found,) = read_conversations(path, fields={"task": "tags.case"})
+        assert found.task_id == "oslo"
+    with pytest.raises(RecordsError, match=r"fields takes the task from here, but this record has 'messages', 'id'"):
+        read_conversations(file({"id": "s", "messages": tagged}), fields={"task": "tags.case"})
+
+
 def test_a_trial_that_is_null_is_absent(file):
     """Trials are then numbered as usual."""
     (found,) = read_conversations(file(NATIVE | {"metadata": {"run": None}}), fields={"trial": "metadata.run"})

@@ -68,7 +68,7 @@ def test_promptfoo_results_are_named_and_their_lines_give_the_counts(refusal):
         (
             {"custom_id": "1", "method": "POST", "url": "/v1", "body": {}},
             "an OpenAI batch request file",
-            "the reply with this custom_id",
+            "join both by custom_id",
         ),
         ({"conversations": [{"from": "human", "value": "?"}]}, "ShareGPT conversations", "chats.jsonl"),
         ({"doc_id": 1, "resps": []}, "samples of lm-evaluation-harness", 'task="doc_id"'),

@@ -19,7 +19,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agentic_bayes.errors import AgentError, InvalidArgument, MissingPackage, SuiteError
+from agentic_bayes.errors import AgentError, DoubtfulRecords, InvalidArgument, MissingPackage, SuiteError
 from agentic_bayes.suites.agents.registry import make_agent
 from agentic_bayes.suites.declaration import AgentConfig
 from agentic_bayes.suites.trial import Agent, AgentReply, SuiteTask, TrialAttempt
@@ -238,7 +238,6 @@ def test_messages_in_the_form_of_openai_give_answer_calls_and_results(write):
         ("{'answer': 'x', 'usage': {'input_tokens': 2**53 + 1}}", r"whole numbers ≤ 2\*\*53, got one of 54 bits"),
         ("{'answer': 'x', 'usage': {'output_tokens': 10**5000}}", r"whole numbers ≤ 2\*\*53, got one of 16610 bits"),
         ("{'answer': 'x', 'usage': {'tokens': 1}}", "must hold input_tokens and output_tokens"),
-        (r"'\ud83d'", "without lone surrogates"),
         ("{'messages': [{1, 2}]}", "must be JSON values"),
     ],
 )
@@ -246,6 +245,14 @@ def test_what_is_no_reply_is_an_error_that_names_what_came(write, returned, mess
     """Never an empty answer in place of what could not be read."""
     with pytest.raises(AgentError, match=message):
         ask(python(write, f"def answer(prompt):\n    return {returned}\n"))
+
+
+@pytest.mark.parametrize("reply", [r"'ok \ud83d'", r"{'answer': 'ok \ud83d', 'tool_calls': []}"])
+def test_half_a_surrogate_pair_in_a_reply_is_replaced_counted_and_said(write, reply):
+    """No file can hold it; the trial is not lost, and not run again at every resume."""
+    with pytest.warns(DoubtfulRecords, match=r"1 characters .* in an agent's reply were replaced"):
+        found = ask(python(write, f"def answer(prompt):\n    return {reply}\n"))
+    assert found.answers == ("ok \ufffd",)
 
 
 def test_a_function_that_raises_breaks_down_as_it_does(write):

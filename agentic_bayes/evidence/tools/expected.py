@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["join_expected_tools"]
 
+_ANY_ARGUMENTS = {"matchers": {"*": {"ignore": True}}}
+_UNCHECKED = (
+    "there is no column parameters, so the arguments of calls are not checked; a column with {} expects no arguments"
+)
 _CALL = ("tool_name", "parameters", "step", "matchers")
 _ALIASES = {"name": "tool_name", "arguments": "parameters"}
 _WHOLE = ("expected_tools", "tool_sequence_matters", "allowed_tools", "forbidden_tools")
@@ -69,11 +73,15 @@ def join_expected_tools(
     Warns
     -----
     DoubtfulRecords
-        At the end, if `expected` names tasks that no conversation attempted.
+        At the end, if `expected` names tasks that no conversation attempted. At once, if it is a table without a
+        column ``parameters``: arguments are then not checked.
     """
     check_flag(replace, "replace")
-    source, rows = _rows(expected)
-    return _joined(conversations, source, _grouped(source, rows), replace=replace)
+    source, rows, unchecked = _rows(expected)
+    wanted = _grouped(source, rows)
+    if unchecked:
+        warnings.warn(DoubtfulRecords(f"{source}: {_UNCHECKED}"), stacklevel=2)
+    return _joined(conversations, source, wanted, replace=replace)
 
 
 def _joined(
@@ -125,16 +133,17 @@ def _with_tools(
     return conversation.model_copy(update={"conversation": tuple(turns)})
 
 
-def _rows(expected: Any) -> tuple[str, list[_Row]]:
+def _rows(expected: Any) -> tuple[str, list[_Row], bool]:
+    """Where the expectations are from, all of them, and whether they are a table that says nothing of arguments."""
     if isinstance(expected, Mapping):
-        return "expected", _of_object(expected)
+        return "expected", _of_object(expected), False
     if isinstance(expected, (str, Path)) and Path(expected).suffix == ".json":
         value = read_json(Path(expected), error=EvidenceError)
         if isinstance(value, list):
-            return str(expected), [(f"index {i}", row) for i, row in enumerate(value)]
+            return str(expected), [(f"index {i}", row) for i, row in enumerate(value)], False
         if not isinstance(value, dict):
             raise EvidenceError(f"{expected}: must be an object (task → expected calls) or a list, got {short(value)}")
-        return str(expected), _of_object(value)
+        return str(expected), _of_object(value), False
     source, columns = read_columns(expected, error=EvidenceError)
     hint = "Expected: task and tool_name, or task and expected_tools (all calls of it)"
     require_columns(source, columns, ["task"], hint=hint, error=EvidenceError)
@@ -142,8 +151,11 @@ def _rows(expected: Any) -> tuple[str, list[_Row]]:
         require_columns(source, columns, ["tool_name"], hint=hint, error=EvidenceError)
     size = len(columns["task"])
     rows = [{name: columns[name][i] for name in columns if not _absent(name, columns[name][i])} for i in range(size)]
+    unchecked = "tool_name" in columns and not {"parameters", "arguments", "matchers"} & set(columns)
+    if unchecked:
+        rows = [row | _ANY_ARGUMENTS if "tool_name" in row else row for row in rows]
     # a table row without a tool means that none is expected
-    return source, [(f"row {i + 1}", {"tool_name": None, **row}) for i, row in enumerate(rows)]
+    return source, [(f"row {i + 1}", {"tool_name": None, **row}) for i, row in enumerate(rows)], unchecked
 
 
 def _absent(name: str, value: Any) -> bool:

@@ -31,6 +31,7 @@ from agentic_bayes.records.formats.sessions import (
     swe_agent,
     terminal_bench,
 )
+from agentic_bayes.records.formats.spans import agents_sdk, langfuse, langgraph, langsmith, mlflow
 from agentic_bayes.records.formats.spans.otel import traces as otel
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
@@ -44,6 +45,11 @@ RecordFormat = Literal[
     "tau2",
     "inspect",
     "otel",
+    "langsmith",
+    "langfuse",
+    "mlflow",
+    "agents-sdk",
+    "langgraph",
     "openai",
     "langchain",
     "anthropic",
@@ -76,6 +82,11 @@ READERS: dict[str, Any] = {
         swe_agent,
         smolagents_memory,
         otel,
+        langsmith,
+        langfuse,
+        mlflow,
+        agents_sdk,
+        langgraph,
         autogen,
         langchain,
         smolagents,

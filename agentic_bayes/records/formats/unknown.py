@@ -131,7 +131,10 @@ def by_line(line: str, name: str) -> str:
     if _YAML.match(line):
         return "it looks like YAML; a suite's file must end in .yaml or .yml"
     for separator, kind in ((",", "CSV"), ("\t", "TSV")):
-        columns = next(csv.reader([line], delimiter=separator), [])
+        try:
+            columns = next(csv.reader([line], delimiter=separator), [])
+        except csv.Error:
+            columns = []
         if len(columns) > 1 and all(column.strip() for column in columns):
             return f"it looks like a table ({kind}), which is read as results: {_as_table(columns, name)}"
     return ""

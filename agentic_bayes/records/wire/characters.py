@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from agentic_bayes.errors import DoubtfulRecords
 from agentic_bayes.records.wire.strict_json import MAX_DEPTH
 
 REPLACED = "replaced_characters"
@@ -29,7 +31,7 @@ def readable(record: Any) -> tuple[Any, int]:
     """
     if not isinstance(record, dict):
         return record, 0
-    changed, count = _replaced(record, 0)
+    changed, count = replaced(record)
     if not count:
         return record, 0
     for key in IDS.keys() & record.keys():
@@ -48,7 +50,15 @@ def _whole(identity: Any) -> Any:
     return _HALF_PAIR.sub(_REPLACEMENT, identity) if isinstance(identity, str) else identity
 
 
-def _replaced(value: Any, depth: int) -> tuple[Any, int]:
+def readable_or_said(record: Any) -> Any:
+    """A record as `readable` gives it, with a warning if characters were replaced."""
+    found, count = readable(record)
+    if count:
+        warnings.warn(DoubtfulRecords(DOUBT), stacklevel=3)
+    return found
+
+
+def replaced(value: Any, depth: int = 0) -> tuple[Any, int]:
     """The value, itself if nothing in it had to be replaced, and the number of replacements."""
     if isinstance(value, str):
         if value.isascii() and "\0" not in value:
@@ -59,12 +69,12 @@ def _replaced(value: Any, depth: int) -> tuple[Any, int]:
     if isinstance(value, dict):
         total, members = 0, {}
         for key, item in value.items():
-            name, of_key = _replaced(key, depth)
-            members[name], of_item = _replaced(item, depth + 1)
+            name, of_key = replaced(key, depth)
+            members[name], of_item = replaced(item, depth + 1)
             total += of_key + of_item
         # two keys that differ only in what was replaced must not become one
         return (members, total) if total and len(members) == len(value) else (value, 0)
-    items = [_replaced(item, depth + 1) for item in value]
+    items = [replaced(item, depth + 1) for item in value]
     total = sum(count for _, count in items)
     return ([item for item, _ in items], total) if total else (value, 0)
 

@@ -169,17 +169,17 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
     worked = [n for n, message in enumerate(messages) if message.calls or message.role == "tool"]
     begin = worked[-1] + 1 if worked else 0
     after = messages[begin:]
-    unanswered = waiting.of_last_message() if last and not after else []
+    pending = waiting.of_last_message() if last and not after else []
     if worked and not after:
         # no text came after the calls: the answer is the text of the message with the last calls, if any
         holder = max((n for n in worked if messages[n].role == "assistant"), default=None)
-        if holder is not None and not unanswered and (messages[holder].text.strip() or not last):
+        if holder is not None and not pending and (messages[holder].text.strip() or not last):
             begin, after = holder, [messages[holder]]
     answer = _joined(message.text for message in after)
     before = [m.text for m in messages[:begin] if m.role == "assistant" and m.text.strip()]
     error = next((message.error for message in reversed(messages) if message.error), None)
     if error is None and last and not any(message.role == "assistant" for message in after):
-        error = NO_ANSWER + (f": {_waiting(unanswered)}" if unanswered else "")
+        error = NO_ANSWER + (f": {unanswered(pending)}" if pending else "")
     metadata: dict[str, Any] = {"before_calls": before} if before else {}
     if turn.thoughts:
         metadata[REASONING] = turn.thoughts
@@ -198,7 +198,7 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
     }
 
 
-def _waiting(names: Sequence[str]) -> str:
+def unanswered(names: Sequence[str]) -> str:
     """Which calls wait for a result."""
     shown = ", ".join(short(name, 30) for name in names[:3]) + (", …" if len(names) > 3 else "")
     return f"{'a call' if len(names) == 1 else 'calls'} of {shown} had no result yet"

@@ -28,6 +28,7 @@ REST_LOST = "; the rest was not checked"
 
 _CHUNK = 1 << 16
 _GZIP = b"\x1f\x8b"
+_ESCAPED = re.compile("[\udc80-\udcff]")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACE_IN_LINE = re.compile(r"[ \t\r]*")
 # a parse error this close to the end may be a token that continues in the next piece
@@ -66,13 +67,16 @@ class _Repeating(dict[str, Any]):
 class JsonText:
     """The text of a byte stream, read only as far as needed.
 
-    A fault of the stream (wrong encoding, damaged gzip) ends the text; `fault` keeps its place and message.
+    A fault of the stream (damaged gzip) ends the text; `fault` keeps its place and message.
     """
 
     def __init__(self, stream: BufferedReader) -> None:
         self._stream = unpacked_gzip(stream) if stream.peek(2)[:2] == _GZIP else stream
-        self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        # a byte that is no UTF-8 becomes half a surrogate pair, which text cannot hold otherwise
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._bytes = 0
+        self._before = 0  # how many characters were dropped from the text
+        self._bad: dict[int, int] = {}  # which characters of the whole file are such bytes, and where in the file
         self._text = ""
         self._at = 0
         self._started = False
@@ -82,6 +86,7 @@ class JsonText:
         self._json = json.JSONDecoder(object_pairs_hook=self._object)
         self.line = 1
         self.fault: tuple[str, str] | None = None
+        self.not_utf8 = ""  # what is wrong with the bytes of the last value
 
     def _more(self) -> bool:
         """Read the next piece; False at the end."""
@@ -95,13 +100,11 @@ class JsonText:
             self._ended = not data
             waiting = len(self._utf8.getstate()[0])
             piece = self._utf8.decode(data, final=self._ended)
+            self._note_bad(piece, self._bytes - waiting)
             self._bytes += len(data)
-        except UnicodeDecodeError as error:
-            self._ended = True
-            piece = error.object[: error.start].decode("utf-8")
-            offset = self._bytes - waiting + error.start
-            wrong = f"must be UTF-8 text, got byte 0x{error.object[error.start]:02X}"
-            self.fault = (f"byte {offset}", wrong + (" (UTF-16?)" if offset == 0 else ""))
+            if 0 in self._bad.values():
+                self.fault = ("byte 0", f"{_wrong_byte(ord(piece[0]) - 0xDC00)} (UTF-16?)")
+                self._ended, piece = True, ""
         except EOFError:
             self._ended = True
             self.fault = ("", "the gzip data ends too early: the file is cut off")
@@ -111,9 +114,33 @@ class JsonText:
         if not self._started and piece:
             self._started = True
             piece = piece.removeprefix("\ufeff")
+        self._before += self._at
         self._text = self._text[self._at :] + piece
         self._at = 0
         return True
+
+    def _note_bad(self, piece: str, begin: int) -> None:
+        """Note the bytes in a piece that are no UTF-8; its first byte is at `begin`."""
+        if piece.isascii():
+            return
+        first = self._before + len(self._text)
+        done = 0
+        for match in _ESCAPED.finditer(piece):
+            begin += len(piece[done : match.start()].encode("utf-8", "surrogateescape"))
+            done = match.start()
+            self._bad[first + match.start()] = begin
+
+    def bad_byte(self) -> str:
+        """What is wrong with the next byte, if it is no UTF-8."""
+        return self._bad_in(self._at + 1)
+
+    def _bad_in(self, end: int) -> str:
+        """What is wrong with the bytes from here to `end`."""
+        match = _ESCAPED.search(self._text, self._at, end) if self._bad else None
+        if match is None:
+            return ""
+        offset = self._bad.get(self._before + match.start(), 0)
+        return f"{_wrong_byte(ord(match[0]) - 0xDC00)} at byte {offset}"
 
     def _read(self, size: int) -> bytes:
         """Up to `size` of the next bytes; empty at the end."""
@@ -199,6 +226,7 @@ class JsonText:
             # a number at the end of the text may continue
             if isinstance(value, (int, float)) and end == len(self._text) and self._more():
                 continue
+            self.not_utf8 = self._bad_in(end)
             self._move(end)
             return value, self._repeats
 
@@ -208,11 +236,17 @@ class JsonText:
             self.fault = None
             return BrokenJson(f"{message} at {place}" if place else message)
         lines = self._text.count("\n", self._at, error.pos)
+        if wrong := self._bad_in(error.pos + 1):
+            return BrokenJson(wrong, one_line=not lines)
         if self._ended and (error.pos >= len(self._text.rstrip()) or error.msg.startswith("Unterminated")):
             return BrokenJson("is incomplete: the file ends in the middle of it", one_line=not lines)
         near = " ".join(self._text[max(self._at, error.pos - 20) : error.pos + 20].split())
         wrong = f"{error.msg.removesuffix(' at')} near {short(near)} (line {self.line + lines})"
         return BrokenJson(f"is not valid JSON: {wrong}", one_line=not lines)
+
+
+def _wrong_byte(byte: int) -> str:
+    return f"must be UTF-8 text, got byte 0x{byte:02X}"
 
 
 def broken(where: str, message: str) -> Parsed:
@@ -224,6 +258,8 @@ def one_record(text: JsonText, where: str) -> Parsed:
     """The next value, with a fault for every repeated key."""
     value, repeats = text.value()
     faults = tuple(_repeated_keys(value, ())) if repeats else ()
+    if text.not_utf8:
+        faults = (("", text.not_utf8), *faults)
     return Parsed(where, value, faults)
 
 
@@ -280,6 +316,8 @@ def parts(stream: BufferedReader, streamed: Collection[str]) -> Iterator[JsonPar
                 yield from _items(text, document, where, ())
             elif first == "{":
                 yield from _members(text, document, where, streamed)
+            elif first and (wrong := text.bad_byte()):
+                raise BrokenJson(wrong, one_line=True)
             elif first:
                 raise BrokenJson(f"must begin with '[' or '{{' (JSON), got {short(text.ahead(60))}", one_line=True)
             elif not text.fault:
@@ -334,6 +372,8 @@ def _members(text: JsonText, document: int, where: str, streamed: Collection[str
         if text.peek() != '"':
             raise BrokenJson(_unfinished(text, "must hold a key in double quotes"))
         key, _ = text.value()
+        if text.not_utf8:
+            raise BrokenJson(text.not_utf8)
         if text.peek() != ":":
             raise BrokenJson(_unfinished(text, f"{short(key)} must be followed by ':'"))
         text.step()

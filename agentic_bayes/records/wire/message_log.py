@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
-from agentic_bayes.records.wire.chat import ChatCall, Message, Role, doubts_of, opening, system_text, turns
+from agentic_bayes.records.wire.chat import NO_ANSWER, ChatCall, Message, Role, doubts_of, opening, system_text, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
 from agentic_bayes.records.wire.layout import Origin, Shape
@@ -27,7 +27,16 @@ FieldPath = tuple[str | int, ...]
 NO_USER = "must hold at least one user message"
 NOT_FINITE = "some call arguments are NaN or Infinity; they were read as null"
 LONGEST_ERROR = 500
+REPLIES = ("response", "reply", "output", "outputs", "completion", "answer", "result", "choices", "candidates")
+"""Members of a record that may hold an answer."""
+
 SESSIONS = ("session_id", "conversation_id", "thread_id", "custom_id", "id")
+
+JOIN = (
+    "pd.read_json('requests.jsonl', lines=True).merge(pd.read_json('results.jsonl', lines=True), on='custom_id')"
+    ".to_json('joined.jsonl', orient='records', lines=True)"
+)
+"""How the two files of a batch become one that can be read."""
 
 # members that show that an object is not a log of messages, even if it holds some
 FOREIGN = frozenset({"conversation", "simulations", "traj", "reward_info", "termination_reason", "epoch"})
@@ -184,6 +193,7 @@ class _ConversationInProgress:
     def __init__(self, dialect: Dialect, options: ReadOptions = NO_OPTIONS) -> None:
         self.dialect = dialect
         self.options = options
+        self.raw: dict[str, Any] = {}
         self.about: dict[str, Any] = {}
         self.logs = {name: MessageLog() for name in dialect.sections}
         self.found: set[str] = set()
@@ -196,14 +206,25 @@ class _ConversationInProgress:
     def message(self, index: int, value: Any) -> None:
         """Take an item of a list that is the conversation."""
         self.found.add("messages")
+        self.keep("messages", value)
         self._take(value, (index,), self.logs["messages"])
 
     def item(self, key: str, index: int, value: Any) -> None:
         """Take an item of a list that is a member."""
         if key in self.logs and (key == "messages" or not self.is_message):
+            self.keep(key, value)
             self._take(value, (key, index), self.logs[key])
         else:
             self.about.setdefault(key, []).append(value)
+
+    def keep(self, key: str, value: Any) -> None:
+        """Keep a raw message if the caller wants to find something in it."""
+        if self.options.fields:
+            self.raw.setdefault(key, []).append(value)
+
+    def _raw(self) -> tuple[Any, ...]:
+        """What `fields` look into: the conversation; its messages one by one, if they are all there is."""
+        return (self.raw | self.about, *(() if self.about else self.raw.get("messages", ())))
 
     def _take(self, value: Any, path: FieldPath, log: MessageLog) -> None:
         if isinstance(value, dict):
@@ -242,8 +263,10 @@ class _ConversationInProgress:
         got = "null" if "messages" in self.about else "nothing"
         self._take_plain()
         asked = next((name for name in self.logs if name in self.found & (self.dialect.instead | {"messages"})), None)
+        before = len(self.logs[asked].messages) if asked else 0
         if asked is not None:
             self.dialect.reply(about, self.logs[asked])
+        replied = asked is not None and len(self.logs[asked].messages) > before
         replaced = self.dialect.instead if "messages" in self.found else frozenset()
         logs = [log for name, log in self.logs.items() if name not in replaced]
         messages = [message for log in logs for message in log.messages]
@@ -264,10 +287,11 @@ class _ConversationInProgress:
         if tools := _offered(about, [tool for log in logs for tool in log.tools]):
             record["metadata"].setdefault(AVAILABLE_TOOLS, tools)
         doubts += doubts_of(record["conversation"])
+        doubts += [] if replied else _unread(about, record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
             wrong = (("", NO_USER),)
-        return Parsed(where, NO_VALUE if wrong else record, wrong, tuple(doubts), raw=(self.about,))
+        return Parsed(where, NO_VALUE if wrong else record, wrong, tuple(doubts), raw=self._raw())
 
 
 def _record(
@@ -306,6 +330,14 @@ def _record(
             **{key: content for key, content in known.items() if content not in (None, "", {})},
         },
     }
+
+
+def _unread(about: Fields, conversation: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Members that may hold the answer, of a record that has none."""
+    if not conversation or not str(conversation[-1].get("error")).startswith(NO_ANSWER):
+        return []
+    named = [key for key in REPLIES if about.raw(key) not in (None, "", [], {})]
+    return [(key, f"{key} may hold the answer, but it was not read: append it to the messages") for key in named]
 
 
 def _offered(about: Fields, tools: list[Any]) -> list[Any]:
@@ -463,6 +495,7 @@ class _MessageFile:
             log = self.loose.logs["messages"]
             log.faults = Faults()
             self.loose.found.add("messages")
+            self.loose.keep("messages", self.record.about)
             self.dialect.take(self.record.about, (), log)
             if log.faults:
                 self.spoiled = True

@@ -17,19 +17,10 @@ _INSIDE = ("function", "custom", "toolSpec", "tool_spec")
 
 
 def offered_tools(value: Any) -> list[Any]:
-    """Tools as a request or a log lists them; what cannot be a tool is left out.
+    """Tools as a request or a log lists them, each once, in the shape of `AVAILABLE_TOOLS`.
 
-    Parameters
-    ----------
-    value : list, dict or str
-        A list of names or of definitions as any provider writes them, an object of name → definition, an object with
-        such a list under ``tools``, or JSON text of one of these.
-
-    Returns
-    -------
-    list of str or dict
-        Each tool once, in order: its name, or an object with ``name``, and ``description`` and ``parameters`` (a JSON
-        schema) where the log has them.
+    They are a list of names or of definitions as any provider writes them, an object of name → definition, an object
+    with such a list under ``tools``, or JSON text of one of these; what cannot be a tool is left out.
     """
     found: dict[str, Any] = {}
     for tool in _tools(value):

@@ -22,7 +22,7 @@ LABELS = {
     "p": 0.5,
     "partial": 0.5,
 }
-"""What text stands for, whatever its case: C, P, I and N (no answer), and the usual pairs."""
+"""What text stands for, whatever its case: C, P, I and N (correct, partial, incorrect, no answer), and usual pairs."""
 
 _SHOWN = 8
 

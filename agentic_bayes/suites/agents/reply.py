@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from agentic_bayes.errors import AgentError, RecordsError, did_you_mean
+from agentic_bayes.errors import AgentError, DoubtfulRecords, RecordsError, did_you_mean
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.messages.langchain import conversation_from_langchain
 from agentic_bayes.records.formats.messages.openai import read
 from agentic_bayes.records.model import ToolCall
+from agentic_bayes.records.wire.characters import replaced
 from agentic_bayes.records.wire.chat import NO_ANSWER
 from agentic_bayes.records.wire.fields import UNREADABLE
 from agentic_bayes.records.wire.json_text import NO_VALUE
@@ -165,6 +167,7 @@ def _call(value: object, where: str) -> ToolCall:
             raise AgentError(f"the agent's {where} gives {name} twice, also as {short(key)}")
         if name not in _IGNORED:
             call[name] = content
+    call = _unicode(call)
     if isinstance(call.get("parameters"), str):
         call["parameters"] = _arguments(call["parameters"])
     try:
@@ -218,13 +221,13 @@ def _first(error: ValidationError) -> str:
     return f"{problem.field}: {problem.message}" if problem.field else problem.message
 
 
-def _unicode(text: str) -> str:
-    """Refuse text that cannot be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise AgentError(f"the agent's answer must be Unicode without lone surrogates, got {short(text)}") from None
-    return text
+def _unicode(value: Any) -> Any:
+    """An answer or arguments without the characters that no file can hold; says how many were replaced."""
+    readable, count = replaced(value)
+    if count:
+        what = "characters that are no text (half a surrogate pair, or NUL)"
+        warnings.warn(DoubtfulRecords(f"{count:,} {what} in an agent's reply were replaced"), stacklevel=2)
+    return readable
 
 
 def _total(counts: Iterable[int | None]) -> int | None:

@@ -7,11 +7,11 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.wire import message_log
-from agentic_bayes.records.wire.blocks import CALLS, RESULT, take_blocks
+from agentic_bayes.records.wire.content.blocks import CALLS, RESULT, take_blocks
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog
+from agentic_bayes.records.wire.message_log import FOREIGN, JOIN, Dialect, FieldPath, MessageLog
 
 NAME = "anthropic"
 BLOCKS = CALLS | {RESULT, "redacted_thinking", "web_search_tool_result", "mcp_tool_result", "web_fetch_tool_result"}
@@ -31,7 +31,7 @@ def recognises(shape: Shape) -> bool:
     if shape.record_keys & FOREIGN:
         return False
     record = shape.item if isinstance(shape.item, dict) else shape.values
-    if unwrap(record):
+    if unwrap(record) or is_batch_line(record):
         return True
     if "role:user" not in shape.marks and not is_reply(record):
         return False
@@ -48,10 +48,8 @@ def unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
     """The members of a conversation that is a line of Message Batches, or a request and its reply."""
     params, result = about.get("params"), about.get("result")
     members: dict[str, Any] = {}
-    if isinstance(params, dict) and isinstance(params.get("messages"), list) and "custom_id" in about:
-        members |= params
-    if isinstance(result, dict) and str(result.get("type")) in BATCH_RESULTS and "custom_id" in about:
-        members["reply"] = result.get("message")
+    if is_batch_line(about) and isinstance(params, dict) and isinstance(result, dict):
+        members |= {**params, "reply": result.get("message")}
         if result["type"] != "succeeded":
             error = result.get("error")
             inner = error.get("error") if isinstance(error, dict) else None
@@ -60,6 +58,14 @@ def unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(request, dict) and isinstance(request.get("messages"), list) and is_reply(response):
         members |= {**request, "reply": response}
     return {key: value for key, value in members.items() if value is not None}
+
+
+def is_batch_line(about: Mapping[str, Any]) -> bool:
+    """Whether this is a line of Message Batches: a request, a result, or both joined."""
+    params, result = about.get("params"), about.get("result")
+    asks = isinstance(params, dict) and isinstance(params.get("messages"), list)
+    replies = isinstance(result, dict) and str(result.get("type")) in BATCH_RESULTS
+    return "custom_id" in about and (asks or replies)
 
 
 def is_reply(value: Any) -> bool:
@@ -80,9 +86,9 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
     """Where and why this is only a reply; None if it may be a conversation."""
     if "messages" in found or "messages" in about:
         return None
-    if "result" in about and "custom_id" in about:
-        joined = "which have the same custom_id, as `params` of the line"
-        return ("result",), f"{HELD}, {joined} (got a line of the results of Message Batches)"
+    if is_batch_line(about):
+        key, held = ("result", "a reply without its request") if "result" in about else ("params", "a request alone")
+        return (key,), f"holds {held} (a line of Message Batches): join requests and results by custom_id, {JOIN}"
     return (("content",), HELD) if is_reply(about) else None
 
 

@@ -89,7 +89,9 @@ def _take_message(event: Fields, kind: str, source: str, tokens: tuple[int, int]
     if source in log.users:
         log.add(Message("user", text), event.path)
     elif kind == "StopMessage" or (kind == "HandoffMessage" and event.name("target") not in log.users):
-        # said to another agent or to the team, so it is no answer
+        # said to another agent or to the team, so it is no answer; a hand-off repeats the result of its call
+        if any(message.role == "tool" and message.text == text for message in log.messages[-3:]):
+            return
         log.doubt(event.path, f"what agents say to each other in messages of the type {short(kind)} was left out")
     else:
         log.add(Message("assistant", text, tokens=tokens), event.path)

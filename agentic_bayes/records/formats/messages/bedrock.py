@@ -7,8 +7,8 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.wire import message_log
-from agentic_bayes.records.wire.blocks import take_blocks
-from agentic_bayes.records.wire.content import unknown_part
+from agentic_bayes.records.wire.content.blocks import take_blocks
+from agentic_bayes.records.wire.content.parts import unknown_part
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
@@ -47,17 +47,20 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
 def unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
     """The members of a request that stands next to its reply, or in an invocation log."""
     request, response = about.get("request"), about.get("response")
-    if isinstance(about.get("input"), dict) and isinstance(about.get("output"), dict):  # an invocation log
+    if isinstance(about.get("input"), dict) and isinstance(about.get("output"), dict):
         request, response = about["input"].get("inputBodyJson"), about["output"].get("outputBodyJson")
     if not isinstance(request, dict) or not isinstance(request.get("messages"), list) or _reply(response) is None:
         return {}
     assert isinstance(response, dict)
-    return {**request, "reply": response["output"], "usage": response.get("usage"), "model": about.get("modelId")}
+    model = about.get("modelId", request.get("modelId"))
+    return {**request, "output": response["output"], "model": model, "usage": response.get("usage")}
 
 
 def _reply(value: Any) -> dict[str, Any] | None:
     """The message of a reply."""
     output = value.get("output") if isinstance(value, dict) else None
+    if isinstance(output, dict) and isinstance(output.get("outputBodyJson"), dict):  # an invocation log
+        output = output["outputBodyJson"].get("output")
     message = output.get("message") if isinstance(output, dict) else None
     return message if isinstance(message, dict) and isinstance(message.get("content"), list) else None
 
@@ -112,10 +115,13 @@ def _result(result: Fields, log: MessageLog) -> dict[str, Any]:
 
 
 def _take_reply(about: Fields, log: MessageLog) -> None:
-    output = about.value if _reply(about.value) is not None else {"output": about.raw("reply")}
-    message = _reply(output)
-    if message is not None:
-        log.add_reply([message], ("output", "message"), _take)
+    message = _reply(about.value)
+    if message is None:
+        return
+    before = len(log.messages)
+    log.add_reply([message], ("output", "message"), _take)
+    usage = about.mapping("usage")
+    log.add_tokens((usage.whole("inputTokens") or 0, usage.whole("outputTokens") or 0), since=before)
 
 
 def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | None:

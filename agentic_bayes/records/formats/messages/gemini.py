@@ -8,9 +8,9 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire import message_log
-from agentic_bayes.records.wire.blocks import take_blocks
 from agentic_bayes.records.wire.chat import Message
-from agentic_bayes.records.wire.content import unknown_part
+from agentic_bayes.records.wire.content.blocks import take_blocks
+from agentic_bayes.records.wire.content.parts import unknown_part
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape

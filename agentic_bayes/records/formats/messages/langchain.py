@@ -14,12 +14,15 @@ from agentic_bayes.errors import Problem, RecordsError
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, Interaction
 from agentic_bayes.records.wire import message_log
+from agentic_bayes.records.wire.characters import readable_or_said
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
-from agentic_bayes.records.wire.content import content_text
+from agentic_bayes.records.wire.content.blocks import take_blocks
+from agentic_bayes.records.wire.content.parts import content_text, part_kinds, thought_texts, thoughts_in
 from agentic_bayes.records.wire.fields import UNREADABLE, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
 from agentic_bayes.records.wire.message_log import Dialect, FieldPath, MessageLog
+from agentic_bayes.records.wire.tracing.states import latest_states
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -38,19 +41,19 @@ CALL_PARTS = {
     "function_call": ("call_id", "arguments"),
     "invalid_tool_call": ("id", "args"),
 }
-CALLS_IN_PIECES = frozenset({"tool_call_chunk", "input_json_delta"})
-# tools that the provider runs itself: neither calls nor results appear among a message's calls
+# pieces of calls that stand whole elsewhere, and set-up
+CALLS_IN_PIECES = frozenset({"tool_call_chunk", "input_json_delta", "mcp_list_tools"})
+# how the types of parts end that are calls of tools that the provider runs itself, and their results
 OF_THE_PROVIDER = (
     "server_tool_use",
     "server_tool_call",
     "server_tool_call_chunk",
-    "server_tool_result",
-    "web_search_tool_result",
-    "code_execution_tool_result",
     "mcp_tool_use",
-    "mcp_tool_result",
+    "tool_result",
+    "_call",
 )
-PROVIDER_DOUBT = "calls of tools that the provider runs itself were ignored"
+# members of such a call that are not arguments
+ABOUT_A_CALL = frozenset({"id", "call_id", "type", "status", "index"})
 
 
 def recognises(shape: Shape) -> bool:
@@ -75,7 +78,7 @@ def _is_ours(value: Any) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
+    return message_log.conversations(latest_states(parts(stream, STREAMED)), _DIALECT, origin)
 
 
 def conversation_from_langchain(
@@ -98,7 +101,7 @@ def conversation_from_langchain(
         raise RecordsError([Problem("messages", "", path, message) for path, message in parsed.faults])
     given = {"session_id": session_id, "assistant_id": agent, "task_id": task_id or session_id, "trial": trial}
     metadata = {**parsed.value["metadata"], **fields.pop("metadata", {})}
-    return Conversation.model_validate({**parsed.value, **given, **fields, "metadata": metadata})
+    return Conversation.model_validate(readable_or_said({**parsed.value, **given, **fields, "metadata": metadata}))
 
 
 def to_langchain(conversation: Conversation) -> list[BaseMessage]:
@@ -173,16 +176,18 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
         if role is not None and not kind:
             log.faults.add((*body.path, "role"), f"must be {', '.join(ROLES)}, got {short(role)}")
     match kind:
+        case "human" if any(map(_is_of_the_provider, part_kinds(body.raw("content")))):
+            take_blocks({**body.value, "role": "user"}, body.path, log)
         case "human":
-            log.add(Message("user", content_text(body, "content", required=True)), path)
+            log.add(Message("user", content_text(body, "content", required=True, doubt=log.doubt)), path)
         case "system":
-            log.add(Message("system", content_text(body, "content", required=True)), path)
+            log.add(Message("system", content_text(body, "content", required=True, doubt=log.doubt)), path)
         case "ai":
             _answer(body, log)
         case "tool":
-            text = content_text(body, "content", required=True)
+            text = content_text(body, "content", required=True, doubt=log.doubt)
             result = {"status": "error", "content": text} if body.text("status") == "error" else text
-            log.add(tool_message(result, body.name("tool_call_id"), body.name("name")), path)
+            log.add(tool_message(result, body.identity("tool_call_id"), body.name("name")), path)
         case "function":
             text = content_text(body, "content", required=True)
             log.add(tool_message(text, None, body.name("name", required=True)), path)
@@ -211,12 +216,50 @@ def _answer(body: Fields, log: MessageLog) -> None:
     tokens = usage.whole("input_tokens") or 0, usage.whole("output_tokens") or 0
     written = body.mapping("response_metadata")
     log.model = log.model or written.text("model_name") or written.text("model")
-    blocks = body.sequence("content") if isinstance(body.raw("content"), list) else []
-    if any(isinstance(block, dict) and block.get("type") in OF_THE_PROVIDER for block in blocks):
-        log.doubt(body.path, PROVIDER_DOUBT)
-    skipped = (*CALL_PARTS, *CALLS_IN_PIECES, *OF_THE_PROVIDER)
-    text = content_text(body, "content", skipped=skipped, required=True)
-    log.add(Message("assistant", text, _calls(body), tokens=tokens), body.path)
+    if any(map(_is_of_the_provider, part_kinds(body.raw("content")))):
+        about = {"input_tokens": tokens[0], "output_tokens": tokens[1]}
+        take_blocks({"role": "assistant", "content": list(_blocks(body)), "usage": about}, body.path, log)
+        return
+    text = content_text(body, "content", skipped=(*CALL_PARTS, *CALLS_IN_PIECES), required=True, doubt=log.doubt)
+    log.add(Message("assistant", text, _calls(body), tokens=tokens, reasoning=_thoughts(body)), body.path)
+
+
+def _is_of_the_provider(kind: str) -> bool:
+    return kind.endswith(OF_THE_PROVIDER) and kind not in CALL_PARTS
+
+
+def _thoughts(body: Fields) -> list[str]:
+    """What the agent thought: parts of the content, or where older integrations kept it."""
+    extra = body.mapping("additional_kwargs")
+    older = [extra.inside({"text": extra.raw("reasoning_content")})] if "reasoning_content" in extra else []
+    older += [extra.mapping("reasoning")] if isinstance(extra.raw("reasoning"), dict) else []
+    return thoughts_in(body, "content") or [text for thought in older for text in thought_texts(thought)]
+
+
+def _blocks(body: Fields) -> Iterator[dict[str, Any]]:
+    """The content with calls of tools that the provider runs, as typed blocks; the agent's own calls come last."""
+    for part in body.sequence("content"):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if not isinstance(part, dict) or not isinstance(kind, str):
+            yield part
+        elif kind in CALL_PARTS or kind in CALLS_IN_PIECES:
+            continue
+        elif kind == "server_tool_result":
+            about = {"tool_use_id": part.get("tool_call_id"), "is_error": part.get("status") == "error"}
+            yield {"type": "json_tool_result", **about, "content": part.get("output")}
+        elif kind.startswith("server_tool_call"):
+            yield {"type": "server_tool_use", "id": part.get("id"), "name": part.get("name"), "input": part.get("args")}
+        elif kind.endswith("_call"):
+            arguments = {key: value for key, value in part.items() if key not in ABOUT_A_CALL and value is not None}
+            about = {
+                "id": part.get("call_id") or part.get("id"),
+                "name": part.get("name") or kind.removesuffix("_call"),
+            }
+            yield {"type": "server_tool_use", **about, "input": arguments}
+        else:
+            yield part
+    for call in _calls(body):
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
 
 
 def _calls(body: Fields) -> list[ChatCall]:
@@ -224,7 +267,7 @@ def _calls(body: Fields) -> list[ChatCall]:
     calls = [named_call(call, "id", "args") for call in body.mappings("tool_calls")]
     # LangChain could not parse these calls, but the model made them
     calls += [
-        ChatCall(call.name("name") or "(no name)", call.arguments("args"), call.name("id"))
+        ChatCall(call.name("name") or "(no name)", call.arguments("args"), call.identity("id"))
         for call in body.mappings("invalid_tool_calls")
     ]
     if calls:

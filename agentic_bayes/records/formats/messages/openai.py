@@ -15,13 +15,13 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.messages import langchain
 from agentic_bayes.records.formats.messages.anthropic import BLOCKS
 from agentic_bayes.records.wire import message_log
-from agentic_bayes.records.wire.blocks import take_blocks
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
-from agentic_bayes.records.wire.content import content_text, part_kinds, thought_texts, thoughts_in
+from agentic_bayes.records.wire.content.blocks import take_blocks
+from agentic_bayes.records.wire.content.parts import content_text, part_kinds, thought_texts, thoughts_in
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
-from agentic_bayes.records.wire.message_log import FOREIGN, Dialect, FieldPath, MessageLog
+from agentic_bayes.records.wire.message_log import FOREIGN, JOIN, Dialect, FieldPath, MessageLog
 
 NAME = "openai"
 MEMBERS = ("messages", "input", "output")
@@ -92,10 +92,11 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
     reply = "holds a reply without its request: add the request's {}"
     if "custom_id" in about and "response" in about:
         body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
-        return body, reply.format("`messages`") + " (got a line of the Batch API)"
+        return body, reply.format("`messages`") + f" (got a line of the Batch API); join both by custom_id, {JOIN}"
     if "custom_id" in about and "body" in about:
-        wanted = "put its body's messages next to the choices of the reply with this custom_id"
-        return ("body",), f"holds a request without its reply (a line of an OpenAI batch request file): {wanted}"
+        return (
+            "body",
+        ), f"holds a request without its reply (a line of an OpenAI batch request file); join both by custom_id, {JOIN}"
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
         return ("choices",), reply.format("`messages`")
     if "output" in found:

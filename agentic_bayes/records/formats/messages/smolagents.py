@@ -12,7 +12,7 @@ from typing import Any
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call, tool_message
-from agentic_bayes.records.wire.content import content_text
+from agentic_bayes.records.wire.content.parts import content_text
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape

@@ -8,9 +8,9 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire import message_log
-from agentic_bayes.records.wire.blocks import take_blocks
 from agentic_bayes.records.wire.chat import Message
-from agentic_bayes.records.wire.content import content_text, part_kinds, unknown_part
+from agentic_bayes.records.wire.content.blocks import take_blocks
+from agentic_bayes.records.wire.content.parts import content_text, part_kinds, unknown_part
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import STREAMED, Origin, Shape
@@ -31,6 +31,9 @@ _DENIED = "output-denied"
 
 def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
+    record = shape.item if isinstance(shape.item, dict) else shape.values
+    if "messages" in shape.record_keys and _answers(record):
+        return True
     return not shape.record_keys & FOREIGN and message_log.looks_like(shape, _is_ours, ("messages",))
 
 
@@ -155,9 +158,15 @@ def _content(piece: Fields) -> dict[str, Any]:
 
 def _take_reply(about: Fields, log: MessageLog) -> None:
     """Add the messages that a call of the SDK returned, if they stand next to those that it was given."""
-    response = about.raw("response")
-    if isinstance(response, dict) and isinstance(response.get("messages"), list):
-        log.add_reply(response["messages"], ("response", "messages"), _take)
+    if messages := _answers(about.value):
+        log.add_reply(messages, ("response", "messages"), _take)
+
+
+def _answers(about: Mapping[str, Any]) -> list[Any]:
+    """The messages of the reply."""
+    response = about.get("response")
+    messages = response.get("messages") if isinstance(response, dict) else None
+    return messages if isinstance(messages, list) and all(isinstance(one, dict) for one in messages) else []
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:

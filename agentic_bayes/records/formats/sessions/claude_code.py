@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.records.formats.sessions.session_log import SessionLine, SessionLog, session_lines
-from agentic_bayes.records.wire.blocks import take_blocks
 from agentic_bayes.records.wire.chat import Message
+from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import Origin, Shape

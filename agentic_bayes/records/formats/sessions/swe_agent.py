@@ -15,7 +15,7 @@ from typing import Any
 from agentic_bayes.records.formats.sessions.atif import named
 from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
 from agentic_bayes.records.wire.chat import ChatCall, Message, chat_call
-from agentic_bayes.records.wire.content import content_text
+from agentic_bayes.records.wire.content.parts import content_text
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import Origin, Shape

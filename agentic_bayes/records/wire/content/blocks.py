@@ -11,7 +11,14 @@ from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.chat import ChatCall, Message, named_call, tool_message
-from agentic_bayes.records.wire.content import MARKS, THOUGHTS, content_text, part_kinds, thought_texts, unknown_part
+from agentic_bayes.records.wire.content.parts import (
+    MARKS,
+    THOUGHTS,
+    content_text,
+    part_kinds,
+    thought_texts,
+    unknown_part,
+)
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.message_log import FieldPath, MessageLog
 
@@ -83,7 +90,7 @@ def _take_answer(message: Fields, log: MessageLog) -> None:
             calls.append(ChatCall(call.name, call.arguments, call.id, settled=kind != "tool_use"))
         elif kind.endswith(RESULT):
             flush()
-            _take_result(block, kind, log)
+            _take_result(block, log)
             ends_with_result = True
         elif kind in THOUGHTS:
             thoughts += thought_texts(block)
@@ -102,7 +109,7 @@ def _take_question(message: Fields, log: MessageLog) -> None:
     for block in _blocks(message):
         kind = block.text("type", required=True) or ""
         if kind.endswith(RESULT):
-            _take_result(block, kind, log)
+            _take_result(block, log)
             results = True
         elif kind not in THOUGHTS:
             if kind and kind != "text" and kind not in MARKS:
@@ -113,13 +120,13 @@ def _take_question(message: Fields, log: MessageLog) -> None:
         log.add(Message("user", content_text(spoken, "content"), aside=results), message.path)
 
 
-def _take_result(block: Fields, kind: str, log: MessageLog) -> None:
+def _take_result(block: Fields, log: MessageLog) -> None:
     content = block.raw("content")
     plain = isinstance(content, str) or content is None
     typed = isinstance(content, list) and all(
         isinstance(one, str) or {"text", *MARKS}.intersection(part_kinds([one])) for one in content
     )
-    if plain or typed or kind == RESULT:
+    if plain or typed:
         result: Any = content_text(block, "content", doubt=log.doubt)
     else:
         result = _without_ciphers(content)

@@ -1,0 +1,159 @@
+"""Read traces of the OpenAI Agents SDK: what its trace processors and exporters write, one trace or span an object.
+
+A run of an agent is a turn; traces of one ``group_id`` are a conversation. Spans of the Responses API name the
+response only, so a trace of such a model holds the calls, but neither query nor answer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from io import BufferedReader
+from typing import Any
+
+from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.fields import Faults, Fields
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, broken
+from agentic_bayes.records.wire.layout import Origin, Shape, with_doubts
+from agentic_bayes.records.wire.tracing.conversations import Traces
+from agentic_bayes.records.wire.tracing.messages import SpanMessages
+from agentic_bayes.records.wire.tracing.objects import first_object, name, names_in, nanoseconds, objects, usage_in
+from agentic_bayes.records.wire.tracing.spans import Span, SpanKind, SpanNames
+from agentic_bayes.records.wire.tracing.steps import take_call, take_step
+
+NAME = "agents-sdk"
+
+_KINDS: dict[str, SpanKind] = {
+    "agent": "agent",
+    "generation": "chat",
+    "response": "chat",
+    "function": "tool",
+    "guardrail": "aside",
+    **dict.fromkeys(
+        ("handoff", "custom", "task", "turn", "mcp_tools", "transcription", "speech", "speech_group"), "step"
+    ),
+}
+_OBJECTS = ("trace", "trace.span")
+
+
+def recognises(shape: Shape) -> bool:
+    """Whether a file of this shape is in this format."""
+    record = first_object(shape)
+    return (
+        record.get("object") in _OBJECTS and "id" in record and record.keys() & {"span_data", "workflow_name"} != set()
+    )
+
+
+def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
+    """The conversations of a file."""
+    spans: defaultdict[str, list[Span]] = defaultdict(list)
+    about: dict[str, SpanNames] = {}
+    runs: set[str] = set()
+    handed_over: set[str] = set()
+    raw: defaultdict[str, list[Any]] = defaultdict(list)
+    wrong = False
+    for parsed in objects(stream):
+        if parsed.value is NO_VALUE:
+            wrong = True
+            yield parsed
+            continue
+        data = parsed.value.get("data")
+        for place, one in enumerate(data) if isinstance(data, list) else ((None, parsed.value),):
+            faults = Faults()
+            item = Fields(one, (), faults)
+            if item.raw("object") == "trace":
+                identity = item.text("id", required=True) or ""
+                about[identity] = _names(item)
+            elif (span := _span(item)) is not None:
+                spans[span.trace].append(span)
+                if _is_run(item):
+                    runs.add(span.id)
+                if item.mapping("span_data").raw("type") == "handoff":
+                    handed_over.add(span.trace)
+                identity = span.trace
+            if faults:
+                wrong = True
+                yield Parsed(parsed.where if place is None else f"{parsed.where}, data[{place}]", faults=tuple(faults))
+            elif origin.options.fields:
+                raw[identity].append(item.value)
+    traces = Traces(NAME)
+    for identity, listed in spans.items():
+        for run, span in _by_run(listed, runs):
+            trace = traces.traces[run]
+            trace.add(span)
+            trace.one_run = bool(runs) or identity in handed_over
+            if not trace.about:
+                session = about.get(identity, SpanNames()).session or (identity if run != identity else None)
+                trace.about.append(replace(about.get(identity, SpanNames()), session=session))
+                trace.raw += [((0, ""), one) for one in raw[identity]]
+    yield from with_doubts(traces.read(origin), traces.doubts)
+    if not traces.conversations and not wrong:
+        yield broken("", "holds no conversation: none of its spans is an agent, a model call or a tool call")
+
+
+def _names(trace: Fields) -> SpanNames:
+    names = names_in(trace.raw("metadata"))
+    return replace(names, session=name(trace.raw("group_id")) or names.session)
+
+
+def _is_run(item: Fields) -> bool:
+    """Whether a span is a whole run of an agent, from the user's query to the answer."""
+    data = item.raw("span_data")
+    inner = data.get("data") if isinstance(data, dict) else None
+    kind = inner.get("sdk_span_type") if isinstance(inner, dict) else None
+    return kind == "task" and item.raw("parent_id") is None
+
+
+def _by_run(spans: list[Span], runs: set[str]) -> Iterator[tuple[str, Span]]:
+    """Every span with its run, where a trace holds several; otherwise with its trace."""
+    parents = {span.id: span.parent for span in spans}
+    several = len(runs & parents.keys()) > 1
+    for span in spans:
+        here, seen = span.id, set()
+        while several and here not in runs and here in parents and here not in seen:
+            seen.add(here)
+            here = parents[here]
+        yield (here if several and here in runs else span.trace), span
+
+
+def _span(item: Fields) -> Span | None:
+    trace, identity = item.text("trace_id", required=True), item.text("id", required=True)
+    data = item.mapping("span_data", required=True)
+    kind = data.text("type", required=True)
+    if not trace or not identity or kind is None:
+        item.faults.add((), "must be a trace or a span with its ids, like the others")
+        return None
+    span = Span(trace, identity, item.text("parent_id") or "")
+    span.begin, span.end = nanoseconds(item, "started_at"), nanoseconds(item, "ended_at")
+    if kind not in _KINDS:
+        span.unknown[f"spans of type {short(kind)}"] += 1
+    span.kind = _KINDS.get(kind, "step")
+    span.error = _error(item.raw("error"))
+    messages = SpanMessages(item.faults, span.unknown)
+    match span.kind:
+        case "agent":
+            span.names = SpanNames(agent=data.name("name"))
+            span.tools = data.texts("tools")
+        case "chat":
+            model = data.raw("model")
+            span.model = model if isinstance(model, str) else None
+            returned = data.raw("response") if "response" in data else data.raw("output")
+            take_step(span, data.raw("input"), returned, messages)
+            span.tokens = usage_in(data.raw("usage"))
+            if kind == "response" and not (span.inputs or span.outputs):
+                span.unknown["texts of responses, of which the SDK exports only the id"] += 1
+        case "tool":
+            take_call(span, data.name("name", required=True), data.raw("input"), data.raw("output"), None, messages)
+    return span
+
+
+def _error(error: Any) -> str | None:
+    """Why a span failed, as text."""
+    if not error:
+        return None
+    if isinstance(error, Mapping):
+        data = error.get("data")
+        inner = data.get("error") if isinstance(data, Mapping) else data
+        return ": ".join(str(part) for part in (error.get("message"), inner) if part)[:500] or short(error)
+    return str(error)[:500]

@@ -1,0 +1,189 @@
+"""Read Langfuse exports: traces with their observations, or observations alone, from the API or the interface.
+
+A trace is a turn, and traces of one session are a conversation. Scores of a trace are its scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from io import BufferedReader
+from typing import Any
+
+from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.fields import Faults, Fields, fitting
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, broken
+from agentic_bayes.records.wire.layout import Origin, Shape, with_doubts
+from agentic_bayes.records.wire.offered import offered_tools
+from agentic_bayes.records.wire.tracing.conversations import Traces
+from agentic_bayes.records.wire.tracing.messages import SpanMessages, json_of
+from agentic_bayes.records.wire.tracing.objects import (
+    first_object,
+    name,
+    names_in,
+    nanoseconds,
+    objects,
+)
+from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind, SpanNames
+from agentic_bayes.records.wire.tracing.steps import take_call, take_step
+
+NAME = "langfuse"
+
+_KINDS: dict[str, SpanKind] = {
+    "GENERATION": "chat",
+    "AGENT": "agent",
+    "TOOL": "tool",
+    **dict.fromkeys(("SPAN", "EVENT", "CHAIN", "RETRIEVER", "EMBEDDING"), "step"),
+    **dict.fromkeys(("EVALUATOR", "GUARDRAIL"), "aside"),
+}
+
+
+def recognises(shape: Shape) -> bool:
+    """Whether a file of this shape is in this format."""
+    record = first_object(shape)
+    inner = record.get("trace") if isinstance(record.get("trace"), dict) else record
+    if "observations" in record and isinstance(inner, dict):
+        return bool(inner.keys() & {"htmlPath", "sessionId", "projectId", "userId", "input", "session_id"})
+    return _is_observation(record)
+
+
+def _is_observation(record: Mapping[str, Any]) -> bool:
+    keys = record.keys()
+    typed = isinstance(record.get("type"), str) and record["type"] in _KINDS
+    return typed and bool(keys & {"traceId", "trace_id"}) and bool(keys & {"startTime", "start_time"})
+
+
+def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
+    """The conversations of a file."""
+    traces = Traces(NAME)
+    wrong = False
+    for parsed in objects(stream):
+        if parsed.value is NO_VALUE:
+            wrong = True
+            yield parsed
+            continue
+        data = parsed.value.get("data")
+        for one in data if isinstance(data, list) else (parsed.value,):
+            faults = Faults()
+            _take(Fields(one, (), faults), traces, keeps_raw=bool(origin.options.fields))
+            if faults:
+                wrong = True
+                yield Parsed(parsed.where, faults=tuple(faults))
+    yield from with_doubts(traces.read(origin), traces.doubts)
+    if not traces.conversations and not wrong:
+        yield broken("", "holds no conversation: none of its observations has input or output")
+
+
+def _take(item: Fields, traces: Traces, *, keeps_raw: bool) -> None:
+    """Take in a trace with its observations, or one observation."""
+    about = item.mapping("trace") if isinstance(item.raw("trace"), dict) else item
+    if _is_observation(item.value):
+        identity = _get(item, "traceId")
+        listed = [item]
+    else:
+        identity = about.name("id", required=True)
+        listed = item.mappings("observations")
+    if not isinstance(identity, str):
+        item.faults.add(("traceId",), f"must be text, got {short(identity)}")
+        return
+    trace = traces.traces[identity]
+    root = _root(about, identity) if about is not item or listed != [item] else None
+    for one in listed:
+        span = _span(one, identity)
+        if span is not None and span.id not in trace.parents:
+            span.parent = span.parent or (root.id if root else "")
+            trace.add(span)
+    if root is not None and root.id not in trace.parents:
+        trace.add(root)
+    names = _names(about)
+    if names and names not in trace.about:
+        trace.about.append(names)
+    if keeps_raw:
+        trace.raw.append(((0, ""), {**about.value, **item.value}))
+
+
+def _get(item: Fields, key: str) -> Any:
+    """A member by the API's name for it, or by that of the Python SDK."""
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+    return item.raw(key) if key in item else item.raw(snake)
+
+
+def _time(item: Fields, key: str) -> int:
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+    return nanoseconds(item, key if key in item else snake)
+
+
+def _names(about: Fields) -> SpanNames:
+    names = names_in(about.raw("metadata"))
+    metadata = about.raw("metadata") if isinstance(about.raw("metadata"), dict) else {}
+    return replace(
+        names,
+        session=name(_get(about, "sessionId")) or names.session,
+        agent=names.agent or name(about.raw("name") or _get(about, "traceName")),
+        task=names.task or name(metadata.get("dataset_item_id") or metadata.get("datasetItemId")),
+    )
+
+
+def _root(about: Fields, identity: str) -> Span | None:
+    """The trace itself as the outermost step, if it says what went in and came out or has scores."""
+    span = Span(identity, f"trace {identity}", begin=_time(about, "timestamp"), kind="step")
+    take_step(
+        span, _unpacked(about.raw("input")), _unpacked(about.raw("output")), SpanMessages(about.faults, span.unknown)
+    )
+    for one in about.mappings("scores"):
+        text = _get(one, "stringValue")
+        typed = _get(one, "dataType")
+        value = one.raw("value")
+        if typed == "BOOLEAN" and value in (0, 1):
+            value = bool(value)
+        elif isinstance(text, str) and (typed == "CATEGORICAL" or value is None):
+            value = text
+        notes = {"explanation": one.raw("comment")} if isinstance(one.raw("comment"), str) else {}
+        value = fitting(value, (*one.path, "value"), about.faults)
+        span.ratings.append(Rating(_time(one, "timestamp"), str(one.raw("name") or "score"), value, notes))
+    said = span.inputs or span.outputs or span.raw_input or span.raw_output
+    if not said:
+        span.kind = "none"
+    return span if said or span.ratings else None
+
+
+def _span(item: Fields, trace: str) -> Span | None:
+    identity, kind = item.name("id", required=True), item.text("type", required=True)
+    if identity is None or kind is None:
+        return None
+    span = Span(trace, identity, name(_get(item, "parentObservationId")) or "")
+    span.begin, span.end = _time(item, "startTime"), _time(item, "endTime")
+    if kind not in _KINDS:
+        span.unknown[f"observations of type {short(kind)}"] += 1
+    span.kind = _KINDS.get(kind, "step")
+    if item.raw("level") == "ERROR":
+        span.error = str(_get(item, "statusMessage") or "the observation ended with level ERROR")[:500]
+    messages = SpanMessages(item.faults, span.unknown)
+    given, returned = _unpacked(item.raw("input")), _unpacked(item.raw("output"))
+    if span.kind == "tool":
+        take_call(span, item.name("name"), given, returned, None, messages)
+    else:
+        take_step(span, given, returned, messages)
+    span.names = names_in(item.raw("metadata"))
+    if span.kind == "agent":
+        span.names = replace(span.names, agent=item.name("name"))
+    if span.kind == "chat":
+        span.model = name(_get(item, "model") or _get(item, "providedModelName"))
+        span.tokens = _usage(item)
+        span.tools = offered_tools(given.get("tools") if isinstance(given, dict) else None)
+    return span
+
+
+def _unpacked(value: Any) -> Any:
+    """An input or output, which some exports keep as JSON text."""
+    found = json_of(value) if isinstance(value, str) else None
+    return value if found is None else found
+
+
+def _usage(item: Fields) -> tuple[int, int]:
+    for usage in (_get(item, "usageDetails"), item.raw("usage")):
+        if isinstance(usage, dict):
+            counts = usage.get("input"), usage.get("output")
+            if all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
+                return counts  # type: ignore[return-value]
+    return 0, 0

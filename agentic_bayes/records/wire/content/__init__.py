@@ -1,0 +1,1 @@
+"""What messages hold: parts and blocks of text, thoughts, calls and results."""

@@ -1,0 +1,1 @@
+"""What readers of traces share: spans, the messages in them, and how traces become turns and conversations."""

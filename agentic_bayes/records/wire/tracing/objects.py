@@ -1,0 +1,120 @@
+"""Objects of a file one by one: lines, items of a list, or one object; and what their members say in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from io import BufferedReader
+from typing import Any
+
+from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.fields import Fields
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
+from agentic_bayes.records.wire.layout import Shape
+from agentic_bayes.records.wire.tracing.messages import json_of, text_of
+from agentic_bayes.records.wire.tracing.spans import SpanNames
+
+_FRACTION = re.compile(r"\.(\d{1,6})\d*")
+_MEMBERS = {
+    "agent": ("agentic_bayes.agent", "assistant_id", "agent"),
+    "session": ("session_id", "conversation_id", "thread_id"),
+    "task": ("agentic_bayes.task_id", "task_id", "test.case.id"),
+}
+_COUNTS = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"), ("input", "output"))
+_REFERENCE = ("reference", "expected_output", "expected_response", "output", "answer")
+
+
+def objects(stream: BufferedReader) -> Iterator[Parsed]:
+    """The objects of a file, each with its place; a part that is not an object has a fault."""
+    members: dict[str, Any] = {}
+    wrong: list[tuple[str, str]] = []
+    is_list = False
+    for part in parts(stream, ()):
+        match part.path:
+            case ():
+                where = part.where or "line 1"
+                if part.faults or wrong:
+                    yield Parsed(where, faults=(*wrong, *part.faults))
+                elif not is_list:
+                    yield Parsed(where, members)
+                members, wrong, is_list = {}, [], False
+            case (int(),):
+                is_list = True
+                fits = isinstance(part.value, dict)
+                faults = part.faults if fits or part.faults else (("", f"must be an object, got {short(part.value)}"),)
+                yield Parsed(part.place, part.value if fits and not faults else NO_VALUE, faults)
+            case (str(key),):
+                wrong += part.inner_faults
+                members[key] = part.value
+
+
+def first_object(shape: Shape) -> Mapping[str, Any]:
+    """The first object of a file, as far as it is known: the first item of its list, or that of its member ``data``."""
+    record = shape.item if shape.is_list else shape.values
+    if isinstance(record, dict) and isinstance(record.get("data"), list) and record["data"]:
+        record = record["data"][0]
+    return record if isinstance(record, dict) else {}
+
+
+def nanoseconds(owner: Fields, key: str) -> int:
+    """A time written as ISO 8601, in nanoseconds since 1970; 0 if there is none."""
+    text = owner.text(key)
+    if not text:
+        return 0
+    try:
+        moment = datetime.fromisoformat(_FRACTION.sub(lambda found: "." + found[1].ljust(6, "0"), text, count=1))
+        return int(moment.timestamp() * 1_000_000) * 1000
+    except (ValueError, OverflowError, OSError):
+        owner.faults.add((*owner.path, key), f"must be a time like 2026-01-31T12:00:00Z, got {short(text)}")
+        return 0
+
+
+def names_in(metadata: Any) -> SpanNames:
+    """The names that a program put into metadata."""
+    given = json_of(metadata) if isinstance(metadata, str) else metadata
+    if not isinstance(given, dict):
+        return SpanNames()
+    found = {part: next(filter(None, (name(given.get(key)) for key in keys)), None) for part, keys in _MEMBERS.items()}
+    reference = given.get("reference")
+    return SpanNames(
+        **found, trial=trial(given.get("trial")), reference=reference if isinstance(reference, str) else None
+    )
+
+
+def name(value: Any) -> str | None:
+    """An id or name: text that is not blank, or a whole number."""
+    fits = (isinstance(value, str) and value.strip()) or (isinstance(value, int) and not isinstance(value, bool))
+    return str(value) if fits else None
+
+
+def trial(value: Any) -> int | None:
+    """The number of an attempt, also as text; None if it is none."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 10:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def reference_text(value: Any) -> str | None:
+    """A reference answer as text."""
+    text, packed = text_of(value, _REFERENCE)
+    return text or packed or None
+
+
+def usage_in(value: Any, depth: int = 0) -> tuple[int, int]:
+    """The tokens that a reply says it took and gave, wherever its library puts them."""
+    if depth > 6 or not isinstance(value, (dict, list)):
+        return 0, 0
+    for item in value if isinstance(value, list) else ():
+        if any(found := usage_in(item, depth + 1)):
+            return found
+    if isinstance(value, list):
+        return 0, 0
+    for taken, given in _COUNTS:
+        counts = value.get(taken), value.get(given)
+        if all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
+            return counts  # type: ignore[return-value]
+    for key in ("usage_metadata", "usage", "token_usage", "llm_output", "generations", "message", "kwargs"):
+        if any(found := usage_in(value.get(key), depth + 1)):
+            return found
+    return 0, 0

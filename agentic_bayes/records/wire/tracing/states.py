@@ -1,0 +1,50 @@
+"""States of one run, written one after the other: each repeats the messages of the one before it and adds some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from agentic_bayes.records.wire.json_text import JsonPart
+
+
+def latest_states(pieces: Iterator[JsonPart]) -> Iterator[JsonPart]:
+    """The parts of a file without states that the next one continues, message by message with the same ids.
+
+    LangGraph's ``stream(mode="values")`` writes them. States whose messages have no ids stay: that two runs begin with
+    the same words does not make them one.
+    """
+    held: list[JsonPart] = []
+    known: tuple[str, ...] = ()
+    for _, document in groupby(pieces, key=lambda part: part.document):
+        parts: list[JsonPart] = []
+        for part in document:
+            if (part.path and isinstance(part.path[0], str)) or parts:
+                parts.append(part)
+            else:
+                yield from held
+                held, known = [], ()
+                yield part
+        if not parts:
+            continue
+        ids = _ids(parts)
+        if not known or len(ids) <= len(known) or ids[: len(known)] != known:
+            yield from held
+        held, known = parts, ids
+    yield from held
+
+
+def _ids(parts: list[JsonPart]) -> tuple[str, ...]:
+    """The ids of the messages of a state; none if one has no id, or if something is wrong."""
+    messages = [part.value for part in parts if len(part.path) == 2 and part.path[0] == "messages"]
+    ids = [_id(message) for message in messages]
+    whole = all(isinstance(one, str) and one for one in ids) and not any(part.faults for part in parts)
+    return tuple(map(str, ids)) if whole else ()
+
+
+def _id(message: Any) -> Any:
+    if not isinstance(message, dict):
+        return None
+    body = message.get("kwargs") if message.get("lc") else message.get("data", message)
+    return body.get("id") if isinstance(body, dict) else None
