@@ -129,6 +129,21 @@ class TestClaudeCode:
         ]
         assert found.metadata["lines_taken_back"] == 3
 
+    def test_reminders_in_the_user_s_name_are_no_question_but_tags_of_the_user_are(self, read):
+        """A reminder may stand in a message of its own, in a block, or in front of what the user said."""
+        line, note = self.line, "<system-reminder>Be brief.</system-reminder>"
+        found = read(
+            [
+                line("1", None, "user", f"{note}\n<task>first</task>"),
+                line("2", "1", "assistant", [{"type": "text", "text": "one"}]),
+                line("3", "2", "user", [{"type": "text", "text": note}, {"type": "text", "text": "second"}]),
+                line("4", "3", "user", note),
+                line("5", "4", "assistant", [{"type": "text", "text": "two"}]),
+            ]
+        )
+        said = [(turn.query, turn.assistant) for turn in found.conversation]
+        assert said == [("<task>first</task>", "one"), ("second", "two")]
+
     def test_sub_agents_in_the_same_file_belong_to_the_call_with_their_prompt(self, read):
         """As older versions wrote them."""
         line = self.line
@@ -227,7 +242,7 @@ class TestCodex:
             [
                 {"timestamp": "t", "type": "session_meta", "payload": {"id": "x", "cwd": "/p"}},
                 said("user", "<environment_context>…</environment_context>"),
-                said("user", "go"),
+                said("user", "<task>go</task>"),
                 item(type="function_call", call_id="a", name="f", arguments='{"x": 1}'),
                 item(**patch),
                 item(**shell, action={"type": "exec", "command": ["ls"]}),
@@ -238,6 +253,7 @@ class TestCodex:
             ]
         )
         (turn,) = found.conversation
+        assert turn.query == "<task>go</task>"
         assert calls(turn) == [
             ("f", {"x": 1}, "1"),
             ("apply_patch", {"input": "*** Begin"}, "done"),

@@ -6,12 +6,11 @@ user are not. What Codex itself says in the user's name (the environment, AGENTS
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness, session_lines
 from agentic_bayes.records.wire.chat import ChatCall, Message, tool_message
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
@@ -22,8 +21,6 @@ NAME = "codex"
 _ROLLOUT = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"})
 _EXEC = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed"})
 _EXEC_ENDS = frozenset({"turn.completed", "turn.failed", "error"})
-# how texts begin that Codex, not the user, puts into the user's messages
-_BY_HARNESS = re.compile(r"\s*(<[a-z_]+( [^>]*)?>|# AGENTS\.md instructions)")
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 _BY_SERVICE = frozenset({"web_search_call", "image_generation_call"})
 _OUTPUTS = frozenset(
@@ -163,7 +160,7 @@ def _take_message(item: Fields, session: SessionLog, where: str) -> None:
         case "assistant":
             session.add(Message("assistant", "".join(texts)))
         case "user" if _said_by_user(item, texts):
-            session.add(Message("user", "\n".join(text for text in texts if not _BY_HARNESS.match(text))))
+            session.add(Message("user", "\n".join(text for text in texts if not by_harness(text))))
         case "user":
             session.other("message of the harness")
         case _:
@@ -179,7 +176,7 @@ def _said_by_user(item: Fields, texts: list[str]) -> bool:
 
 
 def _all_by_harness(texts: list[str]) -> bool:
-    return bool(texts) and all(_BY_HARNESS.match(text) for text in texts)
+    return bool(texts) and all(by_harness(text) for text in texts)
 
 
 def _call(item: Fields, kind: str) -> ChatCall:
