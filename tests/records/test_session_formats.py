@@ -227,6 +227,21 @@ class TestCodex:
         assert turn.agentic.tools_used[0].result == {"aggregated_output": "4 C\n", "exit_code": 0}
         assert turn.assistant == "It is 4 C in Oslo and 20 C in Rome."
 
+    def test_the_session_of_a_sub_agent_is_said(self, read):
+        """It has a file of its own, which nothing in the other session names."""
+        meta = {"id": "x", "source": {"subagent": {"thread_spawn": {"parent_thread_id": "y", "depth": 1}}}}
+        content = [{"type": "input_text", "text": "go"}]
+        lines = [
+            {"timestamp": "t", "type": "session_meta", "payload": meta},
+            {
+                "timestamp": "t",
+                "type": "response_item",
+                "payload": {"type": "message", "role": "user", "content": content},
+            },
+        ]
+        with pytest.warns(DoubtfulRecords, match="is the session of a sub-agent"):
+            read(lines)
+
     def test_calls_of_every_kind_find_their_results(self, read):
         """Functions, custom tools with one text as their input, and shell calls; an aborted turn says so."""
 

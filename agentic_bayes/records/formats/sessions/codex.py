@@ -18,6 +18,8 @@ from agentic_bayes.records.wire.layout import Origin, Shape
 
 NAME = "codex"
 
+OF_SUB_AGENT = "is the session of a sub-agent: another session started it, and it is read as one of its own"
+
 _ROLLOUT = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"})
 _EXEC = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed"})
 _EXEC_ENDS = frozenset({"turn.completed", "turn.failed", "error"})
@@ -93,6 +95,9 @@ def _take_meta(meta: Fields, session: SessionLog) -> None:
         "provider": meta.text("model_provider"),
         "started": meta.text("timestamp"),
     }
+    source = meta.raw("source")
+    if meta.raw("thread_source") == "subagent" or (isinstance(source, dict) and "subagent" in source):
+        session.log.doubt((), OF_SUB_AGENT)
     given = meta.raw("base_instructions") if "base_instructions" in meta else meta.raw("instructions")
     text = given.get("text") if isinstance(given, dict) else given
     if isinstance(text, str) and text.strip() and not session.log.messages:
