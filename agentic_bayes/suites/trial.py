@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentic_bayes.evidence.score import Grade
+from agentic_bayes.records.wire.thoughts import split_thoughts
 
 Status = Literal["pass", "fail", "error"]
 
@@ -46,8 +47,8 @@ class AgentReply:
 
     @property
     def text(self) -> str:
-        """The last answer."""
-        return self.answers[-1]
+        """The last answer, without thoughts that a model wrote into it."""
+        return split_thoughts(self.answers[-1]).said
 
 
 @runtime_checkable

@@ -376,6 +376,51 @@ def _event(kind, content, source="bot"):
     return {"id": "e", "source": source, "models_usage": None, "metadata": {}, "content": content, "type": kind}
 
 
+def smolagents(dialogue):
+    """Messages of a smolagents memory: calls and observations are text, and what is said before calls are thoughts."""
+    messages = [_memory("system", dialogue.system)] if dialogue.system else []
+    for turn in dialogue.turns:
+        asked = _memory("user", f"New task:\n{turn.query}")
+        asked["content"] += [{"type": "image", "image": None}] if turn.image else []
+        messages.append(asked)
+        for step in turn.steps:
+            messages += [_memory("assistant", step.said)] if step.said else []
+            made = [_tool_call(c.id, c.name, c.arguments) for c in step.calls]
+            messages.append(_memory("tool-call", f"Calling tools:\n{made}"))
+            for c in step.calls:
+                if c.result is not None and c.failed:
+                    retry = (
+                        "Now let's retry: take care not to repeat previous errors! If you have retried several times"
+                    )
+                    messages.append(_memory("tool-response", f"Call id: {c.id}\nError:\n{c.result}\n{retry}\n"))
+                elif c.result is not None:
+                    messages.append(_memory("tool-response", f"Observation:\n{c.result}"))
+        if turn.answer is not None:
+            made = [_tool_call("end", "final_answer", {"answer": turn.answer})]
+            messages.append(_memory("tool-call", f"Calling tools:\n{made}"))
+            messages.append(_memory("tool-response", f"Observation:\n{turn.answer}"))
+    return messages
+
+
+def _memory(role, text):
+    about = {"tool_calls": None, "raw": None, "token_usage": None}
+    return {"role": role, "content": [{"type": "text", "text": text}], **about}
+
+
+def _tool_call(identity, name, arguments):
+    return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def expected_of_smolagents(dialogue):
+    """As `expected`, but the answer is a call of its own, and whatever is said before a call is a thought."""
+    found = expected(dialogue)
+    for turn in found:
+        turn["reasoning"], turn["before"] = turn["before"], []
+        if turn["answer"] is not None:
+            turn["calls"].append(("final_answer", {"answer": turn["answer"]}))
+    return found
+
+
 # format → how it is written, whether it marks failed calls, whether it holds the system text and the tools
 WRITERS = {
     "openai": (openai_chat, False, True, True),

@@ -1,15 +1,29 @@
 """Formats of messages: a dialogue comes back from each as it was written; files of the tools are read call by call."""
 
 import json
+import re
+import warnings
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from dialogues import WRITERS, dialogues, expected, read_back
+from dialogues import (
+    WRITERS,
+    Call,
+    Dialogue,
+    Step,
+    Turn,
+    dialogues,
+    expected,
+    expected_of_smolagents,
+    read_back,
+    smolagents,
+)
 from hypothesis import HealthCheck, given, settings
-from strategies import reduced
+from hypothesis import strategies as st
+from strategies import json_values, reduced
 
-from agentic_bayes.errors import RecordsError
+from agentic_bayes.errors import DoubtfulRecords, RecordsError
 from agentic_bayes.records.read import read_conversations
 
 FILES = Path(__file__).parent / "files"
@@ -43,6 +57,15 @@ def test_a_dialogue_written_in_any_format_is_read_back(load, name, dialogue):
     assert {tool["name"] for tool in offered} == (set(dialogue.tools) if tools else set())
     last = found.conversation[-1]
     assert (last.error is None) == (dialogue.turns[-1].answer is not None)
+
+
+@given(dialogue=dialogues(parallel=1))
+@quick
+def test_a_dialogue_of_smolagents_is_read_back(load, dialogue):
+    """Its calls are Python in text, and its answer is the argument of a call."""
+    (found,) = load(smolagents(dialogue))
+    assert read_back(found) == expected_of_smolagents(dialogue)
+    assert found.context == dialogue.system
 
 
 OSLO = ("weather", {"city": "Oslo"}, "4 C")
@@ -215,3 +238,55 @@ def test_half_a_batch_is_refused_with_the_lines_that_join_it(tmp_path, monkeypat
     found = list(read_conversations("joined.jsonl"))
     assert [one.session_id for one in found] == ["oslo-0", "oslo-1"][: len(found)]
     assert found[0].conversation[0].assistant in ("4 C.", "4 C and 20 C.")
+
+
+def places_in(value, path=()):
+    """Every place in a value."""
+    yield path
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places_in(item, (*path, key))
+
+
+MARKED = Dialogue(
+    (
+        Turn(
+            "MARKq1",
+            True,
+            (
+                Step("MARKt1", "MARKs1", (Call("weather", {}, "a", "MARKr1"), Call("book", {}, "b", "MARKr2", True))),
+                Step("", "", (Call("book", {"n": 1}, "a", "MARKr3"),)),
+            ),
+            "MARKt2",
+            "MARKa1",
+        ),
+        Turn("MARKq2", False, (), "", "MARKa2"),
+    )
+)
+ODD = st.sampled_from(
+    [None, True, -1, "", " ", "x", "tool_use", "text", [], {}, [None], {"type": "text"}, {"role": "user"}]
+)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@given(data=st.data())
+@settings(quick, max_examples=reduced(150))
+def test_a_changed_log_is_refused_or_nothing_in_it_is_lost_in_silence(load, name, data):
+    """Whatever value stands at whatever place, or is missing: what is left is read, or something is said."""
+    written = json.loads(json.dumps(WRITERS[name][0](MARKED)))
+    *path, last = data.draw(st.sampled_from([place for place in places_in(written) if place]))
+    target = written
+    for key in path:
+        target = target[key]
+    if data.draw(st.booleans()):
+        del target[last]
+    else:
+        target[last] = data.draw(ODD | json_values)
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", DoubtfulRecords)
+            found = load(written, format=data.draw(st.sampled_from(["auto", name.partition(" ")[0]])))
+    except RecordsError:
+        return
+    texts = json.dumps([conversation.model_dump(mode="json") for conversation in found])
+    lost = set(re.findall("MARK..", json.dumps(written))) - set(re.findall("MARK..", texts))
+    assert not lost or said

@@ -246,6 +246,12 @@ def test_exact_match_compares_the_whole_answer():
     assert "expected 'Paris', got 'paris'" in scored("exact_match", "paris", {"text": "Paris"})[2]
 
 
+def test_thoughts_of_a_model_in_its_answer_are_not_graded():
+    """What it said is compared, whatever it thought before."""
+    assert passes("exact_match", "<think>Paris or Lyon?</think>Lyon", {"text": "Lyon"})
+    assert not passes("exact_match", "<think>Lyon</think>Paris", {"text": "Lyon"})
+
+
 def test_contains_scores_the_share_of_the_keywords_and_passes_for_all():
     """Two of three keywords give 2/3 and no pass; what is missing is named."""
     value, passed, reason = scored("contains", "Paris, Lyon", keywords=["Paris", "Lyon", "Nice"])

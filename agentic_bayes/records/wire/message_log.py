@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Any, Literal
 
 from agentic_bayes.records.base import field_path, short
@@ -25,6 +25,7 @@ from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score, named_sc
 FieldPath = tuple[str | int, ...]
 
 NO_USER = "must hold at least one user message"
+EARLY = "calls and results before the user's first message were left out"
 NOT_FINITE = "some call arguments are NaN or Infinity; they were read as null"
 LONGEST_ERROR = 500
 REPLIES = ("response", "reply", "output", "outputs", "completion", "answer", "result", "choices", "candidates")
@@ -287,6 +288,10 @@ class _ConversationInProgress:
         if tools := _offered(about, [tool for log in logs for tool in log.tools]):
             record["metadata"].setdefault(AVAILABLE_TOOLS, tools)
         doubts += doubts_of(record["conversation"])
+        if any(
+            message.calls or message.role == "tool" for message in takewhile(lambda one: one.role != "user", messages)
+        ):
+            doubts.append(("", EARLY))
         doubts += [] if replied else _unread(about, record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:

@@ -61,7 +61,7 @@ def split_thoughts(text: str) -> Split:
     (the model ran out of tokens); and what comes before a closing tag that was never opened (templates like DeepSeek's
     open it in the prompt). Tags quoted as code are mentions, unless the text begins with one.
     """
-    if not _HINT.search(text):
+    if not any(mark in text for mark in "<[◁") or not _HINT.search(text):
         return Split(text, ())
     if channels := list(_CHANNEL.finditer(text)):
         return _by_channel(text, channels)

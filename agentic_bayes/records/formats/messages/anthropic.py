@@ -48,7 +48,8 @@ def unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
     """The members of a conversation that is a line of Message Batches, or a request and its reply."""
     params, result = about.get("params"), about.get("result")
     members: dict[str, Any] = {}
-    if is_batch_line(about) and isinstance(params, dict) and isinstance(result, dict):
+    replied = isinstance(result, dict) and str(result.get("type")) in BATCH_RESULTS
+    if is_batch_line(about) and isinstance(params, dict) and isinstance(result, dict) and replied:
         members |= {**params, "reply": result.get("message")}
         if result["type"] != "succeeded":
             error = result.get("error")

@@ -50,8 +50,8 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     source = event.name("source", required=True)
     if kind is None or source is None or kind in SKIPPED:
         return
-    if not log.users:  # a run begins with its task
-        log.users |= {"user", source}
+    if not log.users:  # a run begins with its task, which no model wrote
+        log.users |= {"user", source} if "Message" in kind and "models_usage" not in event else {"user"}
     usage = event.mapping("models_usage")
     tokens = usage.whole("prompt_tokens") or 0, usage.whole("completion_tokens") or 0
     match kind:

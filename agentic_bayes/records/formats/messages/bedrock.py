@@ -78,10 +78,13 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
 
 
 def _block(part: Fields, log: MessageLog) -> Iterator[dict[str, Any]]:
-    """A block as typed blocks."""
-    kind = next((key for key, content in part.value.items() if content is not None), "")
-    if kind not in KINDS and any(key in part for key in KINDS):
-        kind = next(key for key in KINDS if key in part)
+    """A block as typed blocks: one for each of its members, of which it should have one."""
+    for kind, content in part.value.items():
+        if content is not None:
+            yield from _typed(part, kind, log)
+
+
+def _typed(part: Fields, kind: str, log: MessageLog) -> Iterator[dict[str, Any]]:
     match kind:
         case "text":
             yield {"type": "text", "text": part.text("text")}

@@ -116,7 +116,7 @@ def to_langchain(conversation: Conversation) -> list[BaseMessage]:
     -------
     list of langchain_core.messages.BaseMessage
         Read back, they give the same queries, calls, results and answers. A result that is not text becomes JSON
-        text. Ids, scores and errors are lost.
+        text. Ids, scores, thoughts and errors are lost.
     """
     from langchain_core.messages import AIMessage, SystemMessage
 

@@ -26,6 +26,8 @@ MARKS = frozenset(
 
 # parts of UI messages that are neither said nor done
 _SILENT = frozenset({"step-start", "source", "source-url", "source-document", "tool-approval-response"})
+# states of calls, in all versions, that have no result yet
+WAITING = ("input-streaming", "input-available", "approval-requested", "approval-responded", "partial-call", "call")
 _DENIED = "output-denied"
 
 
@@ -84,7 +86,7 @@ def _thought(text: Any) -> list[dict[str, Any]]:
 
 def _part(part: Fields, log: MessageLog) -> Iterator[dict[str, Any]]:
     """A part of a message as typed blocks."""
-    kind = part.text("type", required=True) or ""
+    kind = part.name("type", required=True) or ""
     match kind:
         case "text":
             yield {"type": "text", "text": part.text("text")}
@@ -129,6 +131,8 @@ def _call(part: Fields, name: str | None) -> Iterator[dict[str, Any]]:
         yield {**about, "content": part.text("errorText") or "", "is_error": True}
     elif state == _DENIED:
         yield {**about, "content": "the user denied the call", "is_error": True}
+    elif state not in WAITING and (state is not None or any(key in part for key in ("output", "result", "errorText"))):
+        part.faults.add((*part.path, "state"), f"must be the state of a call, output-available, got {short(state)}")
 
 
 def _result(part: Fields) -> dict[str, Any]:

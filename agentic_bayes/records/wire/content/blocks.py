@@ -83,7 +83,7 @@ def _take_answer(message: Fields, log: MessageLog) -> None:
 
     ends_with_result = False
     for block in _blocks(message):
-        kind = block.text("type", required=True) or ""
+        kind = block.name("type", required=True) or ""
         ends_with_result = False
         if kind in CALLS:
             call = named_call(block, "id", "input")
@@ -107,11 +107,13 @@ def _take_question(message: Fields, log: MessageLog) -> None:
     said: list[dict[str, Any]] = []
     results = False
     for block in _blocks(message):
-        kind = block.text("type", required=True) or ""
+        kind = block.name("type", required=True) or ""
         if kind.endswith(RESULT):
             _take_result(block, log)
             results = True
-        elif kind not in THOUGHTS:
+        elif kind in THOUGHTS:
+            log.add_thoughts(thought_texts(block), block.path)
+        else:
             if kind and kind != "text" and kind not in MARKS:
                 unknown_part(block, kind, log.doubt)
             said.append(dict(block.value))

@@ -44,7 +44,7 @@ def content_text(
             text, is_text = part, True
         else:
             fields = Fields(part, (*message.path, key, position), message.faults)
-            kind = fields.text("type", required=True) or ""
+            kind = fields.name("type", required=True) or ""
             if kind in THOUGHTS or kind in skipped:
                 continue
             is_text = kind in TEXT_PARTS or kind == "refusal"
