@@ -80,10 +80,14 @@ _KNOWN = (
             'error="error_message")',
         ),
     ),
-    KnownTool("a LangSmith run", frozenset({"run_type", "inputs"}), "the messages in its outputs can be read"),
-    KnownTool("a Langfuse export", frozenset({"observations"}), "OpenTelemetry spans can be read"),
-    KnownTool("an MLflow trace", frozenset({"info", "data"}), "OpenTelemetry spans can be read"),
-    KnownTool("a trace of openai-agents", frozenset({"object", "span_data"}), "OpenAI messages can be read"),
+    KnownTool("a LangSmith run", frozenset({"run_type", "inputs"}), "runs with their ids can be read (langsmith)"),
+    KnownTool(
+        "a Langfuse export", frozenset({"observations"}), "traces with their ids and input can be read (langfuse)"
+    ),
+    KnownTool("an MLflow trace", frozenset({"info", "data"}), "traces with their spans can be read (mlflow)"),
+    KnownTool(
+        "a trace of openai-agents", frozenset({"object", "span_data"}), "spans with their ids can be read (agents-sdk)"
+    ),
     KnownTool("a Jaeger trace", frozenset({"traceID", "spans"}), "OpenTelemetry spans (OTLP in JSON) can be read"),
     KnownTool(
         "evidence of agentic-bayes",
