@@ -85,7 +85,7 @@ class RecordOptions(LogOptions):
     """How conversation files are read."""
 
     format: Annotated[
-        str, Option(help="File format: auto (by content), native, openai, langchain, tau-bench, tau2, inspect or otel.")
+        str, Option(help="File format: auto (by content), or its name in docs/formats.md, like openai or otel.")
     ] = "auto"
     agent: Annotated[
         str | None, Option(help="Agent name for files that do not contain one (default: the file's name).")

@@ -27,11 +27,11 @@ class FileAgent:
 
     name: str  # the agent
     label: str  # what tells the file apart from the other files of this agent
-    unclear: str = ""  # why `name` is no name of an agent
+    unclear: str = ""  # why `name` must not be used
 
 
 def check_agent(agent: object) -> None:
-    """Refuse what is no name and no rule."""
+    """Refuse anything but a name or a rule."""
     if agent is None:
         return
     if not isinstance(agent, str) or not agent.strip():

@@ -26,7 +26,7 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 
 FEWEST_UNTOLD = 10
-"""From so many conversations on, it is doubtful that each is meant to be a task of its own."""
+"""With fewer conversations, it is not doubtful that each is meant to be a task of its own."""
 
 UNTOLD_TASKS = "none of the {:,} conversations names its task, so each is a task of its own with one trial"
 

@@ -141,9 +141,10 @@ def read_conversations(
     paths : path, or iterable of paths
         A file, a glob pattern, a folder (all .json, .jsonl, .json.gz, .jsonl.gz and .eval files in it and in its
         subfolders, except hidden ones), or several of these. Each file is read once, however often it is listed.
-    format : {"auto", "native", "openai", "langchain", "tau-bench", "tau2", "inspect", "otel"}
+    format : str
         Format of the files; "auto" detects it from the content of each. JSON arrays, objects and JSON Lines, plain
-        or gzipped, are always detected from the content. ``docs/formats.md`` says which fields are read.
+        or gzipped, are always detected from the content. ``docs/formats.md`` lists the formats, and the fields that
+        are read.
     agent : str, optional
         The agent of records that name none: a name, or a rule with ``{stem}`` (the file's name without its ending),
         ``{parent}`` (its folder) or ``{grandparent}``. Default: the stem or, where stems repeat, the nearest folders

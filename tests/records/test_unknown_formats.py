@@ -19,7 +19,7 @@ def refusal(tmp_path, monkeypatch):
     def run(content, name="log.json"):
         data = content if isinstance(content, (bytes, str)) else json.dumps(content)
         (tmp_path / name).write_bytes(data if isinstance(data, bytes) else data.encode())
-        with pytest.raises(RecordsError) as caught:
+        with pytest.raises(RecordsError, match="problem") as caught:
             ab.read_conversations(name)
         return str(caught.value)
 

@@ -80,13 +80,19 @@ _KNOWN = (
             'error="error_message")',
         ),
     ),
-    KnownTool("a LangSmith run", frozenset({"run_type", "inputs"}), "runs with their ids can be read (langsmith)"),
     KnownTool(
-        "a Langfuse export", frozenset({"observations"}), "traces with their ids and input can be read (langfuse)"
+        "a LangSmith run",
+        frozenset({"run_type", "inputs"}),
+        'it may be read with format="langsmith" (--format langsmith)',
     ),
-    KnownTool("an MLflow trace", frozenset({"info", "data"}), "traces with their spans can be read (mlflow)"),
     KnownTool(
-        "a trace of openai-agents", frozenset({"object", "span_data"}), "spans with their ids can be read (agents-sdk)"
+        "a Langfuse export", frozenset({"observations"}), 'it may be read with format="langfuse" (--format langfuse)'
+    ),
+    KnownTool("an MLflow trace", frozenset({"info", "data"}), 'it may be read with format="mlflow" (--format mlflow)'),
+    KnownTool(
+        "a trace of openai-agents",
+        frozenset({"object", "span_data"}),
+        'it may be read with format="agents-sdk" (--format agents-sdk)',
     ),
     KnownTool("a Jaeger trace", frozenset({"traceID", "spans"}), "OpenTelemetry spans (OTLP in JSON) can be read"),
     KnownTool(

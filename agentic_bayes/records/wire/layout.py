@@ -26,7 +26,7 @@ class Origin:
     given_agent: str | None = None  # the agent that the caller named
     options: ReadOptions = NO_OPTIONS  # what the caller said beyond that
     default_agent: str = ""  # the agent by the file's name or folder; the stem if empty
-    unclear: str = ""  # why that is no name of an agent: a record that would get it is refused
+    unclear: str = ""  # why it must not be used: a record that would get it is refused
 
     @property
     def own_agent(self) -> str:

@@ -97,7 +97,7 @@ class MessageLog:
             del self.messages[before:]
 
     def add_tokens(self, tokens: tuple[int, int], *, since: int) -> None:
-        """Count tokens for the first of the agent's messages from this place on."""
+        """Count tokens for the first of the agent's messages at or after this place."""
         for place in range(since, len(self.messages)):
             if self.messages[place].role == "assistant":
                 self.messages[place] = changed(self.messages[place], tokens=tokens)
