@@ -38,6 +38,8 @@ _TRIAL = tuple(prefix + "trial" for prefix in _OWN)
 _REFERENCE = tuple(prefix + "reference" for prefix in _PASSED_ON)
 
 _METADATA = ("metadata", "langsmith.metadata", "langfuse.trace.metadata", "langfuse.observation.metadata")
+_TELLING = frozenset((*_AGENT, *_SESSION, *_TASK, *_TRIAL, *_REFERENCE))
+_NOBODY = SpanNames()
 
 
 def names_of(attributes: Mapping[str, Any]) -> SpanNames:
@@ -48,6 +50,8 @@ def names_of(attributes: Mapping[str, Any]) -> SpanNames:
         unpacked = json_of(packed) if isinstance(packed, str) else packed
         if isinstance(unpacked, dict):
             given |= {f"{key}.{name}": value for name, value in unpacked.items()}
+    if _TELLING.isdisjoint(given):
+        return _NOBODY
     return SpanNames(
         _name(given, _AGENT), _name(given, _SESSION), _name(given, _TASK), _trial(given), _text(given, _REFERENCE)
     )
