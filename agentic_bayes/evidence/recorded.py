@@ -63,7 +63,18 @@ class RecordedJudge:
         return Score(conversation.recorded_score, "recorded for the conversation")
 
     def further(self, conversation: Conversation, position: int) -> dict[str, Grade]:
-        """The further scores of one interaction, by name: those of the conversation, for each of its turns."""
+        """Give the further scores of one interaction: those of its conversation.
+
+        Parameters
+        ----------
+        conversation, position : Conversation, int
+            As for `Grader.grade`.
+
+        Returns
+        -------
+        dict of str to Score or Unscored
+            Name → score; a name that evidence uses itself is prefixed with ``recorded``.
+        """
         found = conversation.metadata.get(RECORDED_METRICS)
         grades: dict[str, Grade] = {}
         for name, value in found.items() if isinstance(found, dict) else ():

@@ -129,6 +129,21 @@ class TestClaudeCode:
         ]
         assert found.metadata["lines_taken_back"] == 3
 
+    def test_reminders_in_the_user_s_name_are_no_question_but_tags_of_the_user_are(self, read):
+        """A reminder may stand in a message of its own, in a block, or in front of what the user said."""
+        line, note = self.line, "<system-reminder>Be brief.</system-reminder>"
+        found = read(
+            [
+                line("1", None, "user", f"{note}\n<task>first</task>"),
+                line("2", "1", "assistant", [{"type": "text", "text": "one"}]),
+                line("3", "2", "user", [{"type": "text", "text": note}, {"type": "text", "text": "second"}]),
+                line("4", "3", "user", note),
+                line("5", "4", "assistant", [{"type": "text", "text": "two"}]),
+            ]
+        )
+        said = [(turn.query, turn.assistant) for turn in found.conversation]
+        assert said == [("<task>first</task>", "one"), ("second", "two")]
+
     def test_sub_agents_in_the_same_file_belong_to_the_call_with_their_prompt(self, read):
         """As older versions wrote them."""
         line = self.line
@@ -212,6 +227,21 @@ class TestCodex:
         assert turn.agentic.tools_used[0].result == {"aggregated_output": "4 C\n", "exit_code": 0}
         assert turn.assistant == "It is 4 C in Oslo and 20 C in Rome."
 
+    def test_the_session_of_a_sub_agent_is_said(self, read):
+        """It has a file of its own, which nothing in the other session names."""
+        meta = {"id": "x", "source": {"subagent": {"thread_spawn": {"parent_thread_id": "y", "depth": 1}}}}
+        content = [{"type": "input_text", "text": "go"}]
+        lines = [
+            {"timestamp": "t", "type": "session_meta", "payload": meta},
+            {
+                "timestamp": "t",
+                "type": "response_item",
+                "payload": {"type": "message", "role": "user", "content": content},
+            },
+        ]
+        with pytest.warns(DoubtfulRecords, match="is the session of a sub-agent"):
+            read(lines)
+
     def test_calls_of_every_kind_find_their_results(self, read):
         """Functions, custom tools with one text as their input, and shell calls; an aborted turn says so."""
 
@@ -227,7 +257,7 @@ class TestCodex:
             [
                 {"timestamp": "t", "type": "session_meta", "payload": {"id": "x", "cwd": "/p"}},
                 said("user", "<environment_context>…</environment_context>"),
-                said("user", "go"),
+                said("user", "<task>go</task>"),
                 item(type="function_call", call_id="a", name="f", arguments='{"x": 1}'),
                 item(**patch),
                 item(**shell, action={"type": "exec", "command": ["ls"]}),
@@ -238,6 +268,7 @@ class TestCodex:
             ]
         )
         (turn,) = found.conversation
+        assert turn.query == "<task>go</task>"
         assert calls(turn) == [
             ("f", {"x": 1}, "1"),
             ("apply_patch", {"input": "*** Begin"}, "done"),

@@ -40,6 +40,7 @@ _OTHERS = frozenset(
 _BY_HARNESS = re.compile(
     r"\s*<(local-command-|system-reminder|task-notification|bash-std|bash-input|user-memory-input)"
 )
+_REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _OF_SUB_AGENT = re.compile(r"agent-\w+\.jsonl")
@@ -73,7 +74,7 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
         session.session = next((str(line["agentId"]) for line in aside if "agentId" in line), None)
         main, aside = aside, []
     sub_agents = _SubAgents(session, aside, None if alone else origin)
-    _Session(session, sub_agents).take(_kept(main, session))
+    _Transcript(session, sub_agents).take(_kept(main, session))
     sub_agents.finish()
     if not session.agent:
         session.agent = session.log.model or NAME
@@ -133,7 +134,7 @@ def _is_prompt(line: Mapping[str, Any]) -> bool:
     content = message.get("content") if isinstance(message, dict) else None
     texts = [content] if isinstance(content, str) else _texts(content)
     results = isinstance(content, list) and any(_kind(block) == "tool_result" for block in content)
-    own = [text for text in texts if not _BY_HARNESS.match(text) and not text.startswith(_INTERRUPTED)]
+    own = [text for text in texts if not _is_by_harness(text) and not text.startswith(_INTERRUPTED)]
     return not results and bool(own) and not any(_COMMAND.search(text) for text in own)
 
 
@@ -142,11 +143,29 @@ def _texts(content: Any) -> list[str]:
     return [str(block.get("text") or "") for block in blocks if _kind(block) == "text"]
 
 
+def _is_by_harness(text: str) -> bool:
+    rest = _REMINDER.sub("", text)
+    return not rest.strip() or _BY_HARNESS.match(rest) is not None
+
+
+def _said(content: Any) -> Any:
+    """The content of a user's message without reminders, which Claude Code puts into it."""
+    if isinstance(content, str):
+        return _REMINDER.sub("", content)
+    if not isinstance(content, list):
+        return content
+    return [
+        {**block, "text": text} if _kind(block) == "text" else block
+        for block in content
+        if _kind(block) != "text" or (text := _REMINDER.sub("", str(block.get("text") or ""))).strip()
+    ]
+
+
 def _kind(block: Any) -> Any:
     return block.get("type") if isinstance(block, dict) else None
 
 
-class _Session:
+class _Transcript:
     """The lines of one agent, one after the other."""
 
     def __init__(self, session: SessionLog, sub_agents: _SubAgents) -> None:
@@ -210,7 +229,7 @@ class _Session:
         if any(text.startswith(_INTERRUPTED) for text in texts):
             self._results(message)
             session.add(Message("assistant", error="interrupted by the user"))
-        elif texts and all(_BY_HARNESS.match(text) for text in texts) and not self._results(message):
+        elif texts and all(map(_is_by_harness, texts)) and not self._results(message):
             self.command = None if "local-command-stdout" in texts[0] else self.command
             session.other("message of the harness")
         elif command := next(filter(None, map(_COMMAND.search, texts)), None):
@@ -218,7 +237,7 @@ class _Session:
             self.command = f"{command[1].strip()} {arguments[1].strip() if arguments else ''}".strip()
         else:
             self.command = None if _is_prompt(line.value) else self.command
-            take_blocks(dict(message.value), message.path, session.log)
+            take_blocks({**message.value, "content": _said(content)}, message.path, session.log)
             agent = line.raw("toolUseResult") or line.raw("tool_use_result")
             identity = agent.get("agentId") if isinstance(agent, dict) else None
             for block in content if isinstance(content, list) else ():
@@ -262,7 +281,7 @@ class _Session:
         match attachment.raw("type"):
             case "queued_command" if isinstance(attachment.raw("prompt"), str):
                 text = str(attachment.raw("prompt"))
-                if attachment.raw("commandMode") in (None, "prompt") and not _BY_HARNESS.match(text):
+                if attachment.raw("commandMode") in (None, "prompt") and not _is_by_harness(text):
                     self.session.add(Message("user", text, aside=True))
             case "queued_command" if isinstance(attachment.raw("prompt"), list):
                 self.session.strange("queued_command", {"content": ""}, where)
@@ -328,7 +347,7 @@ class _SubAgents:
         inner = SessionLog(NAME, self.session.origin)
         nested = _SubAgents(inner, (), None)
         nested.logs, nested.folder, nested.opened = self.logs, self.folder, self.opened
-        _Session(inner, nested).take(lines)
+        _Transcript(inner, nested).take(lines)
         for path, wrong in inner.faults:
             self.session.faults.add((), f"sub-agent, {path}: {wrong}")
         self.session.unknown |= inner.unknown

@@ -6,12 +6,11 @@ user are not. What Codex itself says in the user's name (the environment, AGENTS
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness, session_lines
 from agentic_bayes.records.wire.chat import ChatCall, Message, tool_message
 from agentic_bayes.records.wire.fields import Fields
 from agentic_bayes.records.wire.json_text import Parsed, parts
@@ -19,11 +18,11 @@ from agentic_bayes.records.wire.layout import Origin, Shape
 
 NAME = "codex"
 
+OF_SUB_AGENT = "is the session of a sub-agent: another session started it, and it is read as one of its own"
+
 _ROLLOUT = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"})
 _EXEC = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed"})
 _EXEC_ENDS = frozenset({"turn.completed", "turn.failed", "error"})
-# how texts begin that Codex, not the user, puts into the user's messages
-_BY_HARNESS = re.compile(r"\s*(<[a-z_]+( [^>]*)?>|# AGENTS\.md instructions)")
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 _BY_SERVICE = frozenset({"web_search_call", "image_generation_call"})
 _OUTPUTS = frozenset(
@@ -96,6 +95,9 @@ def _take_meta(meta: Fields, session: SessionLog) -> None:
         "provider": meta.text("model_provider"),
         "started": meta.text("timestamp"),
     }
+    source = meta.raw("source")
+    if meta.raw("thread_source") == "subagent" or (isinstance(source, dict) and "subagent" in source):
+        session.log.doubt((), OF_SUB_AGENT)
     given = meta.raw("base_instructions") if "base_instructions" in meta else meta.raw("instructions")
     text = given.get("text") if isinstance(given, dict) else given
     if isinstance(text, str) and text.strip() and not session.log.messages:
@@ -163,7 +165,7 @@ def _take_message(item: Fields, session: SessionLog, where: str) -> None:
         case "assistant":
             session.add(Message("assistant", "".join(texts)))
         case "user" if _said_by_user(item, texts):
-            session.add(Message("user", "\n".join(text for text in texts if not _BY_HARNESS.match(text))))
+            session.add(Message("user", "\n".join(text for text in texts if not by_harness(text))))
         case "user":
             session.other("message of the harness")
         case _:
@@ -179,7 +181,7 @@ def _said_by_user(item: Fields, texts: list[str]) -> bool:
 
 
 def _all_by_harness(texts: list[str]) -> bool:
-    return bool(texts) and all(_BY_HARNESS.match(text) for text in texts)
+    return bool(texts) and all(by_harness(text) for text in texts)
 
 
 def _call(item: Fields, kind: str) -> ChatCall:
