@@ -28,7 +28,7 @@ def run(tmp_path, monkeypatch, capsys):
 
     def command(*words):
         monkeypatch.setattr("sys.argv", ["agentic-bayes", *words])
-        with pytest.raises(SystemExit, match="") as ended:
+        with pytest.raises(SystemExit, match=r"\d") as ended:
             main()
         said = capsys.readouterr()
         return ended.value.code or 0, " ".join(said.out.split()), " ".join(said.err.split())

@@ -238,3 +238,34 @@ def test_offered_tools_have_one_shape_whoever_lists_them():
         {"name": "googleSearch"},
     ]
     assert offered_tools("no list") == offered_tools(None) == offered_tools(7) == []
+
+
+REPLIED = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "A"}]}
+
+
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        (
+            {"messages": [ASKED], "response": {"choices": [{"message": {"role": "assistant", "content": "A"}}]}},
+            "openai",
+        ),
+        ({"messages": [ASKED], "system": "S", "response": REPLIED}, "anthropic"),
+        (
+            {"contents": "?", "response": {"candidates": [{"content": {"role": "model", "parts": [{"text": "A"}]}}]}},
+            "gemini",
+        ),
+        (
+            {
+                "messages": [ASKED],
+                "response": {"messages": [{"role": "assistant", "content": [{"type": "text", "text": "A"}]}]},
+            },
+            "vercel",
+        ),
+    ],
+)
+def test_a_reply_next_to_the_messages_of_its_request_is_the_answer(load, record, name):
+    """Each as its provider writes it."""
+    (found,) = load(record)
+    assert (found.conversation[0].query, found.conversation[0].assistant) == ("?", "A")
+    assert found.metadata["format"] == name

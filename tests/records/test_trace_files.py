@@ -1,5 +1,6 @@
 """Traces that tools wrote, read call by call."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,23 @@ def test_fields_reach_the_attributes_of_any_span_and_of_the_resource():
     ] * 2
     assert reading("langsmith/openai_runs.jsonl", fields={"agent": "session_name"})[0][0] == "wx-v1"
     assert reading("openai_agents/hand_off.jsonl", fields={"agent": "workflow_name"})[0][0] == "Agent workflow"
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("langsmith/openai_runs.jsonl", "runs"),
+        ("langfuse/observations.jsonl", "data"),
+        ("mlflow/mlflow_openai.json", "traces"),
+        ("openai_agents/chat_completions.jsonl", "data"),
+    ],
+)
+def test_a_page_that_a_service_returned_holds_the_same_records(name, key, tmp_path):
+    """In an object or a list, as well as line by line."""
+    lines = [json.loads(line) for line in (FILES / name).read_text("utf-8").splitlines()]
+    path = tmp_path / f"{Path(name).stem}.json"
+    for document in ({key: lines, "meta": {}}, lines, [{key: lines}]):
+        path.write_text(json.dumps(document), "utf-8")
+        assert [one.conversation for one in read_conversations(path)] == [
+            one.conversation for one in read_conversations(FILES / name)
+        ]

@@ -136,7 +136,7 @@ def format_of(stream: BufferedReader) -> str:
     shape = Shape()
     found = ""
     for number, part in enumerate(parts(stream, STREAMED)):
-        if (part.document and not found) or part.faults or number > LOOKED_AT:
+        if (part.document and not found) or part.faults or (found and number > LOOKED_AT):
             break
         shape.take(part)
         if not found:

@@ -24,6 +24,7 @@ CODE = "code_execution"
 
 # members of a part that say nothing by themselves
 _ABOUT = frozenset({"thought", "thoughtSignature", "videoMetadata", "partMetadata", "mediaResolution"})
+_OF_A_REPLY = ("candidates", "usageMetadata", "usage_metadata", "modelVersion", "model_version")
 _DATA = {"image": "image", "audio": "audio", "video": "video"}
 
 
@@ -35,6 +36,8 @@ def recognises(shape: Shape) -> bool:
     first = shape.first.get("contents")
     inner = record.get("contents")
     ours = _is_ours(first) or (isinstance(inner, list) and bool(inner) and _is_ours(inner[0]))
+    if isinstance(inner, str) and (shape.is_list or shape.complete):  # a request with nothing but text
+        ours = any(key in record for key in (*SYSTEM, "config", "generationConfig")) or _is_reply(_unwrap(record))
     return ours or message_log.looks_like(shape, _is_ours, ("messages",)) or bool(_pair(record)) or _is_reply(record)
 
 
@@ -62,6 +65,9 @@ def _pair(about: Mapping[str, Any]) -> Mapping[str, Any]:
 def _unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
     """The members of a request next to its reply, and what stands in its ``config``."""
     members = dict(_pair(about))
+    response = about.get("response")
+    if not members and "contents" in about and isinstance(response, dict):
+        members = {key: value for key, value in response.items() if key in _OF_A_REPLY}
     config = members.get("config", about.get("config"))
     for source in (config if isinstance(config, dict) else {}, about, dict(members)):
         for key in SYSTEM:

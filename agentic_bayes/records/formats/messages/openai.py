@@ -132,9 +132,11 @@ def _unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
     """The members of a conversation that is a line of the Batch API with request and reply, or a pair of these."""
     request = about.get("body") if "custom_id" in about else about.get("request")
     response = about.get("response")
-    if not isinstance(request, dict) or not isinstance(response, dict) or not {"messages", "input"} & request.keys():
+    reply = response.get("body", response) if isinstance(response, dict) else None
+    if request is None and _is_reply(reply.get("choices") if isinstance(reply, dict) else None):
+        request = {}  # it is the record itself
+    elif not isinstance(request, dict) or not {"messages", "input"} & request.keys():
         return {}
-    reply = response.get("body", response)
     if not isinstance(reply, dict):
         return {}
     kept = ("choices", "output", "usage", "model", "status", "incomplete_details", "error")

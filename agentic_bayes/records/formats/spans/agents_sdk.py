@@ -58,25 +58,24 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
             wrong = True
             yield parsed
             continue
-        data = parsed.value.get("data")
-        for place, one in enumerate(data) if isinstance(data, list) else ((None, parsed.value),):
-            faults = Faults()
-            item = Fields(one, (), faults)
-            if item.raw("object") == "trace":
-                identity = item.text("id", required=True) or ""
-                about[identity] = _names(item)
-            elif (span := _span(item)) is not None:
-                spans[span.trace].append(span)
-                if _is_run(item):
-                    runs.add(span.id)
-                if item.mapping("span_data").raw("type") == "handoff":
-                    handed_over.add(span.trace)
-                identity = span.trace
-            if faults:
-                wrong = True
-                yield Parsed(parsed.where if place is None else f"{parsed.where}, data[{place}]", faults=tuple(faults))
-            elif origin.options.fields:
-                raw[identity].append(item.value)
+        faults = Faults()
+        item = Fields(parsed.value, (), faults)
+        identity = ""
+        if item.raw("object") == "trace":
+            identity = item.text("id", required=True) or ""
+            about[identity] = _names(item)
+        elif (span := _span(item)) is not None:
+            identity = span.trace
+            spans[identity].append(span)
+            if _is_run(item):
+                runs.add(span.id)
+            if item.mapping("span_data").raw("type") == "handoff":
+                handed_over.add(identity)
+        if faults:
+            wrong = True
+            yield Parsed(parsed.where, faults=tuple(faults))
+        elif origin.options.fields:
+            raw[identity].append(item.value)
     traces = Traces(NAME)
     for identity, listed in spans.items():
         for run, span in _by_run(listed, runs):

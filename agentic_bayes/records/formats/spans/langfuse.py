@@ -62,13 +62,11 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
             wrong = True
             yield parsed
             continue
-        data = parsed.value.get("data")
-        for one in data if isinstance(data, list) else (parsed.value,):
-            faults = Faults()
-            _take(Fields(one, (), faults), traces, keeps_raw=bool(origin.options.fields))
-            if faults:
-                wrong = True
-                yield Parsed(parsed.where, faults=tuple(faults))
+        faults = Faults()
+        _take(Fields(parsed.value, (), faults), traces, keeps_raw=bool(origin.options.fields))
+        if faults:
+            wrong = True
+            yield Parsed(parsed.where, faults=tuple(faults))
     yield from with_doubts(traces.read(origin), traces.doubts)
     if not traces.conversations and not wrong:
         yield broken("", "holds no conversation: none of its observations has input or output")

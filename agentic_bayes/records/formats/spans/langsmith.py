@@ -62,19 +62,17 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
             wrong = True
             yield parsed
             continue
-        data = parsed.value.get("data")
-        for one in data if isinstance(data, list) else (parsed.value,):
-            faults = Faults()
-            for span, run in _spans(one, faults):
-                trace = traces.traces[span.trace]
-                if (span.trace, span.id) not in seen:
-                    seen.add((span.trace, span.id))
-                    trace.add(span)
-                    if origin.options.fields:
-                        trace.raw.append((span.order, {**(one if isinstance(one, dict) else {}), **run}))
-            if faults:
-                wrong = True
-                yield Parsed(parsed.where, faults=tuple(faults))
+        faults = Faults()
+        for span, run in _spans(parsed.value, faults):
+            trace = traces.traces[span.trace]
+            if (span.trace, span.id) not in seen:
+                seen.add((span.trace, span.id))
+                trace.add(span)
+                if origin.options.fields:
+                    trace.raw.append((span.order, {**parsed.value, **run}))
+        if faults:
+            wrong = True
+            yield Parsed(parsed.where, faults=tuple(faults))
     yield from with_doubts(traces.read(origin), traces.doubts)
     if not traces.conversations and not wrong:
         yield broken("", "holds no conversation: none of its runs has inputs or outputs")

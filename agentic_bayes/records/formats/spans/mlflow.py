@@ -49,8 +49,6 @@ def recognises(shape: Shape) -> bool:
     """Whether a file of this shape is in this format."""
     record = first_object(shape)
     info, data = record.get("info"), record.get("data")
-    if not shape.is_list and not data:
-        info, data = shape.values.get("info"), shape.values.get("data")
     named = isinstance(info, dict) and bool(info.keys() & {"trace_id", "request_id"})
     return named and isinstance(data, dict) and "spans" in data
 

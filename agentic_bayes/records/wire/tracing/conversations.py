@@ -22,7 +22,7 @@ _DOUBTS = {
 }
 
 
-class _Session(NamedTuple):
+class _TraceGroup(NamedTuple):
     """What traces have in common that are turns of one conversation, and whether it is a name that they give."""
 
     kind: str
@@ -63,9 +63,9 @@ class Traces:
                 record = NO_VALUE if faults else self._record(session.id, turns, origin)
                 yield Parsed(f"{session.kind} {short(session.id)}", record, faults, raw=raw)
 
-    def _sessions(self) -> dict[_Session, list[tuple[int, str]]]:
+    def _sessions(self) -> dict[_TraceGroup, list[tuple[int, str]]]:
         """The traces of each session, with their times; traces of several tasks or trials are several sessions."""
-        named: defaultdict[_Session, list[tuple[int, str]]] = defaultdict(list)
+        named: defaultdict[_TraceGroup, list[tuple[int, str]]] = defaultdict(list)
         tasks: defaultdict[str, set[str]] = defaultdict(set)
         trials: defaultdict[str, set[int]] = defaultdict(set)
         found = []
@@ -83,11 +83,11 @@ class Traces:
                 trials[session] |= {trial} - {None}
             found.append((identity, spans[0].begin, session, task, trial))
         for identity, begin, session, task, trial in found:
-            key = _Session("trace", identity)
+            key = _TraceGroup("trace", identity)
             if session is not None:
                 several = len(tasks[session]) > 1 or len(trials[session]) > 1
                 attempt = (task, None if trial is None else f"trial {trial}") if several else ()
-                key = _Session("conversation", ", ".join(filter(None, (session, *attempt))))
+                key = _TraceGroup("conversation", ", ".join(filter(None, (session, *attempt))))
             named[key].append((begin, identity))
         return named
 

@@ -16,6 +16,9 @@ from agentic_bayes.records.wire.tracing.messages import json_of, text_of
 from agentic_bayes.records.wire.tracing.spans import SpanNames
 
 _FRACTION = re.compile(r"\.(\d{1,6})\d*")
+_PAGES = ("data", "runs", "traces")
+"""Members under which services return a page of objects."""
+
 _MEMBERS = {
     "agent": ("agentic_bayes.agent", "assistant_id", "agent"),
     "session": ("session_id", "conversation_id", "thread_id"),
@@ -37,23 +40,43 @@ def objects(stream: BufferedReader) -> Iterator[Parsed]:
                 if part.faults or wrong:
                     yield Parsed(where, faults=(*wrong, *part.faults))
                 elif not is_list:
-                    yield Parsed(where, members)
+                    yield from _unpacked(members, where)
                 members, wrong, is_list = {}, [], False
             case (int(),):
                 is_list = True
                 fits = isinstance(part.value, dict)
                 faults = part.faults if fits or part.faults else (("", f"must be an object, got {short(part.value)}"),)
-                yield Parsed(part.place, part.value if fits and not faults else NO_VALUE, faults)
+                if fits and not faults:
+                    yield from _unpacked(part.value, part.place)
+                else:
+                    yield Parsed(part.place, faults=faults)
             case (str(key),):
                 wrong += part.inner_faults
                 members[key] = part.value
 
 
+def _unpacked(members: dict[str, Any], where: str) -> Iterator[Parsed]:
+    """The object, or those of a page that a service returned."""
+    key = _page_of(members)
+    if key is None:
+        yield Parsed(where, members)
+        return
+    for place, item in enumerate(members[key]):
+        faults = () if isinstance(item, dict) else (("", f"must be an object, got {short(item)}"),)
+        yield Parsed(f"{where}, {key}[{place}]", NO_VALUE if faults else item, faults)
+
+
+def _page_of(members: Mapping[str, Any]) -> str | None:
+    """The member of a page with its objects."""
+    lists = (key for key in _PAGES if isinstance(members.get(key), list) and members[key])
+    return next((key for key in lists if isinstance(members[key][0], dict)), None)
+
+
 def first_object(shape: Shape) -> Mapping[str, Any]:
-    """The first object of a file, as far as it is known: the first item of its list, or that of its member ``data``."""
+    """The first object of a file, as far as it is known: the first item of its list, or that of a page."""
     record = shape.item if shape.is_list else shape.values
-    if isinstance(record, dict) and isinstance(record.get("data"), list) and record["data"]:
-        record = record["data"][0]
+    if isinstance(record, dict) and (key := _page_of(record)) is not None:
+        record = record[key][0]
     return record if isinstance(record, dict) else {}
 
 
