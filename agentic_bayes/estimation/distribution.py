@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, assert_never
 
 import numpy as np
@@ -140,14 +141,20 @@ class Weighted(Distribution):
             mean, sd = mean[place], sd[place]
         return cls(mean=mean, sd=sd, values=values, weight=weight, picked=picked, place=place, n_tasks=n_tasks)
 
-    def _by_group(self, statistic: Callable[[Array, Array], Any]) -> Array:
-        """A statistic of sorted values and the weight below the middle of each, by task."""
+    @cached_property
+    def _sorted(self) -> list[tuple[Array, Array]]:
+        """Sorted values and the weight below the middle of each, by group."""
         columns = self.values[:, None] if self.place is None else self.values
         found = []
         for column in columns.T:
-            order = np.argsort(column, kind="stable")
+            order = np.argsort(column)
             weight = self.weight[order]
-            found.append(statistic(column[order], np.cumsum(weight) - weight / 2))
+            found.append((column[order], np.cumsum(weight) - weight / 2))
+        return found
+
+    def _by_group(self, statistic: Callable[[Array, Array], Any]) -> Array:
+        """A statistic of sorted values and the weight below the middle of each, by task."""
+        found = [statistic(*one) for one in self._sorted]
         return np.array(found[0]) if self.place is None else np.stack(found, axis=-1)[..., self.place]
 
     def quantile(self, q: Array) -> Array:

@@ -108,11 +108,15 @@ def _moves(
 
 def _log_prior(posterior: Posterior, method: Method, agent: int) -> Array:
     """Log prior density of an agent's parameters and of the shared ones, at every point or draw."""
-    if isinstance(posterior, CrossedPosterior):
-        drawn = {"theta": posterior.theta, "sigma": posterior.sigma, "rho": posterior.rho}
-    else:
-        drawn = posterior.hyper_draws()
-    logs = {**log_prior_densities(drawn, method), **posterior.log_priors()}
+
+    def by_parameter() -> dict[str, Array]:
+        if isinstance(posterior, CrossedPosterior):
+            drawn = {"theta": posterior.theta, "sigma": posterior.sigma, "rho": posterior.rho}
+        else:
+            drawn = posterior.hyper_draws()
+        return {**log_prior_densities(drawn, method), **posterior.log_priors()}
+
+    logs = posterior.once("log priors", by_parameter)
     return np.asarray(sum(_own(values, agent, len(posterior.counts.agents)) for values in logs.values()))
 
 

@@ -10,8 +10,10 @@ distinct (c, n) are tabulated over δ, and one matrix product adds up what belon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,9 @@ from agentic_bayes.numerics import Array
 
 SPAN = 6.0  # δ is integrated over ±6
 COARSEST, FINEST = 0.25, 0.01  # steps of its grid; uniform, since Gauss-Hermite nodes are too few where σ is large
-CELLS = 2**21  # of a pattern × draw × δ array, to bound memory
-DRAWS = 32  # at a time, so that tables stay in the processor's cache
+CELLS = 2**19  # of all tables at a time, so that they stay in the processor's cache
+SAFE = 1e30  # sums of exp within this factor of 1 have lost nothing in single precision
+STEEPEST = 80.0  # logits beyond are not told apart: exp of more exceeds single precision
 LONGEST_SINGLE = 64  # up to so many trials single precision is enough
 
 
@@ -36,10 +39,16 @@ def expit_pair(logit: Array) -> tuple[Array, Array]:
 
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Matrix products here are small: threads would cost more than they do, most of all on busy cores."""
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    limits: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
     return limits
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> Any:
+    """What controls the threads of the loaded libraries: looking for them takes longer than a small fit."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def delta_grid(step: float) -> tuple[Array, Array]:
@@ -63,21 +72,29 @@ class CrossedLikelihood:
         self.place = place.reshape(-1)  # shape (tasks,); the pattern of each task
         self.patterns = patterns[:, np.argsort(order)]  # shape (patterns, agents); which of the agent's distinct (c, n)
         self.pairs = [(c, n) for c, n, _ in pairs]
-        sizes = [c.size for c, _ in self.pairs]
-        self.first = np.concatenate([[0], np.cumsum(sizes)])  # row of each agent's first pair in the tables
-        agent = np.repeat(np.arange(len(sizes)), sizes)
-        c, n = (np.concatenate(part) for part in zip(*self.pairs, strict=True))
+        sizes = np.array([c.size for c, _ in self.pairs])
+        # rows of the tables stand in that order, too, so that sums over agents do not depend on it to the last bit
+        self.first = np.empty_like(sizes)  # row of each agent's first pair
+        self.first[order] = np.cumsum(sizes[order]) - sizes[order]
+        agent = np.repeat(order, sizes[order])
+        c, n = (np.concatenate([self.pairs[a][part] for a in order]) for part in (0, 1))
         self._single = np.float32 if int(n.max(initial=0)) <= LONGEST_SINGLE else np.float64
-        self._rows = np.zeros((len(self.patterns), agent.size), self._single)  # which rows belong to a pattern
-        np.put_along_axis(self._rows, self.patterns + self.first[:-1], 1, axis=1)
-        self._success, self._failure, self._total = (_RisingSums(part, agent) for part in (c, n - c, n))
+        # which rows belong to a pattern; then the weight of δ, and a constant
+        self._rows = np.zeros((len(self.patterns), agent.size + 2), self._single)
+        np.put_along_axis(self._rows, self.patterns + self.first, 1, axis=1)
+        self._rows[:, -2] = 1
+        self._row_size = self.size @ self._rows[:, :-2].astype(np.float64)  # how many tasks have a row's (c, n)
+        # successes of the agents, then their failures: the same sums of two shares
+        self._outcomes = _RisingSums(np.concatenate([c, n - c]), np.concatenate([agent, agent + len(sizes)]))
+        self._total = _RisingSums(n, agent)
         self.set_step(step)
 
     def set_step(self, step: float) -> None:
         """Integrate δ over a grid of this step."""
         self.step = step
         self.delta, self.log_weight = delta_grid(step)
-        self._chunk = max(1, min(int(DRAWS * 49 / self.delta.size), CELLS // (len(self.patterns) * self.delta.size)))
+        rows = len(self.patterns) + 2 * len(self.pairs) * (self._outcomes.direct + 2) + 2 * len(self._row_size)
+        self._chunk = max(1, CELLS // (int(rows) * self.delta.size))
 
     def needed_step(self, sigma: float, rho: Array) -> float:
         """The step that resolves every task's posterior of δ.
@@ -90,87 +107,148 @@ class CrossedLikelihood:
 
     def __call__(self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> Array:
         """Log likelihood at draws of shape (draws, agents) and (draws,)."""
-        parts = [slice(start, start + self._chunk) for start in range(0, sigma.size, self._chunk)]
         return np.concatenate(
-            [self._integrated(theta[part], sigma[part], rho[part], one_minus_rho[part]) for part in parts]
+            [self._over_delta(tables)[0] for _, tables in self._parts(theta, sigma, rho, one_minus_rho)]
         )
 
-    def _integrated(self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> Array:
-        tables = _Tables(self, theta, sigma, rho, one_minus_rho)
-        return self._over_delta(tables.values)[0]
+    def _parts(self, *draws: Array) -> Iterator[tuple[slice, _Tables]]:
+        """Tables of some draws at a time, in memory that is used again: each is gone when the next is asked for."""
+        space = _Space(self._rows)
+        for start in range(0, len(draws[0]), self._chunk):
+            part = slice(start, start + self._chunk)
+            yield part, _Tables(self, space, *(values[part] for values in draws))
 
-    def _over_delta(self, table: Array) -> tuple[Array, Array, Array]:
-        """Log likelihood, and for each pattern exp of the terms at every δ and their sum."""
-        terms = (self._rows @ table.reshape(len(table), -1)).reshape(len(self._rows), *table.shape[1:])
-        terms += self.log_weight.astype(self._single)
-        top = terms.max(axis=2, keepdims=True)
-        terms -= top
-        np.exp(terms, out=terms)
-        total = np.asarray(terms.sum(axis=2))
-        value = self.size @ (np.log(total).astype(np.float64) + top[:, :, 0])
-        return np.asarray(value), np.asarray(terms), total
+    def _over_delta(self, tables: _Tables) -> tuple[Array, Array, Array]:
+        """Log likelihood, and for each pattern exp of the terms at every δ and their sum, up to a common factor."""
+        space, table = tables.space, tables.terms
+        terms = space("over δ", (len(self._rows), *table.shape[1:]), self._single)
+        into, ones = terms.reshape(len(terms), -1), np.ones(self.delta.size, self._single)
+        np.matmul(space.rows, table.reshape(len(table), -1), out=into)
+        top = np.zeros((*terms.shape[:2], 1), self._single)
+        known = space.scale is not None
+        if (
+            known
+        ):  # what the draws before have shown to be the size of a pattern's sum saves looking for the largest term
+            with np.errstate(over="ignore"):
+                total = np.exp(terms, out=terms) @ ones
+            known = bool(total.min() > 1 / SAFE and total.max() < SAFE)
+            if not known:
+                np.matmul(space.rows, table.reshape(len(table), -1), out=into)
+        if not known:
+            top = terms.max(axis=2, keepdims=True)
+            terms -= top
+            total = np.exp(terms, out=terms) @ ones
+        logs = np.log(total).astype(np.float64) + top[:, :, 0]
+        if space.scale is not None:
+            logs += space.scale[:, None]
+        else:
+            space.scale_by(logs.mean(axis=1))
+        return np.asarray(self.size @ logs - self._row_size @ tables.tried[:, :, 0]), terms, np.asarray(total)
 
     def with_slopes(
         self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
     ) -> tuple[Array, Array, Array, Array]:
         """Log likelihood and its derivatives with respect to θ, σ and ρ."""
         found = []
-        for start in range(0, sigma.size, self._chunk):
-            part = slice(start, start + self._chunk)
-            tables = _Tables(self, theta[part], sigma[part], rho[part], one_minus_rho[part])
-            value, terms, total = self._over_delta(tables.values)
+        for _, tables in self._parts(theta, sigma, rho, one_minus_rho):
+            value, terms, total = self._over_delta(tables)
             terms *= (self.size[:, None] / total)[:, :, None].astype(self._single)
-            share = (self._rows.T @ terms.reshape(len(terms), -1)).reshape(tables.values.shape)
-            found.append((value, *tables.slopes(share)))
+            share = self._rows[:, :-2].T @ terms.reshape(len(terms), -1)
+            found.append((value, *tables.slopes(share.reshape(len(share), *terms.shape[1:]))))
         value, by_theta, by_sigma, by_rho = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return value, by_theta, by_sigma, by_rho
 
     def agent_tables(self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> list[Array]:
         """Log likelihood of each agent's distinct (c, n) at every δ, shapes (draws, pairs, δ nodes)."""
-        values = np.empty((self.first[-1], sigma.size, self.delta.size), self._single)
-        for start in range(0, sigma.size, self._chunk):
-            part = slice(start, start + self._chunk)
-            values[:, part] = _Tables(self, theta[part], sigma[part], rho[part], one_minus_rho[part]).values
+        values = np.empty((len(self._row_size), sigma.size, self.delta.size), self._single)
+        for part, tables in self._parts(theta, sigma, rho, one_minus_rho):
+            values[:, part] = tables.terms[:-2] - tables.tried
         return [
-            values[start:end].transpose(1, 0, 2) for start, end in zip(self.first[:-1], self.first[1:], strict=True)
+            values[start : start + c.size].transpose(1, 0, 2)
+            for start, (c, _) in zip(self.first, self.pairs, strict=True)
         ]
 
     def delta_posteriors(
         self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
     ) -> Iterator[tuple[slice, Array]]:
-        """Posterior weights of δ for tasks of every pattern, some draws at a time, shape (patterns, draws, δ nodes)."""
-        for start in range(0, sigma.size, self._chunk):
-            part = slice(start, start + self._chunk)
-            tables = _Tables(self, theta[part], sigma[part], rho[part], one_minus_rho[part])
-            _, terms, total = self._over_delta(tables.values)
-            yield part, terms / total[:, :, None]
+        """Posterior weights of δ for tasks of every pattern, some draws at a time, shape (patterns, draws, δ nodes).
+
+        They are gone when the next are asked for.
+        """
+        for part, tables in self._parts(theta, sigma, rho, one_minus_rho):
+            _, terms, total = self._over_delta(tables)
+            terms /= total[:, :, None]
+            yield part, terms
+
+
+class _Space:
+    """What one draw's computation leaves to the next: memory, since asking for it takes longer than filling it."""
+
+    def __init__(self, rows: Array) -> None:
+        self.rows = rows  # of the patterns, and in the last column minus the scale of each
+        self.scale: Array | None = None  # log of about what the sum over δ of each pattern is, shape (patterns,)
+        self._held: dict[str, Array] = {}
+
+    def scale_by(self, scale: Array) -> None:
+        """Sums over δ are taken relative to these."""
+        self.rows = self.rows.copy()
+        self.rows[:, -1] = -scale
+        self.scale = -self.rows[:, -1].astype(np.float64)
+
+    def __call__(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        """An array of this shape with anything in it."""
+        size = math.prod(shape)
+        if name not in self._held or self._held[name].size < size:
+            self._held[name] = np.empty(size, dtype)
+        return self._held[name][:size].reshape(shape)
 
 
 class _Tables:
     """Log likelihood of every agent's distinct (c, n) at every draw and δ, and what slopes need of it."""
 
-    def __init__(self, model: CrossedLikelihood, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> None:
-        self.model, single = model, model._single
-        self.logit = (theta.T[:, :, None] + sigma[:, None] * model.delta).astype(single)
-        self.mu, self.nu = expit_pair(self.logit)
-        self.rho, self.rest = (part.T[:, :, None].astype(single) for part in (rho, one_minus_rho))
-        small = np.log1p(np.exp(-np.abs(self.logit)))
-        log_rest = np.log(one_minus_rho).T[:, :, None].astype(single)
-        log_mu, log_nu = np.minimum(self.logit, 0) - small, np.minimum(-self.logit, 0) - small
-        self.passing, self.failing = self.mu * self.rest, self.nu * self.rest
-        self.values = model._success(self.passing, self.rho, log_mu + log_rest)
-        self.values += model._failure(self.failing, self.rho, log_nu + log_rest)
-        self.values -= model._total(self.rest, self.rho, log_rest)
+    def __init__(
+        self, model: CrossedLikelihood, space: _Space, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
+    ) -> None:
+        self.model, self.space, single = model, space, model._single
+        agents, draws, nodes = theta.shape[1], sigma.size, model.delta.size
+        rho, rest, log_rest = (
+            np.concatenate([part.T, part.T])[:, :, None].astype(single)
+            for part in (rho, one_minus_rho, np.log(one_minus_rho))
+        )
+        self.rho, self.rest = rho, rest
+        logit, log_share, self.share, self.part = (
+            space(name, (2 * agents, draws, nodes), single) for name in ("logit", "log", "share", "part")
+        )
+        # of every agent's success, then of its failure: each share without loss of digits
+        success, failure = slice(None, agents), slice(agents, None)
+        np.multiply(sigma.astype(single)[:, None], model.delta.astype(single), out=logit[0])
+        np.add(logit[0].copy(), theta.T.astype(single)[:, :, None], out=logit[success])
+        np.clip(logit[success], -STEEPEST, STEEPEST, out=logit[success])
+        np.negative(logit[success], out=logit[failure])
+        np.exp(logit[failure], out=self.share[success])
+        np.exp(logit[success], out=self.share[failure])
+        self.share += 1
+        np.log(self.share, out=log_share)
+        np.subtract(log_rest, log_share, out=log_share)
+        np.reciprocal(self.share, out=self.share)
+        np.multiply(self.share, rest, out=self.part)
+        found = model._outcomes(self.part, rho, log_share, space, "outcomes")
+        rows = len(found) // 2
+        self.terms = space("terms", (rows + 2, draws, nodes), single)  # without what does not depend on δ
+        np.add(found[:rows], found[rows:], out=self.terms[:rows])
+        self.terms[rows], self.terms[rows + 1] = model.log_weight, 1
+        self.tried = model._total(rest[success], rho[success], log_rest[success], space, "tried")
 
     def slopes(self, share: Array) -> tuple[Array, Array, Array]:
         """Derivatives with respect to θ, σ and ρ, given how much each row counts."""
-        model = self.model
-        passed, passed_j = model._success.slopes(share, self.passing, self.rho)
-        failed, failed_j = model._failure.slopes(share, self.failing, self.rho)
-        tried, tried_j = model._total.slopes(share, self.rest, self.rho)
-        change = self.mu * self.nu * self.rest  # d(μ(1-ρ))/dθ
-        by_logit = change * (passed - failed)
-        by_rho = passed_j - self.mu * passed + failed_j - self.nu * failed - tried_j + tried
+        model, agents = self.model, len(self.rho) // 2
+        rho, rest = self.rho[:agents], self.rest[:agents]
+        plain, weighted = model._outcomes.slopes(np.concatenate([share, share]), self.part, self.rho, self.space)
+        tried, tried_j = model._total.slopes(share, rest, rho, self.space)
+        # d(μ(1-ρ))/dθ
+        by_logit = self.share[:agents] * self.share[agents:] * rest * (plain[:agents] - plain[agents:])
+        change = weighted - self.share * plain
+        by_rho = change[:agents] + change[agents:] - tried_j + tried
         by_theta, by_rho = (part.sum(axis=2, dtype=np.float64).T for part in (by_logit, by_rho))
         by_sigma = np.sum(by_logit * model.delta, axis=(0, 2), dtype=np.float64)
         return by_theta, np.asarray(by_sigma), by_rho
@@ -185,20 +263,25 @@ class _RisingSums:
         self.lengths, self.agent = lengths, agent
         self.direct = int(min(lengths.max(initial=0), self.DIRECT))
         self.row = np.minimum(lengths, self.DIRECT)
+        self.alone = np.unique(np.stack([self.row, agent]), axis=1).shape[1] == self.row.size  # no two rows' sums agree
         long = np.flatnonzero(lengths > self.DIRECT)
         keys, self.long_of = np.unique(np.stack([agent[long], lengths[long]]), axis=1, return_inverse=True)
         self.long, self.long_of = long, self.long_of.reshape(-1)
         self.long_agent, self.tail = keys[0], (keys[1] - self.DIRECT)[:, None, None]
 
-    def __call__(self, part: Array, rho: Array, log_part: Array) -> Array:
+    def __call__(self, part: Array, rho: Array, log_part: Array, space: _Space, name: str) -> Array:
         """The sums, shape (rows, draws, δ nodes or 1), of part = exp(log_part), shape (agents, draws, δ nodes or 1)."""
-        sums = np.zeros((self.direct + 1, *part.shape), part.dtype)
+        sums = space(f"{name} sums", (self.direct + 1, *part.shape), part.dtype)
+        sums[0] = 0
         if self.direct:
             sums[1] = log_part
         for j in range(1, self.direct):
-            np.log(part + j * rho, out=sums[j + 1])
+            np.add(part, j * rho, out=sums[j + 1])
+            np.log(sums[j + 1], out=sums[j + 1])
             sums[j + 1] += sums[j]
-        found = sums[self.row, self.agent]
+        found = space(f"{name} rows", (self.row.size, *part.shape[1:]), part.dtype)
+        by_row = sums.reshape(-1, *part.shape[1:])
+        np.take(by_row, self.row * len(part) + self.agent, axis=0, out=found, mode="clip")  # else `out` is a copy
         if self.long.size:
             start, rho, length = (part + self.DIRECT * rho)[self.long_agent], rho[self.long_agent], self.tail
             end = start + length * rho
@@ -208,17 +291,25 @@ class _RisingSums:
             found[self.long] += tail[self.long_of]
         return found
 
-    def slopes(self, share: Array, part: Array, rho: Array) -> tuple[Array, Array]:
+    def slopes(self, share: Array, part: Array, rho: Array, space: _Space) -> tuple[Array, Array]:
         """Σ share Σ_{j<m} 1/(part + jρ) and Σ share Σ_{j<m} j/(part + jρ), for each agent."""
-        counted = np.zeros((self.direct + 1, len(part), *share.shape[1:]), share.dtype)
-        for place, part_share in zip(zip(self.row, self.agent, strict=True), share, strict=True):
-            counted[place] += part_share
-        above = counted[::-1].cumsum(axis=0)[::-1]  # how much the rows with m ≥ j count
-        plain, weighted = np.zeros(above.shape[1:], share.dtype), np.zeros(above.shape[1:], share.dtype)
-        for j in range(self.direct):
-            term = above[j + 1] / np.maximum(part + j * rho, 1e-30)
+        counted = space("counted", (self.direct + 1, len(part), *share.shape[1:]), share.dtype)
+        counted[:] = 0
+        if self.alone:
+            counted[self.row, self.agent] = share
+        else:
+            for place, part_share in zip(zip(self.row, self.agent, strict=True), share, strict=True):
+                counted[place] += part_share
+        plain, weighted = np.zeros(counted.shape[1:], share.dtype), np.zeros(counted.shape[1:], share.dtype)
+        term, above = np.empty_like(plain), np.zeros_like(plain)
+        for j in reversed(range(self.direct)):
+            above += counted[j + 1]  # how much the rows with m > j count
+            np.add(part, j * rho, out=term)
+            np.maximum(term, 1e-30, out=term)
+            np.divide(above, term, out=term)
             plain += term
-            weighted += j * term
+            term *= j
+            weighted += term
         if self.long.size:
             counts = np.zeros((self.long_agent.size, *share.shape[1:]), share.dtype)
             for group, row in zip(self.long_of, self.long, strict=True):

@@ -45,6 +45,7 @@ from agentic_bayes.numerics import Array
 LogJoint = Callable[[Array, float], tuple[Array, Array]]
 
 STEP_M, STEP_TAU = 0.22, 0.2
+LOWEST = -1e300  # of finite logs
 HERMITE_NODES = 9
 TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
 
@@ -67,24 +68,29 @@ class _Functions:
     def smooth(self, targets: Array, tau: float) -> Array:
         """Log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets).
 
-        The trapezoid rule where the kernel is wider than the spacing, else Gauss-Hermite on the spline of log f.
+        The trapezoid rule where the kernel is wider than the spacing at the mean of what it weighs, else Gauss-Hermite
+        on the spline of log f.
         """
         targets = np.broadcast_to(targets, (len(self.axes), targets.shape[-1]))
-        narrow = tau < 1.2 * self.step * np.hypot(self.scale, targets - self.centre)
-        out = np.empty(targets.shape)
-        if not narrow.all():
-            kernel = targets[:, :, None] - self.theta[:, None, :]
-            kernel *= kernel
-            kernel *= -0.5 / tau**2
-            kernel += self.log_mass[:, None, :]
-            out = logsumexp(kernel, axis=2) - np.log(tau * np.sqrt(2 * np.pi))
+        kernel = targets[:, :, None] - self.theta[:, None, :]
+        kernel *= kernel
+        kernel *= -0.5 / tau**2
+        kernel += self.log_mass[:, None, :]
+        top = np.maximum(kernel.max(axis=2), LOWEST)
+        kernel -= top[:, :, None]
+        weighed = np.exp(kernel, out=kernel)
+        reached = weighed.sum(axis=2)
+        with np.errstate(divide="ignore"):
+            out = np.log(reached) + top - np.log(tau * np.sqrt(2 * np.pi))
+        where = np.divide((weighed @ self.theta[:, :, None])[:, :, 0], reached, out=targets.copy(), where=reached > 0)
+        narrow = tau < 1.2 * self.step * np.hypot(self.scale, where - self.centre)
         for a in map(int, np.flatnonzero(narrow.any(axis=1))):
             z, log_w = hermite_nodes()
             points = targets[a, narrow[a], None] + tau * z
             if a not in self.splines:
                 self.splines[a] = node_cubic(self.axes[a], self.log_f[a])
             out[a, narrow[a]] = logsumexp(spline_at(self.axes[a], self.splines[a], points) + log_w, axis=1)
-        return out
+        return np.asarray(out)
 
 
 @cache

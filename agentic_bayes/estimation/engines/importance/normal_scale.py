@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,22 @@ class NormalScale:
         node = np.minimum(place.astype(np.int64), NODES - 2)
         rise = self.table[node + 1] - self.table[node]
         return self.table[node] + (place - node) * rise, rise / STEP
+
+    def log_density_of_score(self, z: Array) -> tuple[Array, Array]:
+        """Log density, up to a constant, of the quantity at its normal score z; and its slope in z."""
+        place = (np.clip(z, -FARTHEST, FARTHEST) + FARTHEST) / STEP
+        node = np.minimum(place.astype(np.int64), NODES - 2)
+        start, rise = self._log_densities[node], np.diff(self._log_densities)[node]
+        return start + (place - node) * rise, rise / STEP
+
+    def log_density(self, values: Array) -> Array:
+        """Log density of the quantity, up to the same constant; beyond the table straight on."""
+        return np.asarray(np.interp(values, self.table, self._log_densities))
+
+    @cached_property
+    def _log_densities(self) -> Array:
+        z = z_nodes()
+        return np.asarray(-0.5 * z**2 - np.log(np.maximum(np.gradient(self.table, STEP), 1e-300)))
 
 
 def z_nodes() -> Array:
@@ -58,6 +75,15 @@ def standard_normal() -> NormalScale:
 
 def of_distribution(frozen: Any, *, unit: bool = False) -> NormalScale:
     """A frozen distribution of `scipy.stats`; with `unit` the logit of a parameter in (0, 1)."""
+    return (_remembered if isinstance(frozen, Hashable) else _tabulated)(frozen, unit)
+
+
+@lru_cache(maxsize=8)
+def _remembered(frozen: Any, unit: bool) -> NormalScale:
+    return _tabulated(frozen, unit)
+
+
+def _tabulated(frozen: Any, unit: bool) -> NormalScale:
     from scipy.special import ndtr
 
     z = z_nodes()

@@ -137,6 +137,7 @@ class _Adaptation:
         mode, covariance = mode_of(target)
         self.prior_share = min(MOST_PRIOR, PRIOR_SHARE / target.dim**2)
         marginals = first_marginals(target, mode, covariance).mixed_with_prior(self.prior_share)
+        target.sharpen()
         self.proposal = _Copula(marginals, _correlation(covariance), target.plain)
         self.rounds: list[tuple[Array, Array, float]] = []
 

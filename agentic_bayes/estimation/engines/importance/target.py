@@ -6,11 +6,11 @@ import numpy as np
 
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.importance.normal_scale import (
-    FARTHEST,
     half_normal,
     logistic,
     of_distribution,
 )
+from agentic_bayes.estimation.engines.importance.shared_strength import SMOOTH, SharedStrength
 from agentic_bayes.estimation.methods.crossed_likelihood import CrossedLikelihood, expit_pair
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.numerics import Array
@@ -18,12 +18,17 @@ from agentic_bayes.numerics import Array
 SIGMA_SCALE, TAU_SCALE = 2.0, 1.0  # of the HalfNormal priors of σ and of τ
 FIRST_STEP = 0.125  # of the δ grid with which the mode is found
 LEAST_RHO = 1e-12
+DIFFERENCE = 2e-2  # of u, for second derivatives
+NEAR = 5e-4  # of the mode in log density
+MOST_STEPS, LONGEST_STEP, HALVINGS = 100, 2.0, 12  # on the way to it
 
 
 class Target:
     """Log posterior density of u, shape (draws, dim), up to a constant.
 
-    Coordinates are θ_1, …, θ_A or, where agents share strength, m, τ, z_1, …, z_A; then σ; then ρ_1, …, ρ_A.
+    Coordinates are θ_1, …, θ_A, each on the scale of its prior, or of that of m where agents share strength; then σ;
+    then ρ_1, …, ρ_A. Shared strength is a prior of all θ together in which m and τ are integrated out: with them as
+    coordinates the density has ridges that no copula follows.
     """
 
     def __init__(self, counts: Counts, method: Crossed) -> None:
@@ -31,45 +36,43 @@ class Target:
         self.pooled = method.pool_agents and self.agents > 1
         self.likelihood = CrossedLikelihood(counts, FIRST_STEP)
         self.theta = logistic() if method.theta is None else of_distribution(method.theta)
-        self.tau = half_normal(TAU_SCALE)
+        # the density rises to a cusp where all agents are alike, which is no guide to the rest: it is cut off at first
+        self.shared = SharedStrength(self.theta, TAU_SCALE, self.agents, SMOOTH) if self.pooled else None
         self.sigma = half_normal(SIGMA_SCALE) if method.sigma is None else of_distribution(method.sigma)
         self.rho = of_distribution(method.rho_prior, unit=True)
-        self.before = 2 if self.pooled else 0  # coordinates of m and τ
-        self.plain = self.before + self.agents + 1  # coordinates that are not ρ
+        self.plain = self.agents + 1  # coordinates that are not ρ
         self.dim = self.plain + self.agents
-
-    def _levels(self, u: Array) -> tuple[Array, Array]:
-        """θ, shape (draws, agents), and its slope in its own coordinates; pooled, m + τ z and τ."""
-        own = u[:, self.before : self.before + self.agents]
-        if not self.pooled:
-            return self.theta(own)
-        centre, (spread, _) = self.theta(u[:, :1])[0], self.tau(u[:, 1:2])
-        inside = np.clip(own, -FARTHEST, FARTHEST)
-        return centre + spread * inside, np.broadcast_to(spread, own.shape)
 
     def parameters(self, u: Array) -> tuple[Array, Array, Array, Array]:
         """θ, σ, ρ and 1 - ρ."""
         rho, rest = expit_pair(self.rho(u[:, self.plain :])[0])
         sigma, _ = self.sigma(u[:, self.plain - 1])
-        return self._levels(u)[0], sigma, np.maximum(rho, LEAST_RHO), np.maximum(rest, LEAST_RHO)
+        return self.theta(u[:, : self.agents])[0], sigma, np.maximum(rho, LEAST_RHO), np.maximum(rest, LEAST_RHO)
 
     def __call__(self, u: Array) -> Array:
         """Log posterior density."""
-        return np.asarray(self.likelihood(*self.parameters(u)) - 0.5 * np.sum(u**2, axis=1))
+        theta, *rest = self.parameters(u)
+        value = self.likelihood(theta, *rest) - 0.5 * np.sum(u**2, axis=1)
+        return np.asarray(value if self.shared is None else value + self.shared(theta, u[:, : self.agents])[0])
 
     def with_slope(self, u: Array) -> tuple[Array, Array]:
         """Log posterior density and its gradient."""
         theta, sigma, rho, rest = self.parameters(u)
         value, by_theta, by_sigma, by_rho = self.likelihood.with_slopes(theta, sigma, rho, rest)
-        slope = -u
-        own = slice(self.before, self.before + self.agents)
-        slope[:, own] += by_theta * self._levels(u)[1]
-        if self.pooled:
-            slope[:, 0] += by_theta.sum(axis=1) * self.theta(u[:, 0])[1]
-            slope[:, 1] += np.sum(by_theta * u[:, own], axis=1) * self.tau(u[:, 1])[1]
+        slope, own = -u, u[:, : self.agents]
+        if self.shared is not None:
+            more, by_prior, by_own = self.shared(theta, own)
+            value, by_theta = value + more, by_theta + by_prior
+            slope[:, : self.agents] += by_own
+        slope[:, : self.agents] += by_theta * self.theta(own)[1]
         slope[:, self.plain - 1] += by_sigma * self.sigma(u[:, self.plain - 1])[1]
         slope[:, self.plain :] += by_rho * rho * rest * self.rho(u[:, self.plain :])[1]
         return value - 0.5 * np.sum(u**2, axis=1), slope
+
+    def sharpen(self) -> None:
+        """Take the prior as it is from here on."""
+        if self.pooled:
+            self.shared = SharedStrength(self.theta, TAU_SCALE, self.agents)
 
     def start(self) -> Array:
         """A rough guess: each agent's rate, moderate difficulty and correlation."""
@@ -77,7 +80,7 @@ class Target:
 
         counts = self.likelihood.counts
         u = np.zeros(self.dim)
-        if not self.pooled and self.theta is logistic():
+        if self.theta is logistic():
             u[: self.agents] = ndtri((counts.successes.sum(axis=1) + 1) / (counts.trials.sum(axis=1) + 2))
         u[self.plain :] = -0.5
         return u
@@ -92,20 +95,50 @@ class Target:
 
 def mode_of(target: Target) -> tuple[Array, Array]:
     """Mode and covariance: the inverse of the negative Hessian there, never wider than the prior."""
-    from scipy.optimize import minimize
+    mode = target.start()
+    covariance = _covariance(target, mode)
+    for _ in range(2):
+        mode = _climbed(target, mode, covariance)
+        finer = target.refine(mode)
+        covariance = _covariance(target, mode)
+        if not finer:
+            break
+    return mode, covariance
 
-    def descent(u: Array) -> tuple[float, Array]:
-        value, slope = target.with_slope(u[None])
-        return -float(value[0]), -slope[0]
 
-    def found(start: Array) -> Array:
-        return np.asarray(minimize(descent, start, jac=True, method="BFGS", options={"maxiter": 100, "gtol": 1e-2}).x)
+def _climbed(target: Target, u: Array, inverse: Array) -> Array:
+    """The mode, by BFGS from u with a first inverse of the negative Hessian, which spares most of the steps.
 
-    mode = found(target.start())
-    if target.refine(mode):
-        mode = found(mode)
-    step, shifts = 1e-2, 1e-2 * np.eye(target.dim)
-    slope = target.with_slope(np.concatenate([mode + shifts, mode - shifts]))[1]
-    negative = (slope[target.dim :] - slope[: target.dim]) / (2 * step)
+    It stops where the log density is about `NEAR` below its largest: rounding in single precision allows little more.
+    """
+    (value,), (slope,) = target.with_slope(u[None])
+    for _ in range(MOST_STEPS):
+        direction = inverse @ slope
+        if slope @ direction < 2 * NEAR:
+            break
+        length = min(1.0, LONGEST_STEP / float(np.abs(direction).max()))
+        for _ in range(HALVINGS):
+            moved = length * direction
+            (higher,), (flatter,) = target.with_slope((u + moved)[None])
+            if higher > value + 1e-4 * (slope @ moved):
+                break
+            length /= 2
+        else:
+            break
+        bent = slope - flatter
+        if bent @ moved > 1e-12:
+            scaled = inverse @ bent / (bent @ moved)
+            inverse = inverse - np.outer(scaled, moved) - np.outer(moved, scaled)
+            inverse += (1 + bent @ scaled) / (bent @ moved) * np.outer(moved, moved)
+        u, value, slope = u + moved, higher, flatter
+    return u
+
+
+def _covariance(target: Target, u: Array) -> Array:
+    """The inverse of the negative Hessian, from differences of gradients."""
+    shifts = (DIFFERENCE / 2) * np.eye(target.dim)
+    slope = target.with_slope(np.concatenate([u + shifts, u - shifts]))[1]
+    negative = (slope[target.dim :] - slope[: target.dim]) / DIFFERENCE
     eigenvalues, vectors = np.linalg.eigh((negative + negative.T) / 2)
-    return mode, (vectors / np.clip(eigenvalues, 0.5, None)) @ vectors.T
+    factor = vectors / np.sqrt(np.clip(eigenvalues, 0.5, None))
+    return np.asarray(factor @ factor.T)
