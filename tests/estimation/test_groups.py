@@ -235,7 +235,6 @@ def test_arviz_gets_a_dimension_of_groups(grouped):
     assert float(new.mean()) == pytest.approx(mean["(new group)"], abs=0.03)
 
 
-@pytest.mark.stack
 def test_a_forest_has_a_line_per_group_and_agent(grouped):
     """The title says what the lines are."""
     ax = plot_forest(grouped, of="groups", metric="pass^3")

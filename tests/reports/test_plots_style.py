@@ -25,8 +25,6 @@ from agentic_bayes.reports.plots.posterior import plot_posterior, plot_prior
 from agentic_bayes.reports.plots.style import COLOURS, distinct_names, legible, shortened
 from agentic_bayes.reports.plots.tasks import plot_heatmap, plot_shrinkage
 
-pytestmark = pytest.mark.stack
-
 mpl.use("Agg")
 
 
