@@ -31,7 +31,7 @@ TRACES = re.compile(r"/(home|root|tmp|Users)/|C:\\|site-packages|ipykernel_")
 def marked(path: Path) -> Any:
     """A notebook as a parameter, to be run on both stacks if its code may differ on them."""
     code = "".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
-    marks = [pytest.mark.stack] if re.search("arviz|build_model|pymc", code) else []
+    marks = [pytest.mark.stack] if re.search("arviz|plot_diagnostics|build_model|pymc", code) else []
     return pytest.param(path, marks=marks, id=path.name)
 
 
@@ -89,7 +89,7 @@ def numbers(text: str, beginning: str) -> list[float]:
 
 
 @pytest.mark.timeout(1200)  # each notebook samples with four chains, and other kernels may want the same cores
-@pytest.mark.parametrize("path", map(marked, NOTEBOOKS))
+@pytest.mark.parametrize("path", [marked(path) for path in NOTEBOOKS])
 @pytest.mark.usefixtures("kernel")
 def test_a_notebook_runs(path: Path) -> None:
     """Every code cell runs, gives as many pictures and tables as the committed one, and prints the known numbers."""

@@ -101,7 +101,7 @@ class TestErrorRates:
 
     def test_width_and_gate_are_read_off_the_same_sequences(self):
         """What a rule with both says of itself is what its looks do with the sequences that it simulated."""
-        made = monitor(at_least=0.7, width=0.25, looks=3, simulations=60)
+        made = monitor(at_least=0.7, width=0.25, looks=3, simulations=100)
         runs = Sequences(Metric("pass^1"), made.batch, made.trials, made.looks, made.rho, (0.95, "eti"), 0, None)
         for stream, one in enumerate(made.characteristics, start=1):
             widths, met = runs.widths(one.truth, made.sequences, stream=stream, bar=0.7)

@@ -50,6 +50,7 @@ def est(request):
     return estimate(counts(table), method, k=(1, 3))
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("metric", ["pass^1", "pass^3"])
 def test_every_conclusion_has_the_same_draws(est, metric):
     """compare, rank, superiority and differences of ArviZ draws agree to the last bit; summaries within their error."""

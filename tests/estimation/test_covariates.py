@@ -8,6 +8,8 @@ from fits import counts
 from agentic_bayes import build_model
 from agentic_bayes.errors import InvalidArgument
 
+pytestmark = pytest.mark.stack
+
 OUTCOMES = counts({"v1": [(1, 4), (2, 4), (4, 4)], "v2": [(3, 4), (2, 4), (4, 4)]})
 TASKS = list(OUTCOMES["task"].values)
 

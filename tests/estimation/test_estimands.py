@@ -18,6 +18,8 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.options import Conjugate, Frequentist
 
+pytestmark = pytest.mark.stack
+
 UNTRIED = ((0, 0, 2),) * 3 + (NEVER,) * 9
 
 

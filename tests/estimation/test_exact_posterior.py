@@ -17,6 +17,8 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.methods.options import Hierarchical
 
+pytestmark = pytest.mark.stack
+
 ALL_PASS = ((4, 4),) * 12
 ALL_FAIL = ((0, 4),) * 12
 ONCE = ((1, 1),) * 8 + ((0, 1),) * 4

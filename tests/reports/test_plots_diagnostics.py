@@ -13,6 +13,8 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks as _arviz
 from agentic_bayes.reports.plots.diagnostics import plot_diagnostics
 
+pytestmark = pytest.mark.stack
+
 mpl.use("Agg")
 TWELVE = "Counts under the model: v1"
 

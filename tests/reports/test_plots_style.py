@@ -93,7 +93,10 @@ def _close_figures():
     plt.close("all")
 
 
-@pytest.mark.parametrize("name", PICTURES)
+# the diagnostics have numbers of ArviZ
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.stack if name == "diagnostics" else ()) for name in PICTURES]
+)
 class TestEveryPicture:
     """What holds for each of them."""
 
