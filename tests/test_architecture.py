@@ -12,6 +12,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -83,9 +84,21 @@ def walk(node: ast.AST, *, deferred: bool = False) -> Iterator[tuple[ast.AST, bo
                 yield from walk(child, deferred=deferred or body)
 
 
-def imports(source: Source) -> Iterator[tuple[str, bool, int]]:
+@cache
+def nodes(source: Source) -> tuple[tuple[ast.AST, bool], ...]:
+    """What `walk` gives for a file, once for all rules."""
+    return tuple(walk(source.tree))
+
+
+@cache
+def imports(source: Source) -> tuple[tuple[str, bool, int], ...]:
     """Dotted name, whether the import is deferred, line. Names of our own come without "agentic_bayes."."""
-    for node, deferred in walk(source.tree):
+    return tuple(named_imports(source))
+
+
+def named_imports(source: Source) -> Iterator[tuple[str, bool, int]]:
+    """The same, one by one."""
+    for node, deferred in nodes(source):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -154,7 +167,7 @@ def well_named(source: Source) -> Iterator[str]:
 
 def private_names_at_home(source: Source) -> Iterator[str]:
     """A name that begins with an underscore is used only by the module that defines it."""
-    for node, _ in walk(source.tree):
+    for node, _ in nodes(source):
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 base = (node.module or "").removeprefix("agentic_bayes").lstrip(".")
@@ -168,21 +181,21 @@ def private_names_at_home(source: Source) -> Iterator[str]:
 
 def prints_in_cli_only(source: Source) -> Iterator[str]:
     """Only the command line prints."""
-    for node, _ in walk(source.tree):
+    for node, _ in nodes(source):
         if isinstance(node, ast.Name) and node.id == "print" and source.name.split(".")[0] != "cli":
             yield f"{source.name}:{node.lineno} prints"
 
 
 def no_global_logging(source: Source) -> Iterator[str]:
     """Nobody configures logging for the whole program."""
-    for node, _ in walk(source.tree):
+    for node, _ in nodes(source):
         if "basicConfig" in (getattr(node, "attr", ""), getattr(node, "id", ""), getattr(node, "name", "")):
             yield f"{source.name}:{getattr(node, 'lineno', 0)} configures logging"
 
 
 def no_plot_settings(source: Source) -> Iterator[str]:
     """Nobody changes matplotlib's settings, style or backend, which are the user's."""
-    for node, _ in walk(source.tree):
+    for node, _ in nodes(source):
         changed: list[ast.expr] = []
         if isinstance(node, ast.Assign):
             changed = [target.value for target in node.targets if isinstance(target, ast.Subscript)]
@@ -202,7 +215,7 @@ def no_global_random(source: Source) -> Iterator[str]:
             name.startswith("numpy.random.") and name.split(".")[-1] not in GENERATORS
         ):
             yield f"{source.name}:{line} imports {name}"
-    for node, deferred in walk(source.tree):
+    for node, deferred in nodes(source):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
             if node.attr not in GENERATORS:
                 yield f"{source.name}:{node.lineno} uses the global generator ({node.attr})"
@@ -458,7 +471,7 @@ def used(source: Source) -> Iterator[str]:
     """Packages that a module imports, or names in a string, as a file format's engine is."""
     for name, _, _ in imports(source):
         yield name.split(".")[0]
-    for node, _ in walk(source.tree):
+    for node, _ in nodes(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 

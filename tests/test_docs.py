@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import types
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -78,8 +79,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-# code that draws or uses ArviZ; a page that is missed fails, as conftest.py says
-STACKED = re.compile(r"plot_\w+\(|arviz|build_model\(|pymc")
+# code that uses ArviZ or PyMC; a page that is missed fails, as conftest.py says
+STACKED = re.compile(r"arviz|plot_diagnostics\(|build_model\(|pymc")
 
 
 def marked(path: Path) -> Any:
@@ -179,8 +180,6 @@ def test_the_recipe_for_ci_works(workplace: Path) -> None:
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
     assert done.stdout.startswith("pass: P(pass^1 ≥ 0.5) = ")
     assert (workplace / "gate.xml").read_text(encoding="utf-8").count("<testcase") == 1
-    stricter = lines[1].replace("0.5 ", "0.9 ")
-    assert subprocess.run(stricter, shell=True, env=environment, capture_output=True, check=False).returncode == 10
 
 
 def test_the_tables_that_the_readme_shows_say_the_same(tmp_path: Path) -> None:
@@ -253,6 +252,7 @@ def test_commands_of_the_shell_exist() -> None:
     assert {"make", "pip", "agentic-bayes"} <= seen
 
 
+@cache
 def subcommands() -> dict[str, set[str]]:
     """The commands of the command line, each with its options."""
     from typer.main import get_command

@@ -11,8 +11,6 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-pytestmark = pytest.mark.stack
-
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 QUICKSTART = ROOT / "notebooks" / "01_quickstart.ipynb"
@@ -28,6 +26,13 @@ warnings.filterwarnings("error", module=r"agentic_bayes(\\.|$)")
 """
 # of a machine or a person, not of the notebook
 TRACES = re.compile(r"/(home|root|tmp|Users)/|C:\\|site-packages|ipykernel_")
+
+
+def marked(path: Path) -> Any:
+    """A notebook as a parameter, to be run on both stacks if its code may differ on them."""
+    code = "".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
+    marks = [pytest.mark.stack] if re.search("arviz|plot_diagnostics|build_model|pymc", code) else []
+    return pytest.param(path, marks=marks, id=path.name)
 
 
 Check = Callable[[Any], None]
@@ -84,7 +89,7 @@ def numbers(text: str, beginning: str) -> list[float]:
 
 
 @pytest.mark.timeout(1200)  # each notebook samples with four chains, and other kernels may want the same cores
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [marked(path) for path in NOTEBOOKS])
 @pytest.mark.usefixtures("kernel")
 def test_a_notebook_runs(path: Path) -> None:
     """Every code cell runs, gives as many pictures and tables as the committed one, and prints the known numbers."""
@@ -223,10 +228,10 @@ def the_paper_is_reproduced_and_its_estimator_measured(notebook: Any) -> None:
     four = numbers(output_of(notebook, "counted / plug-in"), r"pass\^4 +")
     assert four == pytest.approx([0.031, 0.2, 0.178, 0.09, 0.291, 6.427], abs=0.002)
     assert numbers(output_of(notebook, "errors = nine"), "mean error of pass.4")[:1] == [0.173]
-    for mean, most in ((0.5, 0.05), (0.7, 0.2), (0.9, 0.5)):
+    for mean, most in ((0.5, 0.05), (0.7, 0.2), (0.9, 0.55)):
         plug_in, posterior = numbers(output_of(notebook, "covered = []"), rf"\n{mean} +")
         assert plug_in <= most  # .005, .07, .32 in the calibration
-        assert posterior >= 0.86  # with a coverage of .95 one in a thousand samples of 100 is below
+        assert posterior >= 0.85  # with a coverage of .95 one in a thousand samples of 60 is below
 
 
 @pytest.mark.parametrize(

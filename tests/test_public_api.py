@@ -10,8 +10,6 @@ import pytest
 
 import agentic_bayes as ab
 
-pytestmark = pytest.mark.stack
-
 # the root, then each namespace
 ROOT = [
     "AgenticBayesError",

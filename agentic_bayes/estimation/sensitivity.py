@@ -108,16 +108,17 @@ def _moves(
 
 def _log_prior(posterior: Posterior, method: Method, agent: int) -> Array:
     """Log prior density of an agent's parameters and of the shared ones, at every point or draw."""
-
-    def by_parameter() -> dict[str, Array]:
-        if isinstance(posterior, CrossedPosterior):
-            drawn = {"theta": posterior.theta, "sigma": posterior.sigma, "rho": posterior.rho}
-        else:
-            drawn = posterior.hyper_draws()
-        return {**log_prior_densities(drawn, method), **posterior.log_priors()}
-
-    logs = posterior.once("log priors", by_parameter)
+    logs = posterior.once(("log priors",), lambda: _log_priors(posterior, method))
     return np.asarray(sum(_own(values, agent, len(posterior.counts.agents)) for values in logs.values()))
+
+
+def _log_priors(posterior: Posterior, method: Method) -> dict[str, Array]:
+    """Log prior densities of all parameters, at every point or draw."""
+    if isinstance(posterior, CrossedPosterior):
+        drawn = {"theta": posterior.theta, "sigma": posterior.sigma, "rho": posterior.rho}
+    else:
+        drawn = posterior.hyper_draws()
+    return {**log_prior_densities(drawn, method), **posterior.log_priors()}
 
 
 def _own(values: Array, agent: int, agents: int) -> Array:

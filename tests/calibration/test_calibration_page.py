@@ -181,7 +181,7 @@ def test_the_page_on_decisions(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(decisions, "BARS", decisions.BARS[:1])
     monkeypatch.setattr(judge, "DESIGNS", judge.DESIGNS[:1])
     monkeypatch.setattr(decisions, "RULES", ({"at_least": 0.7, "looks": 2, "simulations": 100},))
-    code = calibrate.main([*ARGUMENTS, "--page", "decisions", "--docs", str(tmp_path)])
+    code = calibrate.main([*ARGUMENTS, "--size", "1", "--page", "decisions", "--docs", str(tmp_path)])
     text = (tmp_path / "calibration_decisions.md").read_text(encoding="utf-8")
     assert (code == 1) == ("| **no** |" in text)
     assert "\n| pass^1 ≥ 0.7 | " in text

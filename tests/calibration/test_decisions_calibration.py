@@ -38,8 +38,8 @@ def test_pairing_is_worth_its_while(paired):
 
 
 def test_a_gate_at_its_bar_rarely_passes():
-    """4 designs × 20 data sets with the truth exactly at the bar: 5 % pass and 5 % fail, or hardly more."""
-    found = gates(BARS[::6], 20, seed=4)
+    """2 designs × 20 data sets with the truth exactly at the bar: 5 % pass and 5 % fail, or hardly more."""
+    found = gates(BARS[::12], 20, seed=4)
     for verdict in ("pass", "fail"):
-        assert found[verdict].mean() <= 0.07
+        assert found[verdict].mean() <= most(40, 0.05)
         assert found[verdict].max() <= most(20, 0.07)

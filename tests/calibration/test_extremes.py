@@ -51,12 +51,12 @@ def test_every_estimand_is_finite_and_in_order(name):
         assert_in_order(stats_of(posterior, 0, "task", metric))
 
 
-def test_two_hundred_agents_of_which_one_was_never_scored():
+def test_many_agents_of_which_one_was_never_scored():
     """All are finite; the one without data has the population's prediction, and no tasks to average over."""
-    c, n = RNG.binomial(5, RATES[:2000].reshape(200, 10)), np.full((200, 10), 5)
+    c, n = RNG.binomial(5, RATES[:600].reshape(60, 10)), np.full((60, 10), 5)
     c[3] = n[3] = 0
     posterior = exact_posterior(counts_of(c, n), metrics=METRICS)
-    means = [posterior.distribution(agent, "population", METRICS[0]).mean for agent in range(200)]
+    means = [posterior.distribution(agent, "population", METRICS[0]).mean for agent in range(60)]
     assert_in_order(stats_of(posterior, 3, "population", METRICS[0]))
     assert min(means) < means[3] < max(means)
     assert means[3] == pytest.approx(np.delete(means, 3).mean(), abs=0.02)

@@ -814,7 +814,6 @@ def singles(tmp_path):
     return path
 
 
-@pytest.mark.stack
 @pytest.mark.parametrize(
     ("method", "drawn"),
     [
@@ -943,7 +942,6 @@ def test_gate_lets_nothing_slip(run, singles):
     assert run("gate", singles, "--agent", "good", "--at-least", "high").code == 2
 
 
-@pytest.mark.stack
 def test_plan(run, singles):
     """A guess needs no file; a file's data stay in the analysis; a picture is drawn."""
     done = run("plan", "--mu", "0.65", "--rho", "0.45", "--metric", "pass^3", "--budget", "100", "--trials", "1,2")
@@ -1367,24 +1365,13 @@ def test_results_from_evidence_hold_it(run, tmp_path):
     assert run("reproduce", "out").code == 0
 
 
-def test_no_column_of_the_evidence_is_cut(tmp_path):
+def test_no_column_of_the_evidence_is_cut(run, monkeypatch):
     """Off a terminal, 80 columns hold every header of the table of what was judged."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "agentic_bayes",
-            "assess",
-            str(ROOT / "examples" / "support_agent"),
-            "-o",
-            str(tmp_path / "evidence.jsonl"),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    monkeypatch.delenv("COLUMNS", raising=False)
+    done = run("assess", ROOT / "examples" / "support_agent", "-o", "evidence.jsonl")
+    assert done.code == 0
     above, header, rule = next(
-        lines for lines in zip(*(done.stdout.splitlines()[i:] for i in range(3)), strict=False) if "──" in lines[2]
+        lines for lines in zip(*(done.out.splitlines()[i:] for i in range(3)), strict=False) if "──" in lines[2]
     )
     assert above.split() == ["agent", "tools"]  # headings of two words take two lines
     assert header.split() == ["agent", "conversations", "scored", "unscored", "errors", "score", "right"]

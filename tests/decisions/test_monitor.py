@@ -20,7 +20,7 @@ from agentic_bayes.formatting import Metric
 @pytest.fixture(scope="module")
 def rule():
     """Ten looks at twenty tasks × 3, at a bar of .7."""
-    return monitor(at_least=0.7)
+    return monitor(at_least=0.7, simulations=1000)
 
 
 def outcomes(successes, trials=3):
@@ -55,9 +55,9 @@ class TestErrorRates:
         assert rule.required > 0.98
 
     def test_through_the_exact_engine(self, rule):
-        """20 sequences of ten looks by `look`: more than a share of .05 allows would have probability < .001."""
-        passes, fails = false_winners(rule, 20, seed=5)
-        most = stats.binom.ppf(0.999, 20, 0.05) / 20
+        """12 sequences of ten looks by `look`: more than a share of .05 allows would have probability < .001."""
+        passes, fails = false_winners(rule, 12, seed=5)
+        most = stats.binom.ppf(0.999, 12, 0.05) / 12
         assert passes <= most
         assert fails <= most
 
@@ -86,12 +86,12 @@ class TestErrorRates:
 
     def test_a_width_stops_too(self):
         """A rule on the width alone: no verdict, an expected number of tasks."""
-        made = monitor(width=0.3, metric="pass^3", looks=5, simulations=200)
+        made = monitor(width=0.3, metric="pass^3", looks=5, simulations=100)
         (one,) = made.characteristics
         assert math.isnan(made.required)
         assert math.isnan(one.passes)
         assert 20 <= one.tasks <= 100
-        both = monitor(at_least=0.7, width=0.4, looks=5, simulations=200)
+        both = monitor(at_least=0.7, width=0.4, looks=5, simulations=100)
         assert both.characteristics[0].tasks < 100
 
     def test_it_says_how_many_sequences_describe_it(self):
@@ -101,7 +101,7 @@ class TestErrorRates:
 
     def test_width_and_gate_are_read_off_the_same_sequences(self):
         """What a rule with both says of itself is what its looks do with the sequences that it simulated."""
-        made = monitor(at_least=0.7, width=0.25, looks=4, simulations=100)
+        made = monitor(at_least=0.7, width=0.25, looks=3, simulations=100)
         runs = Sequences(Metric("pass^1"), made.batch, made.trials, made.looks, made.rho, (0.95, "eti"), 0, None)
         for stream, one in enumerate(made.characteristics, start=1):
             widths, met = runs.widths(one.truth, made.sequences, stream=stream, bar=0.7)
@@ -263,7 +263,7 @@ def test_a_rule_for_tasks_that_are_all_alike_or_all_or_nothing(rho):
 
 def test_same_seed_same_rule():
     """Rules are reproducible; another seed gives another rule."""
-    one, two, other = (monitor(at_least=0.7, looks=3, simulations=200, random_seed=seed) for seed in (0, 0, 1))
+    one, two, other = (monitor(at_least=0.7, looks=3, simulations=100, random_seed=seed) for seed in (0, 0, 1))
     assert one == two
     assert one.characteristics != other.characteristics
 

@@ -17,8 +17,6 @@ from agentic_bayes.reports.html.question import ask
 from agentic_bayes.reports.plots.comparison import plot_comparison
 from agentic_bayes.reports.tables import superiority_table
 
-pytestmark = pytest.mark.stack
-
 # tau2-bench airline, one trial of each of 50 tasks: whether the task was solved
 TAU2 = {
     "azure_gpt-4o": "10101110100011000011000000101011001010101001011101",
@@ -52,6 +50,7 @@ def est(request):
     return estimate(counts(table), method, k=(1, 3))
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("metric", ["pass^1", "pass^3"])
 def test_every_conclusion_has_the_same_draws(est, metric):
     """compare, rank, superiority and differences of ArviZ draws agree to the last bit; summaries within their error."""
@@ -61,7 +60,7 @@ def test_every_conclusion_has_the_same_draws(est, metric):
     ranking = rank(est, metric=metric)
     matrix, means = ranking.superiority(), rows(est.summary(), estimand="population", metric=metric)
     means = means.set_index("agent")["mean"]
-    for one, other in itertools.permutations(est.agents[:5], 2):
+    for one, other in itertools.permutations(est.agents[:3], 2):
         found = compare(est, one, baseline=other, metric=metric)
         difference = by_agent[one] - by_agent[other]
         np.testing.assert_array_equal(found.draws, difference)
@@ -117,19 +116,27 @@ def easy_half(kind, seed, tasks=60):
     }
 
 
-@pytest.mark.parametrize("kind", ["easiest", "hardest", "random"])
-def test_equals_are_not_told_apart_by_the_tasks_they_tried(kind):
-    """False verdicts at most 5 % (4 sets here, two standard errors allowed); their own tasks would tell them apart."""
+@pytest.mark.parametrize(
+    ("kind", "sets"),
+    [
+        *(("hardest", 2), ("random", 2)),
+        *(pytest.param(kind, 40, marks=pytest.mark.slow) for kind in ("easiest", "hardest", "random")),
+    ],
+)
+def test_equals_are_not_told_apart_by_the_tasks_they_tried(kind, sets):
+    """False verdicts at most 5 % (two standard errors allowed: none in two sets); their own tasks would tell them
+    apart.
+    """
     false = own = 0
-    for seed in range(4):
+    for seed in range(sets):
         est = estimate(counts(easy_half(kind, seed)), k=1)
         found = compare(est, "B", baseline="A")
         assert (found.n_shared_tasks, found.n_left_out) == (30, 30)
         assert "different_tasks" in found.flags
         false += found.verdict in ("better", "worse")
         own += compare(est, "B", baseline="A", tasks="own").verdict in ("better", "worse")
-    assert false <= 4 * 0.05 + 2 * np.sqrt(4 * 0.05 * 0.95)
-    assert (own >= 2) == (kind != "random")
+    assert false <= sets * 0.05 + 2 * np.sqrt(sets * 0.05 * 0.95)
+    assert (own >= sets / 2) == (kind != "random")
 
 
 def test_an_agent_that_tried_the_easy_half_is_no_better():

@@ -46,9 +46,9 @@ class TestAWidth:
     """The cheapest design that reaches a width."""
 
     def test_brute_force_reaches_the_width(self, narrow):
-        """The recommended design, simulated 30 times with other data, reaches .2 within 5 %."""
+        """The recommended design, simulated 12 times with other data, reaches .2 within 7 %."""
         one = narrow.best
-        assert brute_force_width(one.tasks, one.trials, **GUESS, k=3, sets=30, seed=11) == pytest.approx(0.2, rel=0.05)
+        assert brute_force_width(one.tasks, one.trials, **GUESS, k=3, sets=12, seed=11) == pytest.approx(0.2, rel=0.07)
 
     @pytest.mark.slow
     def test_brute_force_reaches_the_width_in_full(self, narrow):
@@ -98,7 +98,7 @@ class TestABudget:
 
     def test_two_trials_for_three_in_a_row(self):
         """400 attempts at μ .65, ρ .45: two trials per task; one is useless, and the plan says why."""
-        found = plan(**GUESS, metric="pass^3", budget=400, trials=[1, 2, 3], simulations=60)
+        found = plan(**GUESS, metric="pass^3", budget=400, trials=[1, 2, 3], simulations=30)
         assert (found.best.tasks, found.best.trials) == (200, 2)
         one = min((d for d in found.designs if d.trials == 1), key=lambda d: d.width)
         assert one.width > 2 * found.best.width
@@ -202,7 +202,7 @@ class TestFromAnEstimate:
     def test_the_truth_is_drawn_from_the_posterior(self):
         """Mean μ and ρ of the simulations are those of the agent's posterior."""
         est = estimate(counts({"v1": WEAKER}))
-        found = plan(est, budget=20, trials=[2], simulations=400)
+        found = plan(est, budget=20, trials=[2], simulations=200)
         summary = est.summary(columns="all").query("estimand == 'population' and metric == 'pass^1'")
         assert found.mu == pytest.approx(summary["mean"].iloc[0], abs=0.03)
         assert (found.ci_prob, found.ci_kind) == (0.95, "eti")

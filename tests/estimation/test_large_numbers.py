@@ -43,7 +43,8 @@ def assert_in_order(table):
     assert table["sd"].ge(0).all()
 
 
-LONG = ("inflated", "always or never"), ("inflated", "beyond the whole numbers of a float's half")
+# one case of the inflated model, whose probabilities of 0 and 1 make it slow, stands for all
+LONG = {("inflated", case) for case in CASES if case != "spread"}
 
 
 @pytest.mark.parametrize(

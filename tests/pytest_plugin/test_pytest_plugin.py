@@ -129,7 +129,7 @@ SENTENCES = [
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("-n2",), ("-n2", "--dist", "loadfile")],
+    [(), ("-n2",), pytest.param(("-n2", "--dist", "loadfile"), marks=pytest.mark.slow)],
     ids=" ".join,
 )
 def test_trials_are_judged_once_whoever_runs_them(run, arguments):

@@ -25,8 +25,6 @@ from agentic_bayes.reports.plots.posterior import density, plot_posterior, plot_
 from agentic_bayes.reports.plots.save import save_pictures, save_plan_picture
 from agentic_bayes.reports.plots.tools import plot_judge_calibration, plot_tools
 
-pytestmark = pytest.mark.stack
-
 mpl.use("Agg")
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "support_agent"
 

@@ -14,8 +14,6 @@ from agentic_bayes.estimation.methods.options import Conjugate
 from agentic_bayes.reports.plots.comparison import plot_comparison
 from agentic_bayes.reports.plots.planning import plot_plan
 
-pytestmark = pytest.mark.stack
-
 mpl.use("Agg")
 
 

@@ -25,8 +25,6 @@ from agentic_bayes.reports.plots.posterior import plot_posterior, plot_prior
 from agentic_bayes.reports.plots.style import COLOURS, distinct_names, legible, shortened
 from agentic_bayes.reports.plots.tasks import plot_heatmap, plot_shrinkage
 
-pytestmark = pytest.mark.stack
-
 mpl.use("Agg")
 
 
@@ -95,7 +93,10 @@ def _close_figures():
     plt.close("all")
 
 
-@pytest.mark.parametrize("name", PICTURES)
+# the diagnostics have numbers of ArviZ
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.stack if name == "diagnostics" else ()) for name in PICTURES]
+)
 class TestEveryPicture:
     """What holds for each of them."""
 

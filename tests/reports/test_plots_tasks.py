@@ -12,8 +12,6 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.reports.plots.forest import plot_forest
 from agentic_bayes.reports.plots.tasks import plot_heatmap, plot_shrinkage
 
-pytestmark = pytest.mark.stack
-
 mpl.use("Agg")
 
 

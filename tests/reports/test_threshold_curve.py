@@ -51,7 +51,6 @@ def test_a_higher_bar_is_passed_less_often(curve):
         assert own["mean"].is_monotonic_decreasing
 
 
-@pytest.mark.stack
 def test_it_shows_itself(curve):
     """A line, a table with agents next to each other, JSON, and a plot with one line per agent."""
     from matplotlib.figure import Figure
