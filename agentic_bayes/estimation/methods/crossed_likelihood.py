@@ -24,6 +24,7 @@ from agentic_bayes.numerics import Array
 SPAN = 6.0  # δ is integrated over ±6
 COARSEST, FINEST = 0.25, 0.01  # steps of its grid; uniform, since Gauss-Hermite nodes are too few where σ is large
 CELLS = 2**19  # of all tables at a time, so that they stay in the processor's cache
+LEAST, MOST_CELLS = 8, 2**23  # draws at a time for which more are taken, since each call costs; to bound memory
 SAFE = 1e30  # sums of exp within this factor of 1 have lost nothing in single precision
 STEEPEST = 80.0  # logits beyond are not told apart: exp of more exceeds single precision
 LONGEST_SINGLE = 64  # up to so many trials single precision is enough
@@ -94,7 +95,8 @@ class CrossedLikelihood:
         self.step = step
         self.delta, self.log_weight = delta_grid(step)
         rows = len(self.patterns) + 2 * len(self.pairs) * (self._outcomes.direct + 2) + 2 * len(self._row_size)
-        self._chunk = max(1, CELLS // (int(rows) * self.delta.size))
+        cells = int(rows) * self.delta.size
+        self._chunk = max(1, CELLS // cells, min(LEAST, MOST_CELLS // cells))
 
     def needed_step(self, sigma: float, rho: Array) -> float:
         """The step that resolves every task's posterior of δ.
