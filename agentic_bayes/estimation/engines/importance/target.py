@@ -70,7 +70,7 @@ class Target:
         return value - 0.5 * np.sum(u**2, axis=1), slope
 
     def sharpen(self) -> None:
-        """Take the prior as it is from here on."""
+        """Take the prior as it is, cusp included."""
         if self.pooled:
             self.shared = SharedStrength(self.theta, TAU_SCALE, self.agents)
 
