@@ -51,7 +51,7 @@ def integral(c, n, mu, rho):
         ("mu", stats.beta(2000, 1000)),
         ("mu", stats.uniform(0.4, 0.2)),
         ("mu", stats.uniform(0.7, 1e-4)),
-        ("rho", stats.beta(0.2, 1)),
+        pytest.param("rho", stats.beta(0.2, 1), marks=pytest.mark.slow),
         ("rho", stats.beta(0.5, 0.5)),
         ("rho", stats.uniform(0, 1e-4)),
         ("rho", stats.uniform(0.3, 0.01)),

@@ -38,10 +38,10 @@ def grouped(outcomes):
 
 def dense_means(c, n, place):
     """Mean and sd of μ of every group and of a new one, by plain sums over (ρ, τ, m, θ)."""
-    theta = np.linspace(-12, 12, 601)
+    theta = np.linspace(-10, 10, 401)
     step, mu = theta[1] - theta[0], expit(theta)
     tau = (np.arange(90) + 0.5) * 0.06
-    rho = (np.arange(60) + 0.5) / 60
+    rho = (np.arange(40) + 0.5) / 40
     kernels = np.exp(-0.5 * ((theta[:, None] - theta) / tau[:, None, None]) ** 2)
     kernels /= np.sqrt(2 * np.pi) * tau[:, None, None] / step
     kernels[0] = np.eye(theta.size)  # narrower than the step
@@ -51,12 +51,12 @@ def dense_means(c, n, place):
         a, b = mu * (1 / r - 1), (1 - mu) * (1 / r - 1)
         terms = betaln(a + c[:, None], b + (n - c)[:, None]) - betaln(a, b)
         like = np.exp(np.stack([terms[place == g].sum(axis=0) for g in range(3)]))
-        integrals = np.einsum("tmx,gx->tgm", kernels, like, optimize=True)
+        integrals = np.einsum("tmx,gx->tgm", kernels, like)
         joint = prior * integrals.prod(axis=1)
         total += joint.sum()
         for g in range(4):
             others = prior * np.delete(integrals, g, axis=1).prod(axis=1) if g < 3 else joint
-            density = np.einsum("tmx,tm->x", kernels, others, optimize=True) * (like[g] if g < 3 else 1)
+            density = np.einsum("tmx,tm->x", kernels, others) * (like[g] if g < 3 else 1)
             sums[g] += [density @ mu, density @ mu**2]
     mean, square = (sums / total).T
     return mean, np.sqrt(square - mean**2)
