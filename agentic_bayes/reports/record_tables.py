@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,13 +19,14 @@ MOST_CONVERSATIONS = 50
 
 def survey_tables(survey: Survey) -> list[Table]:
     """The contents of conversation files, file by file, and the kinds of problems."""
+    shown = survey.files[:MOST_FILES]
     rows = [
         [
-            Path(file.name).name,
+            name,
             file.format,
             *(f"{n:,}" for n in (file.conversations, file.interactions, file.errors, file.recorded, file.bad_records)),
         ]
-        for file in survey.files[:MOST_FILES]
+        for name, file in zip(_told_apart([file.name for file in shown]), shown, strict=True)
     ]
     hidden = len(survey.files) - len(rows)
     notes = [f"and {hidden:,} more files"] if hidden > 0 else []
@@ -34,6 +36,15 @@ def survey_tables(survey: Survey) -> list[Table]:
         kinds = [[kind, f"{count:,}"] for kind, count in list(survey.kinds.items())[:MOST_FILES]]
         tables.append(Table(title="Problems by kind", header=["problem", "times"], rows=kinds, noun="problem"))
     return tables
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """The names of files, with their folders where names repeat."""
+    paths = [Path(name) for name in names]
+    if len({path.name for path in paths}) == len(paths):
+        return [path.name for path in paths]
+    common = os.path.commonpath([path.absolute().parent for path in paths])
+    return [str(path.absolute().relative_to(common)) for path in paths]
 
 
 def survey_lines(survey: Survey) -> list[str]:

@@ -53,6 +53,17 @@ def test_fields_scorer_and_scale_reach_convert_validate_and_assess(run):
     assert "12 × no recorded score: no score 'y' in this record; it has 'stars', 'x'" in out
 
 
+def test_files_of_one_name_are_shown_with_their_folders(run):
+    """v1/log.jsonl and v2/log.jsonl are two agents, and two lines that one can tell apart."""
+    for folder in ("v1", "v2"):
+        Path(folder).mkdir()
+        Path(folder, "log.jsonl").write_bytes(Path("log.jsonl").read_bytes())
+    _, out, _ = run("validate", "v1/log.jsonl", "v2/log.jsonl")
+    assert "v1/log.jsonl openai" in out
+    assert "v2/log.jsonl openai" in out
+    assert "2 agents (v1, v2)" in out
+
+
 def test_a_log_without_tasks_is_doubtful_in_validate_assess_and_the_report(run):
     """Every conversation would be a task of its own with one trial."""
     said = "none of the 12 conversations names its task"
