@@ -97,7 +97,7 @@ def test_a_known_kind_of_file_is_named_with_what_to_do(refusal, content, what, a
     [
         ("model,task,passed\nv1,t,1\n", "a table (CSV), which is read as results: agentic-bayes estimate log.json"),
         ("model\ttask\tpassed\n", "a table (TSV)"),
-        (gzip.compress(b"model,task,passed\n"), "--columns agent=model,task=task,correct=passed"),
+        (gzip.compress(b"model,task,passed\n", mtime=0), "--columns agent=model,task=task,correct=passed"),
         ("<?xml version='1.0'?>", "XML or HTML"),
         ("name: suite\n", "YAML"),
         (b"PAR1\x15\x04", "a Parquet table"),
