@@ -25,16 +25,17 @@ HOSTILE = [
 
 def record(agent: str, task: str, trial: int, *, passed: bool, **more: Any) -> Conversation:
     """One conversation of one turn with a call; its answer is the reference, or is not."""
+    name = task.replace("\0", "")  # ids with NUL are refused
     call = {"tool_name": "get_price", "parameters": {"item": task}, "result": {"eur": 12}}
     turn = {
-        "qa_id": f"{task}-1",
+        "qa_id": f"{name}-1",
         "query": f"What does {task} cost?",
         "assistant": "It costs 12 EUR." if passed else "It costs 99 EUR.",
         "ground_truth_assistant": "12 EUR",
         "agentic": {"tools_used": [call]},
         "ground_truth_agentic": {"expected_tools": [call]},
     } | more
-    place = {"session_id": f"{agent} {task} {trial}", "assistant_id": agent, "task_id": task, "trial": trial}
+    place = {"session_id": f"{agent} {name} {trial}", "assistant_id": agent, "task_id": name, "trial": trial}
     return Conversation.model_validate(place | {"conversation": [turn]})
 
 

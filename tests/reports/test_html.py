@@ -577,7 +577,7 @@ class TestHostileText:
         assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
         assert page.text.count("<!--") == 0
         names = page.data(1)["names"]
-        assert all(any(text[:200] in name for name in names) for text in HOSTILE)
+        assert all(any(text.replace("\0", "")[:200] in name for name in names) for text in HOSTILE)
 
     @given(ANY_TEXT)
     def test_embedded_text_comes_back(self, text):
