@@ -24,7 +24,7 @@ from agentic_bayes.decisions.decision import (
     summarised,
     wide,
 )
-from agentic_bayes.decisions.missing import MAX_MISSING
+from agentic_bayes.decisions.missing import MAX_MISSING, as_if
 from agentic_bayes.decisions.shared_tasks import ASSUMED, TaskSets, TwoAgents, pair_of
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.distribution import CIKind, Drawn
@@ -82,6 +82,30 @@ class TaskDifference:
     trials: int
     baseline_successes: int
     baseline_trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceIfErrored:
+    """What a comparison comes to if the errored trials had all failed, or all passed.
+
+    Attributes
+    ----------
+    assumed : {"failed", "passed"}
+        What the agent's errored trials are taken for; those of a baseline agent are taken for the opposite.
+    verdict : {"better", "worse", "equivalent", "undecided"}
+    mean, lower, upper : float
+        Of the difference, in units of probability.
+    """
+
+    assumed: Literal["failed", "passed"]
+    verdict: ComparisonVerdict
+    mean: float
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        interval = f"{format_points(self.lower)} to {format_points(self.upper)}"
+        return f"{self.verdict} with errored trials counted as {self.assumed}: {format_points(self.mean)} ({interval})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,6 +167,9 @@ class Comparison(Decision):
         Of the difference.
     groups : tuple of GroupDifference
         The difference in every group of tasks, where they are grouped.
+    if_errored : tuple of DifferenceIfErrored
+        The difference with the agent's errored trials failed and passed, where the outcomes were counted with
+        ``errors="bounds"`` and some errored: empty, or one of each.
     """
 
     derived: ClassVar[tuple[str, ...]] = ("verdict",)
@@ -179,6 +206,7 @@ class Comparison(Decision):
     note: str
     draws: Array = field(repr=False, compare=False)
     groups: tuple[GroupDifference, ...] = ()
+    if_errored: tuple[DifferenceIfErrored, ...] = ()
 
     @property
     def verdict(self) -> ComparisonVerdict:
@@ -249,7 +277,8 @@ class Comparison(Decision):
         return (
             f"{self.headline}: P({what}) = {format_percent(self.prob_better)}, {format_points(self.mean)} points, "
             f"{self.ci_prob * 100:.4g} % interval {format_points(self.lower)} to {format_points(self.upper)} "
-            f"({'; '.join(filter(None, (where, tasks, self._missing(briefly=True))))}){remarks(self.note, self.flags)}"
+            f"({'; '.join(filter(None, (where, tasks, self._missing(briefly=True))))})"
+            f"{''.join(f'; {one}' for one in self.if_errored)}{remarks(self.note, self.flags)}"
         )
 
     def _missing(self, *, briefly: bool = False) -> str:
@@ -299,6 +328,7 @@ class Comparison(Decision):
             f"{self.agent} − {baseline} in {self.metric}; posterior mean (median of ratios)",
             self.basis,
             self._missing(),
+            *map(str, self.if_errored),
             self.drivers() and f"{self.drivers()} (posterior probabilities)",
             f"for comparison, {self.frequentist}",
             self.note,
@@ -441,9 +471,32 @@ def compare(
         odds_ratio=ratio(own * (1 - other), other * (1 - own)),
         task_sets=tasks,
         draws=difference,
+        if_errored=_if_errored(
+            est, described_by[1], baseline, metric=metric, estimand=estimand, rope=rope, tasks=tasks
+        ),
         **sides,
         **described(numbers, *described_by, wanted, estimand),
     )
+
+
+def _if_errored(
+    est: Estimate, agent: str, baseline: str | float | Estimate, **question: Any
+) -> tuple[DifferenceIfErrored, ...]:
+    """The comparison with the agent's errored trials failed and a baseline agent's passed, and the other way round."""
+    sides = (est, baseline) if isinstance(baseline, Estimate) else (est,)
+    if not any(one.outcomes.attrs.get("errors") == "bounds" and one.outcomes["errored"].any() for one in sides):
+        return ()
+    found = []
+    for assumed, opposite in (("failed", "passed"), ("passed", "failed")):
+        against: str | float | Estimate = baseline
+        filled = {assumed: agent}
+        if isinstance(baseline, Estimate):
+            against = as_if(baseline, **{opposite: baseline.agents}, which="errored")
+        elif isinstance(baseline, str):
+            filled[opposite] = baseline
+        one = compare(as_if(est, **filled, which="errored"), agent, baseline=against, **question)
+        found.append(DifferenceIfErrored(assumed, one.verdict, one.mean, one.lower, one.upper))
+    return tuple(found)
 
 
 def _notes(pair: TwoAgents, estimand: Estimand) -> Iterator[str]:

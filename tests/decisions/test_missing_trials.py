@@ -9,6 +9,7 @@ from fits import counts
 from typer.testing import CliRunner
 
 from agentic_bayes.cli.app import app
+from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.outcomes.dataset import check_outcomes
@@ -96,6 +97,45 @@ def test_the_baselines_missing_trials_count_too():
     assert (bar.verdict, drop.verdict, found.verdict) == ("pass", "inconclusive", "inconclusive")
     assert found.baseline_trials.unscored == 2 * tasks
     assert "40 of 80 trials unscored (v1)" in str(found)
+
+
+def third_crashed():
+    """v2 passes more often, and a third of its trials crashed."""
+    table = counts({"v1": [(2, 4)] * 20, "v2": [(3, 4, 2)] * 20}, errors="bounds")
+    return estimate(table.assign(errored=table["unscored"]), k=1)
+
+
+class TestABandInComparisons:
+    """Outcomes counted with errors="bounds" show what a difference comes to if errored trials failed or passed."""
+
+    def test_it_is_the_comparison_of_the_filled_in_counts(self):
+        """v2's errored trials failed, then passed; the verdict itself takes them as missing."""
+        found = compare(third_crashed(), "v2", baseline="v1")
+        assert found.verdict == "better"
+        assert [one.assumed for one in found.if_errored] == ["failed", "passed"]
+        for one, successes in zip(found.if_errored, (3, 5), strict=True):
+            again = compare(
+                estimate(counts({"v1": [(2, 4)] * 20, "v2": [(successes, 6)] * 20}), k=1), "v2", baseline="v1"
+            )
+            assert (one.verdict, one.mean, one.lower, one.upper) == (
+                again.verdict,
+                again.mean,
+                again.lower,
+                again.upper,
+            )
+        assert "with errored trials counted as failed: " in str(found)
+        assert found.to_dict()["if_errored"][0]["assumed"] == "failed"
+
+    def test_against_a_fixed_value(self):
+        """The same of an agent against a value."""
+        low, high = compare(third_crashed(), "v2", baseline=0.6).if_errored
+        assert low.mean == pytest.approx(-0.1, abs=0.02)
+        assert high.mean > 0.2
+
+    def test_without_bounds_there_is_none(self):
+        """Errored trials that are counted as unscored leave the sentence as it is."""
+        est = estimate(third_crashed().outcomes.assign_attrs(errors="unscored"), k=1)
+        assert compare(est, "v2", baseline="v1").if_errored == ()
 
 
 def test_few_missing_trials_are_shown_and_change_nothing():
