@@ -47,7 +47,7 @@ from agentic_bayes.result_table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "Ratio", "TaskDifference", "compare"]
+__all__ = ["Comparison", "DifferenceIfErrored", "Ratio", "TaskDifference", "compare"]
 
 ComparisonVerdict = Literal["better", "worse", "equivalent", "undecided"]
 FEW_SHARED = 15  # shared tasks below which a comparison says so

@@ -22,6 +22,7 @@ from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.dataset import dataset_from_counts
+from calibration.judge import judged_comparisons
 from calibration.simulate import spread
 
 TASKS, TRIALS, KS = 40, 4, (1, 3)
@@ -29,6 +30,7 @@ BETTER = 0.9  # shift of the better agent, on the logit scale
 DIFFICULTY = ((0.35, 2.5, 0.7), (0.25, -2.5, 0.7), (0.40, 0.0, 1.0))  # weight, centre and spread: easy, hard, between
 OWN = 0.8  # half-width of each agent's uniform deviation on a task
 BIG = 2_000_000
+FEWER_HALVES = 5  # every such set is fitted twice by importance sampling
 
 
 def success_probabilities(rng: np.random.Generator, shift: float, tasks: int) -> Array:
@@ -126,7 +128,7 @@ def paired_summary(null: pd.DataFrame, better: pd.DataFrame) -> pd.DataFrame:
 class Bar:
     """A gate whose bar is exactly the truth."""
 
-    k: int
+    metric: str
     bar: float
     rho: float
     tasks: int
@@ -134,21 +136,33 @@ class Bar:
 
 
 BARS = tuple(
-    Bar(k, bar, rho, tasks, trials)
-    for k, bar in ((1, 0.7), (1, 0.9), (3, 0.4), (3, 0.7))
+    Bar(metric, bar, rho, tasks, trials)
+    for metric, bar in (("pass^1", 0.7), ("pass^1", 0.9), ("pass^3", 0.4), ("pass^3", 0.7))
     for rho in (0.2, 0.45)
     for tasks, trials in ((30, 3), (50, 4), (200, 3))
+)
+# tasks that are alike, success rate .9
+ALIKE = tuple(
+    Bar(metric, bar, 0.0, tasks, trials)
+    for metric, bar in (("pass^3", 0.729), ("pass@3", 0.999))
+    for tasks in (20, 50)
+    for trials in (3, 5)
 )
 RULES: tuple[dict[str, Any], ...] = ({"metric": "pass^1", "at_least": 0.7}, {"metric": "pass^3", "at_least": 0.5})
 
 
 def _gated(job: tuple[Bar, int]) -> str:
     design, seed = job
-    rng = np.random.default_rng([seed, design.k, design.tasks, round(1000 * design.rho)])
-    mu = float(mu_with_metric(design.bar, design.rho, Metric(f"pass^{design.k}")))
-    c = simulate_successes(rng, mu, design.rho, design.tasks, design.trials)
-    est = estimate(_outcomes({"solo": c}, design.trials))
-    return gate(est, at_least=design.bar, metric=f"pass^{design.k}").verdict
+    metric = Metric(design.metric)
+    rng = np.random.default_rng([seed, metric.k, design.tasks, round(1000 * design.rho)])
+    if design.rho:
+        mu = float(mu_with_metric(design.bar, design.rho, metric))
+        c = simulate_successes(rng, mu, design.rho, design.tasks, design.trials)
+    else:  # every task succeeds equally often
+        mu = design.bar ** (1 / metric.k) if metric.power else 1 - (1 - design.bar) ** (1 / metric.k)
+        c = rng.binomial(design.trials, mu, size=design.tasks)
+    est = estimate(_outcomes({"solo": c}, design.trials), k=metric.k)
+    return gate(est, at_least=design.bar, metric=design.metric).verdict
 
 
 def gates(designs: Sequence[Bar], size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
@@ -187,6 +201,47 @@ def monitored(rule: StoppingRule, size: int, *, seed: int, processes: int = 1) -
     return settings | shares | {"tasks": float(np.mean([tasks for _, tasks in ends]))} | stated
 
 
+KINDS = ("easiest", "hardest", "random")
+EASINESS = (1.2, 0.8)  # Beta parameters of the tasks' success probabilities
+
+
+def half_tried(kind: str, rng: np.random.Generator, tasks: int = 60) -> dict[str, list[tuple[int, int]]]:
+    """Successes and trials of two agents that are alike; the second tried only half of the tasks, of this kind."""
+    p = rng.beta(*EASINESS, tasks)
+    order = {"easiest": np.argsort(-p), "hardest": np.argsort(p), "random": rng.permutation(tasks)}[kind]
+    passed = rng.binomial(TRIALS, p, (2, tasks)).tolist()
+    tried = set(order[: tasks // 2].tolist())
+    return {
+        "A": [(c, TRIALS) for c in passed[0]],
+        "B": [(c, TRIALS) if i in tried else (0, 0) for i, c in enumerate(passed[1])],
+    }
+
+
+def _half_compared(job: tuple[str, int]) -> tuple[bool, bool]:
+    """Whether two equal agents are told apart: on the tasks that both tried, and on their own tasks."""
+    kind, seed = job
+    cells = {
+        (agent, str(task)): (c, n, 0, 0)
+        for agent, row in half_tried(kind, np.random.default_rng([seed, KINDS.index(kind)])).items()
+        for task, (c, n) in enumerate(row)
+        if n
+    }
+    est = estimate(dataset_from_counts(cells, {"unit": "conversation", "indicator": "correct"}), k=1)
+    verdicts = (compare(est, "B", baseline="A", tasks=tasks).verdict for tasks in ("shared", "own"))
+    shared, own = (verdict in ("better", "worse") for verdict in verdicts)
+    return shared, own
+
+
+def different_tasks(size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
+    """False verdicts about two equal agents of which one tried half of the tasks: one row per kind of half."""
+    rows = []
+    for kind in KINDS:
+        ends = spread(_half_compared, [(kind, seed * 1_000_000 + i) for i in range(size)], processes=processes)
+        shared, own = np.mean(ends, axis=0)
+        rows.append({"half": kind, "sets": size, "shared": shared, "own": own})
+    return pd.DataFrame(rows)
+
+
 @dataclass(frozen=True)
 class Decisions:
     """The results on decisions."""
@@ -194,6 +249,9 @@ class Decisions:
     paired: pd.DataFrame  # by k; see `paired_summary`
     gates: pd.DataFrame  # by design; see `gates`
     rules: pd.DataFrame  # by rule; see `monitored`
+    halves: pd.DataFrame  # by kind of half; see `different_tasks`
+    judged: pd.DataFrame  # by k; see `judged_comparisons`
+    size: int  # data sets per design, except in `halves`
 
 
 def study(size: int, *, seed: int, processes: int = 1) -> Decisions:
@@ -201,4 +259,13 @@ def study(size: int, *, seed: int, processes: int = 1) -> Decisions:
     settings: dict[str, Any] = {"seed": seed, "processes": processes}
     null, better = (paired_study(shift, size, **settings) for shift in (0.0, BETTER))
     rules = [monitored(monitor(**rule), size, **settings) for rule in RULES]
-    return Decisions(paired_summary(null, better), gates(BARS, size, **settings), pd.DataFrame(rules))
+    halves = different_tasks(max(1, size // FEWER_HALVES), **settings)
+    judged = judged_comparisons(max(1, size // 2), **settings)
+    return Decisions(
+        paired_summary(null, better),
+        gates((*BARS, *ALIKE), size, **settings),
+        pd.DataFrame(rules),
+        halves,
+        judged,
+        size,
+    )

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from agentic_bayes.decisions.compare import compare
 from agentic_bayes.estimation.estimate import Estimate, estimate
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
@@ -24,17 +25,25 @@ KS = (1, 3)
 class JudgeDesign:
     """Which attempts are labelled, and whether the judge's errors cluster by task."""
 
-    labelled: Literal["attempts", "tasks"]  # random attempts, or all attempts of random tasks
+    # random attempts, all attempts of random tasks, or as many judged right as judged wrong (without their ids)
+    labelled: Literal["attempts", "tasks", "verdicts"]
     precision: float | None = None  # of the Beta distribution of the tasks' error rates; None: all tasks have the same
 
     def __str__(self) -> str:
         errors = "same error rates for all tasks"
         if self.precision is not None:
             errors = f"errors clustered by task (precision {self.precision:g})"
-        return f"labels on {'random attempts' if self.labelled == 'attempts' else 'whole tasks'}, {errors}"
+        return f"labels on {LABELLED[self.labelled]}, {errors}"
 
 
-DESIGNS = (JudgeDesign("attempts"), JudgeDesign("tasks"), JudgeDesign("tasks", 4.0))
+LABELLED = {
+    "attempts": "random attempts",
+    "tasks": "whole tasks",
+    "verdicts": "30 attempts judged right and 30 judged wrong, without ids",
+}
+DESIGNS = (JudgeDesign("attempts"), JudgeDesign("tasks"), JudgeDesign("verdicts"), JudgeDesign("tasks", 4.0))
+# of the judge with each of two equal agents: sensitivity, specificity
+RATES = ((0.98, 0.5), (0.85, 0.85))
 
 
 def _rates(rng: np.random.Generator, mean: float, precision: float | None) -> Array:
@@ -51,7 +60,11 @@ def _judged_once(job: tuple[JudgeDesign, int]) -> list[dict[str, Any]]:
     true = rng.random((TASKS, TRIALS)) < p[:, None]
     sure, strict = (_rates(rng, mean, design.precision) for mean in (SENSITIVITY, SPECIFICITY))
     judged = np.where(true, rng.random(true.shape) < sure, rng.random(true.shape) >= strict)
-    if design.labelled == "attempts":
+    if design.labelled == "verdicts":
+        order = rng.permutation(TASKS * TRIALS)
+        right = judged.ravel()[order]
+        chosen = np.concatenate([order[right][: LABELS // 2], order[~right][: LABELS // 2]])
+    elif design.labelled == "attempts":
         chosen = rng.permutation(TASKS * TRIALS)[:LABELS]
     else:
         tasks = rng.permutation(TASKS)[: LABELS // TRIALS]
@@ -66,6 +79,8 @@ def _judged_once(job: tuple[JudgeDesign, int]) -> list[dict[str, Any]]:
             "trial": trial,
         }
     )
+    if design.labelled == "verdicts":
+        labels = labels[["judge", "human"]]
     cells = {("solo", str(i)): (int(c), TRIALS, 0, 0) for i, c in enumerate(judged.sum(axis=1))}
     outcomes = dataset_from_counts(cells, {"unit": "conversation", "indicator": "correct"})
     corrected = estimate(outcomes, k=KS, judge_labels=labels)
@@ -85,6 +100,38 @@ def _judged_once(job: tuple[JudgeDesign, int]) -> list[dict[str, Any]]:
 def _interval(est: Estimate, estimand: Any, k: int) -> tuple[float, float]:
     stats = stats_of(est.posterior, 0, estimand, Metric(f"pass^{k}"))
     return float(stats.lower), float(stats.upper)
+
+
+def _two_judged(seed: int) -> list[dict[str, Any]]:
+    """Two equal agents whose judge errs at different rates, with labels that name the agent."""
+    rng = np.random.default_rng([seed, len(DESIGNS)])
+    p = success_probabilities(rng, MU, RHO, (TASKS,))
+    cells, labels = {}, []
+    for agent, (sensitivity, specificity) in zip("AB", RATES, strict=True):
+        true = rng.random((TASKS, TRIALS)) < p[:, None]
+        judged = np.where(true, rng.random(true.shape) < sensitivity, rng.random(true.shape) >= specificity)
+        chosen = rng.permutation(TASKS * TRIALS)[:LABELS]
+        task, trial = np.divmod(chosen, TRIALS)
+        verdicts = {"judge": judged[task, trial].astype(int), "human": true[task, trial].astype(int)}
+        labels.append(pd.DataFrame({**verdicts, "agent": agent, "task": task.astype(str), "trial": trial}))
+        cells |= {(agent, str(i)): (int(c), TRIALS, 0, 0) for i, c in enumerate(judged.sum(axis=1))}
+    outcomes = dataset_from_counts(cells, {"unit": "conversation", "indicator": "correct"})
+    est = estimate(outcomes, k=KS, judge_labels=pd.concat(labels, ignore_index=True))
+    rows = []
+    for k in KS:
+        row: dict[str, Any] = {"k": k}
+        for name, one in (("corrected", est), ("uncorrected", est.uncorrected)):
+            found = compare(one, "B", baseline="A", metric=f"pass^{k}")
+            row |= {name: found.lower <= 0 <= found.upper, f"{name}_width": found.upper - found.lower}
+            row |= {f"{name}_false": found.verdict in ("better", "worse")}
+        rows.append(row)
+    return rows
+
+
+def judged_comparisons(size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:
+    """Coverage, width and false verdicts of the difference of two equal agents, corrected and uncorrected, by k."""
+    found = spread(_two_judged, [seed * 1_000_000 + i for i in range(size)], processes=processes)
+    return pd.DataFrame([row for rows in found for row in rows]).groupby("k").mean().reset_index()
 
 
 def judge_coverage(size: int, *, seed: int, processes: int = 1) -> pd.DataFrame:

@@ -69,11 +69,15 @@ def decisions_page(tables: Tables) -> str:
         _paired(frames["paired"]),
         _GATES.format(designs=len(frames["gates"])),
         _gates(frames["gates"]),
+        _HALVES,
+        _halves(frames["halves"]),
         _RULES.format(looks=frames["rules"]["looks"].max()),
         _rules(frames["rules"]),
         "## Judges that err",
         _JUDGED,
         _judged(frames["judges"]),
+        _JUDGED_TWICE,
+        _judged_comparisons(frames["judged_comparisons"]),
         "## The files",
         _DECISION_FILES,
     )
@@ -202,13 +206,18 @@ _COMPARED = """\
 Two agents attempt the same 40 tasks, 4 trials each. The data do not come from our model: a task's easiness is a mixture
 of three normals on the logit scale (easy, hard, between), each agent deviates uniformly on every task, and the better
 agent is shifted by .9. *Equal agents* have no shift. *t* is the paired t-test on the tasks' unbiased values, *z* the
-two-sample z-test that ignores the pairing. The true difference comes from two million tasks. At k = 1 our interval is a
-little wider than the t-test's and our power a little lower; at k = 3, where a single task says little, our interval is
-narrower and our power higher."""
+two-sample z-test that ignores the pairing. The true difference comes from two million tasks."""
 
 _GATES = """\
 A gate that requires 95 % confidence, with the truth exactly at its bar, should pass in 5 % of data sets and fail in
-5 %. The lowest and highest share among {designs} designs (ρ = .2 and .45; 30 tasks × 3 trials, 50 × 4, 200 × 3):"""
+5 %. The lowest and highest share of the {designs} designs: where tasks differ, ρ = .2 and .45 with 30 tasks × 3 trials,
+50 × 4 and 200 × 3; where they are alike (ρ = 0, success rate .9), 20 and 50 tasks × 3 and 5 trials. That is the edge of
+the prior: there a gate on pass@3 fails more often than 5 %, for the data leave it open that a few tasks are hard:"""
+
+_HALVES = """\
+Two equal agents, 60 tasks × 4 trials; the second tried only half of the tasks. How often are they called “better” or
+“worse”? `compare` takes the tasks that both tried. With `tasks="own"` each agent keeps its own, as if chance had dealt
+them out:"""
 
 _RULES = """\
 A stopping rule made by `monitor` for {looks} looks at 20 tasks × 3 trials each, with the truth exactly at its bar,
@@ -220,10 +229,17 @@ label. *Corrected* is `estimate(judge_labels=…)`, *uncorrected* takes the verd
 every task has its own error rates (Beta with precision 4); the labels of twelve whole tasks show how much errors
 cluster. Coverage, and mean width in parentheses:"""
 
+_JUDGED_TWICE = """\
+The same with two equal agents on the same tasks. The judge's sensitivity and specificity are .98 and .5 with one of
+them, .85 and .85 with the other; 60 attempts of each have a label that names its agent:"""
+
 _DECISION_FILES = """\
 - [requirements.csv](calibration/decisions/requirements.csv): the table at the top.
 - [paired.csv](calibration/decisions/paired.csv), [rules.csv](calibration/decisions/rules.csv),
   [judges.csv](calibration/decisions/judges.csv): the tables above.
+- [halves.csv](calibration/decisions/halves.csv),
+  [judged_comparisons.csv](calibration/decisions/judged_comparisons.csv): the tables on different tasks, and on a judge
+  that errs differently with each agent.
 - [gates.csv](calibration/decisions/gates.csv): every gate, with its ρ, tasks and trials.
 - [run.json](calibration/decisions/run.json): sizes, seed and versions."""
 
@@ -375,10 +391,29 @@ def _paired(frame: pd.DataFrame) -> str:
 
 def _gates(frame: pd.DataFrame) -> str:
     rows = []
-    for (k, bar), part in frame.groupby(["k", "bar"], sort=False):
+    for (metric, bar, alike), part in frame.assign(alike=frame["rho"] == 0).groupby(
+        ["metric", "bar", "alike"], sort=False
+    ):
         ends = [f"{part[end].min():.3f} to {part[end].max():.3f}" for end in ("pass", "fail", "inconclusive")]
-        rows.append((f"pass^{k} ≥ {bar:g}", *ends))
-    return _markdown(("gate", "pass", "fail", "inconclusive"), rows)
+        rows.append((f"{metric} ≥ {bar:g}", "alike" if alike else "differ", *ends))
+    return _markdown(("gate", "tasks", "pass", "fail", "inconclusive"), rows)
+
+
+def _judged_comparisons(frame: pd.DataFrame) -> str:
+    rows = [
+        (
+            f"pass^{row['k']:g}",
+            *(_with_width(row[name], row[f"{name}_width"]) for name in ("corrected", "uncorrected")),
+            *(f"{row[f'{name}_false']:.3f}" for name in ("corrected", "uncorrected")),
+        )
+        for _, row in frame.iterrows()
+    ]
+    return _markdown(("difference in", "corrected", "uncorrected", "false verdicts, corrected", "uncorrected"), rows)
+
+
+def _halves(frame: pd.DataFrame) -> str:
+    rows = [(row.half, row.sets, f"{row.shared:.3f}", f"{row.own:.3f}") for row in frame.itertuples()]
+    return _markdown(("half that one agent tried", "data sets", "on the shared tasks", 'with tasks="own"'), rows)
 
 
 def _rules(frame: pd.DataFrame) -> str:

@@ -124,10 +124,15 @@ def _judged(coverage: pd.DataFrame) -> list[Verdict]:
 
 def _decided(decided: Decisions) -> list[Verdict]:
     """The requirements on comparisons, gates and stopping rules."""
-    paired, at_bar, rules = decided.paired, decided.gates, decided.rules
+    paired, rules, halves, judged = decided.paired, decided.rules, decided.halves, decided.judged
+    at_bar, alike = decided.gates.query("rho > 0"), decided.gates.query("rho == 0")
+    once = alike[alike["metric"] == "pass@3"]
 
     def by_k(column: str, digits: int = 3) -> str:
         return ", ".join(f"{value:.{digits}f} (k = {k})" for k, value in zip(paired["k"], paired[column], strict=True))
+
+    def error(rate: float) -> float:
+        return float(np.sqrt(rate * (1 - rate) / decided.size))
 
     width = float(paired.loc[paired["k"] == 3, "width_ratio"].iloc[0])
     # in a small study the z-test may never reject; keep the ratio of powers finite
@@ -153,6 +158,28 @@ def _decided(decided: Decisions) -> list[Verdict]:
             "gate, truth at its bar: at most .07 false “pass”",
             f"mean {at_bar['pass'].mean():.3f}, highest {at_bar['pass'].max():.3f} of {len(at_bar)} designs",
             bool(at_bar["pass"].max() <= 0.07),
+        ),
+        Verdict(
+            "gate on pass^3, tasks alike, truth at its bar: at most .07 false “pass”, two standard errors allowed",
+            f"highest {alike.loc[alike['metric'] == 'pass^3', 'pass'].max():.3f}",
+            bool((alike.loc[alike["metric"] == "pass^3", "pass"] <= 0.07 + 2 * error(0.07)).all()),
+        ),
+        Verdict(
+            "gate on pass@3, tasks alike, truth at its bar: false “fail” at most .15 on average and .20 in any design",
+            f"mean {once['fail'].mean():.3f}, highest {once['fail'].max():.3f}",
+            bool(once["fail"].mean() <= 0.15 + error(0.15) and (once["fail"] <= 0.20 + 2 * error(0.20)).all()),
+        ),
+        Verdict(
+            "two equal agents, one of which tried half of the tasks: at most .05 false verdicts, two standard errors "
+            "allowed",
+            ", ".join(f"{row.shared:.3f} ({row.half})" for row in halves.itertuples()),
+            bool((halves["shared"] <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / halves["sets"])).all()),
+        ),
+        Verdict(
+            "two equal agents whose judge errs differently, labels per agent: coverage at least .92, at most .06 false "
+            "verdicts",
+            ", ".join(f"{row.corrected:.3f}, {row.corrected_false:.3f} (k = {row.k:g})" for row in judged.itertuples()),
+            bool((judged["corrected"] >= 0.92).all() and (judged["corrected_false"] <= 0.06).all()),
         ),
         Verdict(
             "stopping rule, ten looks, truth at its bar: at most .05 false “pass”",

@@ -98,8 +98,10 @@ def decision_tables(run: Mapping[str, Any], decided: Decisions, judged: pd.DataF
         "requirements": _requirements(decision_verdicts(decided, judged)),
         "paired": decided.paired,
         "gates": decided.gates,
+        "halves": decided.halves,
         "rules": decided.rules.drop(columns="inconclusive"),
         "judges": named[columns],
+        "judged_comparisons": decided.judged,
     }
     return Tables(dict(run), frames)
 

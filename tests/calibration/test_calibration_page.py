@@ -179,6 +179,7 @@ def test_the_verdicts_count_the_entries_of_the_table():
 def test_the_page_on_decisions(tmp_path, monkeypatch, capsys):
     """It has the requirements, gates, rules and labels, and fails the command where a requirement is missed."""
     monkeypatch.setattr(decisions, "BARS", decisions.BARS[:1])
+    monkeypatch.setattr(decisions, "ALIKE", decisions.ALIKE[-1:])
     monkeypatch.setattr(judge, "DESIGNS", judge.DESIGNS[:1])
     monkeypatch.setattr(decisions, "RULES", ({"at_least": 0.7, "looks": 2, "simulations": 100},))
     code = calibrate.main([*ARGUMENTS, "--size", "1", "--page", "decisions", "--docs", str(tmp_path)])
@@ -188,5 +189,8 @@ def test_the_page_on_decisions(tmp_path, monkeypatch, capsys):
     assert "made by `monitor` for 2 looks" in text
     assert "labels on random attempts, same error rates for all tasks | population | pass^1 |" in text
     gates = pd.read_csv(tmp_path / "calibration" / "decisions" / "gates.csv")
-    assert gates[["k", "bar", "rho", "tasks", "trials"]].values.tolist() == [[1, 0.7, 0.2, 30, 3]]
+    assert gates[["metric", "bar", "rho", "tasks", "trials"]].values.tolist() == [
+        ["pass^1", 0.7, 0.2, 30, 3],
+        ["pass@3", 0.999, 0.0, 50, 5],
+    ]
     assert "two equal agents: at most .07" in capsys.readouterr().out

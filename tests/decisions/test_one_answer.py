@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from calibration.decisions import half_tried
 from fits import counts, rows
 from pictures import below_title, legend_texts
 
@@ -103,19 +104,6 @@ def test_the_leader_of_many_equals_is_said_to_be_doubtful():
     assert ranking.to_dict()["expected_false_leads"] == ranking.expected_false_leads
 
 
-def easy_half(kind, seed, tasks=60):
-    """Two agents that are alike; the second tried the easiest, the hardest or a random half of the tasks."""
-    rng = np.random.default_rng(seed)
-    p = rng.beta(1.2, 0.8, tasks)
-    order = {"easiest": np.argsort(-p), "hardest": np.argsort(p), "random": rng.permutation(tasks)}[kind]
-    passed = rng.binomial(4, p, (2, tasks)).tolist()
-    tried = set(order[: tasks // 2].tolist())
-    return {
-        "A": [(c, 4) for c in passed[0]],
-        "B": [(c, 4) if i in tried else (0, 0) for i, c in enumerate(passed[1])],
-    }
-
-
 @pytest.mark.parametrize(
     ("kind", "sets"),
     [
@@ -129,7 +117,7 @@ def test_equals_are_not_told_apart_by_the_tasks_they_tried(kind, sets):
     """
     false = own = 0
     for seed in range(sets):
-        est = estimate(counts(easy_half(kind, seed)), k=1)
+        est = estimate(counts(half_tried(kind, np.random.default_rng(seed))), k=1)
         found = compare(est, "B", baseline="A")
         assert (found.n_shared_tasks, found.n_left_out) == (30, 30)
         assert "different_tasks" in found.flags
