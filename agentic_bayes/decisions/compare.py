@@ -487,9 +487,10 @@ def _if_errored(
     if not any(one.outcomes.attrs.get("errors") == "bounds" and one.outcomes["errored"].any() for one in sides):
         return ()
     found = []
-    for assumed, opposite in (("failed", "passed"), ("passed", "failed")):
+    ways: tuple[tuple[Literal["failed", "passed"], str], ...] = (("failed", "passed"), ("passed", "failed"))
+    for assumed, opposite in ways:
         against: str | float | Estimate = baseline
-        filled = {assumed: agent}
+        filled: dict[str, str] = {assumed: agent}
         if isinstance(baseline, Estimate):
             against = as_if(baseline, **{opposite: baseline.agents}, which="errored")
         elif isinstance(baseline, str):

@@ -122,7 +122,7 @@ _EARLIER = (
     "that share tasks became crossed by default. `tests/calibration` checks the new defaults in a reduced form."
 )
 _AGAIN = """\
-To run it again: `make calibrate`, about twenty minutes on two idle cores. `python benchmarks/calibrate.py --help` lists
+To run it again: `make calibrate`, an hour and a half on two idle cores. `python benchmarks/calibrate.py --help` lists
 the options of smaller runs. Both rewrite this page and its files; the same seed and versions give the same numbers."""
 
 _FIXED = """\
@@ -144,8 +144,7 @@ k = 3 at ρ = 0):"""
 
 _BAD = """\
 {bad} entries, {edge} of them at ρ = 0, where every task is equally hard: that is the edge of the prior, and an
-equal-tailed interval leaves the edge out on one side. The others have one trial per task. An empty field is .90 or
-above."""
+equal-tailed interval leaves the edge out on one side. An empty field is .90 or above."""
 
 _PRIOR = """\
 Here μ and ρ are drawn from the prior for every data set, so a correct 95 % interval has a coverage of .95, give or take
