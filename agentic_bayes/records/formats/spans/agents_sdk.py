@@ -13,12 +13,12 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, broken
-from agentic_bayes.records.wire.layout import Origin, Shape, with_doubts
+from agentic_bayes.records.wire.fields import Fields
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.tracing.conversations import Traces
 from agentic_bayes.records.wire.tracing.messages import SpanMessages
-from agentic_bayes.records.wire.tracing.objects import first_object, name, names_in, nanoseconds, objects, usage_in
+from agentic_bayes.records.wire.tracing.objects import first_object, name, names_in, nanoseconds, taken, usage_in
 from agentic_bayes.records.wire.tracing.spans import Span, SpanKind, SpanNames
 from agentic_bayes.records.wire.tracing.steps import take_call, take_step
 
@@ -52,14 +52,8 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     runs: set[str] = set()
     handed_over: set[str] = set()
     raw: defaultdict[str, list[Any]] = defaultdict(list)
-    wrong = False
-    for parsed in objects(stream):
-        if parsed.value is NO_VALUE:
-            wrong = True
-            yield parsed
-            continue
-        faults = Faults()
-        item = Fields(parsed.value, (), faults)
+
+    def take(item: Fields) -> None:
         identity = ""
         if item.raw("object") == "trace":
             identity = item.text("id", required=True) or ""
@@ -71,11 +65,10 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
                 runs.add(span.id)
             if item.mapping("span_data").raw("type") == "handoff":
                 handed_over.add(identity)
-        if faults:
-            wrong = True
-            yield Parsed(parsed.where, faults=tuple(faults))
-        elif origin.options.fields:
+        if origin.options.fields and not item.faults:
             raw[identity].append(item.value)
+
+    wrong = yield from taken(stream, take)
     traces = Traces(NAME)
     for identity, listed in spans.items():
         for run, span in _by_run(listed, runs):
@@ -86,9 +79,7 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
                 session = about.get(identity, SpanNames()).session or (identity if run != identity else None)
                 trace.about.append(replace(about.get(identity, SpanNames()), session=session))
                 trace.raw += [((0, ""), one) for one in raw[identity]]
-    yield from with_doubts(traces.read(origin), traces.doubts)
-    if not traces.conversations and not wrong:
-        yield broken("", "holds no conversation: none of its spans is an agent, a model call or a tool call")
+    yield from traces.told(origin, wrong=wrong, nothing="none of its spans is an agent, a model call or a tool call")
 
 
 def _names(trace: Fields) -> SpanNames:
@@ -125,9 +116,7 @@ def _span(item: Fields) -> Span | None:
         return None
     span = Span(trace, identity, item.text("parent_id") or "")
     span.begin, span.end = nanoseconds(item, "started_at"), nanoseconds(item, "ended_at")
-    if kind not in _KINDS:
-        span.unknown[f"spans of type {short(kind)}"] += 1
-    span.kind = _KINDS.get(kind, "step")
+    span.take_kind(kind, _KINDS, "spans")
     span.error = _error(item.raw("error"))
     messages = SpanMessages(item.faults, span.unknown)
     match span.kind:

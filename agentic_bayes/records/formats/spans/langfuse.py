@@ -11,9 +11,9 @@ from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, broken
-from agentic_bayes.records.wire.layout import Origin, Shape, with_doubts
+from agentic_bayes.records.wire.fields import Fields, fitting
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.tracing.conversations import Traces
 from agentic_bayes.records.wire.tracing.messages import SpanMessages, json_of
@@ -22,7 +22,7 @@ from agentic_bayes.records.wire.tracing.objects import (
     name,
     names_in,
     nanoseconds,
-    objects,
+    taken,
 )
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind, SpanNames
 from agentic_bayes.records.wire.tracing.steps import take_call, take_step
@@ -56,20 +56,8 @@ def _is_observation(record: Mapping[str, Any]) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
     traces = Traces(NAME)
-    wrong = False
-    for parsed in objects(stream):
-        if parsed.value is NO_VALUE:
-            wrong = True
-            yield parsed
-            continue
-        faults = Faults()
-        _take(Fields(parsed.value, (), faults), traces, keeps_raw=bool(origin.options.fields))
-        if faults:
-            wrong = True
-            yield Parsed(parsed.where, faults=tuple(faults))
-    yield from with_doubts(traces.read(origin), traces.doubts)
-    if not traces.conversations and not wrong:
-        yield broken("", "holds no conversation: none of its observations has input or output")
+    wrong = yield from taken(stream, lambda item: _take(item, traces, keeps_raw=bool(origin.options.fields)))
+    yield from traces.told(origin, wrong=wrong, nothing="none of its observations has input or output")
 
 
 def _take(item: Fields, traces: Traces, *, keeps_raw: bool) -> None:
@@ -151,9 +139,7 @@ def _span(item: Fields, trace: str) -> Span | None:
         return None
     span = Span(trace, identity, name(_get(item, "parentObservationId")) or "")
     span.begin, span.end = _time(item, "startTime"), _time(item, "endTime")
-    if kind not in _KINDS:
-        span.unknown[f"observations of type {short(kind)}"] += 1
-    span.kind = _KINDS.get(kind, "step")
+    span.take_kind(kind, _KINDS, "observations")
     if item.raw("level") == "ERROR":
         span.error = str(_get(item, "statusMessage") or "the observation ended with level ERROR")[:500]
     messages = SpanMessages(item.faults, span.unknown)

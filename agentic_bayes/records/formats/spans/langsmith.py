@@ -11,10 +11,9 @@ from dataclasses import replace
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.fields import Faults, Fields
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, broken
-from agentic_bayes.records.wire.layout import Origin, Shape, with_doubts
+from agentic_bayes.records.wire.fields import Fields
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.tracing.conversations import Traces
 from agentic_bayes.records.wire.tracing.messages import SpanMessages
@@ -23,8 +22,8 @@ from agentic_bayes.records.wire.tracing.objects import (
     name,
     names_in,
     nanoseconds,
-    objects,
     reference_text,
+    taken,
     usage_in,
 )
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind
@@ -55,32 +54,23 @@ def _is_run(record: Mapping[str, Any]) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
     traces = Traces(NAME)
-    wrong = False
     seen: set[tuple[str, str]] = set()
-    for parsed in objects(stream):
-        if parsed.value is NO_VALUE:
-            wrong = True
-            yield parsed
-            continue
-        faults = Faults()
-        for span, run in _spans(parsed.value, faults):
+
+    def take(row: Fields) -> None:
+        for span, run in _spans(row):
             trace = traces.traces[span.trace]
             if (span.trace, span.id) not in seen:
                 seen.add((span.trace, span.id))
                 trace.add(span)
                 if origin.options.fields:
-                    trace.raw.append((span.order, {**parsed.value, **run}))
-        if faults:
-            wrong = True
-            yield Parsed(parsed.where, faults=tuple(faults))
-    yield from with_doubts(traces.read(origin), traces.doubts)
-    if not traces.conversations and not wrong:
-        yield broken("", "holds no conversation: none of its runs has inputs or outputs")
+                    trace.raw.append((span.order, {**row.value, **run}))
+
+    wrong = yield from taken(stream, take)
+    yield from traces.told(origin, wrong=wrong, nothing="none of its runs has inputs or outputs")
 
 
-def _spans(value: Any, faults: Faults) -> Iterator[tuple[Span, Mapping[str, Any]]]:
+def _spans(row: Fields) -> Iterator[tuple[Span, Mapping[str, Any]]]:
     """The run of an object and those within it."""
-    row = Fields(value, (), faults)
     run = row.mapping("run") if isinstance(row.raw("run"), dict) else row
     top = _span(run, None)
     if top is None:
@@ -108,9 +98,7 @@ def _span(run: Fields, parent: Span | None) -> Span | None:
     trace = parent.trace if parent else run.name("trace_id") or _root(run) or identity
     span = Span(trace, identity, parent.id if parent else run.name("parent_run_id") or "")
     span.begin, span.end = nanoseconds(run, "start_time"), nanoseconds(run, "end_time")
-    if kind not in _KINDS:
-        span.unknown[f"runs of type {short(kind)}"] += 1
-    span.kind = _KINDS.get(kind, "step")
+    span.take_kind(kind, _KINDS, "runs")
     error = run.raw("error")
     span.error = str(error).strip()[:500] if error else None
     extra = run.mapping("extra")

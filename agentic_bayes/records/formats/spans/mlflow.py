@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from typing import Any
 
-from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, broken
-from agentic_bayes.records.wire.layout import Origin, Shape, with_doubts
+from agentic_bayes.records.wire.fields import Fields, fitting
+from agentic_bayes.records.wire.json_text import Parsed
+from agentic_bayes.records.wire.layout import Origin, Shape
 from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.tracing.conversations import Traces
 from agentic_bayes.records.wire.tracing.messages import SpanMessages, json_of
@@ -23,8 +22,8 @@ from agentic_bayes.records.wire.tracing.objects import (
     name,
     names_in,
     nanoseconds,
-    objects,
     reference_text,
+    taken,
     usage_in,
 )
 from agentic_bayes.records.wire.tracing.spans import Rating, Span, SpanKind, SpanNames
@@ -56,33 +55,25 @@ def recognises(shape: Shape) -> bool:
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
     traces = Traces(NAME)
-    wrong = False
-    for parsed in objects(stream):
-        if parsed.value is NO_VALUE:
-            wrong = True
-            yield parsed
-            continue
-        faults = Faults()
-        record = Fields(parsed.value, (), faults)
-        info = record.mapping("info", required=True)
-        identity = info.name("trace_id") or info.name("request_id", required=True) or ""
-        known = identity in traces.traces
-        ratings, names = _info(info)
-        trace = traces.traces[identity]
-        for span in _spans(record.mapping("data", required=True), identity):
-            if not known:
-                trace.add(span)
-        if trace.spans:
-            trace.spans[0].ratings += ratings
-        trace.about.append(names)
-        if origin.options.fields:
-            trace.raw.append(((0, ""), {**_tags(info), **parsed.value}))
-        if faults:
-            wrong = True
-            yield Parsed(parsed.where, faults=tuple(faults))
-    yield from with_doubts(traces.read(origin), traces.doubts)
-    if not traces.conversations and not wrong:
-        yield broken("", "holds no conversation: none of its spans has inputs or outputs")
+    wrong = yield from taken(stream, lambda record: _take(record, traces, keeps_raw=bool(origin.options.fields)))
+    yield from traces.told(origin, wrong=wrong, nothing="none of its spans has inputs or outputs")
+
+
+def _take(record: Fields, traces: Traces, *, keeps_raw: bool) -> None:
+    """Take in one trace; of one that comes again only what is said about it."""
+    info = record.mapping("info", required=True)
+    identity = info.name("trace_id") or info.name("request_id", required=True) or ""
+    known = identity in traces.traces
+    ratings, names = _info(info)
+    trace = traces.traces[identity]
+    for span in _spans(record.mapping("data", required=True), identity):
+        if not known:
+            trace.add(span)
+    if trace.spans:
+        trace.spans[0].ratings += ratings
+    trace.about.append(names)
+    if keeps_raw:
+        trace.raw.append(((0, ""), {**_tags(info), **record.value}))
 
 
 def _tags(info: Fields) -> dict[str, Any]:
@@ -148,10 +139,7 @@ def _spans(data: Fields, trace: str) -> Iterator[Span]:
 def _fill(span: Span, raw: Fields) -> None:
     packed = raw.mapping("attributes").value
     attributes = {key: _value(value) for key, value in packed.items()}
-    kind = str(attributes.get("mlflow.spanType") or "UNKNOWN")
-    if kind not in _KINDS:
-        span.unknown[f"spans of type {short(kind)}"] += 1
-    span.kind = _KINDS.get(kind, "step")
+    span.take_kind(str(attributes.get("mlflow.spanType") or "UNKNOWN"), _KINDS, "spans")
     status = raw.raw("status") if isinstance(raw.raw("status"), dict) else {}
     code = status.get("code") or raw.raw("status_code")
     if code in ("STATUS_CODE_ERROR", "ERROR"):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed
-from agentic_bayes.records.wire.layout import Origin
+from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, broken
+from agentic_bayes.records.wire.layout import Origin, with_doubts
 from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
 from agentic_bayes.records.wire.tracing.turns import Trace, TraceTurn, first_given, trace_turn
 
@@ -44,6 +44,12 @@ class Traces:
         unknown = {key.removeprefix("unknown: "): times for key, times in self.counts.items() if "unknown: " in key}
         listed = ", ".join(f"{what} ({times:,})" for what, times in sorted(unknown.items()))
         return [*known, f"left out because they could not be read: {listed}"] if listed else known
+
+    def told(self, origin: Origin, *, wrong: bool, nothing: str) -> Iterator[Parsed]:
+        """The conversations and the warnings, or `nothing` if there is no conversation and nothing was wrong."""
+        yield from with_doubts(self.read(origin), self.doubts)
+        if not self.conversations and not wrong:
+            yield broken("", f"holds no conversation: {nothing}")
 
     def read(self, origin: Origin) -> Iterator[Parsed]:
         """Build the conversations, ordered by time."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import datetime
 from io import BufferedReader
 from typing import Any
 
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.fields import Fields
+from agentic_bayes.records.wire.fields import Faults, Fields
 from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
 from agentic_bayes.records.wire.layout import Shape
 from agentic_bayes.records.wire.tracing.messages import json_of, text_of
@@ -26,6 +26,20 @@ _MEMBERS = {
 }
 _COUNTS = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"), ("input", "output"))
 _REFERENCE = ("reference", "expected_output", "expected_response", "output", "answer")
+
+
+def taken(stream: BufferedReader, take: Callable[[Fields], None]) -> Generator[Parsed, None, bool]:
+    """Hand every object of a file to `take` and yield what is wrong with it; gives whether anything was."""
+    wrong = False
+    for parsed in objects(stream):
+        if parsed.value is not NO_VALUE:
+            faults = Faults()
+            take(Fields(parsed.value, (), faults))
+            parsed = Parsed(parsed.where, faults=tuple(faults))
+        if parsed.faults:
+            wrong = True
+            yield parsed
+    return wrong
 
 
 def objects(stream: BufferedReader) -> Iterator[Parsed]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.chat import ChatCall, Message
 
 SpanKind = Literal["chat", "agent", "tool", "step", "aside", "none"]
@@ -77,6 +79,12 @@ class Span:
     def counts(self) -> bool:
         """Whether the span is about an agent at all."""
         return self.kind != "none" or bool(self.ratings)
+
+    def take_kind(self, kind: str, kinds: Mapping[str, SpanKind], what: str) -> None:
+        """Take in what kind of span it is; one that is not known is a step, and counted."""
+        if kind not in kinds:
+            self.unknown[f"{what} of type {short(kind)}"] += 1
+        self.kind = kinds.get(kind, "step")
 
     def take_dialogue(self, asked: list[Message], said: list[Message]) -> None:
         """Take in the messages that went in and those that came out."""
