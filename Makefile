@@ -8,6 +8,8 @@ CHECKS ?= lint site
 ROUNDS ?= 5
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+# where it is set, every process compiles every module that it imports: half of the time of a short command
+unexport PYTHONDONTWRITEBYTECODE
 # one thread per worker for linear algebra: more would wait for each other, which takes up to three times the CPU time
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
