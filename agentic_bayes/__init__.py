@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from agentic_bayes.evidence.llm.judge import LLMJudge as LLMJudge
     from agentic_bayes.evidence.recorded import RecordedJudge as RecordedJudge
     from agentic_bayes.evidence.recorded import evidence_from_table as evidence_from_table
+    from agentic_bayes.evidence.reference.join import join_references as join_references
     from agentic_bayes.evidence.reference.judge import ReferenceJudge as ReferenceJudge
     from agentic_bayes.evidence.score import Score as Score
     from agentic_bayes.evidence.score import Unscored as Unscored

@@ -43,6 +43,7 @@ ROOT = [
     "gate",
     "gaussia",
     "join_expected_tools",
+    "join_references",
     "judges",
     "mean_scores",
     "metrics",

@@ -94,7 +94,12 @@ class RecordOptions(LogOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationOptions(RecordOptions):
-    """The same, with expectations from another file."""
+    """The same, with references and expectations from other files."""
+
+    references: Annotated[
+        Path | None,
+        Option(help="Reference answers: a table with columns task and reference, or JSON that maps tasks to them."),
+    ] = None
 
     expected_tools: Annotated[
         Path | None, Option(help="Expected tool calls: a table, or JSON that maps tasks to lists of calls.")
@@ -102,15 +107,17 @@ class ConversationOptions(RecordOptions):
 
     def read(self, files: list[str]) -> Conversations:
         """The conversations in the files."""
+        from agentic_bayes.evidence.reference.join import join_references
         from agentic_bayes.evidence.tools.expected import join_expected_tools
         from agentic_bayes.records.read import Conversations, read_conversations
 
         on_error: Any = "skip" if self.skip_bad else "raise"
         format: Any = self.format
         found = read_conversations(files, format=format, agent=self.agent, on_error=on_error, **self.options())
-        if self.expected_tools is None:
-            return found
-        return Conversations(join_expected_tools(found, self.expected_tools), found.left_out)
+        for path, join in ((self.references, join_references), (self.expected_tools, join_expected_tools)):
+            if path is not None:
+                found = Conversations(join(found, path), found.left_out)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
