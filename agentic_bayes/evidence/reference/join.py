@@ -112,17 +112,17 @@ def _read(references: Any) -> tuple[str, dict[tuple[str, TurnPlace], str]]:
 
 
 # where a reference is from, its task, its turn, and itself
-_Row = tuple[str, str, TurnPlace, Any]
+_ReferenceRow = tuple[str, str, TurnPlace, Any]
 
 
-def _of_object(tasks: Mapping[str, Any]) -> Iterator[_Row]:
+def _of_object(tasks: Mapping[str, Any]) -> Iterator[_ReferenceRow]:
     for task, value in tasks.items():
         several = isinstance(value, (list, tuple))
         for turn, one in enumerate(value if several else [value]):
             yield f"task {task!r}", label(task), turn if several else None, one
 
 
-def _of_table(source: str, columns: TableColumns, problems: list[str]) -> list[_Row]:
+def _of_table(source: str, columns: TableColumns, problems: list[str]) -> list[_ReferenceRow]:
     task, reference = (_column(source, columns, role) for role in ("task", "reference"))
     turns = [name for name in columns if plain(name) in _TURNS]
     if len(turns) > 1:
