@@ -69,14 +69,14 @@ def join_references(
     '42'
     """
     check_flag(replace, "replace")
-    source, wanted = _read(references)
+    source, wanted = read_references(references)
     field = "ground_truth_assistant"
     return join_by_task(
         conversations, source, wanted, field=field, what="a reference", replace=replace, every_task=True
     )
 
 
-def _read(references: Any) -> tuple[str, dict[tuple[str, TurnPlace], str]]:
+def read_references(references: Any) -> tuple[str, dict[tuple[str, TurnPlace], str]]:
     """Where the references are from, and all of them."""
     problems: list[str] = []
     if isinstance(references, Mapping):
