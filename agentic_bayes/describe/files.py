@@ -40,10 +40,10 @@ def describe(paths: Sequence[str]) -> Description:
         case RunResults() as run:
             return _outcomes(name, "a run of a suite", lambda: run.outcomes, ())
         case Estimate() as est:
-            code = (IMPORT, f"est = {call_of('ab.Estimate.load', name)}")
+            code = [IMPORT, f"est = {call_of('ab.Estimate.load', name)}"]
             return _outcomes(name, "a saved estimate", lambda: est.outcomes, code)
         case Evidence() as evidence:
-            code = (IMPORT, f"outcomes = ab.count_outcomes({call_of('ab.Evidence.read', name)})", ESTIMATE)
+            code = [IMPORT, f"outcomes = ab.count_outcomes({call_of('ab.Evidence.read', name)})", ESTIMATE]
             return _outcomes(
                 name, f"evidence of {plural(len(evidence), 'interaction')}", lambda: count_outcomes(evidence), code
             )

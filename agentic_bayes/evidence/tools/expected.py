@@ -137,12 +137,12 @@ def _grouped(source: str, rows: Sequence[_Row]) -> dict[_TaskPlace, ExpectedTool
         for name in row:
             if name not in _KNOWN:
                 problems.append(f"{where}: unknown key {short(name)}: {did_you_mean(name, _KNOWN)}")
-        task, qa_id = (_label(name, row.get(name)) for name in ("task", "qa_id"))
+        task = _label("task", row.get("task"))
         if task is None:
             problems.append(f"{where}: task must not be blank")
             continue
         read = {name: _parsed(name, value, where, problems) for name, value in row.items()}
-        place = (task, qa_id)
+        place: _TaskPlace = (task, _label("qa_id", row.get("qa_id")))
         first_at.setdefault(place, where)
         group = groups.setdefault(place, {"expected_tools": []})
         named = read.get("tool_name") is not None
