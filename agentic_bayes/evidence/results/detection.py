@@ -12,7 +12,7 @@ from typing import Any
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.results import promptfoo
+from agentic_bayes.evidence.results import bfcl, evalplus, harbor, junit, langsmith, lm_eval, promptfoo, swe_bench
 from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat
 from agentic_bayes.evidence.table import read_columns
 from agentic_bayes.records.base import short
@@ -23,7 +23,16 @@ from agentic_bayes.records.wire.unpacking import unpacked_gzip
 GROUP = "agentic_bayes.results"
 """Entry points of this group are `ResultsFormat` objects of other packages."""
 
-BUILT_IN: tuple[ResultsFormat, ...] = (promptfoo.FORMAT,)
+BUILT_IN: tuple[ResultsFormat, ...] = (
+    promptfoo.FORMAT,
+    lm_eval.FORMAT,
+    swe_bench.FORMAT,
+    evalplus.FORMAT,
+    harbor.FORMAT,
+    bfcl.FORMAT,
+    junit.FORMAT,
+    langsmith.FORMAT,
+)
 
 
 @cache
