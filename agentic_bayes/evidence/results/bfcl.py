@@ -26,6 +26,7 @@ from agentic_bayes.records.wire.strict_json import strict_json
 
 _FILE = re.compile(r"BFCL_v\d+_(?P<category>\w+)_score\.json")
 _ID = re.compile(r"(?P<task>(?P<category>.+?)_(?P<number>\d+))(-[^:]*)?")  # simple_python_3, live_simple_3-2-0
+_LARGEST = 100_000  # entries of a category: the largest has 1,053
 _CRASHED = "Error during inference"
 
 
@@ -40,8 +41,8 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     (_, header), *entries = each(content.rows, "rows")
     failed = {_task(needed(first_text(entry.get("id")), "id", where)): (where, entry) for where, entry in entries}
     total, passed = header["total_count"], header["correct_count"]
-    whole = type(total) is int and type(passed) is int
-    if not whole or not total - passed == len(failed) == len(entries):
+    known = type(total) is int and type(passed) is int and passed >= 0 and total <= _LARGEST
+    if not known or not total - passed == len(failed) == len(entries):
         raise EvidenceError(
             f"{short(passed)} of {short(total)} are right by the first line, so that {len(failed)} different failures "
             "cannot be all that follow"
@@ -50,7 +51,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     name = _FILE.fullmatch(path.name)
     category = first_text(category) or (name["category"] if name else path.stem)
     agent = next((first_text(entry.get("model_name")) for _, entry in entries), None) or _folder(path)
-    tasks = _listed(path, total) or _numbered(category, total)
+    tasks = _listed(path, total) or [f"{category}_{number}" for number in range(total)]
     if strange := failed.keys() - set(tasks):
         raise EvidenceError(
             f"what passed is not in a score file, and {min(strange)} is not one of {tasks[0]} to {tasks[-1]}, so that "
@@ -77,10 +78,6 @@ def _task(entry: str) -> str:
     """The id without what follows its number, which is unique: so that it is the same with and without result file."""
     found = _ID.fullmatch(entry)
     return found["task"] if found else entry
-
-
-def _numbered(category: str, total: int) -> list[str]:
-    return [f"{category}_{number}" for number in range(total)]
 
 
 def _listed(score: Path, total: int) -> list[str]:
