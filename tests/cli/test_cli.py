@@ -220,7 +220,7 @@ BROKEN_TABLES = {
     "empty": (b"", "the file is empty"),
     "header only": (b"task,correct\n", "the table has no rows"),
     "wrong encoding": ("task,correct\nä,1\n".encode("latin-1"), "must be UTF-8"),
-    "duplicate": (b"agent,task,trial,correct\nv,a,0,1\nv,a,0,1\n", "rows 1 and 2 are both agent 'v'"),
+    "duplicate": (b"agent,task,trial,correct\nv,a,0,1\nv,a,0,1\n", "lines 2 and 3 are both agent 'v'"),
     "nan in counts": (b"task,successes,trials\na,nan,3\n", "successes must be a whole number"),
     "score": (b"task,correct\na,0.95\n", "correct must be 0, 1, true, false or blank, got '0.95'"),
     "folder": (None, "must be a file, is a folder"),
