@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from agentic_bayes.describe.columns import columns_table, proposed_roles
-from agentic_bayes.describe.description import Description, call_of, command_of
+from agentic_bayes.describe.description import Description, Proposal, call_of, command_of
 from agentic_bayes.describe.logs import describe_logs
 from agentic_bayes.errors import AgenticBayesError, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.results.detection import format_of_results, holds_results, read_content
 from agentic_bayes.evidence.table import read_columns
 from agentic_bayes.formatting import plural
 from agentic_bayes.outcomes.count import count_outcomes
+from agentic_bayes.outcomes.results import outcomes_from_results
 from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.suites.config import load_suite
 from agentic_bayes.suites.inputs import holds_conversations, open_input
@@ -47,7 +49,7 @@ def describe(paths: Sequence[str]) -> Description:
             return _outcomes(
                 name, f"evidence of {plural(len(evidence), 'interaction')}", lambda: count_outcomes(evidence), code
             )
-    return _table(name)
+    return _results(name) if holds_results(path) else _table(name)
 
 
 def _opened(path: str) -> Any:
@@ -92,6 +94,34 @@ def _tried(read: Callable[[], Any]) -> tuple[str, str]:
         f"{plural(trials, 'scored trial')} ({right}), {unscored:,} unscored{crashed}"
     )
     return text, ""
+
+
+def _results(name: str) -> Description:
+    """Results of another tool, with the score that would count."""
+    content = read_content(Path(name))
+    format = format_of_results(content)
+    assert format is not None  # as `holds_results` says
+    scores = list(dict.fromkeys(score for trial in format.trials(content) for score in trial.scores))
+    outcome, failure = _tried(lambda: outcomes_from_results(name))
+    scorer = None
+    if failure and len(scores) > 1:
+        tried = ((score, *_tried(lambda score=score: outcomes_from_results(name, scorer=score))) for score in scores)
+        scorer, outcome, failure = next((one for one in tried if one[1]), (None, outcome, failure))
+    taken = {**format.taken, "score": scorer or format.verdict or scores[0]} if scores else dict(format.taken)
+    reason = f"as {format.name} writes it"
+    others = [score for score in scores if score != taken.get("score")]
+    more = {"score": f"of {plural(len(scores), 'score')}, the first that can be read"} if scorer else {}
+    call = call_of("ab.outcomes_from_results", name, scorer=scorer)
+    return Description(
+        name=name,
+        kind=f"results of {format.name}",
+        proposals=[Proposal(role=role, source=what, reason=more.get(role, reason)) for role, what in taken.items()],
+        commands=[command_of("estimate", name, scorer=scorer)],
+        code=[IMPORT, f"outcomes = {call}", ESTIMATE],
+        outcome=outcome,
+        failure=failure,
+        notes=[f"other scores, which --scorer chooses: {', '.join(others)}"] if others else [],
+    )
 
 
 def _table(name: str) -> Description:

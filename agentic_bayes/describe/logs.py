@@ -62,7 +62,10 @@ def describe_logs(paths: Sequence[str]) -> Description:
     if agent:
         del fields["agent"]
     overview, skip = _tried(paths, fields, agent)
-    options: dict[str, Any] = {"agent": agent, "fields": ",".join(f"{role}={path}" for role, path in fields.items()) or None}
+    options: dict[str, Any] = {
+        "agent": agent,
+        "fields": ",".join(f"{role}={path}" for role, path in fields.items()) or None,
+    }
     options |= {"skip_bad": skip or None}
     more: dict[str, Any] = {}
     references = None

@@ -13,11 +13,20 @@ from typing import Any
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import EvidenceError
-<<<<<<< HEAD
-from agentic_bayes.evidence.results import deepeval, inspect_frames, mlflow, promptfoo, pydantic_evals
-=======
-from agentic_bayes.evidence.results import bfcl, evalplus, harbor, junit, langsmith, lm_eval, promptfoo, swe_bench
->>>>>>> c684d959aed4fa4387bb26202c74289c980c15a9
+from agentic_bayes.evidence.results import (
+    bfcl,
+    deepeval,
+    evalplus,
+    harbor,
+    inspect_frames,
+    junit,
+    langsmith,
+    lm_eval,
+    mlflow,
+    promptfoo,
+    pydantic_evals,
+    swe_bench,
+)
 from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat
 from agentic_bayes.evidence.table import read_columns
 from agentic_bayes.records.base import short
@@ -30,15 +39,12 @@ GROUP = "agentic_bayes.results"
 """Entry points of this group are `ResultsFormat` objects of other packages."""
 
 BUILT_IN: tuple[ResultsFormat, ...] = (
-<<<<<<< HEAD
     deepeval.FORMAT,
     inspect_frames.SAMPLES,
     inspect_frames.EVALS,
     mlflow.FORMAT,
     promptfoo.FORMAT,
     pydantic_evals.FORMAT,
-=======
-    promptfoo.FORMAT,
     lm_eval.FORMAT,
     swe_bench.FORMAT,
     evalplus.FORMAT,
@@ -46,7 +52,6 @@ BUILT_IN: tuple[ResultsFormat, ...] = (
     bfcl.FORMAT,
     junit.FORMAT,
     langsmith.FORMAT,
->>>>>>> c684d959aed4fa4387bb26202c74289c980c15a9
 )
 
 

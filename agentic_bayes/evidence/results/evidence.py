@@ -140,16 +140,11 @@ def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str | 
     if problems:
         more = f"; … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise EvidenceError(f"{content.source} ({format.name}): " + "; ".join(problems[:_SHOWN]) + more)
-<<<<<<< HEAD
     told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
     if told and all(row.answer_score is None for row in rows):
         raise EvidenceError(f"{content.source} ({format.name}): nothing is scored: {told[0]}")
-    if all(found.agent is None for found in trials):
-        taken |= {"agent": agent}
-=======
     if agent is not None or not agents:
         taken |= {"agent": agent or stem}
->>>>>>> c684d959aed4fa4387bb26202c74289c980c15a9
     parts = "; ".join(f"{role} = {what}" for role, what in taken.items())
     own = {found.thresholds[name] for found in trials if name in found.thresholds}
     return ToolResults(Evidence(tuple(rows)), f"{format.name}: {parts}", own.pop() if len(own) == 1 else None)
