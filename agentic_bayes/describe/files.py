@@ -133,7 +133,7 @@ def _table(name: str) -> Description:
     profiles, proposals, arguments = proposed_roles(columns)
     outcome, failure = _tried(lambda: outcomes_from_table(name, **arguments))
     notes = []
-    if not any(one.role in ("correct", "successes", "trials", "agents") for one in proposals):
+    if "wide" not in arguments and not any(one.role in ("correct", "successes") for one in proposals):
         notes.append("no column says right or wrong: correct=… is still to be named")
     group, weight = arguments.get("group"), arguments.get("weight")
     call = call_of("ab.outcomes_from_table", name, **arguments)

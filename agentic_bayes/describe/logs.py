@@ -37,6 +37,7 @@ _TABLES = (".csv", ".tsv")
 class LogFields:
     """The plain values in the records of logs, by path; and which identity the records have already."""
 
+    files: int = 0
     records: int = 0
     values: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))  # path → record → value
     known: dict[str, list[str | None]] = field(default_factory=lambda: defaultdict(list))  # role → value per record
@@ -50,6 +51,10 @@ class LogFields:
     def lacks(self, role: str) -> bool:
         """Whether a record does not say this of itself."""
         return None in self.known[role]
+
+    def lacks_all(self, role: str) -> bool:
+        """Whether no record says this of itself."""
+        return not any(self.known[role])
 
 
 def describe_logs(paths: Sequence[str]) -> Description:
@@ -88,24 +93,26 @@ def describe_logs(paths: Sequence[str]) -> Description:
         if references
         else []
     )
-    code += [f"evidence = ab.assess(conversations, judge={judge})", "est = ab.estimate(ab.count_outcomes(evidence))"]
-    agents = list(overview.agents)
-    chosen = agents[-1] if len(agents) > 1 else None
-    notes = [
-        *overview.doubts,
-        *([f"left out: {overview.left_out} that could not be read"] if overview.left_out else []),
-    ]
-    if not overview.recorded and references is None and found.lacks("reference") and "reference" not in fields:
+    code.append(f"evidence = ab.assess(conversations, judge={judge})")
+    commands = [command_of("assess", *paths, **options, **more, o="evidence.jsonl")]
+    notes = [*overview.doubts]
+    if overview.left_out:
+        notes.append(f"left out: {overview.left_out} that could not be read")
+    judged = overview.recorded or references is not None or "reference" in fields or not found.lacks_all("reference")
+    if judged:
+        agents = list(overview.agents)
+        commands.append(
+            command_of("gate", "evidence.jsonl", agent=agents[-1] if len(agents) > 1 else None, at_least=0.8)
+        )
+        code.append("est = ab.estimate(ab.count_outcomes(evidence))")
+    else:
         notes.append(_NEITHER)
     lines = survey_lines(overview)
     return Description(
         name=", ".join(paths),
         kind=_kind(overview),
         proposals=proposals,
-        commands=[
-            command_of("assess", *paths, **options, **more, o="evidence.jsonl"),
-            command_of("gate", "evidence.jsonl", agent=chosen, at_least=0.8),
-        ],
+        commands=commands,
         code=code,
         outcome="" if overview.n_problems else lines[0].removeprefix("valid: "),
         failure="; ".join(map(str, overview.problems[:3])) if overview.n_problems else "",
@@ -148,6 +155,7 @@ def _fields_of(sources: Sequence[Source]) -> LogFields:
     for source in sources:
         if source.once:
             continue
+        found.files += 1
         for objects, record in islice(raw_records(source), max(MOST_RECORDS - found.records, 1)):
             number = found.records
             found.records += 1
@@ -192,11 +200,12 @@ def _proposals(found: LogFields) -> Iterator[Proposal]:
         last = {path.rpartition(".")[2]: path for path in sorted(whole, key=len, reverse=True)}
         return [last[name] for name in named(role, last)]
 
-    task = next((path for path in by_name("task") if counts[path] > 1 and not _is_unique(found, whole[path])), None)
+    task = next((path for path in by_name("task") if 1 < counts[path] < found.records), None)
     if found.lacks("task") and task is not None:
         yield Proposal(role="task", source=task, reason=f"its name; {plural(counts[task], 'value')}, which repeat")
     if found.lacks("agent"):
-        agent = next((path for path in by_name("agent") if counts[path] <= MOST_AGENTS and path != task), None)
+        fewest = 1 if found.files > 1 else 2  # one file is one agent anyway
+        agent = next((path for path in by_name("agent") if fewest <= counts[path] <= MOST_AGENTS), None)
         folders = Counter(found.folders)
         if agent is not None:
             yield Proposal(role="agent", source=agent, reason=f"its name; {plural(counts[agent], 'value')}")
@@ -228,11 +237,6 @@ def _agents(found: LogFields, paths: Sequence[str], whole: Mapping[str, list[str
     if not found.lacks("agent"):
         return [str(value) for value in found.known["agent"]]
     return whole[paths[0]] if paths else found.folders
-
-
-def _is_unique(found: LogFields, values: Sequence[str]) -> bool:
-    """Whether every record has another value, which then names the record and not its task."""
-    return len(set(values)) == len(values) and len(values) > 2
 
 
 def _tasks_of(found: LogFields, fields: Mapping[str, str]) -> set[str]:
