@@ -220,7 +220,9 @@ class _Guess:
         self.wide = "trials" if numbered else "agents"
         shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
         yield Proposal(
-            role=self.wide, source=shown, reason=f"{len(names)} columns of results, one per {self.wide[:-1]}"
+            role=f"{self.wide}, one each",
+            source=shown,
+            reason="columns of results, numbered" if numbered else "columns of results",
         )
 
 
