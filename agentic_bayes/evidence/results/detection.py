@@ -13,7 +13,20 @@ from typing import Any
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.results import deepeval, inspect_frames, mlflow, promptfoo, pydantic_evals
+from agentic_bayes.evidence.results import (
+    bfcl,
+    deepeval,
+    evalplus,
+    harbor,
+    inspect_frames,
+    junit,
+    langsmith,
+    lm_eval,
+    mlflow,
+    promptfoo,
+    pydantic_evals,
+    swe_bench,
+)
 from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat
 from agentic_bayes.evidence.table import read_columns
 from agentic_bayes.records.base import short
@@ -26,12 +39,19 @@ GROUP = "agentic_bayes.results"
 """Entry points of this group are `ResultsFormat` objects of other packages."""
 
 BUILT_IN: tuple[ResultsFormat, ...] = (
+    bfcl.FORMAT,
     deepeval.FORMAT,
+    evalplus.FORMAT,
+    harbor.FORMAT,
     inspect_frames.SAMPLES,
     inspect_frames.EVALS,
+    junit.FORMAT,
+    langsmith.FORMAT,
+    lm_eval.FORMAT,
     mlflow.FORMAT,
     promptfoo.FORMAT,
     pydantic_evals.FORMAT,
+    swe_bench.FORMAT,
 )
 
 

@@ -13,6 +13,7 @@ from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, R
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_formats
 from agentic_bayes.evidence.row import AGENT_ERROR, RESERVED, EvidenceRow, kept_metadata
 from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
 from agentic_bayes.records.wire.scores import chosen_score
 
@@ -49,7 +50,8 @@ def evidence_from_results(
     scale : (float, float), optional
         The lowest and the highest value of the scores (default: 0 and 1).
     agent : str, optional
-        The agent's name, for files that do not hold it (default: the file's name without its ending).
+        The agent's name, for files of one agent (default: as the file, the files or folder about it name it; else the
+        file's name without its ending).
 
     Returns
     -------
@@ -80,10 +82,10 @@ def read_results(
             f"{source}: not the results of a tool that is read ({known}). "
             "A table is read by outcomes_from_table, conversations by read_conversations"
         )
-    return as_evidence(content, format, agent=agent or source.name.split(".")[0])
+    return as_evidence(content, format, agent=agent)
 
 
-def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str) -> ToolResults:
+def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str | None = None) -> ToolResults:
     """The trials that a format finds, as evidence."""
     try:
         trials = list(format.trials(content))
@@ -91,7 +93,13 @@ def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str) -
         raise EvidenceError(f"{content.source} ({format.name}): {error}") from None
     if not trials:
         raise EvidenceError(f"{content.source} ({format.name}): there are no results in it")
-    name = content.options.scorer or format.verdict or _only_score(trials, content.source)
+    agents = sorted({found.agent for found in trials if found.agent is not None})
+    if agent is not None and len(agents) > 1:
+        names = ", ".join(map(short, agents[:_SHOWN]))
+        raise EvidenceError(f"{content.source} names {len(agents)} agents ({names}): agent= is for files of one")
+    stem = Path(content.source).name.split(".")[0]
+    own_verdict = format.verdict if any(format.verdict in found.scores for found in trials) else None
+    name = content.options.scorer or own_verdict or _only_score(trials, content.source)
     options = replace(content.options, scorer=name)
     if not any(at_path(found.scores, name) is not NOTHING for found in trials):
         raise EvidenceError(f"{content.source}: no trial has a score {name!r}; there are {_names(trials)}")
@@ -99,7 +107,7 @@ def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str) -
     numbers: Counter[tuple[str, str]] = Counter()
     rows, problems = [], []
     for found in trials:
-        who = found.agent or agent
+        who = agent or found.agent or stem
         number = numbers[who, found.task] if found.trial is None else found.trial
         numbers[who, found.task] += 1
         chosen = chosen_score(found.scores, options)
@@ -135,8 +143,8 @@ def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str) -
     told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
     if told and all(row.answer_score is None for row in rows):
         raise EvidenceError(f"{content.source} ({format.name}): nothing is scored: {told[0]}")
-    if all(found.agent is None for found in trials):
-        taken |= {"agent": agent}
+    if agent is not None or not agents:
+        taken |= {"agent": agent or stem}
     parts = "; ".join(f"{role} = {what}" for role, what in taken.items())
     own = {found.thresholds[name] for found in trials if name in found.thresholds}
     return ToolResults(Evidence(tuple(rows)), f"{format.name}: {parts}", own.pop() if len(own) == 1 else None)
