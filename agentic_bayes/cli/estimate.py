@@ -53,6 +53,7 @@ def estimate(
         say_json(est.to_dict() | {name: table.to_dict("records") for name, table in tables.items()})
         return
     lines = [] if est.diagnostics is None else [str(est.diagnostics)]
+    lines += [f"read as {est.outcomes.attrs['taken']}"] if "taken" in est.outcomes.attrs else []
     lines += [f"method {est.method.name}: {est.note}"] if est.note else []
     lines += [f"results written to {output}"] if output is not None else []
     show(*estimate_tables(est), *group_tables(est), lines=lines, to=to)

@@ -23,7 +23,10 @@ TASK_SETS = "Agents that tried different tasks: compare on the tasks they share 
 SEED = "Random seed, for reproducible results."
 SEED_0 = "Random seed, for reproducible results (default: 0)."
 CONVERSATIONS = "Conversation files, folders or globs (JSON, JSONL, .gz, .eval)"
-INPUT = "Outcomes (CSV or TSV), evidence (JSONL), a saved estimate (.nc) or a suite run (folder or id)."
+INPUT = (
+    "Outcomes (CSV or TSV), evidence (JSONL), results of another tool (promptfoo, …), a saved estimate (.nc) or a "
+    "suite run (folder or id)."
+)
 
 ConversationFiles = Annotated[list[str], Argument(metavar="FILES", help=f"{CONVERSATIONS}.")]
 InputFile = Annotated[str, Argument(metavar="FILE", help=INPUT)]
@@ -137,6 +140,9 @@ class OutcomeOptions:
         _reading("Count trials whose agent crashed as unscored (the default), as fail, or both ways (bounds)."),
     ] = None
 
+    scorer: Annotated[
+        str | None, _reading("For results of another tool, the score that counts, if they have several.")
+    ] = None
     group: Annotated[
         str | None, _reading("Group of each task: for evidence a field, metadata.domain; for a table a column.")
     ] = None
@@ -148,14 +154,14 @@ class OutcomeOptions:
         """What was given, as the functions that read FILE take it; a table is also read for what `fit` needs of it."""
         counting = self.counting()
         needed = {} if fit is None else {"group": fit.by, "weight": fit.weights_column}
-        columns = self._columns() | given(group=self.group, weight=self.weight)
+        columns = self._columns() | given(group=self.group, weight=self.weight, scorer=self.scorer)
         return {"columns": columns, "counting": counting, "needed": given(**needed)}
 
     def counting(self) -> dict[str, Any]:
         """The arguments of `count_outcomes` that were given."""
         from agentic_bayes.outcomes.count import INDICATORS
 
-        rules = given(**vars(self) | {"columns": None})
+        rules = given(**vars(self) | {"columns": None, "scorer": None})
         indicator = rules.get("indicator", "answer")
         if "threshold" in rules and indicator not in INDICATORS:
             raise InvalidArgument(

@@ -39,7 +39,7 @@ def outcomes_from_results(
     Returns
     -------
     xarray.Dataset
-        See `check_outcomes`. ``attrs["source"]`` names the file, and says what became agent, task, trial and score.
+        See `check_outcomes`. ``attrs["taken"]`` names the tool and says what became agent, task, trial and score.
 
     Raises
     ------
@@ -53,5 +53,5 @@ def outcomes_from_results(
     found = read_results(path, scorer=scorer, scale=scale, agent=agent)
     cut = found.threshold or 0.7 if threshold is None else threshold
     outcomes = count_outcomes(found.evidence, threshold=cut, errors=errors, group=group, weight=weight)
-    outcomes.attrs["source"] = found.taken
+    outcomes.attrs |= {"source": str(path), "taken": found.taken}
     return outcomes

@@ -17,9 +17,11 @@ from agentic_bayes.errors import DoubtfulRecords, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate, estimate_as
 from agentic_bayes.estimation.fitting import posterior_of
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.results.detection import holds_results
 from agentic_bayes.outcomes.coordinates import METADATA
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import combine_outcomes
+from agentic_bayes.outcomes.results import outcomes_from_results
 from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.records.formats.detection import format_of
 from agentic_bayes.suites.results import RunResults, unlike_tasks
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 HDF5 = b"\x89HDF"
 HEAD = 1 << 22  # the first record of conversations may hold a long context before its other keys
 SHOWN = 5  # names in a warning
+_TABLE_ONLY = {"agent", "task", "trial", "correct", "successes", "trials", "error"}
 
 
 def open_input(path: str | Path) -> RunResults | Estimate | Evidence | Path:
@@ -117,7 +120,13 @@ def _outcomes_in(
             _refuse({name: column for name, column in columns.items() if name not in task_columns}, path, "evidence")
             fields = {role: f"{METADATA}{name.removeprefix(METADATA)}" for role, name in needed.items()}
             return count_outcomes(opened, **fields | dict(counting) | task_columns)
+        case results if not columns.keys() & _TABLE_ONLY and holds_results(results):
+            others.pop("threshold", None)
+            _refuse(others, path, "results of another tool")
+            fields = {role: f"{METADATA}{name.removeprefix(METADATA)}" for role, name in needed.items()}
+            return outcomes_from_results(results, **fields | dict(columns) | dict(counting))
         case table:
+            _refuse({name: rule for name, rule in columns.items() if name == "scorer"}, path, "a table")
             _refuse({name: rule for name, rule in others.items() if name not in task_columns}, path, "a table")
             return outcomes_from_table(table, **dict(needed) | dict(columns) | errors)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,7 +13,20 @@ from typing import Any
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.results import bfcl, evalplus, harbor, junit, langsmith, lm_eval, promptfoo, swe_bench
+from agentic_bayes.evidence.results import (
+    bfcl,
+    deepeval,
+    evalplus,
+    harbor,
+    inspect_frames,
+    junit,
+    langsmith,
+    lm_eval,
+    mlflow,
+    promptfoo,
+    pydantic_evals,
+    swe_bench,
+)
 from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat
 from agentic_bayes.evidence.table import read_columns
 from agentic_bayes.records.base import short
@@ -20,18 +34,24 @@ from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
 from agentic_bayes.records.wire.strict_json import strict_json
 from agentic_bayes.records.wire.unpacking import unpacked_gzip
 
+_HEAD = 1 << 16
 GROUP = "agentic_bayes.results"
 """Entry points of this group are `ResultsFormat` objects of other packages."""
 
 BUILT_IN: tuple[ResultsFormat, ...] = (
-    promptfoo.FORMAT,
-    lm_eval.FORMAT,
-    swe_bench.FORMAT,
+    bfcl.FORMAT,
+    deepeval.FORMAT,
     evalplus.FORMAT,
     harbor.FORMAT,
-    bfcl.FORMAT,
+    inspect_frames.SAMPLES,
+    inspect_frames.EVALS,
     junit.FORMAT,
     langsmith.FORMAT,
+    lm_eval.FORMAT,
+    mlflow.FORMAT,
+    promptfoo.FORMAT,
+    pydantic_evals.FORMAT,
+    swe_bench.FORMAT,
 )
 
 
@@ -73,6 +93,21 @@ def read_content(path: Path, *, options: ReadOptions = NO_OPTIONS) -> ResultsCon
         return of_rows(str(path), list(_lines(lines, path)), options)
     rows = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
     return replace(of_rows(str(path), rows, options), value=value)
+
+
+def holds_results(path: Path) -> bool:
+    """Whether another tool wrote this file; of a table only the header is read."""
+    with path.open("rb") as stream:
+        head = (unpacked_gzip(stream) if stream.peek(2)[:2] == b"\x1f\x8b" else stream).read(_HEAD)
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if start in (b"{", b"[", b"<"):
+        try:
+            return format_of_results(read_content(path)) is not None
+        except EvidenceError:
+            return False
+    line = head.partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
+    names = frozenset(next(csv.reader([line], delimiter="\t" if line.count("\t") > line.count(",") else ","), []))
+    return format_of_results(ResultsContent(str(path), columns=names)) is not None
 
 
 def of_rows(source: str, rows: Sequence[Any], options: ReadOptions = NO_OPTIONS) -> ResultsContent:

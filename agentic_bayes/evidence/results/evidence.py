@@ -27,7 +27,7 @@ class ToolResults:
     """Evidence, and what of the file it is."""
 
     evidence: Evidence
-    taken: str  # the file, the tool, and what became agent, task, trial, score and error
+    taken: str  # the tool, and what became agent, task, trial, score and error
     threshold: float | None  # of the score that counts, where the tool has one
 
 
@@ -101,9 +101,7 @@ def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str | 
     own_verdict = format.verdict if any(format.verdict in found.scores for found in trials) else None
     name = content.options.scorer or own_verdict or _only_score(trials, content.source)
     options = replace(content.options, scorer=name)
-    if all(
-        at_path(found.scores, name) is NOTHING for found in trials if found.error is None and found.unscored is None
-    ):
+    if not any(at_path(found.scores, name) is not NOTHING for found in trials):
         raise EvidenceError(f"{content.source}: no trial has a score {name!r}; there are {_names(trials)}")
     taken = {**format.taken, "score": name}
     numbers: Counter[tuple[str, str]] = Counter()
@@ -142,13 +140,14 @@ def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str | 
     if problems:
         more = f"; … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise EvidenceError(f"{content.source} ({format.name}): " + "; ".join(problems[:_SHOWN]) + more)
+    told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
+    if told and all(row.answer_score is None for row in rows):
+        raise EvidenceError(f"{content.source} ({format.name}): nothing is scored: {told[0]}")
     if agent is not None or not agents:
         taken |= {"agent": agent or stem}
     parts = "; ".join(f"{role} = {what}" for role, what in taken.items())
     own = {found.thresholds[name] for found in trials if name in found.thresholds}
-    return ToolResults(
-        Evidence(tuple(rows)), f"{content.source} ({format.name}: {parts})", own.pop() if len(own) == 1 else None
-    )
+    return ToolResults(Evidence(tuple(rows)), f"{format.name}: {parts}", own.pop() if len(own) == 1 else None)
 
 
 def _only_score(trials: Sequence[ResultTrial], source: str) -> str:
