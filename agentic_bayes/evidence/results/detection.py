@@ -39,19 +39,19 @@ GROUP = "agentic_bayes.results"
 """Entry points of this group are `ResultsFormat` objects of other packages."""
 
 BUILT_IN: tuple[ResultsFormat, ...] = (
+    bfcl.FORMAT,
     deepeval.FORMAT,
+    evalplus.FORMAT,
+    harbor.FORMAT,
     inspect_frames.SAMPLES,
     inspect_frames.EVALS,
+    junit.FORMAT,
+    langsmith.FORMAT,
+    lm_eval.FORMAT,
     mlflow.FORMAT,
     promptfoo.FORMAT,
     pydantic_evals.FORMAT,
-    lm_eval.FORMAT,
     swe_bench.FORMAT,
-    evalplus.FORMAT,
-    harbor.FORMAT,
-    bfcl.FORMAT,
-    junit.FORMAT,
-    langsmith.FORMAT,
 )
 
 
