@@ -128,6 +128,9 @@ class OutcomeOptions:
     """How outcomes are read from a table, or counted from evidence."""
 
     columns: Annotated[str | None, _reading("For a table, its column names: agent=model,task=id,correct=ok.")] = None
+    wide: Annotated[
+        str | None, _reading("For a wide table with one row per task: its other columns are trials, or agents.")
+    ] = None
     unit: Annotated[
         str | None,
         _reading("For evidence, what counts as a trial: conversation (the default), interaction or question."),
@@ -137,7 +140,10 @@ class OutcomeOptions:
         _reading("For evidence, what must be correct: answer (the default), tools, joint (both) or a metric's name."),
     ] = None
     threshold: Annotated[
-        float | None, _reading("For evidence, minimum score for an answer to count as correct (default: 0.7).")
+        float | None,
+        _reading(
+            "Minimum score to count as correct: for evidence, of an answer (default: 0.7); for a table, of its scores."
+        ),
     ] = None
     tool_threshold: Annotated[
         float | None, _reading("For evidence, minimum score for tool use to count as correct (default: 1.0).")
@@ -161,14 +167,14 @@ class OutcomeOptions:
         """What was given, as the functions that read FILE take it; a table is also read for what `fit` needs of it."""
         counting = self.counting()
         needed = {} if fit is None else {"group": fit.by, "weight": fit.weights_column}
-        columns = self._columns() | given(group=self.group, weight=self.weight, scorer=self.scorer)
+        columns = self._columns() | given(group=self.group, weight=self.weight, wide=self.wide)
         return {"columns": columns, "counting": counting, "needed": given(**needed)}
 
     def counting(self) -> dict[str, Any]:
         """The arguments of `count_outcomes` that were given."""
         from agentic_bayes.outcomes.count import INDICATORS
 
-        rules = given(**vars(self) | {"columns": None, "scorer": None})
+        rules = given(**vars(self) | {"columns": None, "wide": None})
         indicator = rules.get("indicator", "answer")
         if "threshold" in rules and indicator not in INDICATORS:
             raise InvalidArgument(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -65,12 +65,12 @@ class LocalTable:
     @property
     def names(self) -> Sequence[str]:
         """Its columns."""
-        return [name for name in self.columns if name]
+        return [name for name in self.columns if name.strip()]
 
     def holds(self, name: str) -> bool:
         """Whether there is such a column or field."""
         head, parts = _split(name, self.columns)
-        return bool(head) and (not parts or any(_has(cell, parts) for cell in self.columns[head]))
+        return bool(head.strip()) and (not parts or any(_has(cell, parts) for cell in self.columns[head]))
 
     def take(self, names: Sequence[str]) -> pd.DataFrame:
         """These columns."""
@@ -136,11 +136,16 @@ class EngineTable:
         column = nw.col(head)
         for part in parts:
             column = column.struct.field(part)
-        return column.alias(name)
+        return column
 
     def take(self, names: Sequence[str]) -> pd.DataFrame:
         """These columns, collected."""
-        return collected(self.frame.select(*map(self.cells, names)))
+        chosen = {name: self.cells(name) for name in names}
+        return collected(self.selected(chosen), chosen)
+
+    def selected(self, columns: Mapping[str, Any]) -> Any:
+        """A frame of these expressions, called c0, c1, …: engines take dots in names for fields."""
+        return self.frame.select(*(cells.alias(f"c{i}") for i, cells in enumerate(columns.values())))
 
     def place(self, row: int) -> str:
         """Where a row stands."""
@@ -150,8 +155,8 @@ class EngineTable:
         """There is no other way to read it."""
 
 
-def collected(frame: Any) -> pd.DataFrame:
-    """A narwhals frame as a pandas one."""
+def collected(frame: Any, names: Iterable[str]) -> pd.DataFrame:
+    """A narwhals frame as a pandas one, its columns called by these names."""
     import pandas as pd
 
     whole = frame
@@ -162,7 +167,7 @@ def collected(frame: Any) -> pd.DataFrame:
         made: pd.DataFrame = whole.to_pandas().reset_index(drop=True)
     except ImportError:  # polars converts by pyarrow
         made = pd.DataFrame({name: whole[name].to_list() for name in whole.columns}, dtype=object)
-    return made
+    return made.set_axis(list(names), axis=1)
 
 
 def open_frame(table: Any, *, error: type[AgenticBayesError]) -> LocalTable | EngineTable:

@@ -132,7 +132,7 @@ def read_columns(table: Any, *, error: Failure) -> tuple[str, TableColumns]:
     opened = open_table(table, error=error)
     opened = opened.careful() or opened
     if isinstance(opened, LocalTable):
-        cells = {name: values for name, values in opened.columns.items() if name}
+        cells = {name: values for name, values in opened.columns.items() if name.strip()}
         return opened.source, {name: v if isinstance(v, list) else v.tolist() for name, v in cells.items()}
     frame = opened.take(opened.names)
     return opened.source, {name: frame[name].tolist() for name in frame.columns}

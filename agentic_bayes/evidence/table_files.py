@@ -211,19 +211,22 @@ def _read_csv(path: Path, *, error: Failure) -> LocalTable:
                 if len(row) > len(header) and not any(map(str.strip, row[len(header) :])):
                     row = row[: len(header)]
                 if len(row) != len(header):
-                    raise error(f"{path}: {_ragged(line, header, row, delimiter)}")
+                    raise error(f"{path}: {_ragged(line, header, row, delimiter, first=not numbers)}")
                 numbers.append(line)
                 for cells, value in zip(columns, row, strict=True):
                     cells.append(known.setdefault(value, value))
         except csv.Error as cause:
             raise error(f"{path}: not a readable table ({cause} in line {begun + rows.line_num})") from None
-    return LocalTable(str(path), dict(zip(header, columns, strict=True)), numbers, delimiter == ";")
+    keys = [name or " " * (i + 1) for i, name in enumerate(header)]  # blank, and told apart
+    return LocalTable(str(path), dict(zip(keys, columns, strict=True)), numbers, delimiter == ";")
 
 
-def _ragged(line: int, header: Sequence[str], row: Sequence[str], delimiter: str) -> str:
+def _ragged(line: int, header: Sequence[str], row: Sequence[str], delimiter: str, *, first: bool) -> str:
     """The message that a row has more or fewer fields than the header."""
     advice = ""
-    if len(row) > len(header):
+    if first and len(header) == 1:
+        advice = f"; if line {line} is the header, read it with pandas.read_csv(path, header={line - 1})"
+    elif len(row) > len(header):
         advice = f"; put quotes around text that contains {delimiter!r}"
         if delimiter == "," and any(re.fullmatch(r"[0-9]+", cell.strip()) for cell in row):
             advice += ", and write decimals with a point"

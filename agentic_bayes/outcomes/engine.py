@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.evidence import table as tables
@@ -11,7 +11,7 @@ from agentic_bayes.evidence.frames import EngineTable, collected
 if TYPE_CHECKING:
     import pandas as pd
 
-COUNTED = "rows counted in the engine"
+COUNTED = "rows counted in the engine"  # a column that no table has
 
 
 def count_in_engine(
@@ -43,13 +43,20 @@ def count_in_engine(
         columns[error] = ~(text.is_null() | text.is_in([*tables.BLANK, *tables.FALSE]))
     if trial is not None:
         columns[trial] = nw.when(~table.cells(trial).is_null()).then(nw.lit("given"))
-    chosen = table.frame.select(*(cells.alias(name) for name, cells in columns.items()))
-    return collected(chosen.group_by(*columns).agg(nw.len().alias(COUNTED)))
+    return _grouped(table, columns)
 
 
 def repeated_in_engine(table: EngineTable, names: Sequence[str]) -> pd.DataFrame:
     """Some of the combinations of labels that occur more than once, and how often."""
+    return _grouped(table, {name: table.cells(name) for name in names}, repeated=True)
+
+
+def _grouped(table: EngineTable, columns: Mapping[str, Any], *, repeated: bool = False) -> pd.DataFrame:
+    """The distinct rows and their numbers; of the `repeated` ones only the first few."""
     import narwhals as nw
 
-    counts = table.frame.select(*map(table.cells, names)).group_by(*names).agg(nw.len().alias(COUNTED))
-    return collected(counts.filter(nw.col(COUNTED) > 1).head(tables.SHOWN + 1))
+    chosen = table.selected(columns)
+    counts = chosen.group_by(*chosen.collect_schema().names()).agg(nw.len().alias("rows"))
+    if repeated:
+        counts = counts.filter(nw.col("rows") > 1).head(tables.SHOWN + 1)
+    return collected(counts, [*columns, COUNTED])

@@ -27,7 +27,14 @@ from agentic_bayes.outcomes.rows import (
     read_labels,
     read_outcomes_of_rows,
 )
-from agentic_bayes.outcomes.table_advice import ambiguous, check_required, repeated_trials, similar_agents, swapped
+from agentic_bayes.outcomes.table_advice import (
+    ambiguous,
+    check_required,
+    other_columns,
+    repeated_trials,
+    similar_agents,
+    swapped,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,6 +134,12 @@ def outcomes_from_table(
         raise InvalidArgument("threshold and wide are for tables of verdicts or scores, not of counts")
     opened = tables.open_table(table, error=OutcomesError)
     named = {name for name, default in ((agent, "agent"), (trial, "trial"), (error, "error")) if name != default}
+    unused = {"trials": {"trial": trial, "error": error}, "agents": {"agent": agent, "error": error}}
+    for role, name in unused.get(wide or "", {}).items():
+        if name in named:
+            raise InvalidArgument(
+                f"wide={wide!r} takes no {role}=, got {name!r}: every column without a role is counted"
+            )
     counts = None if successes is None or trials is None else (successes, trials)
     if wide is None and counts is None and opened.holds("successes") and opened.holds("trials"):
         if not opened.holds(correct):
@@ -224,7 +237,12 @@ def _read(opened: OpenTable, roles: _Roles, wide: WideColumns | None) -> _TableR
         outcome = read_outcomes_of_rows(
             frame, roles.correct, roles.error, roles.threshold, opened.decimal_comma, findings
         )
-        if len(findings.problems) > before and wide is None:
+        if len(findings.problems) > before and wide is not None:
+            findings.advice = [
+                *other_columns(frame[roles.trial if wide == "trials" else roles.agent], frame[roles.correct]),
+                *findings.advice,
+            ]
+        elif len(findings.problems) > before:
             labels = {roles.task: tasks} | ({roles.agent: agents} if roles.agent else {})
             if found := swapped({name: coded.values for name, coded in labels.items()}, roles.correct):
                 findings.advice = [found]

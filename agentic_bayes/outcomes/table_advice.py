@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentic_bayes.errors import AgenticBayesWarning, OutcomesError, did_you_mean
@@ -79,8 +79,7 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
     """What a table without these columns looks like, and how it is read; "" if it looks like nothing in particular."""
     if not isinstance(opened, LocalTable) or not names:
         return ""
-    first = [next(iter(opened.columns[name]), None) for name in names]
-    words = [str(value).strip().lower() for value in first]
+    words = [str(next(iter(cells), "")).strip().lower() for cells in opened.columns.values()]
     if all(name.lower() in words for name in missing):
         return f"The header seems to be {opened.place(0)}: read it with pandas.read_csv(path, header=1)"
     if len(names) == 1 and (mark := next((mark for mark in "|:" if mark in names[0]), "")):
@@ -130,6 +129,16 @@ def swapped(columns: Mapping[str, Sequence[Any]], correct: str) -> str:
                 f"(--columns {name}={correct},correct={name})"
             )
     return ""
+
+
+def other_columns(names: Iterable[str], cells: Iterable[Any]) -> list[str]:
+    """The advice to leave out columns of a wide table that hold text other than verdicts."""
+    wrong = {
+        name: None
+        for name, cell in zip(names, cells, strict=True)
+        if not (tables.is_blank(cell) or is_verdict(cell)) and tables.number(cell) is None
+    }
+    return [f"If these are no trials, leave them out: table.drop(columns={list(wrong)})"] if wrong else []
 
 
 def similar_agents(agents: Sequence[str], column: str, source: str) -> None:

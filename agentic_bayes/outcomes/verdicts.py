@@ -24,6 +24,7 @@ _PARTIAL = ("p", "n")  # partly correct and no answer, of Inspect: scores rather
 _CRASHES = ("error", "errored", "crash", "crashed", "timeout", "exception")
 _UNSCORED = ("skip", "skipped", "unscored", "unknown", "pending", "n.a.", "-", "--", "?")
 ALLOWED = "0/1, true/false, yes/no, pass/fail, passed/failed, correct/incorrect, C/I or blank"
+SECOND_HEADER = "There seems to be a second header line: pandas.read_csv(path, skiprows=[1])"
 SHOWN = 8  # values that a message names
 
 Place = Callable[[int], str]  # where the n-th of the values first stands
@@ -60,6 +61,8 @@ def read_verdicts(
         return codes, f"{column} must be {allowed}, got {_listed(values, wrong, place)}"
     if len(kinds) > 1:
         mixed = [i for i, value in enumerate(values) if not tables.is_blank(value)]
+        if any(_word(values[i]) == column.lower() for i in mixed):
+            advice.append(SECOND_HEADER)
         words = "{'yes': 1, 'no': 0}" if "yes/no" in kinds else "{'pass': 1, 'fail': 0}"
         advice.append(f'Write one spelling throughout: table["{column}"] = table["{column}"].replace({words})')
         return codes, f"{column} mixes {' and '.join(kinds)}: {_listed(values, mixed, place)}"
@@ -124,6 +127,6 @@ def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, other
     if found := [word for word in words if word in _UNSCORED]:
         return [f"Leave trials without a verdict blank: {cell} = {cell}.replace({found[0]!r}, None)"]
     if len(words) == 1 and others and words[0] == column.lower():
-        return ["This looks like a second header line: pandas.read_csv(path, skiprows=[1])"]
+        return [SECOND_HEADER]
     example = ", ".join(f"{str(value)!r}: {1 - i}" for i, value in enumerate(wrong[:2]))
     return [f"If these words are verdicts, say what they mean: {cell} = {cell}.map({{{example}}})"]

@@ -126,9 +126,11 @@ def _outcomes_in(
             fields = {role: f"{METADATA}{name.removeprefix(METADATA)}" for role, name in needed.items()}
             return outcomes_from_results(results, **fields | dict(columns) | dict(counting))
         case table:
-            _refuse({name: rule for name, rule in columns.items() if name == "scorer"}, path, "a table")
-            _refuse({name: rule for name, rule in others.items() if name not in task_columns}, path, "a table")
-            return outcomes_from_table(table, **dict(needed) | dict(columns) | errors)
+            rules = {name: value for name, value in counting.items() if name in ("errors", "threshold")}
+            _refuse(
+                {name: rule for name, rule in others.items() if name not in {*task_columns, *rules}}, path, "a table"
+            )
+            return outcomes_from_table(table, **dict(needed) | dict(columns) | rules)
 
 
 def _refuse(options: Mapping[str, Any], path: str | Path, kind: str) -> None:
