@@ -19,7 +19,7 @@ MODULES = {
     "demo": "demo",
     "init": "suite",
     "validate": "records",
-    "describe": "describe",
+    "describe": "records",
     "convert": "records",
     "show": "records",
     "assess": "assess",

@@ -167,14 +167,14 @@ class OutcomeOptions:
         """What was given, as the functions that read FILE take it; a table is also read for what `fit` needs of it."""
         counting = self.counting()
         needed = {} if fit is None else {"group": fit.by, "weight": fit.weights_column}
-        columns = self._columns() | given(group=self.group, weight=self.weight, wide=self.wide)
+        columns = self._columns() | given(group=self.group, weight=self.weight, wide=self.wide, scorer=self.scorer)
         return {"columns": columns, "counting": counting, "needed": given(**needed)}
 
     def counting(self) -> dict[str, Any]:
         """The arguments of `count_outcomes` that were given."""
         from agentic_bayes.outcomes.count import INDICATORS
 
-        rules = given(**vars(self) | {"columns": None, "wide": None})
+        rules = given(**vars(self) | {"columns": None, "wide": None, "scorer": None})
         indicator = rules.get("indicator", "answer")
         if "threshold" in rules and indicator not in INDICATORS:
             raise InvalidArgument(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def _results(name: str) -> Description:
     outcome, failure = _tried(lambda: outcomes_from_results(name))
     scorer = None
     if failure and len(scores) > 1:
-        tried = ((score, *_tried(lambda score=score: outcomes_from_results(name, scorer=score))) for score in scores)
+        tried = ((score, *_tried(partial(outcomes_from_results, name, scorer=score))) for score in scores)
         scorer, outcome, failure = next((one for one in tried if one[1]), (None, outcome, failure))
     taken = {**format.taken, "score": scorer or format.verdict or scores[0]} if scores else dict(format.taken)
     reason = f"as {format.name} writes it"
