@@ -14,7 +14,7 @@ from agentic_bayes.describe.logs import describe_logs
 from agentic_bayes.errors import AgenticBayesError, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.results.detection import format_of_results, holds_results, read_content
+from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_format_of
 from agentic_bayes.evidence.table import read_columns
 from agentic_bayes.formatting import plural
 from agentic_bayes.outcomes.count import count_outcomes
@@ -37,8 +37,11 @@ def describe(paths: Sequence[str]) -> Description:
     name, path = paths[0], Path(paths[0])
     if path.suffix.lower() in (".yaml", ".yml"):
         return _suite(name)
-    if path.is_file() and holds_conversations(path) and not _is_evidence(path):
-        return describe_logs(paths)
+    if path.is_file() and not isinstance(_opened(name), (Evidence, Estimate)):
+        if results_format_of(path) is not None:
+            return _results(name)
+        if holds_conversations(path):
+            return describe_logs(paths)
     match open_input(path):
         case RunResults() as run:
             return _outcomes(name, "a run of a suite", lambda: run.outcomes, ())
@@ -50,7 +53,7 @@ def describe(paths: Sequence[str]) -> Description:
             return _outcomes(
                 name, f"evidence of {plural(len(evidence), 'interaction')}", lambda: count_outcomes(evidence), code
             )
-    return _results(name) if holds_results(path) else _table(name)
+    return _table(name)
 
 
 def _opened(path: str) -> Any:
@@ -58,10 +61,6 @@ def _opened(path: str) -> Any:
         return open_input(path)
     except AgenticBayesError:
         return None
-
-
-def _is_evidence(path: Path) -> bool:
-    return isinstance(_opened(str(path)), Evidence)
 
 
 def _suite(name: str) -> Description:
@@ -101,7 +100,7 @@ def _results(name: str) -> Description:
     """Results of another tool, with the score that would count."""
     content = read_content(Path(name))
     format = format_of_results(content)
-    assert format is not None  # as `holds_results` says
+    assert format is not None  # as `results_format_of` says
     scores = list(dict.fromkeys(score for trial in format.trials(content) for score in trial.scores))
     outcome, failure = _tried(lambda: outcomes_from_results(name))
     scorer = None
