@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from agentic_bayes.evidence.llm.judge import LLMJudge as LLMJudge
     from agentic_bayes.evidence.recorded import RecordedJudge as RecordedJudge
     from agentic_bayes.evidence.recorded import evidence_from_table as evidence_from_table
+    from agentic_bayes.evidence.reference.join import join_references as join_references
     from agentic_bayes.evidence.reference.judge import ReferenceJudge as ReferenceJudge
+    from agentic_bayes.evidence.results.evidence import evidence_from_results as evidence_from_results
     from agentic_bayes.evidence.score import Score as Score
     from agentic_bayes.evidence.score import Unscored as Unscored
     from agentic_bayes.evidence.tools.diagnostics import tool_diagnostics as tool_diagnostics
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from agentic_bayes.outcomes.count import count_outcomes as count_outcomes
     from agentic_bayes.outcomes.dataset import check_outcomes as check_outcomes
     from agentic_bayes.outcomes.dataset import combine_outcomes as combine_outcomes
+    from agentic_bayes.outcomes.results import outcomes_from_results as outcomes_from_results
     from agentic_bayes.outcomes.table import outcomes_from_table as outcomes_from_table
     from agentic_bayes.records.model import Conversation as Conversation
     from agentic_bayes.records.model import Interaction as Interaction

@@ -39,7 +39,7 @@ UPSTREAM["top"] = set(UPSTREAM)
 UPSTREAM["cli"] = set(UPSTREAM)
 STAGE_OF = {name: name for name in UPSTREAM if name != "top"}
 STAGE_OF |= {"__main__": "cli"}
-STAGE_OF |= dict.fromkeys(("suites", "gaussia", "pytest_plugin", "metrics", "types"), "top")
+STAGE_OF |= dict.fromkeys(("suites", "describe", "gaussia", "pytest_plugin", "metrics", "types"), "top")
 
 # package (and what begins with its name) → modules that may import it
 HOMES: dict[str, tuple[str, ...]] = {

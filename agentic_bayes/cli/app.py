@@ -19,6 +19,7 @@ MODULES = {
     "demo": "demo",
     "init": "suite",
     "validate": "records",
+    "describe": "records",
     "convert": "records",
     "show": "records",
     "assess": "assess",

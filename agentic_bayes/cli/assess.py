@@ -98,14 +98,14 @@ def assess(
         answer: dict[str, Any] = {"output": str(output), "stopped": evidence.stopped}
         answer["agents"] = evidence.summary().to_dict("records")
         answer["agreement"] = None if agreement is None else agreement.to_pandas().to_dict("records")
-        say_json({**answer, "usage": usage, "left_out": found.left_out.records})
+        say_json({**answer, "usage": usage, "left_out": found.left_out.records, "left_out_files": found.left_out.files})
     else:
         show(evidence.table(), *metrics_tables(evidence), *tool_problems_tables(evidence), to=to)
     if to is None:
         if recorded[0] and not judge:
             known = plural(recorded[0], "conversation")
             say(f"{known} carry recorded scores, which were not used; --judge recorded uses them")
-        if found.left_out.records:
+        if found.left_out:
             say(f"left out: {found.left_out}")
         if agreement is not None:
             say(f"agreement of the judges (a score of 0.7 or more counts as correct):\n{agreement}")

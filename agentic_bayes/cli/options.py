@@ -23,7 +23,10 @@ TASK_SETS = "Agents that tried different tasks: compare on the tasks they share 
 SEED = "Random seed, for reproducible results."
 SEED_0 = "Random seed, for reproducible results (default: 0)."
 CONVERSATIONS = "Conversation files, folders or globs (JSON, JSONL, .gz, .eval)"
-INPUT = "Outcomes (CSV or TSV), evidence (JSONL), a saved estimate (.nc) or a suite run (folder or id)."
+INPUT = (
+    "Outcomes (CSV or TSV), evidence (JSONL), results of another tool (promptfoo, …), a saved estimate (.nc) or a "
+    "suite run (folder or id)."
+)
 
 ConversationFiles = Annotated[list[str], Argument(metavar="FILES", help=f"{CONVERSATIONS}.")]
 InputFile = Annotated[str, Argument(metavar="FILE", help=INPUT)]
@@ -53,7 +56,19 @@ def _reading(help: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogOptions:
+class ScoreOptions:
+    """Which score of a file counts, and on what scale."""
+
+    scorer: Annotated[str | None, _reading("The score that counts, if the files have several.")] = None
+    scale: Annotated[str | None, _reading("The lowest and the highest score: 1,10 (default: 0,1).")] = None
+
+    def scoring(self) -> dict[str, Any]:
+        """What was given, as the functions that read scores take it."""
+        return given(scorer=self.scorer, scale=parse_scale(self.scale))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions(ScoreOptions):
     """What conversation files do not say in the usual place."""
 
     fields: Annotated[
@@ -63,8 +78,6 @@ class LogOptions:
             "agent=metadata.version,task=metadata.task."
         ),
     ] = None
-    scorer: Annotated[str | None, Option(help="The score that counts, if the files have several.")] = None
-    scale: Annotated[str | None, Option(help="The lowest and the highest score: 1,10 (default: 0,1).")] = None
     skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out records that cannot be read, and count them.")] = (
         False
     )
@@ -77,7 +90,7 @@ class LogOptions:
     def options(self) -> dict[str, Any]:
         """What was given, as `read_conversations` takes it."""
         fields = None if self.fields is None else parse_fields(self.fields)
-        return given(fields=fields, scorer=self.scorer, scale=parse_scale(self.scale), max_ratio=self.max_ratio)
+        return given(fields=fields, max_ratio=self.max_ratio) | self.scoring()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +107,12 @@ class RecordOptions(LogOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationOptions(RecordOptions):
-    """The same, with expectations from another file."""
+    """The same, with references and expectations from other files."""
+
+    references: Annotated[
+        Path | None,
+        Option(help="Reference answers: a table with columns task and reference, or JSON that maps tasks to them."),
+    ] = None
 
     expected_tools: Annotated[
         Path | None, Option(help="Expected tool calls: a table, or JSON that maps tasks to lists of calls.")
@@ -102,22 +120,27 @@ class ConversationOptions(RecordOptions):
 
     def read(self, files: list[str]) -> Conversations:
         """The conversations in the files."""
+        from agentic_bayes.evidence.reference.join import join_references
         from agentic_bayes.evidence.tools.expected import join_expected_tools
         from agentic_bayes.records.read import Conversations, read_conversations
 
         on_error: Any = "skip" if self.skip_bad else "raise"
         format: Any = self.format
         found = read_conversations(files, format=format, agent=self.agent, on_error=on_error, **self.options())
-        if self.expected_tools is None:
-            return found
-        return Conversations(join_expected_tools(found, self.expected_tools), found.left_out)
+        for path, join in ((self.references, join_references), (self.expected_tools, join_expected_tools)):
+            if path is not None:
+                found = Conversations(join(found, path), found.left_out)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutcomeOptions:
-    """How outcomes are read from a table, or counted from evidence."""
+class OutcomeOptions(ScoreOptions):
+    """How outcomes are read from a table, or counted from evidence or results of another tool."""
 
     columns: Annotated[str | None, _reading("For a table, its column names: agent=model,task=id,correct=ok.")] = None
+    wide: Annotated[
+        str | None, _reading("For a wide table with one row per task: its other columns are trials, or agents.")
+    ] = None
     unit: Annotated[
         str | None,
         _reading("For evidence, what counts as a trial: conversation (the default), interaction or question."),
@@ -127,7 +150,10 @@ class OutcomeOptions:
         _reading("For evidence, what must be correct: answer (the default), tools, joint (both) or a metric's name."),
     ] = None
     threshold: Annotated[
-        float | None, _reading("For evidence, minimum score for an answer to count as correct (default: 0.7).")
+        float | None,
+        _reading(
+            "Minimum score to count as correct: for evidence, of an answer (default: 0.7); for a table, of its scores."
+        ),
     ] = None
     tool_threshold: Annotated[
         float | None, _reading("For evidence, minimum score for tool use to count as correct (default: 1.0).")
@@ -148,14 +174,18 @@ class OutcomeOptions:
         """What was given, as the functions that read FILE take it; a table is also read for what `fit` needs of it."""
         counting = self.counting()
         needed = {} if fit is None else {"group": fit.by, "weight": fit.weights_column}
-        columns = self._columns() | given(group=self.group, weight=self.weight)
-        return {"columns": columns, "counting": counting, "needed": given(**needed)}
+        columns = self._columns() | given(group=self.group, weight=self.weight, wide=self.wide)
+        return {"columns": columns, "counting": counting, "needed": given(**needed), "results": self.scoring()}
+
+    def opening(self) -> dict[str, Any]:
+        """What was given, as `open_input` takes it."""
+        return {"columns": self._columns(), "results": self.scoring()}
 
     def counting(self) -> dict[str, Any]:
         """The arguments of `count_outcomes` that were given."""
         from agentic_bayes.outcomes.count import INDICATORS
 
-        rules = given(**vars(self) | {"columns": None})
+        rules = given(**vars(self) | dict.fromkeys(("columns", "wide", "scorer", "scale")))
         indicator = rules.get("indicator", "answer")
         if "threshold" in rules and indicator not in INDICATORS:
             raise InvalidArgument(
@@ -244,7 +274,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """A command for Typer: each parameter that is a dataclass of options becomes the options in it."""
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
-    parameters = []
+    parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         parts = [(name, hints[name], parameter.default)]
         if name in groups:
@@ -253,12 +283,13 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         parameters += [
             inspect.Parameter(part, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
             for part, kind, default in parts
+            if part not in {earlier.name for earlier in parameters}  # two groups may share an option
         ]
 
     def flat(**values: Any) -> None:
-        for name, kind in groups.items():
-            values[name] = kind(**{option.name: values.pop(option.name) for option in fields(kind)})
-        command(**values)
+        made = {name: kind(**{opt.name: values[opt.name] for opt in fields(kind)}) for name, kind in groups.items()}
+        grouped = {option.name for kind in groups.values() for option in fields(kind)}
+        command(**{name: value for name, value in values.items() if name not in grouped}, **made)
 
     flat.__name__, flat.__doc__, flat.__module__ = command.__name__, command.__doc__, command.__module__
     flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -1,4 +1,4 @@
-"""Commands on conversation files: validate, convert, show."""
+"""Commands on files as they are: validate, describe, convert, show."""
 
 from __future__ import annotations
 
@@ -57,6 +57,28 @@ def _validate_suites(files: list[str], to: str | None) -> None:
     for one in overviews:
         tasks, most = plural(one["tasks"], "task"), "at most " if one["adaptive"] else ""
         say(f"valid: suite {one['suite']}, {tasks}, trials {most}{one['trials']:,}, agent {one['agent']}")
+
+
+@commands.command()
+def describe(
+    files: Annotated[list[str], Argument(metavar="FILE", help="Any file, or files or a folder of conversations.")],
+    *,
+    to: opt.To = None,
+) -> None:
+    """Say what a file looks like, what of it would be agent, task, trial and result, and how to read it so."""
+    from agentic_bayes.describe.files import describe as described
+
+    found = described(files)
+    if to == "json":
+        say_json(found.to_dict())
+        return
+    show(*found.tables(), lines=() if to else found.lines(), to=to)
+    if to is not None:
+        return
+    for title, lines in (("in a shell:", found.commands), ("in Python:", found.code)):
+        if lines:
+            say(f"\n{title}")
+            print("\n".join(f"  {line}" for line in lines))  # unbroken, to be copied
 
 
 @commands.command()

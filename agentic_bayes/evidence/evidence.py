@@ -10,7 +10,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ __all__ = ["Evidence"]
 
 _COUNTS = ("conversations", "scored", "unscored", "agent_errors")
 _SHOWN = 50
+UNCHECKED_ARGUMENTS = "arguments of tool calls were not compared: the expectations say nothing about them"
 MOST_REASONS = 3  # that a notebook shows
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -124,6 +125,7 @@ class Evidence(Tabular):
             f"{plural(wrong_tools, 'right answer')} (≥ 0.7) through wrong tools" if wrong_tools else "",
             f"no tool verdict for {plural(silent.total(), 'turn')}:" if silent else "",
             *(f"{count:,} × {reason}" for reason, count in silent.most_common(MOST_REASONS)),
+            UNCHECKED_ARGUMENTS if _compares_no_argument(self.rows) else "",
             f"doubtful: {UNTOLD_TASKS.format(self.untold_tasks)}" if self.untold_tasks else "",
         ]
         means = task_means(self.rows, score_of("answer"))
@@ -279,6 +281,12 @@ def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
 def _mean_text(tasks: Mapping[str, float]) -> str:
     """The mean over tasks with its interval."""
     return format_estimate(*mean_interval(tasks, None, 0.95))
+
+
+def _compares_no_argument(rows: Iterable[EvidenceRow]) -> bool:
+    """Whether calls were matched with expected ones, and none of their arguments was compared."""
+    tools = [counts for row in rows for counts in row.tool_details.values() if counts.get("matched")]
+    return bool(tools) and not any(counts.get("arguments") for counts in tools)
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

@@ -1,31 +1,26 @@
-"""Reads tables (DataFrame, CSV, TSV, JSONL, Parquet) into columns, and checks their cells."""
+"""Reads tables of every kind into columns, and checks their cells."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import itertools
 import math
 import re
 import unicodedata
-import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentic_bayes.checks import no_such_file
-from agentic_bayes.errors import AgenticBayesError, MissingPackage, did_you_mean
+from agentic_bayes.errors import AgenticBayesError, did_you_mean
+from agentic_bayes.evidence.frames import LocalTable, OpenTable, open_frame
+from agentic_bayes.evidence.table_files import open_file
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.strict_json import strict_json
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 TRUE = frozenset({"1", "1.0", "true"})
 FALSE = frozenset({"0", "0.0", "false"})
-BLANK = frozenset({"", "nan", "na", "none", "null"})
+BLANK = frozenset({"", "nan", "na", "n/a", "#n/a", "none", "null"})
+BLANK_LABEL = "must not be blank"
 SHOWN = 20
-QUOTED = re.compile(r'"[^"]*("|$)')
 SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold half of a surrogate pair, UTF-8 cannot
 WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.0*)?")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -89,21 +84,22 @@ def label(value: object) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)  # as ids of records
 
 
+def no_label(value: object) -> str:
+    """What is wrong with a cell that should be a label, if anything is."""
+    text = str(value)
+    if value is None or text.strip() == "" or text in ("<NA>", "nan") or (isinstance(value, float) and value != value):
+        return BLANK_LABEL
+    if isinstance(value, (list, dict)):
+        return f"must be text or a number, got {value!r}"
+    if not text.isascii() and SURROGATE.search(text):
+        return f"must be Unicode text, got {value!r}"
+    return f"must not contain the character NUL, got {value!r}" if "\0" in text else ""
+
+
 def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]:
     """The labels of a column; blank cells, and cells that hold no label, are problems."""
-    texts = []
-    for i, value in enumerate(values):
-        blank = value is None or str(value).strip() == "" or (isinstance(value, float) and math.isnan(value))
-        if blank or str(value) in ("<NA>", "nan"):
-            problems.append(f"row {i + 1}: {column} must not be blank")
-        elif isinstance(value, (list, dict)):
-            problems.append(f"row {i + 1}: {column} must be text or a number, got {value!r}")
-        elif SURROGATE.search(str(value)):
-            problems.append(f"row {i + 1}: {column} must be Unicode text, got {value!r}")
-        elif "\0" in str(value):
-            problems.append(f"row {i + 1}: {column} must not contain the character NUL, got {value!r}")
-        texts.append(label(value))
-    return texts
+    problems += [f"row {i + 1}: {column} {wrong}" for i, value in enumerate(values) if (wrong := no_label(value))]
+    return [label(value) for value in values]
 
 
 def whole_numbers(columns: TableColumns, column: str, size: int, problems: list[str]) -> list[int]:
@@ -126,36 +122,20 @@ def no_repetition(places: Iterable[Hashable], name: Callable[[Any], str], proble
             problems.append(f"rows {before + 1} and {i + 1} are both {name(place)}")
 
 
-def read_columns(table: pd.DataFrame | str | Path, *, error: Failure) -> tuple[str, TableColumns]:
-    """The name of a table's source, and its columns."""
-    if not isinstance(table, (str, Path)):
-        import pandas as pd
+def open_table(table: Any, *, error: Failure) -> OpenTable:
+    """A table of any kind, its columns known and its cells not yet read."""
+    return open_file(Path(table), error=error) if isinstance(table, (str, Path)) else open_frame(table, error=error)
 
-        if not isinstance(table, pd.DataFrame):
-            raise error(f"table must be a pandas.DataFrame or a path, got {type(table).__name__}")
-        repeated = sorted({str(name) for name in table.columns[table.columns.duplicated()]})
-        if repeated:
-            raise error(f"DataFrame: columns occur twice: {', '.join(map(repr, repeated))}")
-        return "DataFrame", {str(name): table[name].tolist() for name in table.columns}
-    path = Path(table)
-    if not path.is_file():
-        raise error(no_such_file(path))
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    if suffix == ".parquet":
-        return str(path), _read_parquet(path, error=error)
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8-sig", newline="") as stream
-        ):
-            if suffix in (".jsonl", ".ndjson"):
-                return str(path), _read_jsonl(stream, str(path), error=error)
-            return str(path), _read_csv(stream, str(path), tab=suffix == ".tsv", error=error)
-    except UnicodeDecodeError as cause:
-        raise error(f"{path}: must be UTF-8, got byte {cause.object[cause.start]:#04x}") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as cause:
-        raise error(f"{path}: not a complete gzip file ({cause})") from None
+
+def read_columns(table: Any, *, error: Failure) -> tuple[str, TableColumns]:
+    """The name of a table's source, and its columns."""
+    opened = open_table(table, error=error)
+    opened = opened.careful() or opened
+    if isinstance(opened, LocalTable):
+        cells = {name: values for name, values in opened.columns.items() if name.strip()}
+        return opened.source, {name: v if isinstance(v, list) else v.tolist() for name, v in cells.items()}
+    frame = opened.take(opened.names)
+    return opened.source, {name: frame[name].tolist() for name in frame.columns}
 
 
 def read_json(path: Path, *, error: Failure) -> Any:
@@ -166,61 +146,3 @@ def read_json(path: Path, *, error: Failure) -> Any:
         return strict_json(path.read_text(encoding="utf-8-sig"), finite=False)
     except ValueError as cause:
         raise error(f"{path}: must be JSON ({cause})") from None
-
-
-def _read_csv(stream: Any, source: str, *, tab: bool, error: Failure) -> TableColumns:
-    lines = iter(stream)
-    head = next(lines, "")
-    if "\0" in head or head.lstrip()[:1] in ("{", "["):
-        raise error(f"{source}: not a CSV or TSV table (JSONL is read from files named .jsonl)")
-    delimiter = "\t" if tab else max(",\t;", key=QUOTED.sub("", head).count)
-    rows = csv.reader(itertools.chain([head], lines), delimiter=delimiter, strict=True)
-    try:
-        header = [name.strip() for name in next(rows, [])]
-        if not any(header):
-            raise error(f"{source}: the file is empty")
-        if len(set(header)) != len(header):
-            repeated = sorted({name for name in header if header.count(name) > 1})
-            raise error(f"{source}: columns occur twice: {', '.join(map(repr, repeated))}")
-        columns: dict[str, list[str]] = {name: [] for name in header}
-        for row in rows:
-            if not any(map(str.strip, row)):
-                continue  # spreadsheets leave rows of nothing but delimiters
-            if len(row) != len(header):
-                number = len(columns[header[0]]) + 1
-                raise error(f"{source}: row {number} must have {len(header)} fields as the header, got {len(row)}")
-            for name, value in zip(header, row, strict=True):
-                columns[name].append(value)
-    except csv.Error as cause:
-        raise error(f"{source}: not a readable table ({cause})") from None
-    return columns
-
-
-def _read_jsonl(stream: Any, source: str, *, error: Failure) -> TableColumns:
-    rows = []
-    for number, line in enumerate(stream, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = strict_json(line, finite=False)
-        except ValueError as cause:
-            raise error(f"{source}: line {number} is not JSON ({cause})") from None
-        if not isinstance(row, dict):
-            raise error(f"{source}: line {number} must be an object, got {type(row).__name__}")
-        rows.append(row)
-    if not rows:
-        raise error(f"{source}: the file is empty")
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}
-
-
-def _read_parquet(path: Path, *, error: Failure) -> TableColumns:
-    import pandas as pd
-
-    try:
-        frame = pd.read_parquet(path)
-    except ImportError:
-        raise MissingPackage("reading Parquet needs pyarrow: pip install 'agentic-bayes[parquet]'") from None
-    except (OSError, ValueError) as cause:
-        raise error(f"{path}: not a readable Parquet file ({cause})") from None
-    return {str(name): frame[name].tolist() for name in frame.columns}

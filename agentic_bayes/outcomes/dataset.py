@@ -15,6 +15,7 @@ import numpy as np
 
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import InvalidArgument, OutcomesError
+from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.coordinates import TaskColumns, checked_columns, combined_columns, with_columns
 
 if TYPE_CHECKING:
@@ -45,18 +46,34 @@ def natural_order(labels: Sequence[str]) -> list[int]:
 
 def dataset_from_counts(counts: CellCounts, attrs: Mapping[str, Any], columns: TaskColumns | None = None) -> xr.Dataset:
     """Counts per (agent, task), and what is known of each task, as the outcomes dataset."""
-    import xarray as xr
-
-    agents = sorted({agent for agent, _ in counts}, key=natural_key)
-    tasks = sorted({task for _, task in counts}, key=natural_key)
+    agents = list(dict.fromkeys(agent for agent, _ in counts))
+    tasks = list(dict.fromkeys(task for _, task in counts))
     row = {agent: i for i, agent in enumerate(agents)}
     column = {task: i for i, task in enumerate(tasks)}
     values = np.zeros((len(COUNTS), len(agents), len(tasks)), dtype=np.int64)
     for (agent, task), cell in counts.items():
         values[:, row[agent], column[task]] = cell
+    return dataset_from_arrays(agents, tasks, values, attrs, columns)
+
+
+def dataset_from_arrays(
+    agents: Sequence[str],
+    tasks: Sequence[str],
+    values: Array,
+    attrs: Mapping[str, Any],
+    columns: TaskColumns | None = None,
+) -> xr.Dataset:
+    """The four counts as one array (count × agent × task), labels in any order, as the outcomes dataset."""
+    import xarray as xr
+
+    rows, places = natural_order(agents), natural_order(tasks)
+    ordered = values[:, rows][:, :, places]
     whole = xr.Dataset(
-        {name: (("agent", "task"), values[i]) for i, name in enumerate(COUNTS)},
-        coords={"agent": np.asarray(agents, dtype=object), "task": np.asarray(tasks, dtype=object)},
+        {name: (("agent", "task"), ordered[i]) for i, name in enumerate(COUNTS)},
+        coords={
+            "agent": np.asarray(agents, dtype=object)[rows],
+            "task": np.asarray(tasks, dtype=object)[places],
+        },
         attrs=dict(attrs),
     )
     return with_columns(whole, columns or {})

@@ -1,53 +1,89 @@
-"""Turns a table of 0/1 results or counts into outcomes."""
+"""Turns a table of verdicts, scores or counts into outcomes."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from agentic_bayes.checks import check_choice
+import numpy as np
+
+from agentic_bayes.checks import check_choice, check_probability
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence import table as tables
+from agentic_bayes.evidence.frames import EngineTable, OpenTable
+from agentic_bayes.formatting import plural
 from agentic_bayes.outcomes.coordinates import by_task, check_columns, column_name
 from agentic_bayes.outcomes.count import ErrorHandling
-from agentic_bayes.outcomes.dataset import CellCounts, dataset_from_counts, with_bounds
+from agentic_bayes.outcomes.dataset import dataset_from_arrays, with_bounds
+from agentic_bayes.outcomes.engine import COUNTED, count_in_engine, repeated_in_engine
 from agentic_bayes.outcomes.missing import counted_as
+from agentic_bayes.outcomes.rows import (
+    CodedColumn,
+    CountedTable,
+    TableFindings,
+    count_rows,
+    read_counts,
+    read_labels,
+    read_outcomes_of_rows,
+)
+from agentic_bayes.outcomes.table_advice import (
+    ambiguous,
+    check_required,
+    other_columns,
+    repeated_trials,
+    similar_agents,
+    swapped,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from narwhals.typing import IntoFrame
 
 __all__ = ["outcomes_from_table"]
 
+WideColumns = Literal["trials", "agents"]
+
+
+class _Unnamed(str):
+    """A default name, which differs from the same name when the user gives it."""
+
 
 def outcomes_from_table(
-    table: pd.DataFrame | str | Path,
+    table: IntoFrame | xr.Dataset | xr.DataArray | np.ndarray[Any, Any] | list[dict[str, Any]] | str | Path,
     *,
     agent: str = "agent",
     task: str = "task",
     trial: str = "trial",
-    correct: str = "correct",
+    correct: str = _Unnamed("correct"),
     successes: str | None = None,
     trials: str | None = None,
     error: str = "error",
     errors: ErrorHandling = "unscored",
     group: str | None = None,
     weight: str | None = None,
+    threshold: float | None = None,
+    wide: WideColumns | None = None,
 ) -> xr.Dataset:
-    """Read outcomes from a table with one row per trial (0/1), or one row per agent and task (counts).
+    """Read outcomes from a table: one row per trial, one row per agent and task (counts), or a wide table.
 
     Parameters
     ----------
-    table : pandas.DataFrame or path
-        CSV, TSV, JSONL or Parquet; CSV and TSV may be gzipped.
+    table : data frame, path, list of dict, structured numpy.ndarray, xarray.Dataset or xarray.DataArray
+        A frame of any library that narwhals knows: pandas (named levels of the index are columns, too), polars,
+        pyarrow, DuckDB, Dask, PySpark. Lazy ones (polars' LazyFrame, DuckDB, Dask, PySpark) are counted in their
+        engine, and only counts come back. Files: CSV, TSV, JSONL, a JSON array or Parquet; all but Parquet may be
+        gzipped. In CSV files semicolons and tabs are found, empty lines and columns without a name are left out.
     agent, task, trial, correct : str
-        Column names. Without an ``agent`` column there is one agent, named ``agent``. ``trial`` is optional and guards
-        against duplicates. ``correct`` holds 0/1, booleans or "true"/"false"; blank means unscored.
+        Column names. A dotted name reaches into nested columns (``"testCase.description"``). Without an ``agent``
+        column there is one agent, named ``agent``. ``trial`` is optional and guards against duplicates. ``correct``
+        holds verdicts in one spelling, in any case: 0/1 or true/false, yes/no, pass/fail, passed/failed,
+        correct/incorrect or C/I; blank, NaN and null mean unscored.
     successes, trials : str, optional
         Column names of counts. They are used if you give both, or if the table has columns ``successes`` and ``trials``
-        but no ``correct``. Columns ``unscored`` and ``errored`` (a part of it) are then read, too.
+        but no ``correct``. Columns ``unscored`` and ``errored`` (a part of it) are then read, too. A table with all
+        three is refused unless you name the columns.
     error : str
         Column name, optional, of a table with one row per trial: any value but 0 and false marks the trial as errored
         (its agent crashed), so that it has no verdict.
@@ -57,6 +93,12 @@ def outcomes_from_table(
         Columns that say of each task to which group it belongs (a domain, a family), or how much it weighs (a number
         ≥ 0). A task has one value, and every task has one; both are kept as coordinates of the tasks under the
         column's name, for `estimate(..., by=…, weights=…)`.
+    threshold : float, optional
+        In [0, 1]. With it, ``correct`` may hold scores in [0, 1], and a trial passed from there on; ``P`` (partly
+        correct) counts .5 and ``N`` (no answer) 0.
+    wide : {"trials", "agents"}, optional
+        ``trials``: one row per task (and agent), and every column that has no other role is a trial. ``agents``: one
+        row per task (and trial), and every such column is an agent. Blank cells are unscored trials.
 
     Returns
     -------
@@ -65,107 +107,214 @@ def outcomes_from_table(
 
     Raises
     ------
+    InvalidArgument
+        If an argument is outside what is allowed, or arguments do not fit together.
     OutcomesError
-        If a column is missing or has invalid values; the message lists all problems.
+        If a column is missing or has invalid values; the message lists all problems, each with its line in the file
+        (or its row), and says what helps.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"task": ["a", "a", "b"], "correct": [1, 0, None]})
+    >>> table = pd.DataFrame({"task": ["a", "a", "b"], "correct": ["pass", "fail", None]})
     >>> outcomes_from_table(table)["trials"].values.tolist()
     [[2, 0]]
+    >>> scores = pd.DataFrame({"task": ["a", "b"], "run_1": [0.9, 0.4], "run_2": [0.8, 0.9]})
+    >>> outcomes_from_table(scores, wide="trials", threshold=0.7)["successes"].values.tolist()
+    [[2, 1]]
     """
     check_choice("errors", errors, get_args(ErrorHandling))
+    if wide is not None:
+        check_choice("wide", wide, get_args(WideColumns))
+    if threshold is not None:
+        threshold = check_probability(threshold, "threshold")
     if (successes is None) != (trials is None):
         raise InvalidArgument("give both `successes` and `trials` column names, or neither")
-    source, columns = tables.read_columns(table, error=OutcomesError)
-    count_names = (successes, trials)
-    if successes is None and correct not in columns and {"successes", "trials"} <= set(columns):
-        count_names = ("successes", "trials")
-    required = [task, *(count_names if count_names[0] is not None else (correct,))]
-    asked = check_columns(group, weight)
-    required += asked
-    named = ((agent, "agent"), (trial, "trial"), (error, "error"))
-    required += [name for name, default in named if name != default]
-    hint = 'Name the columns: task="…", correct="…" in Python, --columns task=…,correct=… on the command line'
-    tables.require_columns(source, columns, required, hint=hint, error=OutcomesError)
-    size = len(columns[task])
-    problems: list[str] = []
-    agents = tables.labels(columns.get(agent, ["agent"] * size), agent, problems)
-    tasks = tables.labels(columns[task], task, problems)
-    if count_names[0] is not None and count_names[1] is not None:
-        counts = _from_counts(columns, agents, tasks, count_names[0], count_names[1], problems)
-    else:
-        trial_labels = tables.labels(columns[trial], trial, problems) if trial in columns else None
-        crashed = columns.get(error, [None] * size)
-        counts = _from_rows(columns[correct], crashed, agents, tasks, trial_labels, correct, problems)
-    extra = {
-        column_name(column): by_task(tasks, columns[column], column, role, problems) for column, role in asked.items()
-    }
-    tables.refuse(source, problems, error=OutcomesError)
-    attrs = {"unit": "conversation", "indicator": count_names[0] or correct, "source": source}
+    if successes is not None and (threshold is not None or wide is not None):
+        raise InvalidArgument("threshold and wide are for tables of verdicts or scores, not of counts")
+    opened = tables.open_table(table, error=OutcomesError)
+    named = {name for name, default in ((agent, "agent"), (trial, "trial"), (error, "error")) if name != default}
+    unused = {"trials": {"trial": trial, "error": error}, "agents": {"agent": agent, "error": error}}
+    for role, name in unused.get(wide or "", {}).items():
+        if name in named:
+            raise InvalidArgument(
+                f"wide={wide!r} takes no {role}=, got {name!r}: every column without a role is counted"
+            )
+    counts = None if successes is None or trials is None else (successes, trials)
+    if wide is None and counts is None and opened.holds("successes") and opened.holds("trials"):
+        if not opened.holds(correct):
+            counts = ("successes", "trials")
+        elif isinstance(correct, _Unnamed) and threshold is None:
+            raise OutcomesError(ambiguous(opened.source))
+    if counts is not None and threshold is not None:
+        raise InvalidArgument("threshold is for a column of scores, and the table holds counts")
+    extra = check_columns(group, weight)
+    values = [] if wide else [correct] if counts is None else list(counts)
+    check_required(opened, [task, *values, *extra, *named], {"task": task, "correct": correct}, wide=wide is not None)
+    roles = _Roles(
+        agent=agent if opened.holds(agent) and wide != "agents" else None,
+        task=task,
+        trial=trial if opened.holds(trial) and wide != "trials" and counts is None else None,
+        correct=str(correct),
+        counts=counts,
+        error=error if opened.holds(error) and wide is None and counts is None else None,
+        extra=extra,
+        threshold=threshold,
+    )
+    read = _read(opened, roles, wide)
+    if read.findings.problems and (careful := opened.careful()) is not None:
+        opened = careful
+        read = _read(opened, roles, wide)
+    read.findings.refuse(opened.source)
+    similar_agents(read.counted.agents, agent, opened.source)
+    attrs: dict[str, Any] = {"unit": "conversation", "indicator": counts[0] if counts else str(correct)}
+    if threshold is not None:
+        attrs["threshold"] = threshold
+    attrs["source"] = opened.source
     if errors != "unscored":
         attrs["errors"] = errors
-    ds = dataset_from_counts(counts, attrs, extra)
+    ds = dataset_from_arrays(read.counted.agents, read.counted.tasks, read.counted.counts, attrs, read.extra)
     if errors == "fail":
         return counted_as(ds, failed=ds["agent"].values.tolist(), which="errored")
     return with_bounds(ds) if errors == "bounds" else ds
 
 
-def _from_rows(
-    values: Sequence[Any],
-    crashed: Sequence[Any],
-    agents: list[str],
-    tasks: list[str],
-    trials: list[str] | None,
-    column: str,
-    problems: list[str],
-) -> CellCounts:
-    """Counts of 0/1 rows."""
-    cells: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    if trials is not None:
-        places = zip(agents, tasks, trials, strict=True)
-        tables.no_repetition(places, lambda place: "agent {!r}, task {!r}, trial {!r}".format(*place), problems)
-    for i, (agent, task, value, mark) in enumerate(zip(agents, tasks, values, crashed, strict=True)):
-        cell = cells[agent, task]
-        if tables.zero_one(mark) not in (None, 0):
-            cell[2] += 1
-            cell[3] += 1
-            continue
-        outcome = tables.zero_one(value)
-        if outcome is None:
-            cell[2] += 1
-        elif outcome in (0, 1):
-            cell[0] += outcome
-            cell[1] += 1
-        else:
-            problems.append(f"row {i + 1}: {column} must be 0, 1, true, false or blank, got {value!r}")
-    return cells
+@dataclass(frozen=True)
+class _Roles:
+    """Which columns there are and what each is."""
+
+    agent: str | None
+    task: str
+    trial: str | None
+    correct: str
+    counts: tuple[str, str] | None
+    error: str | None
+    extra: dict[str, str]  # column → "group" or "weight"
+    threshold: float | None
+
+    @property
+    def labels(self) -> list[str]:
+        """Columns that every form of table may have."""
+        return list(dict.fromkeys([*([self.agent] if self.agent else []), self.task, *self.extra]))
 
 
-def _from_counts(
-    columns: tables.TableColumns, agents: list[str], tasks: list[str], successes: str, trials: str, problems: list[str]
-) -> CellCounts:
-    """Counts from columns of counts."""
-    cells: dict[tuple[str, str], list[int]] = {}
-    names = (successes, trials, "unscored", "errored")
-    zeros = [0] * len(tasks)
-    crashed = columns.get("errored", zeros)
-    values = [columns.get(name, crashed if name == "unscored" else zeros) for name in names]
-    for i, (agent, task, *cell) in enumerate(zip(agents, tasks, *values, strict=True)):
-        numbers = [number for value in cell if (number := tables.whole_number(value)) is not None]
-        if len(numbers) < len(names):
-            problems += [
-                f"row {i + 1}: {name} must be a whole number in [0, 2^53), got {value!r}"
-                for name, value in zip(names, cell, strict=True)
-                if tables.whole_number(value) is None
+@dataclass(frozen=True)
+class _TableRead:
+    """What was read, which counts only if there are no problems."""
+
+    counted: CountedTable
+    extra: dict[str, dict[str, Any]]  # column → task → group or weight
+    findings: TableFindings
+
+
+def _read(opened: OpenTable, roles: _Roles, wide: WideColumns | None) -> _TableRead:
+    """Read the columns and count."""
+    weights = None
+    findings = TableFindings(opened.place)
+    if wide is not None:
+        frame, roles = _long(opened, roles, wide, findings)
+    elif roles.counts is not None:
+        more = [name for name in ("unscored", "errored") if opened.holds(name)]
+        frame = opened.take([*roles.labels, *roles.counts, *more])
+    elif isinstance(opened, EngineTable) and opened.lazy:
+        frame = count_in_engine(
+            opened, roles.labels, roles.correct, error=roles.error, trial=roles.trial, threshold=roles.threshold
+        )
+        weights = frame[COUNTED].to_numpy()
+        findings.place = lambda row: plural(int(weights[row]), "row")
+    else:
+        frame = opened.take([*roles.labels, roles.correct, *filter(None, (roles.trial, roles.error))])
+    if not len(frame):
+        raise OutcomesError(f"{opened.source}: the table has no rows")
+    one = CodedColumn(np.zeros(len(frame), dtype=np.int64), ["agent"])
+    agents = read_labels(frame[roles.agent], roles.agent, findings) if roles.agent else one
+    tasks = read_labels(frame[roles.task], roles.task, findings)
+    if roles.counts is not None:
+        counted = read_counts(frame, roles.counts, agents, tasks, findings)
+    else:
+        _check_repetition(opened, frame, roles, agents, tasks, findings, lazy=weights is not None)
+        before = len(findings.problems)
+        outcome = read_outcomes_of_rows(
+            frame, roles.correct, roles.error, roles.threshold, opened.decimal_comma, findings
+        )
+        if len(findings.problems) > before and wide is not None:
+            findings.advice = [
+                *other_columns(frame[roles.trial if wide == "trials" else roles.agent], frame[roles.correct]),
+                *findings.advice,
             ]
-            continue
-        if numbers[0] > numbers[1]:
-            problems.append(f"row {i + 1}: {successes} must not exceed {trials}, got {numbers[0]} of {numbers[1]}")
-        if numbers[3] > numbers[2]:
-            problems.append(f"row {i + 1}: errored must not exceed unscored, got {numbers[3]} of {numbers[2]}")
-        cells[agent, task] = numbers
-    places = zip(agents, tasks, strict=True)
-    tables.no_repetition(places, lambda place: "agent {!r}, task {!r}".format(*place), problems)
-    return cells
+        elif len(findings.problems) > before:
+            labels = {roles.task: tasks} | ({roles.agent: agents} if roles.agent else {})
+            if found := swapped({name: coded.values for name, coded in labels.items()}, roles.correct):
+                findings.advice = [found]
+        counted = count_rows(agents, tasks, outcome, weights)
+    extra = {
+        column_name(column): _of_tasks(tasks, frame[column], column, role, findings)
+        for column, role in roles.extra.items()
+    }
+    return _TableRead(counted, extra, findings)
+
+
+def _long(opened: OpenTable, roles: _Roles, wide: WideColumns, findings: TableFindings) -> tuple[pd.DataFrame, _Roles]:
+    """A wide table as a long one: one row for each cell, column after column."""
+    import pandas as pd
+
+    kept = [*roles.labels, *filter(None, [roles.trial])]
+    names = [name for name in opened.names if name not in kept]
+    if not names:
+        raise OutcomesError(f"{opened.source}: wide={wide!r} needs columns that are {wide}, got {list(opened.names)}")
+    frame = opened.take([*kept, *names])
+    size = len(frame)
+    long = {name: pd.concat([frame[name]] * len(names), ignore_index=True) for name in kept}
+    variable, value = ("agents", "trials")[wide == "trials"], "cells"
+    long[variable] = pd.Series(np.repeat(np.asarray(names, dtype=object), size), dtype=object)
+    long[value] = pd.concat([frame[name].astype(object) for name in names], ignore_index=True)
+    findings.place = lambda row: f"{opened.place(row % size)}, column {names[row // size]!r}"
+    if wide == "trials":
+        return pd.DataFrame(long), replace(roles, correct=value, trial=variable)
+    return pd.DataFrame(long), replace(roles, correct=value, agent=variable)
+
+
+def _check_repetition(
+    opened: OpenTable,
+    frame: pd.DataFrame,
+    roles: _Roles,
+    agents: CodedColumn,
+    tasks: CodedColumn,
+    findings: TableFindings,
+    *,
+    lazy: bool,
+) -> None:
+    """Refuse an (agent, task, trial) that occurs twice."""
+    if roles.trial is None:
+        return
+    trials = read_labels(frame[roles.trial], roles.trial, findings)
+    if findings.problems:
+        return
+
+    def name(row: int) -> str:
+        parts = (column.values[column.codes[row]] for column in (agents, tasks, trials))
+        return "agent {!r}, task {!r}, trial {!r}".format(*parts)
+
+    if lazy and isinstance(opened, EngineTable):
+        names = list(dict.fromkeys(filter(None, (roles.agent, roles.task, roles.trial))))
+        for row in repeated_in_engine(opened, names).to_dict("records"):
+            place = ", ".join(f"{key} {str(row[key])!r}" for key in names)
+            findings.problems.append(f"{row[COUNTED]} rows are all {place}")
+    else:
+        cells = agents.codes * len(tasks.values) + tasks.codes
+        findings.repeated(cells * len(trials.values) + trials.codes, name)
+    if findings.problems:
+        findings.advice.append(repeated_trials(opened, roles.agent, roles.task, roles.trial))
+
+
+def _of_tasks(
+    tasks: CodedColumn, cells: pd.Series, column: str, role: str, findings: TableFindings
+) -> dict[str, str | float]:
+    """The group or the weight of every task, from the distinct pairs of task and value."""
+    coded = CodedColumn.of(cells)
+    width = len(coded.values) + 1
+    _, first = np.unique(tasks.codes * width + coded.codes + 1, return_index=True)
+    rows = np.sort(first)
+    labels = [tasks.values[code] for code in tasks.codes[rows]]
+    values = [coded.values[code] if code >= 0 else None for code in coded.codes[rows]]
+    return by_task(labels, values, column, role, findings.problems)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 
 from agentic_bayes.checks import check_choice
 from agentic_bayes.errors import DoubtfulRecords, Problem, RecordsError
+from agentic_bayes.formatting import plural
 from agentic_bayes.records.agents import check_agent, runs_apart
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.detection import FORMATS, READERS, RecordFormat, format_of, native_only
@@ -32,6 +34,7 @@ TELL_TASKS = (
     UNTOLD_TASKS + "; if tasks were tried several times, say where a record names its task: "
     "fields={{'task': 'metadata.task'}} (--fields task=metadata.task)"
 )
+ANY_FIELD = {"task": "task"}
 ConversationOrProblems = Conversation | tuple[Problem, ...]
 
 
@@ -88,11 +91,13 @@ class Doubts:
 
 
 class LeftOut:
-    """The records that could not be read and were left out: counted, with their first problems."""
+    """The records and files that could not be read and were left out: counted, with their first problems."""
 
     def __init__(self) -> None:
-        self.records = self.read = 0
+        self.records = self.files = self.read = 0
         self.problems = Problems()
+        self._unread: list[Problem] = []  # of files of which nothing could be read
+        self._broken = 0
 
     def takes(self, problems: Sequence[Problem]) -> bool:
         """Leave out the record with these problems; False if more than one record is lost with it."""
@@ -102,13 +107,35 @@ class LeftOut:
         self.problems.add(problems)
         return True
 
+    def hold(self, fatal: Sequence[Problem], skipped: Sequence[Problem]) -> None:
+        """Keep the problems of a file of which nothing could be read, until it is known whether another could be."""
+        self._unread += fatal or skipped
+        self._broken += bool(fatal)
+
+    def settle(self) -> list[Problem]:
+        """Leave out the files that were held; their problems, if no file could be read at all."""
+        if not self.read:
+            return self._unread
+        self.files = self._broken
+        self.problems.add(self._unread)
+        return []
+
+    def __bool__(self) -> bool:
+        return self.records + self.files > 0
+
+    @property
+    def counts(self) -> str:
+        """How many there are, in words."""
+        records = f"{self.records:,} of {self.records + self.read:,} records" if self.records else ""
+        files = plural(self.files, "file") if self.files else ""
+        return " and ".join(filter(None, (records, files)))
+
     def __str__(self) -> str:
-        total = self.records + self.read
-        return f"{self.records:,} of {total:,} records could not be read and were left out: {self.problems.kept[0]}"
+        return f"{self.counts} could not be read and were left out: {self.problems.kept[0]}"
 
     def warn(self) -> None:
         """Say how many there are."""
-        if self.records:
+        if self:
             warnings.warn(DoubtfulRecords(str(self)), stacklevel=4)
 
 
@@ -160,8 +187,9 @@ def read_conversations(
     scale : (float, float), optional
         The lowest and the highest score, for logs with scores outside [0, 1].
     on_error : {"raise", "skip"}
-        What to do with records that cannot be read. "skip" leaves them out, and a warning counts them. A file that
-        cannot be read to its end, or of which nothing can be read, is an error anyway.
+        What to do with records that cannot be read. "skip" leaves them out, and a warning counts them; it also
+        leaves out files of which nothing can be read, if others can be. A file that breaks off after some records is an
+        error anyway.
     max_ratio : float
         How many times its packed size a gzipped file, or a member of a zip file, may unpack to; smaller ones than
         64 MiB always may.
@@ -200,6 +228,7 @@ def read_conversations(
         if not source.once:
             problems.add(_faults_of(source, index, doubts, left_out if on_error == "skip" else None))
     piped = any(source.once for source in sources)
+    problems.add(left_out.settle())
     problems.add(index.problems(complete=not problems and not piped))
     problems.add(doubts.of_all(sources, index))
     if problems:
@@ -212,18 +241,20 @@ def read_conversations(
 def _faults_of(source: Source, index: TaskIndex, doubts: Doubts, left_out: LeftOut | None) -> Iterator[Problem]:
     """The problems of a file, without those of records that are left out."""
     read = 0
-    skipped: list[Problem] = []
+    fatal, skipped = list[Problem](), list[Problem]()
     for record in records_of(source, index, doubts):
         if isinstance(record, Conversation):
             read += 1
-        elif left_out is not None and left_out.takes(record):
-            skipped += record
-        else:
+        elif left_out is None:
             yield from record
+        else:
+            (skipped if left_out.takes(record) else fatal).extend(record)
     if left_out is not None:
         left_out.read += read
-    if not read:
-        yield from skipped
+        if not read:
+            left_out.hold(fatal, skipped)
+    if read:
+        yield from fatal
 
 
 def check_reading(format: object, agent: object) -> None:
@@ -272,6 +303,16 @@ def records_of(
                 doubts.add(source.name, parsed)
                 doubts.add_forms(source.name, parsed.where, forms)
             yield record
+
+
+def raw_records(source: Source) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """The objects of a file that became each record that can be read, and that record, not yet validated."""
+    # the readers of traces keep the objects if a field is asked for
+    source = replace(source, origin=replace(source.origin, options=replace(source.origin.options, fields=ANY_FIELD)))
+    with contextlib.suppress(OSError), PackedReader(open(source.name, "rb").detach()) as stream:
+        for parsed in _parsed(stream, source):
+            if isinstance(parsed.value, dict) and not parsed.faults:
+                yield parsed.raw, parsed.value
 
 
 def _parsed(stream: BufferedReader, source: Source) -> Iterator[Parsed]:

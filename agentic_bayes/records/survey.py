@@ -78,7 +78,7 @@ class Survey:
     kinds: dict[str, int] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()  # warnings about files that could be read
     first: FirstRecord | None = None  # the first record that could be read
-    left_out: int = 0  # records that could not be read and were left out
+    left_out: str = ""  # how many records and files could not be read and were left out
 
     @property
     def conversations(self) -> int:
@@ -89,6 +89,11 @@ class Survey:
     def interactions(self) -> int:
         """The total over all files."""
         return sum(file.interactions for file in self.files)
+
+    @property
+    def recorded(self) -> int:
+        """Conversations with a recorded score, in all files."""
+        return sum(file.recorded for file in self.files)
 
     @property
     def errors(self) -> int:
@@ -125,7 +130,7 @@ def survey(
                 f"{source.name}: is not a regular file and can be read only once: save it to a file first"
             )
         counts: Counter[str] = Counter()
-        waiting: list[Problem] = []  # of records that are left out, if any record can be read
+        fatal, skipped = list[Problem](), list[Problem]()  # where bad records are left out
         named: dict[str, None] = {}
         for record in records_of(source, index, doubts):
             if isinstance(record, Conversation):
@@ -135,15 +140,19 @@ def survey(
                 agents[record.assistant_id] += 1
             else:
                 counts["bad_records"] += 1
-                skipped = skip and left_out.takes(record)
-                (waiting.extend if skipped else note)(record)
+                if skip:
+                    (skipped if left_out.takes(record) else fatal).extend(record)
+                else:
+                    note(record)
         left_out.read += counts["conversations"]
         if counts["conversations"]:
-            kinds.update(map(_kind, waiting))
+            kinds.update(map(_kind, skipped))
+            note(fatal)
         else:
-            note(waiting)
+            left_out.hold(fatal, skipped)
         found = source.format if source.format != "auto" else detected(source.name) or "unreadable"
         files.append(FileReport(source.name, found, agents=tuple(named), **counts))
+    note(left_out.settle())
     note(index.problems(complete=not problems))
     note(doubts.of_all(sources, index))
     identities = [] if problems else index.resolve()
@@ -157,7 +166,7 @@ def survey(
         kinds=dict(kinds.most_common()),
         doubts=tuple(doubts.messages),
         first=FirstRecord.of(*first, identities[0] if identities else None) if first else None,
-        left_out=left_out.records,
+        left_out=left_out.counts,
     )
 
 

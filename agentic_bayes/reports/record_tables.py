@@ -60,7 +60,7 @@ def survey_lines(survey: Survey) -> list[str]:
     ]
     lines = [f"{'readable' if survey.n_problems else 'valid'}: {', '.join(counts)}"]
     if survey.left_out:
-        lines.append(f"left out: {plural(survey.left_out, 'record')} that could not be read")
+        lines.append(f"left out: {survey.left_out} that could not be read")
     formats = Counter(file.format for file in survey.files)
     if len(survey.files) > 1:
         kinds = ", ".join(f"{count:,} {name}" for name, count in sorted(formats.items()))

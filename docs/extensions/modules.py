@@ -24,6 +24,7 @@ ROOMS = (
     "decisions",
     "reports",
     "suites",
+    "describe",
     "gaussia",
     "pytest_plugin",
     "cli",

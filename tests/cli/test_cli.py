@@ -183,7 +183,9 @@ REFUSED = [
     (("--method", "hierarchic"), "unknown method 'hierarchic': did you mean 'hierarchical'?"),
     (("--engine", "stan"), "unknown engine 'stan'"),
     (("--random-seed", "-1"), "random_seed must be an integer ≥ 0, got -1"),
-    (("--threshold", "70"), "table.csv is a table, which does not use threshold"),
+    (("--threshold", "70"), "threshold must be a number in [0, 1], got 70.0"),
+    (("--unit", "question"), "table.csv is a table, which does not use unit"),
+    (("--wide", "tasks"), "unknown wide 'tasks'"),
     (("--columns", "agent"), "--columns must be like agent=model,task=id"),
     (("--columns", "agnet=model"), "--columns must be like agent=model,task=id"),
     (("--columns", "task=id"), "no column 'id'"),
@@ -220,9 +222,9 @@ BROKEN_TABLES = {
     "empty": (b"", "the file is empty"),
     "header only": (b"task,correct\n", "the table has no rows"),
     "wrong encoding": ("task,correct\nä,1\n".encode("latin-1"), "must be UTF-8"),
-    "duplicate": (b"agent,task,trial,correct\nv,a,0,1\nv,a,0,1\n", "rows 1 and 2 are both agent 'v'"),
+    "duplicate": (b"agent,task,trial,correct\nv,a,0,1\nv,a,0,1\n", "lines 2 and 3 are both agent 'v'"),
     "nan in counts": (b"task,successes,trials\na,nan,3\n", "successes must be a whole number"),
-    "score": (b"task,correct\na,0.95\n", "correct must be 0, 1, true, false or blank, got '0.95'"),
+    "score": (b"task,correct\na,0.95\n", "got '0.95' (line 2). For scores, give threshold=0.7 (--threshold 0.7)"),
     "folder": (None, "must be a file, is a folder"),
 }
 

@@ -80,7 +80,7 @@ def test_skip_bad_leaves_records_out_and_counts_them(run):
     assert run("validate", "bad.jsonl")[0] == 2
     code, out, _ = run("validate", "bad.jsonl", "--skip-bad")
     assert code == 0
-    assert "left out: 1 record that could not be read" in out
+    assert "left out: 1 of 4 records that could not be read" in out
     code, out, _ = run("assess", "bad.jsonl", "-o", "e.jsonl", "--judge", "recorded", "--skip-bad", "--to", "json")
     assert code == 0
     assert '"left_out": 1' in out

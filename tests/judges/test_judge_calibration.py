@@ -412,7 +412,7 @@ def test_what_does_not_match_is_named():
         (labelled([1, 0], interaction=[0, None]), "row 2: interaction must be a whole number"),
         (pd.DataFrame({"task": [0]}), "no column 'human'"),
         ("labels.csv", "labels.csv: no such file"),
-        (3, "table must be a pandas.DataFrame or a path"),
+        (3, "table must be a data frame .*, got int"),
     ],
 )
 def test_wrong_labels_are_refused(labels, message):

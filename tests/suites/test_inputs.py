@@ -185,8 +185,8 @@ def test_an_option_that_would_have_no_effect_is_refused(tmp_path, evidence, tabl
     """Options for another kind of file are an error, not ignored."""
     evidence.write(tmp_path / "e.jsonl")
     estimate(outcomes_from_table(table), method="conjugate").save(tmp_path / "x.nc")
-    with pytest.raises(InvalidArgument, match=r"table\.csv is a table, which does not use threshold, unit"):
-        read_outcomes(table, counting={"unit": "question", "threshold": 0.5})
+    with pytest.raises(InvalidArgument, match=r"table\.csv is a table, which does not use tool_threshold, unit"):
+        read_outcomes(table, counting={"unit": "question", "tool_threshold": 0.5, "threshold": 0.5})
     with pytest.raises(InvalidArgument, match=r"e\.jsonl is evidence, which does not use task"):
         read_outcomes(tmp_path / "e.jsonl", columns={"task": "id"})
     with pytest.raises(InvalidArgument, match=r"x\.nc is a saved estimate, which does not use task, unit"):

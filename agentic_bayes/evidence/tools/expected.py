@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from agentic_bayes.checks import check_flag
 from agentic_bayes.errors import DoubtfulRecords, EvidenceError, did_you_mean
+from agentic_bayes.evidence.by_task import TurnPlace, join_by_task
 from agentic_bayes.evidence.table import is_blank, label, read_columns, read_json, refuse, require_columns, whole_number
 from agentic_bayes.records.base import problems_of, short
-from agentic_bayes.records.identity import task_label
 from agentic_bayes.records.model import Conversation, ExpectedTools
 from agentic_bayes.records.wire.strict_json import strict_json
 
@@ -34,8 +34,7 @@ _IN_JSON = ("parameters", "matchers", "expected_tools", "allowed_tools", "forbid
 
 # where a row of expectations comes from, and the row
 _Row = tuple[str, Any]
-# task, and the interaction: its qa_id, or None for the only one
-_TaskPlace = tuple[str, str | None]
+_TaskPlace = tuple[str, TurnPlace]
 
 
 def join_expected_tools(
@@ -81,56 +80,8 @@ def join_expected_tools(
     wanted = _grouped(source, rows)
     if unchecked:
         warnings.warn(DoubtfulRecords(f"{source}: {_UNCHECKED}"), stacklevel=2)
-    return _joined(conversations, source, wanted, replace=replace)
-
-
-def _joined(
-    conversations: Iterable[Conversation], source: str, wanted: Mapping[_TaskPlace, ExpectedTools], *, replace: bool
-) -> Iterator[Conversation]:
-    by_task: dict[str, dict[str | None, ExpectedTools]] = {}
-    for (task, qa_id), tools in wanted.items():
-        by_task.setdefault(task, {})[qa_id] = tools
-    met: set[str] = set()
-    seen = False
-    for conversation in conversations:
-        seen = True
-        task = conversation.task_id or task_label(conversation.qa_ids)
-        places = by_task.get(task)
-        if places is None:
-            yield conversation
-            continue
-        met.add(task)
-        yield _with_tools(conversation, task, places, source, replace=replace)
-    if seen and not met:
-        known = ", ".join(map(repr, list(by_task)[:3]))
-        raise EvidenceError(f"{source}: no conversation attempted any of its tasks ({known}, …)")
-    if unmet := sorted(set(by_task) - met) if seen else []:
-        shown = ", ".join(map(repr, unmet[:5])) + (f" and {len(unmet) - 5:,} more" if len(unmet) > 5 else "")
-        warnings.warn(DoubtfulRecords(f"{source}: no conversation attempted {shown}"), stacklevel=3)
-
-
-def _with_tools(
-    conversation: Conversation, task: str, places: Mapping[str | None, ExpectedTools], source: str, *, replace: bool
-) -> Conversation:
-    turns = list(conversation.conversation)
-    where = f"{source}: task {task!r}, session {conversation.session_id!r}"
-    done: set[int] = set()
-    for qa_id, tools in places.items():
-        at = [i for i, turn in enumerate(turns) if qa_id is None or turn.qa_id == qa_id]
-        if len(at) != 1:
-            if qa_id is not None and not at and conversation.error is not None:
-                continue  # the agent crashed before this question
-            have = ", ".join(repr(turn.qa_id) for turn in turns[:5])
-            if qa_id is None:
-                raise EvidenceError(f"{where}: it has {len(turns)} interactions, so give the qa_id of one: {have}")
-            raise EvidenceError(f"{where}: {len(at)} of its interactions have qa_id {qa_id!r}; it has: {have}")
-        if at[0] in done:
-            raise EvidenceError(f"{where}: one interaction is given both with its qa_id and without")
-        done.add(at[0])
-        if turns[at[0]].ground_truth_agentic is not None and not replace:
-            raise EvidenceError(f"{where} already has expected tools; replace=True replaces them")
-        turns[at[0]] = turns[at[0]].model_copy(update={"ground_truth_agentic": tools})
-    return conversation.model_copy(update={"conversation": tuple(turns)})
+    field = "ground_truth_agentic"
+    return join_by_task(conversations, source, wanted, field=field, what="expected tools", replace=replace)
 
 
 def _rows(expected: Any) -> tuple[str, list[_Row], bool]:
@@ -186,12 +137,12 @@ def _grouped(source: str, rows: Sequence[_Row]) -> dict[_TaskPlace, ExpectedTool
         for name in row:
             if name not in _KNOWN:
                 problems.append(f"{where}: unknown key {short(name)}: {did_you_mean(name, _KNOWN)}")
-        task, qa_id = (_label(name, row.get(name)) for name in ("task", "qa_id"))
+        task = _label("task", row.get("task"))
         if task is None:
             problems.append(f"{where}: task must not be blank")
             continue
         read = {name: _parsed(name, value, where, problems) for name, value in row.items()}
-        place = (task, qa_id)
+        place: _TaskPlace = (task, _label("qa_id", row.get("qa_id")))
         first_at.setdefault(place, where)
         group = groups.setdefault(place, {"expected_tools": []})
         named = read.get("tool_name") is not None

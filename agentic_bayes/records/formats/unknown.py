@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from agentic_bayes.records.base import short
+from agentic_bayes.records.roles import named
 
 # how a file that is no text begins, what it is, and what to do with it
 _MAGIC = {
@@ -25,11 +26,6 @@ _MAGIC = {
 }
 _MARKUP = re.compile(r"\s*<(\?xml|!DOCTYPE|[A-Za-z]+[ >/])")
 _YAML = re.compile(r"\s*(---|- |[\w.-]+:(\s|$))")
-_ROLES = {
-    "agent": ("agent", "model", "model_name", "version", "provider", "assistant", "model_name_or_path"),
-    "task": ("task", "task_id", "case", "test", "name", "question", "prompt", "id", "doc_id", "instance_id"),
-    "correct": ("correct", "success", "passed", "pass", "resolved", "is_correct", "score", "reward", "exact_match"),
-}
 _SHOWN = 8
 
 
@@ -179,8 +175,8 @@ def is_native(record: Mapping[str, Any], members: Set[str]) -> bool:
 
 def _chosen(columns: Sequence[str]) -> dict[str, str | None]:
     """The columns that seem to hold agent, task and result."""
-    lower = {column.strip().lower(): column.strip() for column in columns}
-    return {role: next((lower[word] for word in words if word in lower), None) for role, words in _ROLES.items()}
+    names = [column.strip() for column in columns]
+    return {role: next(iter(named(role, names)), None) for role in ("agent", "task", "correct")}
 
 
 def _as_table(columns: Sequence[str], name: str) -> str:

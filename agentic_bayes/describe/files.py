@@ -1,0 +1,166 @@
+"""Describe any file that a user has: by its content, with a proposal that was tried."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agentic_bayes.describe.columns import columns_table, proposed_roles
+from agentic_bayes.describe.description import Description, Proposal, call_of, command_of
+from agentic_bayes.describe.logs import describe_logs
+from agentic_bayes.errors import AgenticBayesError, OutcomesError
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_format_of
+from agentic_bayes.evidence.table import read_columns
+from agentic_bayes.formatting import plural
+from agentic_bayes.outcomes.count import count_outcomes
+from agentic_bayes.outcomes.results import outcomes_from_results
+from agentic_bayes.outcomes.table import outcomes_from_table
+from agentic_bayes.suites.config import load_suite
+from agentic_bayes.suites.inputs import holds_conversations, open_input
+from agentic_bayes.suites.results import RunResults
+
+IMPORT = "import agentic_bayes as ab"
+ESTIMATE = "est = ab.estimate(outcomes)"
+
+
+def describe(paths: Sequence[str]) -> Description:
+    """What one file, run or folder looks like, or several files of conversations."""
+    if len(paths) > 1 or os.path.isdir(paths[0]):
+        if len(paths) == 1 and isinstance(opened := _opened(paths[0]), RunResults):
+            return _outcomes(paths[0], "a run of a suite", lambda: opened.outcomes, ())
+        return describe_logs(paths)
+    name, path = paths[0], Path(paths[0])
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return _suite(name)
+    if path.is_file() and not isinstance(_opened(name), (Evidence, Estimate)):
+        if results_format_of(path) is not None:
+            return _results(name)
+        if holds_conversations(path):
+            return describe_logs(paths)
+    match open_input(path):
+        case RunResults() as run:
+            return _outcomes(name, "a run of a suite", lambda: run.outcomes, ())
+        case Estimate() as est:
+            code = [IMPORT, f"est = {call_of('ab.Estimate.load', name)}"]
+            return _outcomes(name, "a saved estimate", lambda: est.outcomes, code)
+        case Evidence() as evidence:
+            code = [IMPORT, f"outcomes = ab.count_outcomes({call_of('ab.Evidence.read', name)})", ESTIMATE]
+            return _outcomes(
+                name, f"evidence of {plural(len(evidence), 'interaction')}", lambda: count_outcomes(evidence), code
+            )
+    return _table(name)
+
+
+def _opened(path: str) -> Any:
+    try:
+        return open_input(path)
+    except AgenticBayesError:
+        return None
+
+
+def _suite(name: str) -> Description:
+    suite = load_suite(name)
+    facts = suite.overview()
+    kind = f"a suite of {plural(facts['tasks'], 'task')} for the agent {facts['agent']}"
+    return Description(name=name, kind=kind, commands=[command_of("validate", name), command_of("run", name)])
+
+
+def _outcomes(name: str, kind: str, read: Callable[[], Any], code: Sequence[str]) -> Description:
+    """Something that estimate takes as it is."""
+    outcome, failure = _tried(read)
+    return Description(
+        name=name, kind=kind, commands=[command_of("estimate", name)], code=code, outcome=outcome, failure=failure
+    )
+
+
+def _tried(read: Callable[[], Any]) -> tuple[str, str]:
+    """What reading gives, in words, or why it fails."""
+    try:
+        outcomes = read()
+    except (AgenticBayesError, TypeError) as error:
+        return "", str(error)
+    trials, unscored, errored = (int(outcomes[part].sum()) for part in ("trials", "unscored", "errored"))
+    crashed = f" ({plural(errored, 'agent error')})" if errored else ""
+    agents = [str(label) for label in outcomes["agent"].values]
+    named = f" ({', '.join(agents[:5])}{', …' if len(agents) > 5 else ''})"
+    right = f"{int(outcomes['successes'].sum()):,} right"
+    text = (
+        f"{plural(len(agents), 'agent')}{named}, {plural(outcomes.sizes['task'], 'task')}, "
+        f"{plural(trials, 'scored trial')} ({right}), {unscored:,} unscored{crashed}"
+    )
+    return text, ""
+
+
+def _results(name: str) -> Description:
+    """Results of another tool, with the score that would count."""
+    content = read_content(Path(name))
+    format = format_of_results(content)
+    assert format is not None  # as `results_format_of` says
+    scores = list(dict.fromkeys(score for trial in format.trials(content) for score in trial.scores))
+    outcome, failure = _tried(lambda: outcomes_from_results(name))
+    scorer = None
+    if failure and len(scores) > 1:
+        tried = ((score, *_tried(partial(outcomes_from_results, name, scorer=score))) for score in scores)
+        scorer, outcome, failure = next((one for one in tried if one[1]), (None, outcome, failure))
+    taken = {**format.taken, "score": scorer or format.verdict or scores[0]} if scores else dict(format.taken)
+    reason = f"as {format.name} writes it"
+    others = [score for score in scores if score != taken.get("score")]
+    more = {"score": f"of {plural(len(scores), 'score')}, the first that can be read"} if scorer else {}
+    call = call_of("ab.outcomes_from_results", name, scorer=scorer)
+    return Description(
+        name=name,
+        kind=f"results of {format.name}",
+        proposals=[Proposal(role=role, source=what, reason=more.get(role, reason)) for role, what in taken.items()],
+        commands=[command_of("estimate", name, scorer=scorer)],
+        code=[IMPORT, f"outcomes = {call}", ESTIMATE],
+        outcome=outcome,
+        failure=failure,
+        notes=[f"other scores, which --scorer chooses: {', '.join(others)}"] if others else [],
+    )
+
+
+def _table(name: str) -> Description:
+    """A table of results, with the columns' roles."""
+    source, columns = read_columns(name, error=OutcomesError)
+    if not columns or not len(next(iter(columns.values()))):
+        raise OutcomesError(f"{source}: the table has no rows")
+    size = len(next(iter(columns.values())))
+    profiles, proposals, arguments = proposed_roles(columns)
+    outcome, failure = _tried(lambda: outcomes_from_table(name, **arguments))
+    notes = []
+    if "wide" not in arguments and not any(one.role in ("correct", "successes") for one in proposals):
+        notes.append("no column says right or wrong: correct=… is still to be named")
+    group, weight = arguments.get("group"), arguments.get("weight")
+    call = call_of("ab.outcomes_from_table", name, **arguments)
+    estimate = f"est = ab.estimate(outcomes{_keywords(by=group, weights=weight)})"
+    return Description(
+        name=name,
+        kind=f"a table of {plural(size, 'row')} and {plural(len(columns), 'column')}",
+        proposals=proposals,
+        commands=_commands(name, arguments),
+        code=(IMPORT, f"outcomes = {call}", estimate),
+        outcome=outcome,
+        failure=failure,
+        notes=notes,
+        parts=[columns_table(profiles)],
+    )
+
+
+def _keywords(**options: str | None) -> str:
+    return "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)
+
+
+def _commands(name: str, arguments: Mapping[str, Any]) -> list[str]:
+    """The command of a table; none if a column's name cannot be written there."""
+    columns = {k: v for k, v in arguments.items() if k not in ("group", "weight", "threshold", "wide")}
+    if any("," in column for column in columns.values()):
+        return []
+    pairs = ",".join(f"{role}={column}" for role, column in columns.items()) or None
+    more = {"by": arguments.get("group"), "weights": arguments.get("weight")}
+    more |= {"threshold": arguments.get("threshold"), "wide": arguments.get("wide")}
+    return [command_of("estimate", name, columns=pairs, **more)]

@@ -1,0 +1,1 @@
+"""Results that other tools wrote: one module per tool, found by content."""

@@ -1,0 +1,71 @@
+"""Results of lm-eval (the evaluation harness): ``samples_<task>_<time>.jsonl`` of ``--log_samples``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentic_bayes.errors import EvidenceError
+from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial, each, first_text, needed
+from agentic_bayes.evidence.table import read_json
+
+_NAME = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
+
+
+def _recognises(content: ResultsContent) -> bool:
+    return content.has("doc_id", "doc", "target", "resps", "filtered_resps")
+
+
+def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
+    """One trial per document: what each filter made of its answer is a score, ``exact_match,strict-match``."""
+    path = Path(content.source)
+    name = _NAME.fullmatch(path.name)
+    agent = _model(path, name["time"]) or path.resolve().parent.name if name else None
+    several = len({str(row.get("filter")) for _, row in each(content.rows, "rows")}) > 1
+    seen: dict[tuple[str, str], int] = {}  # document and filter → times
+    merged: dict[tuple[str, int], ResultTrial] = {}
+    for where, row in each(content.rows, "rows"):
+        document = needed(first_text(row.get("doc_id")), "doc_id", where)
+        filtered = str(row.get("filter"))
+        number = seen[document, filtered] = seen.get((document, filtered), -1) + 1
+        scores = {f"{metric},{filtered}" if several else metric: value for metric, value in _metrics(row, where)}
+        trial = merged.get((document, number))
+        merged[document, number] = ResultTrial(
+            agent=agent,
+            task=f"{name['task']}/{document}" if name else document,
+            scores=scores if trial is None else {**trial.scores, **scores},
+            metadata={"task": name["task"]} if name else {},
+            place=where if trial is None else trial.place,
+        )
+    yield from merged.values()
+
+
+def _metrics(row: dict[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+    """The metrics of a sample that are one value; those of a whole corpus, such as BLEU, are lists."""
+    names = row.get("metrics")
+    if "filter" not in row or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise EvidenceError(
+            f"{where} must have filter and metrics, which tell scores apart; old versions left them out"
+        )
+    return ((name, row[name]) for name in names if isinstance(row.get(name), (bool, int, float)))
+
+
+def _model(samples: Path, time: str) -> str | None:
+    """The model in the results that were written with the samples."""
+    results = samples.with_name(f"results_{time}.json")
+    value = read_json(results, error=EvidenceError) if results.is_file() else None
+    return first_text(value.get("model_name")) if isinstance(value, dict) else None
+
+
+FORMAT = ResultsFormat(
+    name="lm-eval",
+    recognises=_recognises,
+    trials=_trials,
+    taken={
+        "agent": "model_name of the results file beside it, else the folder",
+        "task": "task of the file's name and doc_id",
+        "trial": "samples of one document, in order",
+    },
+)

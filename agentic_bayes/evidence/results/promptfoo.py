@@ -1,0 +1,90 @@
+"""Results of promptfoo: ``promptfoo eval -o results.json`` or ``.jsonl``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from agentic_bayes.evidence.results.base import (
+    ResultsContent,
+    ResultsFormat,
+    ResultTrial,
+    each,
+    first_text,
+    needed,
+    part,
+)
+
+_LONGEST = 100  # characters of variables in the name of a task; beyond, a hash tells them apart
+_ERROR = 2  # ResultFailureReason: 0 none, 1 an assertion failed, 2 the provider or the run failed
+
+
+def _recognises(content: ResultsContent) -> bool:
+    if content.object_with("evalId", "results"):
+        return "results" in part(content.value["results"])
+    return content.has("promptIdx", "testIdx", "success")
+
+
+def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
+    document = content.object_with("evalId", "results")
+    results = content.value["results"]["results"] if document else content.rows
+    found = list(each(results, "results.results" if document else "rows"))
+    described = defaultdict(set)  # tests of one description but different variables are different tests
+    for description, variables in (_name(result) for _, result in found):
+        described[description].add(variables)
+    for where, result in found:
+        test, prompt, provider = (part(result.get(key)) for key in ("testCase", "prompt", "provider"))
+        description, variables = _name(result)
+        both = len(described[description]) > 1 and variables is not None
+        task = f"{description} {variables}" if description and both else description or variables
+        names = (
+            first_text(provider.get("label"), provider.get("id"), result.get("provider")),
+            first_text(prompt.get("label"), prompt.get("raw"), result.get("promptId")),
+        )
+        graded = part(result.get("gradingResult"))
+        reason = first_text(graded.get("reason"), result.get("error")) or ""
+        crashed = result.get("failureReason") == _ERROR
+        yield ResultTrial(
+            agent=" | ".join(name for name in names if name is not None) or None,
+            task=needed(task, "testCase.description, nor vars that name the test", where),
+            scores={"success": result.get("success"), "score": result.get("score")} | part(result.get("namedScores")),
+            reasons={"success": reason},
+            error=(first_text(result.get("error")) or "the provider failed") if crashed else None,
+            metadata=part(test.get("metadata")),
+            place=where,
+            raw=result,
+        )
+
+
+def _name(result: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The description of a test, and its variables."""
+    test = part(result.get("testCase"))
+    return first_text(test.get("description")), _variables(result.get("vars") or test.get("vars"))
+
+
+def _variables(values: Any) -> str | None:
+    """The variables of a test without a description, which name it."""
+    if not isinstance(values, dict) or not values:
+        return None
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}… {hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+FORMAT = ResultsFormat(
+    name="promptfoo",
+    recognises=_recognises,
+    trials=_trials,
+    taken={
+        "agent": "provider.label and prompt.label",
+        "task": "testCase.description, and vars where it has none or one of several",
+        "trial": "repeats of one test, in order",
+        "score": "success",
+        "error": "failureReason 2",
+    },
+    verdict="success",
+)

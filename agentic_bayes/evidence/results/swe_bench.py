@@ -1,0 +1,94 @@
+"""Results of SWE-bench: the report of a run, ``<model>.<run_id>.json``, or of instances, ``report.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agentic_bayes.errors import EvidenceError
+from agentic_bayes.evidence.results.base import (
+    ResultsContent,
+    ResultsFormat,
+    ResultTrial,
+    an_object,
+    first_text,
+    part,
+)
+from agentic_bayes.records.base import short
+
+_LISTS: dict[str, dict[str, Any]] = {
+    "resolved_ids": {"scores": {"resolved": True}},
+    "unresolved_ids": {"scores": {"resolved": False}},
+    "empty_patch_ids": {"scores": {"resolved": False}, "reasons": {"resolved": "the patch is empty"}},
+    "error_ids": {"error": "the evaluation did not end"},
+    "incomplete_ids": {"unscored": "no prediction was submitted"},
+}
+"""The lists of a run's report, and what they say of an instance."""
+
+
+def _recognises(content: ResultsContent) -> bool:
+    return content.object_with("resolved_ids", "error_ids") or _of_instances(content.value)
+
+
+def _of_instances(value: Any) -> bool:
+    entries = list(value.values()) if isinstance(value, dict) else []
+    return bool(entries) and all(
+        isinstance(entry, dict) and {"resolved", "patch_successfully_applied"} <= entry.keys() for entry in entries
+    )
+
+
+def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
+    path = Path(content.source)
+    if not _of_instances(content.value):
+        yield from _of_run(content.value, agent=path.name.removesuffix(".json").rpartition(".")[0] or None)
+        return
+    for instance, entry in content.value.items():
+        known = path.name == "report.json" and path.resolve().parent.name == instance
+        yield ResultTrial(
+            agent=path.resolve().parent.parent.name if known else None,
+            task=instance,
+            scores={"resolved": entry["resolved"], "patch applied": entry["patch_successfully_applied"]},
+            reasons={"resolved": str(entry.get("infra_failure_reason") or "")},
+            metadata=_repository(instance),
+            place=instance,
+        )
+
+
+def _of_run(report: dict[str, Any], *, agent: str | None) -> Iterator[ResultTrial]:
+    why = part(report.get("failure_reasons"))
+    places: dict[str, str] = {}
+    for name, found in _LISTS.items():
+        instances = report.get(name, [])
+        if not isinstance(instances, list) or not all(isinstance(instance, str) for instance in instances):
+            raise EvidenceError(f"{name} must be a list of instances, got {short(instances)}")
+        for instance in instances:
+            if instance in places:
+                raise EvidenceError(f"{name}: {instance} is in {places[instance]} already")
+            places[instance] = name
+            reason = first_text(why.get(instance))
+            told: dict[str, Any] = {"reasons": {"resolved": reason}} if reason and "scores" in found else {}
+            told |= {"error": f"{found['error']}: {reason}"} if reason and "error" in found else {}
+            place = f"{name}: {instance}"
+            yield ResultTrial(agent=agent, task=instance, metadata=_repository(instance), place=place, **(found | told))
+    total = an_object(report, "report").get("total_instances")
+    if isinstance(total, int) and total != len(places):
+        raise EvidenceError(f"total_instances is {total}, but {len(places)} are listed in {', '.join(_LISTS)}")
+
+
+def _repository(instance: str) -> dict[str, str]:
+    return {"repository": instance.rpartition("-")[0].replace("__", "/")}
+
+
+FORMAT = ResultsFormat(
+    name="swe-bench",
+    recognises=_recognises,
+    trials=_trials,
+    taken={
+        "agent": "the model in the name of the file or of its folder",
+        "task": "instance_id",
+        "trial": "one",
+        "error": "error_ids; an empty patch is a failure, and what was not submitted (incomplete_ids) is unscored",
+    },
+    verdict="resolved",
+)

@@ -1,0 +1,268 @@
+"""Opens tables in files (CSV, TSV, JSONL, JSON, Parquet) and knows in which line a row begins."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import itertools
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_bayes.checks import no_such_file
+from agentic_bayes.errors import AgenticBayesError, MissingPackage
+from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, open_frame, twice
+from agentic_bayes.records.wire.strict_json import strict_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+QUOTED = re.compile(r'"[^"]*("|$)')
+LARGE = 1 << 21  # bytes from which a CSV file is first tried with pyarrow's reader
+
+Failure = type[AgenticBayesError]
+
+
+def open_file(path: Path, *, error: Failure) -> OpenTable:
+    """The table in a file."""
+    if not path.is_file():
+        raise error(no_such_file(path))
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    with path.open("rb") as stream:
+        if stream.read(4) == b"PK\x03\x04":
+            raise error(f"{path}: an Excel workbook, not a CSV or TSV table; read it with pandas.read_excel(path)")
+    if suffix == ".parquet":
+        return ParquetFile.opened(path, error=error)
+    if suffix not in (".jsonl", ".ndjson", ".json"):
+        return CsvFile.opened(path, error=error)
+    with _text(path, error) as stream:
+        if suffix != ".json":
+            return _read_jsonl(stream, str(path), error=error)
+        text = stream.read()
+    first, *others = text.strip().split("\n", maxsplit=1)
+    if others and first.startswith("{") and first.rstrip().endswith("}"):
+        return _read_jsonl(text.split("\n"), str(path), error=error)
+    return _read_array(text, str(path), error=error)
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file that is large: read in columns by pyarrow if it is flawless, else line by line."""
+
+    path: Path
+    names: Sequence[str]
+    delimiter: str
+    error: Failure
+
+    @classmethod
+    def opened(cls, path: Path, *, error: Failure) -> OpenTable:
+        """The file; a small one is read at once."""
+        if path.stat().st_size < LARGE:
+            return _read_csv(path, error=error)
+        with _text(path, error) as stream:
+            head = next(stream, "")
+        try:
+            import pyarrow.csv  # noqa: F401
+        except ImportError:
+            return _read_csv(path, error=error)
+        delimiter = _delimiter(path, head)
+        header = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+        if head.count('"') % 2 or "\r" in head[:-2] or not all(header) or len(set(header)) < len(header):
+            return _read_csv(path, error=error)
+        return cls(path, header, delimiter, error)
+
+    @property
+    def source(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    @property
+    def decimal_comma(self) -> bool:
+        """Whether numbers may have a decimal comma."""
+        return self.delimiter == ";"
+
+    def holds(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return name in self.names
+
+    def place(self, row: int) -> str:
+        """Where a row stands; the careful reader knows its line."""
+        return f"row {row + 1}"
+
+    def careful(self) -> OpenTable:
+        """The file, read line by line."""
+        return _read_csv(self.path, error=self.error)
+
+    def take(self, names: Sequence[str]) -> pd.DataFrame:
+        """These columns, as categories."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow
+
+        wanted = list(dict.fromkeys(names))
+        try:
+            table = arrow.read_csv(
+                self.path,
+                read_options=arrow.ReadOptions(column_names=self.names, skip_rows=1),
+                parse_options=arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+                convert_options=arrow.ConvertOptions(
+                    include_columns=wanted,
+                    column_types={name: pa.dictionary(pa.int32(), pa.string()) for name in wanted},
+                    strings_can_be_null=False,
+                ),
+            )
+        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError):
+            return self.careful().take(names)
+        frame: pd.DataFrame = table.unify_dictionaries().to_pandas()
+        return frame
+
+
+@dataclass(frozen=True)
+class ParquetFile(EngineTable):
+    """A Parquet file: the schema is known, and only columns that are asked for are read."""
+
+    error: Failure = AgenticBayesError
+
+    @classmethod
+    def opened(cls, path: Path, *, error: Failure) -> ParquetFile:
+        """The file."""
+        with _parquet(path, error):
+            from pyarrow import parquet
+
+            found: Any = open_frame(parquet.read_schema(path).empty_table(), error=error)
+        return cls(str(path), found.frame, found.schema, error)
+
+    def take(self, names: Sequence[str]) -> pd.DataFrame:
+        """These columns."""
+        import pandas as pd
+
+        heads = [name for name in self.schema if any(n == name or n.startswith(f"{name}.") for n in names)]
+        with _parquet(Path(self.source), self.error):
+            frame = pd.read_parquet(self.source, columns=heads, dtype_backend="pyarrow")
+        return open_frame(frame, error=self.error).take(names)
+
+
+@contextmanager
+def _parquet(path: Path, error: Failure) -> Iterator[None]:
+    try:
+        yield
+    except ImportError:
+        raise MissingPackage("reading Parquet needs pyarrow: pip install 'agentic-bayes[parquet]'") from None
+    except (OSError, ValueError) as cause:
+        raise error(f"{path}: not a readable Parquet file ({cause})") from None
+
+
+@contextmanager
+def _text(path: Path, error: Failure) -> Iterator[Any]:
+    """The lines of a file; what is no text is refused with the advice that helps."""
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8-sig", newline="") as stream
+        ):
+            yield stream
+    except UnicodeDecodeError as cause:
+        first = cause.object[cause.start]
+        encoding = "utf-16" if first in (0xFE, 0xFF) else "cp1252"
+        raise error(
+            f"{path}: must be UTF-8, got byte {first:#04x}; if it came from Excel, save it as CSV UTF-8, or read it "
+            f"with pandas.read_csv(path, encoding={encoding!r})"
+        ) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as cause:
+        raise error(f"{path}: not a complete gzip file ({cause})") from None
+
+
+def _delimiter(path: Path, head: str) -> str:
+    if path.name.endswith((".tsv", ".tsv.gz")):
+        return "\t"
+    return max(",\t;", key=QUOTED.sub("", head).count)
+
+
+def _read_csv(path: Path, *, error: Failure) -> LocalTable:
+    """A CSV file, line by line; columns without a name are left out, and so are rows that hold nothing."""
+    with _text(path, error) as stream:
+        lines = iter(stream)
+        head = next(lines, "")
+        if "\0" in head or head.lstrip()[:1] in ("{", "["):
+            raise error(f"{path}: not a CSV or TSV table (JSONL is read from files named .jsonl)")
+        if (first := head.strip().lower()).startswith("sep=") and len(first) == len("sep=,"):  # a line of Excel's
+            head, begun, delimiter = next(lines, ""), 1, first[-1]
+        else:
+            begun, delimiter = 0, _delimiter(path, head)
+        rows = csv.reader(itertools.chain([head], lines), delimiter=delimiter, strict=True)
+        try:
+            header = [name.strip() for name in next(rows, [])]
+            if not any(header):
+                raise error(f"{path}: the file is empty" + (" or its first line is" if next(rows, None) else ""))
+            if repeated := sorted({name for name in header if name and header.count(name) > 1}):
+                raise error(f"{path}: {twice(repeated)}")
+            columns: list[list[str]] = [[] for _ in header]
+            numbers: list[int] = []
+            known: dict[str, str] = {}  # one object for each text
+            before = rows.line_num
+            for row in rows:
+                line, before = begun + before + 1, rows.line_num
+                if not any(map(str.strip, row)):
+                    continue  # spreadsheets leave rows of nothing but delimiters
+                if len(row) > len(header) and not any(map(str.strip, row[len(header) :])):
+                    row = row[: len(header)]
+                if len(row) != len(header):
+                    raise error(f"{path}: {_ragged(line, header, row, delimiter, first=not numbers)}")
+                numbers.append(line)
+                for cells, value in zip(columns, row, strict=True):
+                    cells.append(known.setdefault(value, value))
+        except csv.Error as cause:
+            raise error(f"{path}: not a readable table ({cause} in line {begun + rows.line_num})") from None
+    keys = [name or " " * (i + 1) for i, name in enumerate(header)]  # blank, and told apart
+    return LocalTable(str(path), dict(zip(keys, columns, strict=True)), numbers, delimiter == ";")
+
+
+def _ragged(line: int, header: Sequence[str], row: Sequence[str], delimiter: str, *, first: bool) -> str:
+    """The message that a row has more or fewer fields than the header."""
+    advice = ""
+    if first and len(header) == 1:
+        advice = f"; if line {line} is the header, read it with pandas.read_csv(path, header={line - 1})"
+    elif len(row) > len(header):
+        advice = f"; put quotes around text that contains {delimiter!r}"
+        if delimiter == "," and any(re.fullmatch(r"[0-9]+", cell.strip()) for cell in row):
+            advice += ", and write decimals with a point"
+    return f"line {line} must have {len(header)} fields as the header, got {len(row)}{advice}"
+
+
+def _read_jsonl(stream: Any, source: str, *, error: Failure) -> LocalTable:
+    rows, numbers = [], []
+    for number, line in enumerate(stream, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = strict_json(line, finite=False)
+        except ValueError as cause:
+            raise error(f"{source}: line {number} is not JSON ({cause})") from None
+        if not isinstance(row, dict):
+            raise error(f"{source}: line {number} must be an object, got {type(row).__name__}")
+        rows.append(row)
+        numbers.append(number)
+    if not rows:
+        raise error(f"{source}: the file is empty")
+    return LocalTable.of_records(source, rows, numbers)
+
+
+def _read_array(text: str, source: str, *, error: Failure) -> LocalTable:
+    try:
+        rows = strict_json(text, finite=False)
+    except ValueError as cause:
+        raise error(f"{source}: must be JSON ({cause})") from None
+    if isinstance(rows, Mapping):
+        lists = [key for key, value in rows.items() if isinstance(value, list)]
+        within = f"; the rows may be in it: pandas.DataFrame(json.load(open(path))[{lists[0]!r}])" if lists else ""
+        raise error(f"{source}: must be an array of objects, got one object{within}")
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            raise error(f"{source}: row {number} must be an object, got {type(row).__name__}")
+    if not rows:
+        raise error(f"{source}: the file is empty")
+    return LocalTable.of_records(source, rows)

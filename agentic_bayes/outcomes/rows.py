@@ -1,0 +1,225 @@
+"""Counts the rows of a table: every column becomes codes, and only its distinct values are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agentic_bayes.errors import OutcomesError
+from agentic_bayes.evidence import table as tables
+from agentic_bayes.formatting import plural
+from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes import verdicts
+from agentic_bayes.records.base import short
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+WHOLE = "a whole number in [0, 2^53)"
+
+
+@dataclass
+class TableFindings:
+    """What is wrong with a table, and what helps; long lists are cut and counted."""
+
+    place: Callable[[int], str]  # where a row stands
+    problems: list[str] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)
+
+    def at(self, rows: Array, message: str) -> None:
+        """The same problem in several rows."""
+        shown = rows[: tables.SHOWN + 1].tolist()
+        self.problems += [f"{self.place(row)}: {message}" for row in shown]
+        self.problems += [""] * (len(rows) - len(shown))  # counted, not shown
+
+    def repeated(self, keys: Array, name: Callable[[int], str]) -> bool:
+        """Collect a problem for every key that occurs twice; whether there is one."""
+        import pandas as pd
+
+        if pd.Index(keys).is_unique:
+            return False
+        codes, _ = pd.factorize(keys)
+        _, first = np.unique(codes, return_index=True)
+        again = np.setdiff1d(np.arange(len(keys)), first)
+        shown = again[: tables.SHOWN + 1].tolist()
+        self.problems += [f"{self._both(first[codes[row]], row)} are both {name(row)}" for row in shown]
+        self.problems += [""] * (len(again) - len(shown))
+        return True
+
+    def refuse(self, source: str) -> None:
+        """Raise one error with all problems, if there are any, and then what helps."""
+        if self.problems:
+            more = f"; … and {len(self.problems) - tables.SHOWN:,} more" if len(self.problems) > tables.SHOWN else ""
+            advice = "".join(f". {text}" for text in dict.fromkeys(self.advice))
+            raise OutcomesError(f"{source}: {'; '.join(self.problems[: tables.SHOWN])}{more}{advice}")
+
+    def _both(self, one: int, other: int) -> str:
+        kind, _, number = self.place(int(one)).partition(" ")
+        return f"{kind}s {number} and {self.place(other).removeprefix(f'{kind} ')}"
+
+
+@dataclass(frozen=True)
+class CodedColumn:
+    """A column as codes of its distinct values, −1 where it is blank."""
+
+    codes: Array
+    values: Sequence[Any]
+
+    @classmethod
+    def of(cls, cells: pd.Series) -> CodedColumn:
+        """Code a column; cells that cannot be told apart by hash (lists, objects) are by how they print."""
+        import pandas as pd
+
+        try:
+            codes, values = pd.factorize(cells)
+        except (TypeError, NotImplementedError):
+            texts = [f"\0{cell!r}" if cell.__hash__ is None else cell for cell in cells]
+            codes, _ = pd.factorize(np.asarray(texts, dtype=object))
+            used, first = np.unique(codes, return_index=True)
+            whole = cells.tolist()
+            return cls(codes, [whole[row] for row in first[used >= 0]])
+        return cls(codes, values.tolist())
+
+    def rows(self, codes: Sequence[int]) -> Array:
+        """The rows that hold one of these values."""
+        return np.flatnonzero(np.isin(self.codes, np.asarray(codes, dtype=np.int64)))
+
+    def first(self, code: int) -> int:
+        """The first row that holds a value."""
+        return int(np.argmax(self.codes == code))
+
+    def mapped(self, values: Any, blank: Any) -> Array:
+        """What stands for each value, row by row."""
+        return np.append(np.asarray(values), np.asarray([blank]))[self.codes]  # −1 is the last
+
+
+def read_labels(cells: pd.Series, column: str, findings: TableFindings) -> CodedColumn:
+    """The labels of a column; blank cells, and cells that hold no label, are problems."""
+    import pandas as pd
+
+    coded = CodedColumn.of(cells)
+    blank = [-1]
+    for code, value in enumerate(coded.values):
+        if wrong := tables.no_label(value):
+            if wrong == tables.BLANK_LABEL:
+                blank.append(code)
+            else:
+                findings.at(coded.rows([code]), f"{column} {wrong}")
+    if len(rows := coded.rows(blank)):
+        findings.at(rows, f"{column} {tables.BLANK_LABEL}")
+    places, labels = pd.factorize(np.asarray([tables.label(value) for value in coded.values], dtype=object))
+    return CodedColumn(coded.mapped(places, 0), labels.tolist() or [""])
+
+
+def read_numbers(cells: pd.Series, column: str, findings: TableFindings) -> Array:
+    """A column of counts."""
+    coded = CodedColumn.of(cells)
+    numbers = [tables.whole_number(value) for value in coded.values]
+    wrong = [code for code, number in enumerate(numbers) if number is None]
+    for code in [*wrong, -1]:
+        if len(rows := coded.rows([code])):
+            got = short(coded.values[code]) if code >= 0 else "a blank"
+            findings.at(rows, f"{column} must be {WHOLE}, got {got}")
+    findings.advice += _count_advice([coded.values[code] for code in wrong], column)
+    return coded.mapped(np.asarray([number or 0 for number in numbers], dtype=np.int64), np.int64(0))
+
+
+def _count_advice(wrong: Sequence[Any], column: str) -> list[str]:
+    texts = [str(value).strip() for value in wrong]
+    if any("/" in text for text in texts):
+        both = f'table[["successes", "trials"]] = table["{column}"].str.split("/", expand=True)'
+        return [f'Split "7/10" into two columns: {both}']
+    if any("," in text for text in texts):
+        return [f'Write numbers without commas: table["{column}"] = table["{column}"].str.replace(",", "")']
+    if any((tables.number(text.rstrip("% ")) or 0) % 1 for text in texts) or any("%" in text for text in texts):
+        return [f'For rates, counts are rate × trials: table["{column}"] = (rate * trials).round().astype(int)']
+    return []
+
+
+@dataclass(frozen=True)
+class CountedTable:
+    """Counts by agent and task, and what is known of the tasks."""
+
+    agents: Sequence[str]
+    tasks: Sequence[str]
+    counts: Array  # successes, trials, unscored, errored × agents × tasks
+
+
+def count_rows(agents: CodedColumn, tasks: CodedColumn, outcome: Array, weights: Array | None) -> CountedTable:
+    """Count verdict codes per agent and task; `weights` says how many rows each row stands for."""
+    shape = (len(agents.values), len(tasks.values), 4)
+    place = (agents.codes * shape[1] + tasks.codes) * 4 + outcome
+    found = np.bincount(place, weights, minlength=int(np.prod(shape))).astype(np.int64).reshape(shape)
+    failed, passed, unscored, errored = np.moveaxis(found, -1, 0)
+    counts = np.stack([passed, passed + failed, unscored + errored, errored])
+    return CountedTable(agents.values, tasks.values, counts)
+
+
+def read_outcomes_of_rows(
+    frame: pd.DataFrame, correct: str, error: str | None, threshold: float | None, comma: bool, findings: TableFindings
+) -> Array:
+    """The verdict code of every row, errored where its error column says so; `comma`: decimals may have one."""
+    cells = frame[correct]
+    crashed = np.zeros(len(frame), dtype=bool)
+    if error is not None:
+        marks = CodedColumn.of(frame[error])
+        crashed = marks.mapped([tables.zero_one(value) not in (None, 0) for value in marks.values], False).astype(bool)
+        if crashed.any():  # what stands beside an error is not looked at
+            cells = cells.mask(crashed)
+    coded = CodedColumn.of(cells)
+
+    def place(code: int) -> str:
+        rows = coded.rows([code])
+        more = f", {plural(len(rows), 'row')}" if len(rows) > 1 else ""
+        return findings.place(int(rows[0])) + more
+
+    codes, wrong = verdicts.read_verdicts(
+        coded.values, column=correct, threshold=threshold, comma=comma, place=place, advice=findings.advice
+    )
+    if wrong:
+        findings.problems.append(wrong)
+        return np.full(len(frame), verdicts.NONE)
+    return np.where(crashed, verdicts.ERRORED, coded.mapped(np.asarray(codes, dtype=np.int64), verdicts.NONE))
+
+
+def read_counts(
+    frame: pd.DataFrame, names: tuple[str, str], agents: CodedColumn, tasks: CodedColumn, findings: TableFindings
+) -> CountedTable:
+    """Counts from columns of counts."""
+    successes, trials = names
+    zeros = np.zeros(len(frame), dtype=np.int64)
+    before = len(findings.problems)
+    columns = [read_numbers(frame[name], name, findings) for name in names]
+    errored = read_numbers(frame["errored"], "errored", findings) if "errored" in frame else zeros
+    unscored = read_numbers(frame["unscored"], "unscored", findings) if "unscored" in frame else errored
+    if len(findings.problems) == before:
+        for (part, name), (whole, of) in (
+            ((columns[0], successes), (columns[1], trials)),
+            ((errored, "errored"), (unscored, "unscored")),
+        ):
+            wrong = np.flatnonzero(part > whole)
+            for row in wrong.tolist():
+                findings.problems.append(
+                    f"{findings.place(row)}: {name} must not exceed {of}, got {part[row]} of {whole[row]}"
+                )
+            if len(wrong) and of == trials and (part >= whole).all():
+                findings.advice.append(
+                    f'If the columns are swapped: successes="{trials}", trials="{successes}" '
+                    f"(--columns successes={trials},trials={successes})"
+                )
+    cell = agents.codes * len(tasks.values) + tasks.codes
+
+    def named(row: int) -> str:
+        return f"agent {agents.values[agents.codes[row]]!r}, task {tasks.values[tasks.codes[row]]!r}"
+
+    if findings.repeated(cell, named):
+        findings.advice.append(
+            'Rows of the same agent and task can be added up: table.groupby(["agent", "task"]).sum().reset_index()'
+        )
+    counts = np.zeros((4, len(agents.values), len(tasks.values)), dtype=np.int64)
+    counts[:, agents.codes, tasks.codes] = [*columns, unscored, errored]
+    return CountedTable(agents.values, tasks.values, counts)

@@ -1,0 +1,58 @@
+"""What a column or a field seems to hold, agent, task, trial or result, by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+ROLES: dict[str, tuple[str, ...]] = {
+    "agent": (
+        *("agent", "agent_name", "agent_version", "assistant_id", "model", "model_name", "model_name_or_path"),
+        *("version", "system", "variant", "candidate", "bot", "llm", "provider", "assistant"),
+    ),
+    "task": (
+        *("task", "task_id", "case", "case_id", "test_case", "test", "test_id", "test_name", "scenario"),
+        *("question_id", "problem_id", "instance_id", "example_id", "sample_id", "item_id", "doc_id", "prompt_id"),
+        *("problem", "item", "question", "prompt", "query", "input", "name", "id"),
+    ),
+    "trial": (
+        *("trial", "trial_id", "repeat", "repetition", "attempt", "replicate", "rep", "run", "run_id"),
+        *("epoch", "seed", "iteration", "sample"),
+    ),
+    "correct": (
+        *("correct", "is_correct", "success", "successful", "passed", "pass", "ok", "solved", "resolved"),
+        *("verdict", "outcome", "result", "grade", "score", "reward", "exact_match", "accuracy"),
+    ),
+    "error": (
+        "error",
+        "exception",
+        "crashed",
+        "crash",
+        "errored",
+        "error_message",
+        "traceback",
+        "timed_out",
+        "timeout",
+    ),
+    "group": ("group", "domain", "category", "difficulty", "level", "family", "topic", "subject", "language"),
+    "weight": ("weight", "task_weight"),
+    "successes": ("successes", "n_correct", "num_correct", "n_success", "n_passed", "passes", "wins"),
+    "trials": ("trials", "n_trials", "num_trials", "n_samples", "n_runs", "attempts", "runs", "total", "n"),
+    "reference": (
+        *("reference", "reference_answer", "ground_truth", "expected", "expected_answer", "expected_output"),
+        *("target", "gold", "answer"),
+    ),
+}
+"""Role → the names of columns that usually hold it, the most telling first."""
+
+
+def plain(name: str) -> str:
+    """A name in snake case, however it is written: ``testCase``, ``Test case`` and ``test-case`` are ``test_case``."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
+    return re.sub(r"[^a-z0-9]+", "_", snake.lower()).strip("_")
+
+
+def named(role: str, names: Iterable[str]) -> list[str]:
+    """The names that usually hold this role, the most telling first."""
+    words = ROLES[role]
+    return sorted((name for name in names if plain(name) in words), key=lambda name: words.index(plain(name)))

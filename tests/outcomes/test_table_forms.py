@@ -1,0 +1,241 @@
+"""One table in every form: files, frames of every library, records, arrays; long, counts, wide and nested."""
+
+import gzip
+import json
+from collections.abc import Callable
+from typing import Any
+
+import dask.dataframe as dd
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import reduced
+
+from agentic_bayes.errors import InvalidArgument, OutcomesError
+from agentic_bayes.evidence import table_files
+from agentic_bayes.outcomes.dataset import check_outcomes
+from agentic_bayes.outcomes.table import outcomes_from_table
+
+ROWS = [
+    {"agent": "v1", "task": "a", "trial": 0, "correct": 1.0, "error": None, "domain": "x", "share": 1.0},
+    {"agent": "v1", "task": "a", "trial": 1, "correct": 0.2, "error": None, "domain": "x", "share": 1.0},
+    {"agent": "v1", "task": "b", "trial": 0, "correct": None, "error": None, "domain": "y", "share": 3.0},
+    {"agent": "v2", "task": "a", "trial": 0, "correct": 0.9, "error": "Timeout: 30 s", "domain": "x", "share": 1.0},
+    {"agent": "v2", "task": "b", "trial": 0, "correct": 0.7, "error": "", "domain": "y", "share": 3.0},
+]
+ARGUMENTS: dict[str, Any] = {"threshold": 0.7, "group": "domain", "weight": "share"}
+
+
+def relation(rows: list[dict[str, Any]]) -> Any:
+    """A DuckDB relation, which keeps its connection."""
+    return duckdb.connect().from_arrow(pa.Table.from_pylist(rows))
+
+
+def lazy_dask(rows: list[dict[str, Any]]) -> Any:
+    return dd.from_pandas(pd.DataFrame(rows), npartitions=2)
+
+
+FRAMES: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "records": lambda rows: rows,
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "polars lazy": pl.LazyFrame,
+    "pyarrow": pa.Table.from_pylist,
+    "pandas on pyarrow": lambda rows: pa.Table.from_pylist(rows).to_pandas(types_mapper=pd.ArrowDtype),
+    "DuckDB": relation,
+    "Dask": lazy_dask,
+}
+
+
+def same(one: xr.Dataset, other: xr.Dataset) -> bool:
+    """Whether two sets of outcomes are equal but for what they call their source and indicator."""
+    keys = ("source", "indicator")
+    return one.drop_attrs().identical(other.drop_attrs()) and all(
+        one.attrs.get(key) == other.attrs.get(key) for key in {*one.attrs, *other.attrs} - set(keys)
+    )
+
+
+@pytest.mark.parametrize("form", FRAMES)
+def test_every_library_gives_the_same_outcomes(form):
+    """Verdicts by threshold, errors, groups and weights, whether counted here or in the engine."""
+    ds = outcomes_from_table(FRAMES[form](ROWS), **ARGUMENTS)
+    assert ds["successes"].values.tolist() == [[1, 0], [0, 1]]
+    assert ds["trials"].values.tolist() == [[2, 0], [0, 1]]
+    assert ds["errored"].values.tolist() == [[0, 0], [1, 0]]
+    assert ds["unscored"].values.tolist() == [[0, 1], [1, 0]]
+    assert ds["domain"].values.tolist() == ["x", "y"]
+    assert ds["share"].values.tolist() == [1.0, 3.0]
+    assert ds.attrs["threshold"] == 0.7
+    assert check_outcomes(ds).identical(ds)
+
+
+@pytest.mark.parametrize("form", ["polars lazy", "DuckDB", "Dask"])
+def test_a_lazy_table_is_refused_with_numbers_of_rows(form):
+    """Rows have no place in an engine; how many are wrong is said instead."""
+    make = FRAMES[form]
+    with pytest.raises(OutcomesError, match=r"2 rows are all agent 'v1', task 'a', trial '0'\. .*cumcount"):
+        outcomes_from_table(make([ROWS[0], *ROWS]), **ARGUMENTS)
+    with pytest.raises(OutcomesError, match=r"scores between 0 and 1, .* got 95\.0 \(1 row\)\. .*/ 100"):
+        outcomes_from_table(make([*ROWS, {**ROWS[0], "trial": 7, "correct": 95.0}]), threshold=0.7)
+    with pytest.raises(OutcomesError, match="1 row: task must not be blank"):
+        outcomes_from_table(make([*ROWS, {**ROWS[0], "task": None}]), threshold=0.7)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "jsonl", "jsonl.gz", "json", "json.gz", "parquet"])
+def test_every_file_gives_the_same_outcomes(tmp_path, suffix, monkeypatch):
+    """Also a CSV file that is large, which pyarrow reads."""
+    path = tmp_path / f"t.{suffix}"
+    kind, _, packed = suffix.partition(".")
+    table = pd.DataFrame(ROWS)
+    if kind == "parquet":
+        table.to_parquet(path)
+    else:
+        lines = "".join(json.dumps(row) + "\n" for row in ROWS)
+        text = {"jsonl": lines, "json": json.dumps(ROWS)}.get(kind) or table.to_csv(
+            sep="\t" if kind == "tsv" else ",", index=False
+        )
+        path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    expected = outcomes_from_table(ROWS, **ARGUMENTS)
+    assert same(outcomes_from_table(path, **ARGUMENTS), expected)
+    monkeypatch.setattr(table_files, "LARGE", 0)
+    assert same(outcomes_from_table(path, **ARGUMENTS), expected)
+
+
+@pytest.mark.parametrize("large", [0, 1 << 21])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('task,note,correct\n"a\n1","x, ""y""",yes\nb,,no\n', [[1, 0], [1, 1]]),
+        ("\ufefftask;score;correct\r\na;0,5;0,85\r\nb;1,5;0,1\r\n;;\r\n", [[1, 0], [1, 1]]),
+        (",task,correct,,\n0,a,1,,\n1,b,0,,\n,,,,\n\n", [[1, 0], [1, 1]]),
+        ("sep=;\ntask;correct\na;C\nb;I\n", [[1, 0], [1, 1]]),
+        ("task,correct\na,Pass\nb,\nb,FAIL ,\n", [[1, 0], [1, 1]]),
+    ],
+)
+def test_what_spreadsheets_leave_is_read(tmp_path, monkeypatch, large, text, expected):
+    """Quoted lines, byte-order marks, semicolons with decimal commas, nameless columns, empty rows and a sep= line."""
+    monkeypatch.setattr(table_files, "LARGE", large)
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode())
+    ds = outcomes_from_table(path, threshold=0.7 if "0,85" in text else None)
+    assert [ds["successes"].values[0].tolist(), ds["trials"].values[0].tolist()] == expected
+
+
+def test_a_large_file_with_a_mistake_is_read_again_for_its_lines(tmp_path, monkeypatch):
+    """The quick reader knows no lines, the message does."""
+    monkeypatch.setattr(table_files, "LARGE", 0)
+    path = tmp_path / "t.csv"
+    for text, message in (
+        ('task,correct\n"a\nb",1\n\nc,maybe\n', r"'maybe' \(line 5\)"),
+        ("task,correct\na,1\nb\n", "line 3 must have 2 fields as the header, got 1"),
+        ("task,correct\na,1\n,0\n", "line 3: task must not be blank"),
+        ("task,corect\na,1\n", "did you mean 'corect'"),
+    ):
+        path.write_text(text)
+        with pytest.raises(OutcomesError, match=message):
+            outcomes_from_table(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "threshold"),
+    [
+        (["1", "0", "true", "FALSE"], None),
+        (["Yes", "no", "YES", "No"], None),
+        (["PASS", "fail", "pass", "Fail"], None),
+        (["passed", "Failed", "PASSED", "failed"], None),
+        (["Correct", "incorrect", "CORRECT", "Incorrect"], None),
+        (["C", "I", "c", "i"], None),
+        (["C", "N", "P", "I"], 0.5),
+        (["0.5", ".2", "1", "0"], 0.5),
+    ],
+)
+def test_verdicts_in_every_spelling(words, threshold):
+    """In any case and with spaces; blanks are unscored."""
+    table = pd.DataFrame({"task": list("abcde"), "correct": [*(f" {word} " for word in words), "NaN"]})
+    ds = outcomes_from_table(table, threshold=threshold)
+    assert ds["successes"].values.tolist() == [[1, 0, 1, 0, 0]]
+    assert ds["unscored"].values.tolist() == [[0, 0, 0, 0, 1]]
+
+
+def test_levels_of_an_index_are_columns():
+    """An index with names is part of a pandas table."""
+    table = pd.DataFrame(ROWS).set_index(["agent", "task", "trial"])
+    assert same(outcomes_from_table(table, **ARGUMENTS), outcomes_from_table(ROWS, **ARGUMENTS))
+
+
+def test_arrays_with_names():
+    """A structured NumPy array, and xarray with dims for agent, task and trial."""
+    values = np.array([[[1, 0], [np.nan, 1]]])
+    labels = {"agent": ["v"], "task": ["a", "b"], "trial": [0, 1]}
+    array = xr.DataArray(values, coords=labels, dims=list(labels))
+    ds = outcomes_from_table(array)
+    assert ds["trials"].values.tolist() == [[2, 1]]
+    assert ds["unscored"].values.tolist() == [[0, 1]]
+    assert same(outcomes_from_table(array.to_dataset(name="correct")), ds)
+    assert same(outcomes_from_table(ds[["successes", "trials", "unscored"]]), ds)
+    frame = array.to_dataframe("correct").reset_index()
+    structured = frame.astype({"agent": object, "task": object}).to_records(index=False)
+    assert same(outcomes_from_table(np.asarray(structured)), ds)
+
+
+def test_a_role_that_a_wide_table_does_not_have_is_refused():
+    """A wide table has no trial column of its own where its columns are trials, nor agents where they are agents."""
+    for wide, role in (("trials", "trial"), ("agents", "agent"), ("trials", "error")):
+        with pytest.raises(InvalidArgument, match=f"wide='{wide}' takes no {role}="):
+            outcomes_from_table(pd.DataFrame({"task": ["a"], "x": [1]}), wide=wide, **{role: "x"})
+
+
+NESTED = {
+    "records": lambda rows: rows,
+    "polars": pl.DataFrame,
+    "pyarrow": pa.Table.from_pylist,
+    "pandas of dicts": pd.DataFrame,
+    "pandas on pyarrow": lambda rows: pa.Table.from_pylist(rows).to_pandas(types_mapper=pd.ArrowDtype),
+    "DuckDB": relation,
+}
+places = st.tuples(st.sampled_from(["v1", "v2"]), st.sampled_from(["a", "task 2", "Ä"]), st.sampled_from("rst"))
+
+
+@given(
+    st.dictionaries(places, st.sampled_from([True, False, None]), min_size=1, max_size=14),
+    st.sampled_from(sorted(FRAMES.keys() - {"Dask"})),
+    st.sampled_from(sorted(NESTED)),
+)
+@settings(max_examples=reduced(40), deadline=None)
+def test_a_table_in_every_form_gives_equal_outcomes(cells, library, nesting):
+    """Long, counts, wide both ways and nested, in a library at random, and as plain counting has it."""
+    rows = [{"agent": a, "task": t, "trial": r, "correct": c} for (a, t, r), c in cells.items()]
+    rows.append({"agent": "v1", "task": "all", "trial": "r", "correct": True})  # no column is all null
+    make = FRAMES[library]
+    long = outcomes_from_table(make(rows))
+    frame = pd.DataFrame(rows).astype({"correct": object})
+    naive = frame.assign(n=frame["correct"].notna(), u=frame["correct"].isna()).groupby(["agent", "task"])
+    for name, column in (("successes", "correct"), ("trials", "n"), ("unscored", "u")):
+        plain = naive[column].apply(lambda part: sum(value is True for value in part.tolist()))
+        assert long[name].to_series()[lambda counts: counts > 0].to_dict() == plain[plain > 0].to_dict()
+    counts = long.to_dataframe().reset_index().drop(columns="errored").to_dict("records")
+    assert same(outcomes_from_table(make(counts)), long)
+    # a wide table has a cell for every trial, so it is compared with the long one that has them, too
+    full = long["agent"].values.tolist(), long["task"].values.tolist(), list("rst")
+    known = {(row["agent"], row["task"], row["trial"]): row["correct"] for row in rows}
+    every = [
+        {"agent": a, "task": t, "trial": r, "correct": known.get((a, t, r))}
+        for a in full[0] for t in full[1] for r in full[2]
+    ]  # fmt: skip
+    whole = outcomes_from_table(make(every))
+    by_trial = [{"agent": a, "task": t} | {r: known.get((a, t, r)) for r in full[2]} for a in full[0] for t in full[1]]
+    by_agent = [{"task": t, "trial": r} | {a: known.get((a, t, r)) for a in full[0]} for t in full[1] for r in full[2]]
+    assert same(outcomes_from_table(make(by_trial), wide="trials"), whole)
+    assert same(outcomes_from_table(make(by_agent), wide="agents"), whole)
+    nested = [
+        {"run": {"of": row["agent"], "n": row["trial"]}, "case": {"id": row["task"]}, "ok": row["correct"]}
+        for row in rows
+    ]
+    names = {"agent": "run.of", "trial": "run.n", "task": "case.id", "correct": "ok"}
+    assert same(outcomes_from_table(NESTED[nesting](nested), **names), long)

@@ -1,0 +1,213 @@
+"""Sixty mistakes in tables: each message names the problem, where it is, and the way out."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, InvalidArgument
+from agentic_bayes.outcomes.table import outcomes_from_table
+
+THRESHOLD = "threshold=0.7 (--threshold 0.7)"
+Case = tuple[str | bytes | Callable[[], Any], dict[str, Any], tuple[str, ...]]
+
+
+def frame(**columns: list[Any]) -> Callable[[], pd.DataFrame]:
+    """A data frame, made when the test runs."""
+    return lambda: pd.DataFrame(columns)
+
+
+def column(*cells: str, header: str = "task,correct") -> str:
+    """A CSV file with one task per cell."""
+    return f"{header}\n" + "".join(f"t{i},{cell}\n" for i, cell in enumerate(cells))
+
+
+# what is read (a CSV file's text, or a table), the arguments, and what the message must say
+MISTAKES: dict[str, Case] = {
+    # values
+    "scores": (column("0.9", "0.4", "0.9"), {}, ("got '0.9' (line 2, 2 rows), '0.4' (line 3)", THRESHOLD)),
+    "percentages": (column("85", "90"), {}, ("'85' (line 2)", 'table["correct"] = table["correct"] / 100', THRESHOLD)),
+    "percentages with a threshold": (column("85", "9"), {"threshold": 0.7}, ("scores between 0 and 1", "/ 100")),
+    "percent signs": (column("85%", "90 %"), {}, ("'85%' (line 2)", '.str.rstrip("% ").astype(float) / 100')),
+    "stars": (column("4", "5", "3"), {}, ("'4' (line 2)", '(table["correct"] - 1) / 4', THRESHOLD)),
+    "ratings to 10": (column("7", "10"), {}, ('(table["correct"] - 1) / 9', 'successes="…", trials="…"')),
+    "half points to 10": (column("7.5", "10"), {"threshold": 0.7}, ('table["correct"] / 10',)),
+    "less than nothing": (column("-0.1", "0.5"), {"threshold": 0.7}, ("'-0.1' (line 2)", "clip(0, 1)")),
+    "seconds": (column("1200", "345"), {}, ("neither verdicts nor scores", "--columns")),
+    "infinite": (frame(task=["a"], correct=[np.inf]), {"threshold": 0.7}, ("got inf (row 1)",)),
+    "decimal commas": (column('"0,85"', '"0,9"'), {}, ("'0,85' (line 2)", '.str.replace(",", ".")')),
+    "mixed words": (
+        column("yes", "1"),
+        {},
+        ("correct mixes yes/no and 0/1", "'yes' (line 2), '1' (line 3)", ".replace("),
+    ),
+    "two pairs of words": (column("pass", "failed"), {}, ("mixes pass/fail and passed/failed", "'failed' (line 3)")),
+    "C and incorrect": (column("C", "incorrect"), {}, ("mixes C/I and correct/incorrect",)),
+    "P without a threshold": (column("C", "P"), {}, ("'P' (line 3)", "P (partly correct) counts .5", THRESHOLD)),
+    "N without a threshold": (column("C", "N"), {}, ("'N' (line 3)", "N (no answer) 0", THRESHOLD)),
+    "other words": (column("good", "bad"), {}, ("'good' (line 2), 'bad' (line 3)", ".map({'good': 1, 'bad': 0})")),
+    "abbreviated": (column("T", "F"), {}, ("'T' (line 2)", ".map({'T': 1, 'F': 0})")),
+    "other languages": (column("ja", "nein"), {}, ("'ja' (line 2)", ".map(")),
+    "a typing error": (column("pass", "fail", "psas"), {}, ("got 'psas' (line 4)", "pass/fail")),
+    "errors among verdicts": (column("pass", "error"), {}, ("'error' (line 3)", 'table["error"] = ', ".mask(")),
+    "timeouts among verdicts": (column("1", "timeout"), {}, ("'timeout' (line 3)", 'table["error"] = ')),
+    "skipped trials": (column("1", "skipped"), {}, ("'skipped' (line 3)", ".replace('skipped', None)")),
+    "dashes": (column("1", "-"), {}, ("'-' (line 3)", "Leave trials without a verdict blank")),
+    "fractions": (column("7/10", "3/10"), {}, ("'7/10' (line 2)", '.str.split("/", expand=True)')),
+    "answers": (column("Paris is", "It is 4"), {}, ("'Paris is' (line 2)", "If these words are verdicts")),
+    "many values": (column(*map(str, range(11, 40))), {}, ("'11' (line 2)", "and 21 more values")),
+    "lists in cells": (frame(task=["a"], correct=[[1, 0]]), {}, ("got [1, 0] (row 1)",)),
+    "dates": (column("2026-01-02"), {}, ("'2026-01-02' (line 2)",)),
+    # columns
+    "swapped": ("task,correct\n1,login\n0,search\n", {}, ("'login' (line 2)", "task='correct', correct='task'")),
+    "swapped agent": (
+        "agent,task,correct\npass,a,v1\nfail,b,v2\n",
+        {},
+        ("'v1' (line 2)", "agent='correct', correct='agent'", "--columns agent=correct,correct=agent"),
+    ),
+    "another name for correct": ("task,passed\na,1\n", {}, ("no column 'correct'", "did you mean 'passed'?", "passed")),
+    "another name for task": (
+        "task_id,correct\na,1\n",
+        {},
+        ("no column 'task' (did you mean 'task_id'?)", "--columns"),
+    ),
+    "id for task": ("id,correct\na,1\n", {}, ("no column 'task' (did you mean 'id'?)",)),
+    "capital letters": ("TASK,CORRECT\na,1\n", {}, ("'task' (did you mean 'TASK'?)", "(did you mean 'CORRECT'?)")),
+    "a typing error in an argument": (column("1"), {"task": "taks"}, ("no column 'taks' (did you mean 'task'?)",)),
+    "an unknown verdict column": (
+        "task,went_well\na,yes\n",
+        {},
+        ("Column 'went_well' holds verdicts", "correct=went_well"),
+    ),
+    "a wide table": ("task,run1,run2\na,1,0\n", {}, ("'run1', 'run2'", 'wide="trials" or wide="agents" (--wide)')),
+    "no header": ("a,1\nb,0\n", {}, ("header seems to be missing", "names=['task', 'correct', …]")),
+    "a title above the header": ("Results,,\ntask,correct,note\na,1,\n", {}, ("header seems to be line 2", "header=1")),
+    "a title alone": (
+        "Results of May\ntask,correct\na,1\n",
+        {},
+        ("line 2 must have 1 field", "read_csv(path, header=1)"),
+    ),
+    "two header lines": ("task,correct\ntask,correct\na,1\n", {}, ("'correct' (line 2)", "skiprows=[1]")),
+    "two levels of columns": (
+        lambda: pd.DataFrame([["a", 1]], columns=pd.MultiIndex.from_tuples([("task", ""), ("correct", "")])),
+        {},
+        ("2 levels", 'table.columns.map(" ".join)'),
+    ),
+    "columns of one name": ("task,correct,correct\na,1,0\n", {}, ("columns occur twice: 'correct'", "rename or drop")),
+    "another separator": ("task|correct\na|1\n", {}, ("separated by '|'", "sep='|'")),
+    "both ways": (
+        "task,correct,successes,trials\na,1,3,4\n",
+        {},
+        ("two ways", 'correct="correct"', "successes=successes"),
+    ),
+    "a dotted name that leads nowhere": (
+        lambda: [{"task": {"id": "a"}, "correct": 1}],
+        {"task": "task.name"},
+        ("no column 'task.name'", "'task'"),
+    ),
+    # rows
+    "a blank task": (column("1", "0") + ",1\n", {}, ("line 4: task must not be blank",)),
+    "a blank line and a comment": (
+        "task,correct\n\n# note\na,1\n",
+        {},
+        ("line 3 must have 2 fields as the header, got 1",),
+    ),
+    "an unquoted comma": ("task,correct\nadd 1, 2,1\n", {}, ("line 2 must have 2 fields", "put quotes around")),
+    "decimal commas unquoted": ("task,correct\na,0,85\n", {}, ("line 2 must have 2 fields", "decimals with a point")),
+    "a row after a cell of two lines": ('task,correct\n"a\nb",1\nc,x\n', {}, ("'x' (line 4)",)),
+    "a total at the end": (column("1", "0") + "Total,50%\n", {}, ("'50%' (line 4)",)),
+    "trials that repeat": (
+        "agent,task,trial,correct\nv,a,1,1\nv,a,1,0\n",
+        {},
+        ("lines 2 and 3 are both agent 'v', task 'a', trial '1'", ".cumcount()", "drop_duplicates"),
+    ),
+    "an agent column of another name": (
+        "model,task,trial,correct\nv1,a,1,1\nv2,a,1,0\n",
+        {},
+        ("lines 2 and 3 are both", "agent='model' (--columns agent=model)"),
+    ),
+    "two groups of a task": (
+        "task,domain,correct\na,x,1\na,y,1\n",
+        {"group": "domain"},
+        ("task 'a' has 2 values of domain", "'x', 'y'"),
+    ),
+    # counts
+    "counts swapped": (
+        "task,successes,trials\na,10,7\nb,9,9\n",
+        {},
+        ("line 2: successes must not exceed trials, got 10 of 7", "--columns successes=trials,trials=successes"),
+    ),
+    "rates for counts": ("task,successes,trials\na,0.7,10\n", {}, ("line 2: successes", "got '0.7'", "rate × trials")),
+    "thousands": (
+        'task,successes,trials\na,7,"1,000"\n',
+        {},
+        ("line 2: trials", "got '1,000'", '.str.replace(",", "")'),
+    ),
+    "fractions for counts": ("task,successes,trials\na,7/10,10\n", {}, ("got '7/10'", '.str.split("/", expand=True)')),
+    "a blank count": ("task,successes,trials\na,,10\n", {}, ("line 2: successes must be a whole number",)),
+    "counts of a task twice": (
+        "task,successes,trials\na,1,2\na,1,2\n",
+        {},
+        ("lines 2 and 3 are both agent 'agent', task 'a'", ".sum().reset_index()"),
+    ),
+    "a threshold for counts": ("task,successes,trials\na,1,2\n", {"threshold": 0.5}, ("the table holds counts",)),
+    # files and objects
+    "an Excel workbook": (b"PK\x03\x04rest", {}, ("an Excel workbook", "pandas.read_excel(path)")),
+    "Windows letters": ("task,correct\nä,1\n".encode("cp1252"), {}, ("must be UTF-8", "encoding='cp1252'")),
+    "Unicode text of Excel": (column("1").encode("utf-16"), {}, ("must be UTF-8", "encoding='utf-16'")),
+    "JSON in a CSV file": ('{"task": "a"}\n', {}, ("not a CSV or TSV table", ".jsonl")),
+    "a dict of columns": (lambda: {"task": ["a"]}, {}, ("got dict; make one: pandas.DataFrame(table)",)),
+    "a column alone": (lambda: pd.Series([1, 0]), {}, ("got Series", "table.to_frame('correct')")),
+    "an array without names": (lambda: np.eye(2), {}, ("got ndarray", "columns=['task', 'correct']")),
+    # wide
+    "notes in a wide table": (
+        "task,run1,note\na,1,slow\n",
+        {"wide": "trials"},
+        ("'slow' (line 2, column 'note')", "table.drop(columns=['note'])"),
+    ),
+    "a wide table without columns": ("task\na\n", {"wide": "agents"}, ("needs columns that are agents",)),
+    "wide spelt otherwise": (column("1"), {"wide": "trial"}, ("unknown wide 'trial'", "trials")),
+}
+
+
+def written(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_named_with_the_way_out(tmp_path, name):
+    """Each message says what is wrong and where, and what to write instead."""
+    table, arguments, words = MISTAKES[name]
+    content = table() if callable(table) else written(tmp_path / "t.csv", table)
+    with pytest.raises(AgenticBayesError, match=re.escape(words[0])) as caught:
+        outcomes_from_table(content, **arguments)
+    for part in words[1:]:
+        assert part in str(caught.value)
+    assert len(str(caught.value)) < 1500
+
+
+def test_there_are_sixty_mistakes():
+    """As many as were promised."""
+    assert len(MISTAKES) >= 60
+
+
+def test_agents_that_differ_in_case_are_doubtful(tmp_path):
+    """They are counted apart, and a warning says how to join them."""
+    path = written(tmp_path / "t.csv", "agent,task,correct\nGPT-4o,a,1\ngpt-4o,b,1\n")
+    with pytest.warns(AgenticBayesWarning, match=r"'GPT-4o' and 'gpt-4o' differ in case .*str.lower\(\)"):
+        assert outcomes_from_table(path).sizes["agent"] == 2
+
+
+def test_naming_the_columns_settles_what_could_be_read_two_ways(tmp_path):
+    """Either name makes it clear."""
+    path = written(tmp_path / "t.csv", "task,correct,successes,trials\na,1,3,4\n")
+    assert outcomes_from_table(path, correct="correct")["trials"].item() == 1
+    assert outcomes_from_table(path, successes="successes", trials="trials")["trials"].item() == 4
+    assert outcomes_from_table(path, threshold=0.5)["trials"].item() == 1
+    with pytest.raises(InvalidArgument, match="not of counts"):
+        outcomes_from_table(path, successes="successes", trials="trials", threshold=0.5)
