@@ -172,7 +172,7 @@ class TestBfcl:
         header, failure = {"accuracy": 0.5, "correct_count": 1, "total_count": 2}, {"valid": False, "id": "live_7-3-0"}
         path = tmp_path / "BFCL_v4_live_score.json"
         path.write_text(f"{json.dumps(header)}\n{json.dumps(failure)}\n", "utf-8")
-        with pytest.raises(EvidenceError, match="put the result file beside it as BFCL_v4_live_result"):
+        with pytest.raises(EvidenceError, match="put the result file next to it as BFCL_v4_live_result"):
             evidence_from_results(path)
         result = path.with_name("BFCL_v4_live_result.json")
         result.write_text('{"id": "live_7-3-0"}\n{"id": "live_40-3-1"}\n', "utf-8")
@@ -190,6 +190,15 @@ class TestBfcl:
             "simple_python_1",
             "agent error: Error during inference: timed out",
         )
+
+    @pytest.mark.parametrize(
+        "counts", [(2, 3), (0, 10**12), (-4, -2), (2.0, 4), (True, 3), (None, 4), (10**12 - 2, 10**12)]
+    )
+    def test_counts_that_do_not_fit_the_failures_are_refused(self, counts):
+        """The first line says how many passed of how many; the rest are the failures."""
+        header = {"accuracy": 0.5} | dict(zip(("correct_count", "total_count"), counts, strict=True))
+        with pytest.raises(EvidenceError, match="so that 2 different failures cannot be all that follow"):
+            of_json([header, *one_line_each(BFCL)[1:]])
 
     def test_a_run_without_failures_is_read(self, tmp_path):
         """Its agent and category are in its place only."""
@@ -236,6 +245,8 @@ def test_a_report_that_contradicts_itself_is_refused(change, message):
         ('<testsuites><testsuite name="x"><testcase name="y">', "not complete XML"),
         ("<testsuite><testcase/></testsuite>", "testcase 1: there is no name"),
         ("<testsuite>" + "<testsuite>" * 50_000, "not complete XML"),
+        ('<?xml version="1.0" encoding="utf-7"?><testsuite></testsuite>', "there are no results in it"),
+        ('<?xml version="1.0" encoding="x"?><testsuite name="&b;"></testsuite>', "not complete XML"),
         ("<testsuite></testsuite>", "there are no results in it"),
         ('<testsuite><testcase name="x"><skipped/></testcase></testsuite>', "no trial has a score"),
         ("<html><testsuite/></html>", "not the results of a tool that is read"),

@@ -45,8 +45,10 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
 def _metrics(row: dict[str, Any], where: str) -> Iterator[tuple[str, Any]]:
     """The metrics of a sample that are one value; those of a whole corpus, such as BLEU, are lists."""
     names = row.get("metrics")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise EvidenceError(f"{where}.metrics must list the names of the metrics (lm-eval 0.4.8 or later writes them)")
+    if "filter" not in row or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise EvidenceError(
+            f"{where} must have filter and metrics, which tell scores apart; old versions left them out"
+        )
     return ((name, row[name]) for name in names if isinstance(row.get(name), (bool, int, float)))
 
 
@@ -62,7 +64,7 @@ FORMAT = ResultsFormat(
     recognises=_recognises,
     trials=_trials,
     taken={
-        "agent": "model_name of the results file beside it, else the folder",
+        "agent": "model_name of the results file next to it, else the folder",
         "task": "task of the file's name and doc_id",
         "trial": "samples of one document, in order",
     },

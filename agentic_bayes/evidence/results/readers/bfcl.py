@@ -26,6 +26,7 @@ from agentic_bayes.records.wire.strict_json import strict_json
 
 _FILE = re.compile(r"BFCL_v\d+_(?P<category>\w+)_score\.json")
 _ID = re.compile(r"(?P<task>(?P<category>.+?)_(?P<number>\d+))(-[^:]*)?")  # simple_python_3, live_simple_3-2-0
+_LARGEST = 100_000  # entries of a category: the largest has 1,053
 _CRASHED = "Error during inference"
 
 
@@ -40,8 +41,8 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     (_, header), *entries = each(content.rows, "rows")
     failed = {_task(needed(first_text(entry.get("id")), "id", where)): (where, entry) for where, entry in entries}
     total, passed = header["total_count"], header["correct_count"]
-    whole = type(total) is int and type(passed) is int
-    if not whole or not total - passed == len(failed) == len(entries):
+    known = type(total) is int and type(passed) is int and passed >= 0 and total <= _LARGEST
+    if not known or not total - passed == len(failed) == len(entries):
         raise EvidenceError(
             f"{short(passed)} of {short(total)} are right by the first line, so that {len(failed)} different failures "
             "cannot be all that follow"
@@ -50,11 +51,11 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     name = _FILE.fullmatch(path.name)
     category = first_text(category) or (name["category"] if name else path.stem)
     agent = next((first_text(entry.get("model_name")) for _, entry in entries), None) or _folder(path)
-    tasks = _listed(path, total) or _numbered(category, total)
+    tasks = _listed(path, total) or [f"{category}_{number}" for number in range(total)]
     if strange := failed.keys() - set(tasks):
         raise EvidenceError(
             f"what passed is not in a score file, and {min(strange)} is not one of {tasks[0]} to {tasks[-1]}, so that "
-            f"it cannot be told either: put the result file beside it as {_result(path).name}"
+            f"it cannot be told either: put the result file next to it as {_result(path).name}"
         )
     for task in tasks:
         where, entry = failed.get(task, ("the first line", {}))
@@ -79,10 +80,6 @@ def _task(entry: str) -> str:
     return found["task"] if found else entry
 
 
-def _numbered(category: str, total: int) -> list[str]:
-    return [f"{category}_{number}" for number in range(total)]
-
-
 def _listed(score: Path, total: int) -> list[str]:
     """The ids in the result file that was scored, if it is there."""
     path = _result(score)
@@ -99,7 +96,7 @@ def _listed(score: Path, total: int) -> list[str]:
 
 
 def _result(score: Path) -> Path:
-    """The result file of a score file: beside it, or in ``result/`` as it is in ``score/``."""
+    """The result file of a score file: next to it, or in ``result/`` as it is in ``score/``."""
     name = score.name.replace("_score.json", "_result.json")
     name = name if name != score.name else f"{score.stem}_result.json"
     parts = list(score.with_name(name).parts)
