@@ -32,12 +32,22 @@ def outcomes_from_results(
 
     Parameters
     ----------
-    path, scorer, scale, agent, fields
-        As in `evidence_from_results`, which reads the file.
+    path : str, Path, frame, dict or list
+        A file that the tool wrote, or what is in it, as in `evidence_from_results`.
+    scorer : str, optional
+        The score that counts, if there are several and the tool gives no verdict of its own.
+    scale : (float, float), optional
+        The lowest and the highest value of the scores (default: 0 and 1).
+    agent : str, optional
+        The agent's name, for files of one agent.
+    fields : mapping, optional
+        Where a result says its ``agent``, ``task`` or ``trial`` if it is not the usual place.
     threshold : float, optional
         Minimum score for a success, in [0, 1] (default: the tool's own where it has one, else 0.7).
-    errors, group, weight
-        As in `count_outcomes`, which counts.
+    errors : {"unscored", "fail", "bounds"}
+        What errored trials count as; see `count_outcomes`.
+    group, weight : str, optional
+        Fields of the results' metadata (``"metadata.domain"``) that group or weigh the tasks; see `count_outcomes`.
 
     Returns
     -------

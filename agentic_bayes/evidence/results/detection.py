@@ -13,7 +13,8 @@ from typing import Any
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.results import (
+from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat
+from agentic_bayes.evidence.results.readers import (
     bfcl,
     deepeval,
     evalplus,
@@ -27,7 +28,6 @@ from agentic_bayes.evidence.results import (
     pydantic_evals,
     swe_bench,
 )
-from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat
 from agentic_bayes.evidence.table import read_columns
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions

@@ -172,7 +172,7 @@ class TestBfcl:
         header, failure = {"accuracy": 0.5, "correct_count": 1, "total_count": 2}, {"valid": False, "id": "live_7-3-0"}
         path = tmp_path / "BFCL_v4_live_score.json"
         path.write_text(f"{json.dumps(header)}\n{json.dumps(failure)}\n", "utf-8")
-        with pytest.raises(EvidenceError, match="put the result file beside it as BFCL_v4_live_result"):
+        with pytest.raises(EvidenceError, match="put the result file next to it as BFCL_v4_live_result"):
             evidence_from_results(path)
         result = path.with_name("BFCL_v4_live_result.json")
         result.write_text('{"id": "live_7-3-0"}\n{"id": "live_40-3-1"}\n', "utf-8")

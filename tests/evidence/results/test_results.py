@@ -3,6 +3,7 @@
 import ast
 import copy
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,7 @@ def counts_in(outcomes):
     ],
 )
 def test_the_counts_are_those_in_the_file(name, scorer, expected):
+    """Every file gives the counts that are known to be in it, whichever score is chosen."""
     assert counts_in(outcomes_from_results(FILES / name, scorer=scorer)) == expected
 
 
@@ -93,12 +95,13 @@ def test_the_counts_are_those_in_the_file(name, scorer, expected):
     ],
 )
 def test_of_several_scores_one_is_chosen_by_name(name, scorer, message):
-    with pytest.raises(EvidenceError) as error:
+    """Several scores are refused with their names until one is chosen."""
+    with pytest.raises(EvidenceError, match=re.escape(message)):
         evidence_from_results(FILES / name, scorer=scorer)
-    assert message in str(error.value)
 
 
 def test_the_scores_that_do_not_count_become_metrics():
+    """Scores that do not count are metrics, and runs that failed are agent errors."""
     evidence = evidence_from_results(FILES / "pydantic_evals_report.json", scorer="ok")
     frame = evidence.to_pandas()
     assert frame["close"].dropna().tolist() == [0.5] * 5
@@ -107,6 +110,7 @@ def test_the_scores_that_do_not_count_become_metrics():
 
 
 def test_the_command_line_says_what_was_taken_for_what():
+    """`estimate FILE` names what became the score; named columns make the file a table."""
     result = CliRunner().invoke(app, ["estimate", str(FILES / "samples_df.csv"), "--scorer", "includes", "--k", "1"])
     assert result.exit_code == 0, result.output
     assert "score = includes" in " ".join(result.output.split())
@@ -117,12 +121,14 @@ def test_the_command_line_says_what_was_taken_for_what():
 
 
 def test_a_parquet_table_of_a_tool_is_read_as_its_csv(tmp_path):
+    """A Parquet file gives the counts of the CSV."""
     frame = pd.read_csv(FILES / "samples_df.csv")
     frame.to_parquet(tmp_path / "samples_df.parquet")
     assert counts_in(outcomes_from_results(tmp_path / "samples_df.parquet", scorer="includes")) == SAMPLES
 
 
 def test_several_runs_of_inspect_need_the_model(tmp_path):
+    """Samples of several runs need the model that tells their agents apart."""
     frame = pd.read_csv(FILES / "samples_df.csv")
     both = pd.concat([frame, frame.assign(eval_id="another")])
     both.to_csv(tmp_path / "both.csv", index=False)
@@ -134,6 +140,7 @@ def test_several_runs_of_inspect_need_the_model(tmp_path):
 
 
 def test_a_reader_of_another_package_is_used(tmp_path, monkeypatch):
+    """A format that an entry point gives is read like the built-in ones."""
     mine = ResultsFormat(
         name="mine",
         recognises=lambda content: content.object_with("my_runs"),
@@ -191,6 +198,7 @@ def test_a_wrong_value_anywhere_is_read_or_refused(tmp_path_factory, data):
 
 
 def test_averages_of_runs_are_read_if_they_are_those_of_right_and_wrong():
+    """An average gives counts if a whole number of right samples makes it, and else is refused."""
     frame = pd.read_csv(FILES / "evals_df.csv")
     frame.loc[0, ["completed_samples", "score_includes_accuracy"]] = [11, 1.0]  # one sample did not complete
     assert counts_in(outcomes_from_results(frame)) == EVALS | {("mockllm/a", "weather"): (11, 11, 1)}
@@ -203,6 +211,7 @@ def test_averages_of_runs_are_read_if_they_are_those_of_right_and_wrong():
 
 
 def test_a_low_score_that_passes_counts_by_its_verdict():
+    """Where DeepEval passes low scores its verdict counts; a metric that failed is unscored."""
     cases = [
         {"name": "oslo", "success": passed, "metrics_data": [metric]}
         for passed, metric in (
@@ -218,6 +227,7 @@ def test_a_low_score_that_passes_counts_by_its_verdict():
 
 
 def test_a_tools_own_thresholds_decide_unless_they_differ():
+    """A score is cut where its tool cuts it; several cuts are refused until one is given."""
     metrics = [{"name": "m", "score": 0.6, "threshold": bar, "success": True} for bar in (0.5, 0.0)]
     cases = [{"name": "oslo", "success": True, "metrics_data": [metric]} for metric in metrics]
     for case in cases:
@@ -231,6 +241,7 @@ def test_a_tools_own_thresholds_decide_unless_they_differ():
 
 
 def test_tests_of_one_description_and_other_variables_are_other_tasks():
+    """Tests of promptfoo are told apart by their variables."""
     results = copy.deepcopy(WHOLE["promptfoo.json"])
     for result, city in zip(results["results"]["results"], ("Oslo", "Rome"), strict=True):
         result["testCase"]["description"] = "weather"
@@ -240,6 +251,7 @@ def test_tests_of_one_description_and_other_variables_are_other_tasks():
 
 
 def test_a_provider_that_failed_is_an_error_and_no_failure():
+    """A provider that failed is errored, and fails only where errors count so."""
     results = copy.deepcopy(WHOLE["promptfoo.json"])
     results["results"]["results"][0] |= {"failureReason": 2, "error": "API error: 500", "success": False}
     outcomes = outcomes_from_results(results)
@@ -248,6 +260,7 @@ def test_a_provider_that_failed_is_an_error_and_no_failure():
 
 
 def test_identity_may_be_taken_from_elsewhere():
+    """`fields` takes the agent from another place, and a place that is not there is refused."""
     path = FILES / "promptfoo.json"
     by_prompt = outcomes_from_results(path, fields={"agent": "promptId"})
     assert counts_in(by_prompt)[by_prompt["agent"].values[0], "rome"] == (4, 8, 0)
@@ -259,6 +272,7 @@ def test_identity_may_be_taken_from_elsewhere():
 
 
 def test_a_frame_and_the_value_of_json_are_read_as_their_files():
+    """A frame and a JSON value give the counts of the files that hold them."""
     assert counts_in(outcomes_from_results(WHOLE_PYDANTIC, scorer="ok")) == PYDANTIC
     frame = pd.read_csv(FILES / "mlflow_eval_results.csv")
     frame["request"] = frame["request"].map(ast.literal_eval)  # the frame that MLflow gives holds objects
@@ -280,19 +294,21 @@ def test_a_frame_and_the_value_of_json_are_read_as_their_files():
     ],
 )
 def test_what_is_not_read_is_refused_with_a_way_out(tmp_path, text, message):
+    """What no tool wrote is refused, with what it holds and how it may be read."""
     path = tmp_path / "file.csv"
     path.write_text(text)
-    with pytest.raises(EvidenceError) as error:
+    with pytest.raises(EvidenceError, match=re.escape(message)):
         outcomes_from_results(path)
-    assert message in str(error.value)
 
 
 def test_where_every_run_failed_all_trials_are_errored():
+    """A report of failures only has errored trials and no scored ones."""
     report = {"name": "a", "cases": [], "failures": [{"name": "x"}, {"name": "x"}]}
     assert counts_in(outcomes_from_results(report)) == {("a", "x"): (0, 0, 2)}
 
 
 def test_every_command_that_takes_a_file_takes_results(tmp_path):
+    """gate, rank, report, estimate -o and compare read results as they read evidence."""
     path, run = str(FILES / "pydantic_evals_report.json"), CliRunner().invoke
     scored = [path, "--scorer", "ok"]
     assert run(app, ["gate", *scored, "--at-least", "0.01", "--errors", "fail"]).exit_code in (0, 11)
