@@ -49,7 +49,7 @@ def open_input(path: str | Path) -> RunResults | Estimate | Evidence | Path:
         return Estimate.load(source)
     if "answer_score" in _first_keys(source):
         return Evidence.read(source)
-    if holds_conversations(source):
+    if holds_conversations(source) and not holds_results(source):
         raise InvalidArgument(
             f"{source} holds conversations: assess them first (agentic-bayes assess {source.name} -o evidence.jsonl)"
         )

@@ -15,6 +15,7 @@ from agentic_bayes.evidence.results.evidence import as_evidence, evidence_from_r
 from agentic_bayes.outcomes.results import outcomes_from_results
 from agentic_bayes.records.read import read_conversations
 from agentic_bayes.reports.junit import junit_xml
+from agentic_bayes.suites.inputs import open_input
 from agentic_bayes.suites.results import junit_of_run
 
 FILES = Path(__file__).parent / "files"
@@ -135,6 +136,7 @@ def test_harbor_trials_are_the_same_as_results_and_as_conversations():
         for record in records
     }
     assert len(as_results) == 4
+    assert open_input(HARBOR) == HARBOR  # commands count it, and do not ask for conversations to be assessed
 
 
 def test_files_of_a_suite_hold_its_trials(tmp_path):
