@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from typer import Option, Typer
 
 from agentic_bayes.cli import options as opt
-from agentic_bayes.cli.output import say_json, show
+from agentic_bayes.cli.output import complain, say_json, show
 from agentic_bayes.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def estimate(
         raise InvalidArgument("--pictures needs a folder: give -o DIR")
     settings = fit.settings() | ({"method": _inflated(fit.method)} if inflate else {})
     est = fit_model(read_outcomes(file, **read.reading(fit)), k=opt.parse_ks(k), engine=engine, **settings)  # type: ignore[arg-type]
+    if "taken" in est.outcomes.attrs:
+        complain(f"read as {est.outcomes.attrs['taken']}")
     if output is not None:
         _write(est, output, file, read, pictures=pictures)
     if to == "json":
@@ -53,7 +55,6 @@ def estimate(
         say_json(est.to_dict() | {name: table.to_dict("records") for name, table in tables.items()})
         return
     lines = [] if est.diagnostics is None else [str(est.diagnostics)]
-    lines += [f"read as {est.outcomes.attrs['taken']}"] if "taken" in est.outcomes.attrs else []
     lines += [f"method {est.method.name}: {est.note}"] if est.note else []
     lines += [f"results written to {output}"] if output is not None else []
     show(*estimate_tables(est), *group_tables(est), lines=lines, to=to)
@@ -70,15 +71,17 @@ def _inflated(method: str | None) -> Any:
 def _write(est: Estimate, output: Path, file: str, read: opt.EvidenceOptions, *, pictures: bool) -> None:
     """Write the folder of results, with the evidence if FILE is evidence."""
     from agentic_bayes.evidence.evidence import Evidence
+    from agentic_bayes.evidence.results.evidence import ToolResults
     from agentic_bayes.reports.plots.save import save_pictures
     from agentic_bayes.reports.results_folder import write_results
-    from agentic_bayes.suites.inputs import open_input
+    from agentic_bayes.suites.inputs import evidence_in, open_input
 
-    opened = open_input(file)
-    evidence = opened if isinstance(opened, Evidence) else None
+    opened, evidence, counting = open_input(file, **read.opening()), None, read.counting()
+    if isinstance(opened, Evidence | ToolResults):
+        evidence, counting = evidence_in(opened, counting)
     output.mkdir(parents=True, exist_ok=True)
     drawn = save_pictures(est, None, output) if pictures else []
-    write_results(est, output, evidence=evidence, counting=read.counting(), command=command_line(), also=drawn)
+    write_results(est, output, evidence=evidence, counting=counting, command=command_line(), also=drawn)
 
 
 def command_line() -> list[str]:

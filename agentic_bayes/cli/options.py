@@ -56,7 +56,19 @@ def _reading(help: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogOptions:
+class ScoreOptions:
+    """Which score of a file counts, and on what scale."""
+
+    scorer: Annotated[str | None, _reading("The score that counts, if the files have several.")] = None
+    scale: Annotated[str | None, _reading("The lowest and the highest score: 1,10 (default: 0,1).")] = None
+
+    def scoring(self) -> dict[str, Any]:
+        """What was given, as the functions that read scores take it."""
+        return given(scorer=self.scorer, scale=parse_scale(self.scale))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions(ScoreOptions):
     """What conversation files do not say in the usual place."""
 
     fields: Annotated[
@@ -66,8 +78,6 @@ class LogOptions:
             "agent=metadata.version,task=metadata.task."
         ),
     ] = None
-    scorer: Annotated[str | None, Option(help="The score that counts, if the files have several.")] = None
-    scale: Annotated[str | None, Option(help="The lowest and the highest score: 1,10 (default: 0,1).")] = None
     skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out records that cannot be read, and count them.")] = (
         False
     )
@@ -80,7 +90,7 @@ class LogOptions:
     def options(self) -> dict[str, Any]:
         """What was given, as `read_conversations` takes it."""
         fields = None if self.fields is None else parse_fields(self.fields)
-        return given(fields=fields, scorer=self.scorer, scale=parse_scale(self.scale), max_ratio=self.max_ratio)
+        return given(fields=fields, max_ratio=self.max_ratio) | self.scoring()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +127,8 @@ class ConversationOptions(RecordOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutcomeOptions:
-    """How outcomes are read from a table, or counted from evidence."""
+class OutcomeOptions(ScoreOptions):
+    """How outcomes are read from a table, or counted from evidence or results of another tool."""
 
     columns: Annotated[str | None, _reading("For a table, its column names: agent=model,task=id,correct=ok.")] = None
     unit: Annotated[
@@ -140,9 +150,6 @@ class OutcomeOptions:
         _reading("Count trials whose agent crashed as unscored (the default), as fail, or both ways (bounds)."),
     ] = None
 
-    scorer: Annotated[
-        str | None, _reading("For results of another tool, the score that counts, if they have several.")
-    ] = None
     group: Annotated[
         str | None, _reading("Group of each task: for evidence a field, metadata.domain; for a table a column.")
     ] = None
@@ -154,14 +161,18 @@ class OutcomeOptions:
         """What was given, as the functions that read FILE take it; a table is also read for what `fit` needs of it."""
         counting = self.counting()
         needed = {} if fit is None else {"group": fit.by, "weight": fit.weights_column}
-        columns = self._columns() | given(group=self.group, weight=self.weight, scorer=self.scorer)
-        return {"columns": columns, "counting": counting, "needed": given(**needed)}
+        columns = self._columns() | given(group=self.group, weight=self.weight)
+        return {"columns": columns, "counting": counting, "needed": given(**needed), "results": self.scoring()}
+
+    def opening(self) -> dict[str, Any]:
+        """What was given, as `open_input` takes it."""
+        return {"columns": self._columns(), "results": self.scoring()}
 
     def counting(self) -> dict[str, Any]:
         """The arguments of `count_outcomes` that were given."""
         from agentic_bayes.outcomes.count import INDICATORS
 
-        rules = given(**vars(self) | {"columns": None, "scorer": None})
+        rules = given(**vars(self) | dict.fromkeys(("columns", "scorer", "scale")))
         indicator = rules.get("indicator", "answer")
         if "threshold" in rules and indicator not in INDICATORS:
             raise InvalidArgument(
@@ -250,7 +261,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """A command for Typer: each parameter that is a dataclass of options becomes the options in it."""
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
-    parameters = []
+    parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         parts = [(name, hints[name], parameter.default)]
         if name in groups:
@@ -259,12 +270,13 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         parameters += [
             inspect.Parameter(part, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
             for part, kind, default in parts
+            if part not in {earlier.name for earlier in parameters}  # two groups may share an option
         ]
 
     def flat(**values: Any) -> None:
-        for name, kind in groups.items():
-            values[name] = kind(**{option.name: values.pop(option.name) for option in fields(kind)})
-        command(**values)
+        made = {name: kind(**{opt.name: values[opt.name] for opt in fields(kind)}) for name, kind in groups.items()}
+        grouped = {option.name for kind in groups.values() for option in fields(kind)}
+        command(**{name: value for name, value in values.items() if name not in grouped}, **made)
 
     flat.__name__, flat.__doc__, flat.__module__ = command.__name__, command.__doc__, command.__module__
     flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

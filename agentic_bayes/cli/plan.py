@@ -161,5 +161,5 @@ def _stopping_rule(path: Path | None, chosen: dict[str, Any]) -> StoppingRule:
 
 
 def _check_has_file(file: str | None, agent: str | None, read: opt.EvidenceOptions) -> None:
-    if file is None and (agent or read.columns or read.counting()):
+    if file is None and (agent or read.columns or read.counting() or read.scoring()):
         raise InvalidArgument("--agent, --columns and the options for evidence apply to FILE, and no FILE was given")

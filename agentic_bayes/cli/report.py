@@ -39,6 +39,7 @@ def report(
     from agentic_bayes.checks import check_input_file, check_output_file
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.llm.store import Store
+    from agentic_bayes.evidence.results.evidence import ToolResults
     from agentic_bayes.reports.html.page import write_report
     from agentic_bayes.suites.inputs import open_input, read_estimate
     from agentic_bayes.suites.report import write_run_report
@@ -51,11 +52,14 @@ def report(
     settings = fit.settings() | opt.given(k=None if k is None else opt.parse_ks(k))
     number = opt.parse_number(baseline)
     agents = [agent, baseline if number is None else None]
-    est = read_estimate(file, settings=settings, agents=agents, **read.reading(fit))
+    opened, reading = open_input(file, **read.opening()), read.reading(fit)
+    if conversations and not isinstance(opened, ToolResults):
+        reading["results"] = {}  # --scorer and --scale are then about the conversations
+    est = read_estimate(file, settings=settings, agents=agents, **reading)
     other = baseline if number is None or baseline in est.agents else number
     asked: dict[str, Any] = {"metric": question["metric"], "estimand": estimand, "baseline": other}
     asked |= {"at_least": at_least, "confidence": confidence}
-    opened = open_input(file)
+    opened = opened.evidence if isinstance(opened, ToolResults) else opened
     if isinstance(opened, RunResults):
         if evidence or conversations or store:
             raise InvalidArgument(f"{file} is a run of a suite, which has its own conversations, scores and cost")

@@ -17,11 +17,12 @@ from agentic_bayes.errors import DoubtfulRecords, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate, estimate_as
 from agentic_bayes.estimation.fitting import posterior_of
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.results.detection import holds_results
+from agentic_bayes.evidence.results.detection import results_format_of
+from agentic_bayes.evidence.results.evidence import ToolResults, read_results
 from agentic_bayes.outcomes.coordinates import METADATA
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import combine_outcomes
-from agentic_bayes.outcomes.results import outcomes_from_results
+from agentic_bayes.outcomes.results import counting_of
 from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.records.formats.detection import format_of
 from agentic_bayes.suites.results import RunResults, unlike_tasks
@@ -36,8 +37,16 @@ SHOWN = 5  # names in a warning
 _TABLE_ONLY = {"agent", "task", "trial", "correct", "successes", "trials", "error"}
 
 
-def open_input(path: str | Path) -> RunResults | Estimate | Evidence | Path:
-    """Open a run, an estimate or evidence; a table is left as its path, since its columns need names."""
+Opened = RunResults | Estimate | Evidence | ToolResults | Path
+
+
+def open_input(
+    path: str | Path, *, columns: Mapping[str, Any] | None = None, results: Mapping[str, Any] | None = None
+) -> Opened:
+    """Open a run, an estimate, evidence, or results of another tool unless `columns` make them a table.
+
+    A table is left as its path, since its columns need names. `results` are options of `evidence_from_results`.
+    """
     if (run := find_run(str(path))) is not None:
         return RunResults.of(run)
     source = Path(path)
@@ -49,7 +58,9 @@ def open_input(path: str | Path) -> RunResults | Estimate | Evidence | Path:
         return Estimate.load(source)
     if "answer_score" in _first_keys(source):
         return Evidence.read(source)
-    if holds_conversations(source) and not holds_results(source):
+    if not _TABLE_ONLY & (columns or {}).keys() and results_format_of(source) is not None:
+        return read_results(source, **(results or {}))
+    if holds_conversations(source):
         raise InvalidArgument(
             f"{source} holds conversations: assess them first (agentic-bayes assess {source.name} -o evidence.jsonl)"
         )
@@ -91,24 +102,29 @@ def read_outcomes(
     columns: Mapping[str, Any] | None = None,
     counting: Mapping[str, Any] | None = None,
     needed: Mapping[str, str] | None = None,
+    results: Mapping[str, Any] | None = None,
 ) -> xr.Dataset:
-    """Outcomes of a table, evidence, a saved estimate or a run (its folder, or its id under ``results``).
+    """Outcomes of a table, evidence, another tool's results, a saved estimate or a run (folder, or id in ``results``).
 
     `needed` names what the estimate groups or weighs tasks by, where `columns` and `counting` do not say so.
     """
-    return _outcomes_in(open_input(path), path, columns or {}, counting or {}, needed or {})
+    opened = open_input(path, columns=columns, results=results)
+    return _outcomes_in(opened, path, columns or {}, counting or {}, needed or {}, results or {})
 
 
 def _outcomes_in(
-    opened: RunResults | Estimate | Evidence | Path,
+    opened: Opened,
     path: str | Path,
     columns: Mapping[str, Any],
     counting: Mapping[str, Any],
     needed: Mapping[str, str],
+    results: Mapping[str, Any],
 ) -> xr.Dataset:
     task_columns = {name: columns[name] for name in ("group", "weight") if name in columns}
     errors = {name: value for name, value in counting.items() if name == "errors"}
     others = {name: value for name, value in counting.items() if name != "errors"}
+    if not isinstance(opened, ToolResults):
+        _refuse(results, path, "not the results of another tool")
     match opened:
         case RunResults():
             _refuse({**columns, **others}, path, "a run of a suite")
@@ -116,19 +132,24 @@ def _outcomes_in(
         case Estimate():
             _refuse({**columns, **counting}, path, "a saved estimate")
             return opened.outcomes
-        case Evidence():
+        case Evidence() | ToolResults():
             _refuse({name: column for name, column in columns.items() if name not in task_columns}, path, "evidence")
             fields = {role: f"{METADATA}{name.removeprefix(METADATA)}" for role, name in needed.items()}
-            return count_outcomes(opened, **fields | dict(counting) | task_columns)
-        case results if not columns.keys() & _TABLE_ONLY and holds_results(results):
-            others.pop("threshold", None)
-            _refuse(others, path, "results of another tool")
-            fields = {role: f"{METADATA}{name.removeprefix(METADATA)}" for role, name in needed.items()}
-            return outcomes_from_results(results, **fields | dict(columns) | dict(counting))
+            evidence, rules = evidence_in(opened, counting)
+            outcomes = count_outcomes(evidence, **fields | rules | task_columns)
+            if isinstance(opened, ToolResults):
+                outcomes.attrs |= {"source": str(path), "taken": opened.taken}
+            return outcomes
         case table:
-            _refuse({name: rule for name, rule in columns.items() if name == "scorer"}, path, "a table")
             _refuse({name: rule for name, rule in others.items() if name not in task_columns}, path, "a table")
             return outcomes_from_table(table, **dict(needed) | dict(columns) | errors)
+
+
+def evidence_in(opened: Evidence | ToolResults, counting: Mapping[str, Any]) -> tuple[Evidence, dict[str, Any]]:
+    """The evidence of a file, and how it is counted: a tool may have its own threshold."""
+    if isinstance(opened, ToolResults):
+        return opened.evidence, counting_of(opened, counting)
+    return opened, dict(counting)
 
 
 def _refuse(options: Mapping[str, Any], path: str | Path, kind: str) -> None:
@@ -145,13 +166,14 @@ def read_estimate(
     columns: Mapping[str, Any] | None = None,
     counting: Mapping[str, Any] | None = None,
     needed: Mapping[str, str] | None = None,
+    results: Mapping[str, Any] | None = None,
 ) -> Estimate:
     """A saved estimate with the settings that are given, or a new one; it is fitted only if it holds these agents.
 
     `choose` is the option for the first agent, where there must be one.
     """
-    opened = open_input(path)
-    outcomes = _outcomes_in(opened, path, columns or {}, counting or {}, needed or {})
+    opened = open_input(path, columns=columns, results=results)
+    outcomes = _outcomes_in(opened, path, columns or {}, counting or {}, needed or {}, results or {})
     names = [str(label) for label in outcomes["agent"].values]
     for agent in agents:
         if agent is not None:
@@ -180,12 +202,13 @@ def combine_two(
     columns: Mapping[str, Any] | None = None,
     counting: Mapping[str, Any] | None = None,
     needed: Mapping[str, str] | None = None,
+    results: Mapping[str, Any] | None = None,
 ) -> tuple[xr.Dataset, str, str]:
     """Outcomes of one agent of each of two files, and their names; agents of the same name are named by file."""
     _warn_of_unlike_tasks(old, new)
     parts = []
     for path, option, name in ((old, "--baseline", baseline), (new, "--agent", agent)):
-        outcomes = read_outcomes(path, columns=columns, counting=counting, needed=needed)
+        outcomes = read_outcomes(path, columns=columns, counting=counting, needed=needed, results=results)
         names = [str(label) for label in outcomes["agent"].values]
         _check_chosen(name, names, path, option)
         if name is not None:

@@ -56,7 +56,7 @@ def test_results_of_a_tool_are_named_and_the_line_reads_them(refusal, file, what
     try:
         assert eval(line).trials.sum() > 0
     except EvidenceError as error:
-        assert "has several scores" in str(error)  # noqa: PT017
+        assert "there are several scores" in str(error)  # noqa: PT017
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ class ResultTrial:
     unscored: str | None = None  # why there is no verdict although nothing failed
     metadata: Mapping[str, Any] = field(default_factory=dict)  # short values that may group tasks
     place: str = ""  # where in the file
+    raw: Mapping[str, Any] = field(default_factory=dict)  # what it was read from, where `fields` look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

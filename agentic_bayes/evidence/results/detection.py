@@ -13,7 +13,8 @@ from typing import Any
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import EvidenceError
-from agentic_bayes.evidence.results import (
+from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat
+from agentic_bayes.evidence.results.readers import (
     bfcl,
     deepeval,
     evalplus,
@@ -27,7 +28,6 @@ from agentic_bayes.evidence.results import (
     pydantic_evals,
     swe_bench,
 )
-from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat
 from agentic_bayes.evidence.table import read_columns
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
@@ -70,8 +70,13 @@ def format_of_results(content: ResultsContent) -> ResultsFormat | None:
     return next((format for format in results_formats() if format.recognises(content)), None)
 
 
-def read_content(path: Path, *, options: ReadOptions = NO_OPTIONS) -> ResultsContent:
-    """A file as JSON, rows or markup."""
+def read_content(source: Any, *, options: ReadOptions = NO_OPTIONS) -> ResultsContent:
+    """A file as JSON, rows or markup; or what such a file holds: a frame, or the value of JSON."""
+    if isinstance(source, (dict, list)):
+        return _of_value(source, "results", options)
+    if not isinstance(source, (str, Path)):
+        return _of_table(source, options)
+    path = Path(source)
     if not path.is_file():
         raise EvidenceError(no_such_file(path))
     with path.open("rb") as stream:
@@ -91,23 +96,38 @@ def read_content(path: Path, *, options: ReadOptions = NO_OPTIONS) -> ResultsCon
         if start == "[" or not next(line for line in lines if line.strip()).rstrip().endswith("}"):
             raise EvidenceError(f"{path}: not JSON ({cause})") from None
         return of_rows(str(path), list(_lines(lines, path)), options)
+    return _of_value(value, str(path), options)
+
+
+def results_format_of(path: Path) -> ResultsFormat | None:
+    """The tool that wrote a file; of a table and of JSON lines only the beginning is read."""
+    try:
+        with path.open("rb") as stream:
+            head = (unpacked_gzip(stream) if stream.peek(2)[:2] == b"\x1f\x8b" else stream).read(_HEAD)
+        text = head.decode("utf-8-sig", "replace")
+        lines = [line for line in text.splitlines() if line.strip()]
+        if head[:4] != b"PAR1" and text.lstrip()[:1] not in ("{", "[", "<"):
+            line = lines[0] if lines else ""
+            delimiter = "\t" if line.count("\t") > line.count(",") else ","
+            names = frozenset(name.strip() for name in next(csv.reader([line], delimiter=delimiter), []))
+            return format_of_results(ResultsContent(str(path), columns=names))
+        first = _objects(lines[: -1 if len(head) == _HEAD else None][:2])
+        return format_of_results(of_rows(str(path), first) if len(first) > 1 else read_content(path))
+    except (EvidenceError, csv.Error, EOFError, OSError, zlib.error):
+        return None
+
+
+def _objects(lines: Sequence[str]) -> list[Any]:
+    """The values of JSON lines; none if these are not JSON lines."""
+    try:
+        return [strict_json(line, finite=False) for line in lines]
+    except ValueError:
+        return []
+
+
+def _of_value(value: Any, source: str, options: ReadOptions) -> ResultsContent:
     rows = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
-    return replace(of_rows(str(path), rows, options), value=value)
-
-
-def holds_results(path: Path) -> bool:
-    """Whether another tool wrote this file; of a table only the header is read."""
-    with path.open("rb") as stream:
-        head = (unpacked_gzip(stream) if stream.peek(2)[:2] == b"\x1f\x8b" else stream).read(_HEAD)
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if start in (b"{", b"[", b"<"):
-        try:
-            return format_of_results(read_content(path)) is not None
-        except EvidenceError:
-            return False
-    line = head.partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
-    names = frozenset(next(csv.reader([line], delimiter="\t" if line.count("\t") > line.count(",") else ","), []))
-    return format_of_results(ResultsContent(str(path), columns=names)) is not None
+    return replace(of_rows(source, rows, options), value=value)
 
 
 def of_rows(source: str, rows: Sequence[Any], options: ReadOptions = NO_OPTIONS) -> ResultsContent:
@@ -117,8 +137,8 @@ def of_rows(source: str, rows: Sequence[Any], options: ReadOptions = NO_OPTIONS)
     return ResultsContent(source, rows=rows, columns=columns, options=options)
 
 
-def _of_table(path: Path, options: ReadOptions) -> ResultsContent:
-    source, columns = read_columns(path, error=EvidenceError)
+def _of_table(table: Any, options: ReadOptions) -> ResultsContent:
+    source, columns = read_columns(table, error=EvidenceError)
     rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     return ResultsContent(source, rows=rows, columns=frozenset(columns), options=options)
 

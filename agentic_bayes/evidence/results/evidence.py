@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from agentic_bayes.errors import EvidenceError
+from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial
+from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial, first_text
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_formats
 from agentic_bayes.evidence.row import AGENT_ERROR, RESERVED, EvidenceRow, kept_metadata
 from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.evidence.table import whole_number
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
+from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path, identity_from
 from agentic_bayes.records.wire.scores import chosen_score
 
 __all__ = ["evidence_from_results"]
@@ -28,22 +30,24 @@ class ToolResults:
 
     evidence: Evidence
     taken: str  # the tool, and what became agent, task, trial, score and error
-    threshold: float | None  # of the score that counts, where the tool has one
+    thresholds: tuple[float, ...] = ()  # of the score that counts, where the tool has them
 
 
 def evidence_from_results(
-    path: str | Path,
+    path: Any,
     *,
     scorer: str | None = None,
     scale: tuple[float, float] | None = None,
     agent: str | None = None,
+    fields: Mapping[str, str] | None = None,
 ) -> Evidence:
     """Read the results of another tool as evidence.
 
     Parameters
     ----------
-    path : str or Path
-        A file that the tool wrote; which tool is found by its content. `docs/tables.md` lists them.
+    path : str, Path, frame, dict or list
+        A file that the tool wrote, or what is in it: a frame, or the value of the JSON. Which tool it is is found by
+        its content; `docs/tables.md` lists them.
     scorer : str, optional
         The score that counts. It may be left out where the tool gives a verdict of its own, or one score only; the
         others become metrics, each of which can be an indicator.
@@ -52,6 +56,9 @@ def evidence_from_results(
     agent : str, optional
         The agent's name, for files of one agent (default: as the file, the files or folder about it name it; else the
         file's name without its ending).
+    fields : mapping, optional
+        Where a result says its ``agent``, ``task`` or ``trial`` if it is not the usual place: ``{"agent":
+        "testCase.metadata.version"}``.
 
     Returns
     -------
@@ -65,100 +72,134 @@ def evidence_from_results(
         If no tool that is read wrote the file, it is not what the tool writes, several scores are there and none is
         chosen, or a score is off its scale.
     """
-    return read_results(path, scorer=scorer, scale=scale, agent=agent).evidence
+    return read_results(path, scorer=scorer, scale=scale, agent=agent, fields=fields).evidence
 
 
 def read_results(
-    path: str | Path, *, scorer: str | None = None, scale: tuple[float, float] | None = None, agent: str | None = None
+    path: Any,
+    *,
+    scorer: str | None = None,
+    scale: tuple[float, float] | None = None,
+    agent: str | None = None,
+    fields: Mapping[str, str] | None = None,
 ) -> ToolResults:
     """The same, with what the evidence was made of."""
-    source = Path(path)
-    options = ReadOptions(scorer=scorer, scale=scale)
-    content = read_content(source, options=options)
+    if wrong := sorted(set(fields or ()) - {"agent", "task", "trial"}):
+        raise InvalidArgument(f"fields of results may name agent, task and trial, got {short(wrong[0])}")
+    content = read_content(path, options=ReadOptions(fields or {}, scorer=scorer, scale=scale))
     format = format_of_results(content)
     if format is None:
         known = ", ".join(known.name for known in results_formats())
+        columns = sorted(content.columns)
+        seen = ", ".join(short(name, 30) for name in columns[:_SHOWN]) + (", …" if len(columns) > _SHOWN else "")
         raise EvidenceError(
-            f"{source}: not the results of a tool that is read ({known}). "
-            "A table is read by outcomes_from_table, conversations by read_conversations"
+            f"{content.source}: not the results of a tool that is read ({known}); "
+            + (f"it has {seen}. " if seen else "it has neither columns nor keys. ")
+            + "A table is read by outcomes_from_table, conversations by read_conversations and assess"
         )
     return as_evidence(content, format, agent=agent)
 
 
 def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str | None = None) -> ToolResults:
-    """The trials that a format finds, as evidence."""
+    """The results of one tool as evidence; what is wrong names the file and the tool."""
     try:
-        trials = list(format.trials(content))
+        return _as_evidence(content, format, agent)
     except EvidenceError as error:
         raise EvidenceError(f"{content.source} ({format.name}): {error}") from None
+
+
+def _as_evidence(content: ResultsContent, format: ResultsFormat, agent: str | None) -> ToolResults:
+    """The trials that a format finds, as evidence."""
+    trials = [_identified(found, content.options.fields) for found in format.trials(content)]
     if not trials:
-        raise EvidenceError(f"{content.source} ({format.name}): there are no results in it")
+        raise EvidenceError("there are no results in it")
     agents = sorted({found.agent for found in trials if found.agent is not None})
     if agent is not None and len(agents) > 1:
         names = ", ".join(map(short, agents[:_SHOWN]))
-        raise EvidenceError(f"{content.source} names {len(agents)} agents ({names}): agent= is for files of one")
+        raise EvidenceError(f"names {len(agents)} agents ({names}): agent= is for files of one")
     stem = Path(content.source).name.split(".")[0]
     own_verdict = format.verdict if any(format.verdict in found.scores for found in trials) else None
-    name = content.options.scorer or own_verdict or _only_score(trials, content.source)
+    name = content.options.scorer or own_verdict or _only_score(trials)
+    ran = [found for found in trials if found.error is None]
+    if ran and all(at_path(found.scores, name) is NOTHING for found in trials):
+        raise EvidenceError(f"no trial has a score {name!r}; there are {_names(trials)}")
     options = replace(content.options, scorer=name)
-    if not any(at_path(found.scores, name) is not NOTHING for found in trials):
-        raise EvidenceError(f"{content.source}: no trial has a score {name!r}; there are {_names(trials)}")
-    taken = {**format.taken, "score": name}
-    numbers: Counter[tuple[str, str]] = Counter()
-    rows, problems = [], []
-    for found in trials:
-        who = agent or found.agent or stem
-        number = numbers[who, found.task] if found.trial is None else found.trial
-        numbers[who, found.task] += 1
-        chosen = chosen_score(found.scores, options)
-        if chosen.fault is not None and found.error is None:
-            problems.append(f"{found.place}: {chosen.fault}")
-            continue
-        unscored = None if found.error is None else f"{AGENT_ERROR}{found.error}"
-        if unscored is None and chosen.value is None:
-            unscored = found.unscored or chosen.reason or f"no score {name!r}"
-        identity = f"{format.name}: {name}"
-        metrics = _metrics(found, name, options)
-        rows.append(
-            EvidenceRow(
-                agent=who,
-                task=found.task,
-                trial=number,
-                session_id=f"{who}/{found.task}/{number}",
-                interaction=0,
-                qa_id=found.task,
-                answer_score=chosen.value if unscored is None else None,
-                answer_reason=found.reasons.get(name) if unscored is None else None,
-                unscored_reason=unscored,
-                judge=identity,
-                tool_rubric="none",
-                metrics=metrics,
-                graders={metric: f"{format.name}: {metric}" for metric in metrics},
-                metadata=kept_metadata(found.metadata),
-            )
-        )
+    faults = [(found.place, chosen_score(found.scores, options).fault) for found in ran]
+    problems = [f"{place}: {fault}" for place, fault in faults if fault is not None]
     if problems:
         more = f"; … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise EvidenceError(f"{content.source} ({format.name}): " + "; ".join(problems[:_SHOWN]) + more)
+        raise EvidenceError("; ".join(problems[:_SHOWN]) + more)
+    numbers: Counter[tuple[str, str]] = Counter()
+    rows = []
+    for found in trials:
+        place = agent or found.agent or stem, found.task
+        rows.append(_row(found, place, numbers[place], options, format.name))
+        numbers[place] += 1
     told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
     if told and all(row.answer_score is None for row in rows):
-        raise EvidenceError(f"{content.source} ({format.name}): nothing is scored: {told[0]}")
+        raise EvidenceError(f"nothing is scored: {told[0]}")
+    taken = {**format.taken, "score": name, **{role: f"{path} (fields)" for role, path in options.fields.items()}}
     if agent is not None or not agents:
         taken |= {"agent": agent or stem}
     parts = "; ".join(f"{role} = {what}" for role, what in taken.items())
-    own = {found.thresholds[name] for found in trials if name in found.thresholds}
-    return ToolResults(Evidence(tuple(rows)), f"{format.name}: {parts}", own.pop() if len(own) == 1 else None)
+    own = sorted({found.thresholds[name] for found in trials if name in found.thresholds})
+    return ToolResults(Evidence(tuple(rows)), f"{format.name}: {parts}", tuple(own))
 
 
-def _only_score(trials: Sequence[ResultTrial], source: str) -> str:
+def _identified(found: ResultTrial, fields: Mapping[str, str]) -> ResultTrial:
+    """The trial with the identity that `fields` say."""
+    if not fields:
+        return found
+    values, faults = identity_from([found.raw, {"metadata": found.metadata}], fields)
+    if faults:
+        raise EvidenceError(f"{found.place}: " + "; ".join(f"{path}: {text}" for path, text in faults))
+    for role, value in values.items():
+        whole = whole_number(value) if role == "trial" else first_text(value)
+        if whole is None:
+            what = "a whole number" if role == "trial" else "text or a number"
+            raise EvidenceError(f"{found.place}: {fields[role]} must be {what}, got {short(value)}")
+        values[role] = whole
+    return replace(found, **values)
+
+
+def _row(found: ResultTrial, place: tuple[str, str], number: int, options: ReadOptions, tool: str) -> EvidenceRow:
+    name = str(options.scorer)
+    chosen = chosen_score(found.scores, options)
+    unscored = None if found.error is None else f"{AGENT_ERROR}{found.error}"
+    if unscored is None and chosen.value is None:
+        unscored = found.unscored or chosen.reason or f"no score {name!r}"
+    metrics = _metrics(found, name, options)
+    trial = number if found.trial is None else found.trial
+    agent, task = place
+    return EvidenceRow(
+        agent=agent,
+        task=task,
+        trial=trial,
+        session_id=f"{agent}/{task}/{trial}",
+        interaction=0,
+        qa_id=task,
+        answer_score=chosen.value if unscored is None else None,
+        answer_reason=found.reasons.get(name) if unscored is None else None,
+        unscored_reason=unscored,
+        judge=f"{tool}: {name}",
+        tool_rubric="none",
+        metrics=metrics,
+        graders={metric: f"{tool}: {metric}" for metric in metrics},
+        metadata=kept_metadata(found.metadata),
+    )
+
+
+def _only_score(trials: Sequence[ResultTrial]) -> str:
     """The name of the only score that there is."""
     names = dict.fromkeys(name for found in trials for name in found.scores)
     if len(names) == 1:
         return next(iter(names))
+    if not names and all(found.error is not None for found in trials):
+        return "none, every run failed"
     if not names:
-        raise EvidenceError(f"{source}: no trial has a score")
+        raise EvidenceError("no trial has a score")
     raise EvidenceError(
-        f"{source} has several scores: {_names(trials)}. Choose one: scorer={next(iter(names))!r} "
+        f"there are several scores: {_names(trials)}. Choose one: scorer={next(iter(names))!r} "
         f"(--scorer on the command line); the others become metrics"
     )
 

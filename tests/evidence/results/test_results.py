@@ -1,7 +1,9 @@
 """Results that other tools wrote give the counts that are in them, or are refused with the way out."""
 
+import ast
 import copy
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from strategies import reduced
 from typer.testing import CliRunner
 
 from agentic_bayes.cli.app import app
-from agentic_bayes.errors import EvidenceError
+from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.results import detection
 from agentic_bayes.evidence.results.base import ResultsFormat, ResultTrial
 from agentic_bayes.evidence.results.evidence import evidence_from_results
@@ -45,6 +47,14 @@ SAMPLES = samples(oslo=3, rome=1, **{"7": 2})
 PARTIAL = samples(oslo=2, rome=1, **{"7": 1})
 
 
+EVALS = {
+    ("mockllm/a", "weather"): (12, 12, 0),
+    ("mockllm/a", "capitals"): (8, 8, 0),
+    ("mockllm/b", "weather"): (4, 12, 0),
+    ("mockllm/b", "capitals"): (3, 8, 0),
+}
+
+
 def counts_in(outcomes):
     """(Agent, task) → successes, scored trials, errored trials."""
     tidy = outcomes[["successes", "trials", "errored"]].to_dataframe()
@@ -62,12 +72,14 @@ def counts_in(outcomes):
         ("deepeval_result.json", "Exact Match", {("deepeval_result", "oslo"): (1, 2, 0)}),
         ("mlflow_eval_results.csv", "correct", MLFLOW),
         ("mlflow_eval_results.csv", "yesno", MLFLOW),
+        ("evals_df.csv", None, EVALS),
         ("samples_df.csv", "includes", SAMPLES),
         ("samples_df.csv", "partial", PARTIAL),
         ("samples_df.csv", "dicty.a", {place: (n, n, errored) for place, (_, n, errored) in SAMPLES.items()}),
     ],
 )
 def test_the_counts_are_those_in_the_file(name, scorer, expected):
+    """Every file gives the counts that are known to be in it, whichever score is chosen."""
     assert counts_in(outcomes_from_results(FILES / name, scorer=scorer)) == expected
 
 
@@ -83,12 +95,13 @@ def test_the_counts_are_those_in_the_file(name, scorer, expected):
     ],
 )
 def test_of_several_scores_one_is_chosen_by_name(name, scorer, message):
-    with pytest.raises(EvidenceError) as error:
+    """Several scores are refused with their names until one is chosen."""
+    with pytest.raises(EvidenceError, match=re.escape(message)):
         evidence_from_results(FILES / name, scorer=scorer)
-    assert message in str(error.value)
 
 
 def test_the_scores_that_do_not_count_become_metrics():
+    """Scores that do not count are metrics, and runs that failed are agent errors."""
     evidence = evidence_from_results(FILES / "pydantic_evals_report.json", scorer="ok")
     frame = evidence.to_pandas()
     assert frame["close"].dropna().tolist() == [0.5] * 5
@@ -97,6 +110,7 @@ def test_the_scores_that_do_not_count_become_metrics():
 
 
 def test_the_command_line_says_what_was_taken_for_what():
+    """`estimate FILE` names what became the score; named columns make the file a table."""
     result = CliRunner().invoke(app, ["estimate", str(FILES / "samples_df.csv"), "--scorer", "includes", "--k", "1"])
     assert result.exit_code == 0, result.output
     assert "score = includes" in " ".join(result.output.split())
@@ -107,12 +121,14 @@ def test_the_command_line_says_what_was_taken_for_what():
 
 
 def test_a_parquet_table_of_a_tool_is_read_as_its_csv(tmp_path):
+    """A Parquet file gives the counts of the CSV."""
     frame = pd.read_csv(FILES / "samples_df.csv")
     frame.to_parquet(tmp_path / "samples_df.parquet")
     assert counts_in(outcomes_from_results(tmp_path / "samples_df.parquet", scorer="includes")) == SAMPLES
 
 
 def test_several_runs_of_inspect_need_the_model(tmp_path):
+    """Samples of several runs need the model that tells their agents apart."""
     frame = pd.read_csv(FILES / "samples_df.csv")
     both = pd.concat([frame, frame.assign(eval_id="another")])
     both.to_csv(tmp_path / "both.csv", index=False)
@@ -123,14 +139,8 @@ def test_several_runs_of_inspect_need_the_model(tmp_path):
     assert outcomes["agent"].values.tolist() == ["a", "b"]
 
 
-def test_averages_of_runs_are_no_trials(tmp_path):
-    row = {"eval_id": "x", "task_name": "t", "total_samples": 4, "completed_samples": 4, "score_headline_value": 0.5}
-    pd.DataFrame([row]).to_csv(tmp_path / "evals.csv", index=False)
-    with pytest.raises(EvidenceError, match="single trials cannot be told"):
-        outcomes_from_results(tmp_path / "evals.csv")
-
-
 def test_a_reader_of_another_package_is_used(tmp_path, monkeypatch):
+    """A format that an entry point gives is read like the built-in ones."""
     mine = ResultsFormat(
         name="mine",
         recognises=lambda content: content.object_with("my_runs"),
@@ -161,6 +171,7 @@ WHOLE = {
     name: json.loads((FILES / name).read_text())
     for name in ("promptfoo.json", "pydantic_evals_report.json", "deepeval_result.json")
 }
+WHOLE_PYDANTIC = WHOLE["pydantic_evals_report.json"]
 WHOLE["promptfoo.json"]["results"]["results"] = WHOLE["promptfoo.json"]["results"]["results"][:2]
 PLACES = {name: list(places(value)) for name, value in WHOLE.items()}
 WRONG = st.sampled_from([None, [], {}, "", "x", -1, 2.5, True, [None], {"a": {}}, [[]], "nan", float("nan"), 10**400])
@@ -184,3 +195,131 @@ def test_a_wrong_value_anywhere_is_read_or_refused(tmp_path_factory, data):
     except EvidenceError:
         return
     assert len(evidence) > 0
+
+
+def test_averages_of_runs_are_read_if_they_are_those_of_right_and_wrong():
+    """An average gives counts if a whole number of right samples makes it, and else is refused."""
+    frame = pd.read_csv(FILES / "evals_df.csv")
+    frame.loc[0, ["completed_samples", "score_includes_accuracy"]] = [11, 1.0]  # one sample did not complete
+    assert counts_in(outcomes_from_results(frame)) == EVALS | {("mockllm/a", "weather"): (11, 11, 1)}
+    frame.loc[1, "score_includes_accuracy"] = 0.31
+    with pytest.raises(EvidenceError, match=r"not those of right and wrong samples. Write the samples: samples_df\("):
+        outcomes_from_results(frame)
+    frame.loc[1, "completed_samples"] = 40
+    with pytest.raises(EvidenceError, match="row 2: completed_samples of total_samples must be whole numbers, got 40"):
+        outcomes_from_results(frame)
+
+
+def test_a_low_score_that_passes_counts_by_its_verdict():
+    """Where DeepEval passes low scores its verdict counts; a metric that failed is unscored."""
+    cases = [
+        {"name": "oslo", "success": passed, "metrics_data": [metric]}
+        for passed, metric in (
+            (True, {"name": "Bias", "score": 0.1, "threshold": 0.5, "success": True, "error": None}),
+            (False, {"name": "Bias", "score": 0.9, "threshold": 0.5, "success": False, "error": None}),
+            (False, {"name": "Bias", "score": None, "threshold": 0.5, "success": False, "error": "no reply"}),
+        )
+    ]
+    assert counts_in(outcomes_from_results({"test_results": cases}, scorer="Bias")) == {("results", "oslo"): (1, 2, 0)}
+    outcomes = outcomes_from_results({"test_results": cases})
+    assert counts_in(outcomes) == {("results", "oslo"): (1, 2, 0)}  # a metric that failed is no failure
+    assert int(outcomes["unscored"].sum()) == 1
+
+
+def test_a_tools_own_thresholds_decide_unless_they_differ():
+    """A score is cut where its tool cuts it; several cuts are refused until one is given."""
+    metrics = [{"name": "m", "score": 0.6, "threshold": bar, "success": True} for bar in (0.5, 0.0)]
+    cases = [{"name": "oslo", "success": True, "metrics_data": [metric]} for metric in metrics]
+    for case in cases:
+        assert counts_in(outcomes_from_results({"test_results": [case]}, scorer="m")) == {
+            ("results", "oslo"): (1, 1, 0)
+        }
+    with pytest.raises(InvalidArgument, match=r"several thresholds of its own \(0, 0.5\)"):
+        outcomes_from_results({"test_results": cases}, scorer="m")
+    strict = outcomes_from_results({"test_results": cases}, scorer="m", threshold=0.7)
+    assert counts_in(strict) == {("results", "oslo"): (0, 2, 0)}
+
+
+def test_tests_of_one_description_and_other_variables_are_other_tasks():
+    """Tests of promptfoo are told apart by their variables."""
+    results = copy.deepcopy(WHOLE["promptfoo.json"])
+    for result, city in zip(results["results"]["results"], ("Oslo", "Rome"), strict=True):
+        result["testCase"]["description"] = "weather"
+        result["vars"] = {"city": city}
+    outcomes = outcomes_from_results(results)
+    assert outcomes["task"].values.tolist() == ['weather {"city": "Oslo"}', 'weather {"city": "Rome"}']
+
+
+def test_a_provider_that_failed_is_an_error_and_no_failure():
+    """A provider that failed is errored, and fails only where errors count so."""
+    results = copy.deepcopy(WHOLE["promptfoo.json"])
+    results["results"]["results"][0] |= {"failureReason": 2, "error": "API error: 500", "success": False}
+    outcomes = outcomes_from_results(results)
+    assert (int(outcomes["trials"].sum()), int(outcomes["errored"].sum())) == (1, 1)
+    assert int(outcomes_from_results(results, errors="fail")["trials"].sum()) == 2
+
+
+def test_identity_may_be_taken_from_elsewhere():
+    """`fields` takes the agent from another place, and a place that is not there is refused."""
+    path = FILES / "promptfoo.json"
+    by_prompt = outcomes_from_results(path, fields={"agent": "promptId"})
+    assert counts_in(by_prompt)[by_prompt["agent"].values[0], "rome"] == (4, 8, 0)
+    assert "agent = promptId (fields)" in by_prompt.attrs["taken"]
+    with pytest.raises(EvidenceError, match=r"results.results\[0\]: provider.version: fields takes the agent"):
+        outcomes_from_results(path, fields={"agent": "provider.version"})
+    with pytest.raises(InvalidArgument, match="may name agent, task and trial, got 'reference'"):
+        outcomes_from_results(path, fields={"reference": "vars"})
+
+
+def test_a_frame_and_the_value_of_json_are_read_as_their_files():
+    """A frame and a JSON value give the counts of the files that hold them."""
+    assert counts_in(outcomes_from_results(WHOLE_PYDANTIC, scorer="ok")) == PYDANTIC
+    frame = pd.read_csv(FILES / "mlflow_eval_results.csv")
+    frame["request"] = frame["request"].map(ast.literal_eval)  # the frame that MLflow gives holds objects
+    found = counts_in(outcomes_from_results(frame, scorer="correct", agent="mlflow_eval_results"))
+    assert found == MLFLOW
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"answers": [1], "model": "x"}', "not the results of a tool that is read (bfcl, deepeval, "),
+        ('{"answers": [1], "model": "x"}', "it has 'answers', 'model'. A table is read by outcomes_from_table"),
+        ("item,right\na,1\n", "it has 'item', 'right'"),
+        ("[]", "it has neither columns nor keys"),
+        ('{"cases": [{"name": ', "not JSON"),
+        ('{"evalId": "e", "results": {"results": []}}', "(promptfoo): there are no results in it"),
+        ('{"evalId": "e", "results": {"results": [3]}}', "results.results[0] must be an object, got 3"),
+        ('{"cases": ' + "[" * 100_000, "not JSON"),
+    ],
+)
+def test_what_is_not_read_is_refused_with_a_way_out(tmp_path, text, message):
+    """What no tool wrote is refused, with what it holds and how it may be read."""
+    path = tmp_path / "file.csv"
+    path.write_text(text)
+    with pytest.raises(EvidenceError, match=re.escape(message)):
+        outcomes_from_results(path)
+
+
+def test_where_every_run_failed_all_trials_are_errored():
+    """A report of failures only has errored trials and no scored ones."""
+    report = {"name": "a", "cases": [], "failures": [{"name": "x"}, {"name": "x"}]}
+    assert counts_in(outcomes_from_results(report)) == {("a", "x"): (0, 0, 2)}
+
+
+def test_every_command_that_takes_a_file_takes_results(tmp_path):
+    """gate, rank, report, estimate -o and compare read results as they read evidence."""
+    path, run = str(FILES / "pydantic_evals_report.json"), CliRunner().invoke
+    scored = [path, "--scorer", "ok"]
+    assert run(app, ["gate", *scored, "--at-least", "0.01", "--errors", "fail"]).exit_code in (0, 11)
+    assert "agent-v2" in run(app, ["rank", str(FILES / "promptfoo.jsonl"), "--estimand", "tasks"]).output
+    assert run(app, ["report", *scored, "-o", str(tmp_path / "r.html")]).exit_code == 0
+    metric = run(app, ["estimate", *scored, "--k", "1", "--indicator", "EqualsExpected", "-o", str(tmp_path / "out")])
+    assert "indicator EqualsExpected" in " ".join(metric.output.split())
+    assert (tmp_path / "out" / "evidence.jsonl").is_file()
+    (tmp_path / "new.json").write_text(Path(path).read_text().replace('"agent"', '"agent-2"'))
+    both = run(app, ["compare", path, str(tmp_path / "new.json"), "--scorer", "ok"])
+    assert both.exit_code == 0, both.exception
+    named = ["--columns", "task=task_name,successes=epochs,trials=total_samples", "--scorer", "a"]
+    table = run(app, ["estimate", str(FILES / "evals_df.csv"), *named])
+    assert "which does not use scorer" in str(table.exception)

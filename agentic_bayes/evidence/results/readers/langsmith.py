@@ -22,6 +22,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             error=None if is_blank(row.get("error")) else str(row.get("error")).partition("\n")[0],
             metadata={name: value for name, value in row.items() if name.startswith(_INPUT) and not is_blank(value)},
             place=where,
+            raw=row,
         )
 
 

@@ -1,4 +1,4 @@
-"""Results of Harbor: ``result.json`` of a trial, or of a job with the folders of its trials beside it."""
+"""Results of Harbor: ``result.json`` of a trial, or of a job with the folders of its trials next to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     else:
         files = sorted(Path(content.source).parent.glob("*/result.json"))
         if not files:
-            raise EvidenceError("is the result of a job: its trials (result.json in the folders beside it) are missing")
+            raise EvidenceError("is the result of a job: its trials (result.json in folders next to it) are missing")
         for file in files:
             yield _trial(an_object(read_json(file, error=EvidenceError), str(file)), f"{file.parent.name}/{file.name}")
 

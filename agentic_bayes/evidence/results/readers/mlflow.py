@@ -16,28 +16,29 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     names = [str(name).removesuffix(_VALUE) for name in content.rows[0] if str(name).endswith(_VALUE)]
     for i, row in enumerate(content.rows):
         where = f"row {i + 1}"
-        expected = _expectations(row.get("trace"))
+        expected = _expectations(row)
         scores = {name: row.get(name + _VALUE) for name in names if name not in expected}
         request = row.get("request")
-        if not isinstance(request, str) and request is not None:
-            request = json.dumps(request, sort_keys=True, ensure_ascii=False, default=str)
+        request = str(request) if isinstance(request, (dict, list)) else request  # as pandas writes it to a CSV
         failed = str(row.get("state")).upper().endswith("ERROR")
         yield ResultTrial(
             task=needed(first_text(request), "request", where),
             scores={name: None if is_blank(value) else value for name, value in scores.items()},
             error="the trace ended in an error" if failed else None,
             place=where,
+            raw=row,
         )
 
 
-def _expectations(trace: Any) -> set[str]:
+def _expectations(row: Mapping[str, Any]) -> set[str]:
     """Names of the assessments that say what is expected, which are no scores."""
+    trace = row.get("trace")
     if isinstance(trace, str):
         try:
             trace = json.loads(trace)
         except (ValueError, RecursionError):
-            return set()
-    assessments = part(part(trace).get("info")).get("assessments")
+            trace = None
+    assessments = part(part(trace).get("info")).get("assessments") or row.get("assessments")
     return {
         str(assessment.get("assessment_name"))
         for assessment in (assessments if isinstance(assessments, list) else ())

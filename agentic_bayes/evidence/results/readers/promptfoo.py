@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +17,8 @@ from agentic_bayes.evidence.results.base import (
     needed,
     part,
 )
-from agentic_bayes.records.base import short
 
+_LONGEST = 100  # characters of variables in the name of a task; beyond, a hash tells them apart
 _ERROR = 2  # ResultFailureReason: 0 none, 1 an assertion failed, 2 the provider or the run failed
 
 
@@ -29,9 +31,15 @@ def _recognises(content: ResultsContent) -> bool:
 def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     document = content.object_with("evalId", "results")
     results = content.value["results"]["results"] if document else content.rows
-    for where, result in each(results, "results.results" if document else "rows"):
+    found = list(each(results, "results.results" if document else "rows"))
+    described = defaultdict(set)  # tests of one description but different variables are different tests
+    for description, variables in (_name(result) for _, result in found):
+        described[description].add(variables)
+    for where, result in found:
         test, prompt, provider = (part(result.get(key)) for key in ("testCase", "prompt", "provider"))
-        task = first_text(test.get("description"), _variables(result.get("vars") or test.get("vars")))
+        description, variables = _name(result)
+        both = len(described[description]) > 1 and variables is not None
+        task = f"{description} {variables}" if description and both else description or variables
         names = (
             first_text(provider.get("label"), provider.get("id"), result.get("provider")),
             first_text(prompt.get("label"), prompt.get("raw"), result.get("promptId")),
@@ -42,18 +50,29 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
         yield ResultTrial(
             agent=" | ".join(name for name in names if name is not None) or None,
             task=needed(task, "testCase.description, nor vars that name the test", where),
-            scores={"success": result.get("success")} | part(result.get("namedScores")),
+            scores={"success": result.get("success"), "score": result.get("score")} | part(result.get("namedScores")),
             reasons={"success": reason},
             error=(first_text(result.get("error")) or "the provider failed") if crashed else None,
             metadata=part(test.get("metadata")),
             place=where,
+            raw=result,
         )
+
+
+def _name(result: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The description of a test, and its variables."""
+    test = part(result.get("testCase"))
+    return first_text(test.get("description")), _variables(result.get("vars") or test.get("vars"))
 
 
 def _variables(values: Any) -> str | None:
     """The variables of a test without a description, which name it."""
-    given = isinstance(values, dict) and values
-    return short(json.dumps(values, sort_keys=True, ensure_ascii=False), 200) if given else None
+    if not isinstance(values, dict) or not values:
+        return None
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}… {hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 FORMAT = ResultsFormat(
@@ -62,7 +81,7 @@ FORMAT = ResultsFormat(
     trials=_trials,
     taken={
         "agent": "provider.label and prompt.label",
-        "task": "testCase.description, else vars",
+        "task": "testCase.description, and vars where it has none or one of several",
         "trial": "repeats of one test, in order",
         "score": "success",
         "error": "failureReason 2",

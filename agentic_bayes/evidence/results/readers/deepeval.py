@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from agentic_bayes.evidence.results.base import (
     ResultsContent,
@@ -20,26 +21,46 @@ _NUMBERED = re.compile(r"test_case_\d+")  # the name of a test case that was giv
 
 def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     key = "test_results" if "test_results" in content.value else "testCases"
-    for where, case in each(content.value[key], key):
-        data = case.get("metrics_data") or case.get("metricsData") or []
-        metrics = {str(metric.get("name")): metric for _, metric in each(data, f"{where}.metrics_data")}
+    cases = [(where, case, _metrics(case, where)) for where, case in each(content.value[key], key)]
+    # of some metrics, such as bias, a low score is good: their verdict is the score
+    low = {name for _, _, metrics in cases for name, metric in metrics.items() if _contradicts(metric)}
+    for where, case, metrics in cases:
         name = first_text(case.get("name"))
         asked = first_text(case.get("input"))
         task = asked if asked and (name is None or _NUMBERED.fullmatch(name)) else name
         faults = [text for metric in metrics.values() if (text := first_text(metric.get("error")))]
+        failed = any(metric.get("success") is False and not metric.get("error") for metric in metrics.values())
         yield ResultTrial(
             task=needed(task, "name, nor an input", where),
-            scores={"success": case.get("success")} | {name: metric.get("score") for name, metric in metrics.items()},
+            scores={"success": case.get("success") if failed or not faults else None}
+            | {
+                name: None if metric.get("error") else metric.get("success" if name in low else "score")
+                for name, metric in metrics.items()
+            },
             thresholds={
                 name: float(bar)
                 for name, metric in metrics.items()
-                if isinstance(bar := metric.get("threshold"), (int, float)) and 0 <= bar <= 1
+                if isinstance(bar := metric.get("threshold"), (int, float)) and 0 <= bar <= 1 and name not in low
             },
             reasons={name: text for name, metric in metrics.items() if (text := first_text(metric.get("reason")))},
             unscored=f"a metric failed: {faults[0]}" if faults else None,
             metadata=part(case.get("metadata") or case.get("additional_metadata")),
             place=where,
+            raw=case,
         )
+
+
+def _metrics(case: dict[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    data = case.get("metrics_data") or case.get("metricsData") or []
+    return {str(metric.get("name")): metric for _, metric in each(data, f"{where}.metrics_data")}
+
+
+def _contradicts(metric: dict[str, Any]) -> bool:
+    """Whether the verdict is not that the score reaches the threshold."""
+    score, bar = metric.get("score"), metric.get("threshold")
+    if not isinstance(score, (int, float)) or not isinstance(bar, (int, float)) or metric.get("error"):
+        return False
+    return isinstance(metric.get("success"), bool) and metric["success"] != (score >= bar)
 
 
 FORMAT = ResultsFormat(

@@ -15,6 +15,7 @@ from agentic_bayes.evidence.results.base import (
     needed,
     part,
 )
+from agentic_bayes.records.wire.scores import LABELS
 
 _REPEAT = re.compile(r"(.*) \[(\d{1,9})/\d{1,9}\]", re.DOTALL)
 
@@ -22,8 +23,9 @@ _REPEAT = re.compile(r"(.*) \[(\d{1,9})/\d{1,9}\]", re.DOTALL)
 def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     report = content.value
     for where, case in each(report["cases"], "cases"):
-        results = part(case.get("assertions")) | part(case.get("scores"))
-        failed = [part(failure) for failure in case.get("evaluator_failures") or ()]
+        verdicts = {name: label for name, label in part(case.get("labels")).items() if _is_verdict(label)}
+        results = part(case.get("assertions")) | part(case.get("scores")) | verdicts
+        failed = [failure for _, failure in each(case.get("evaluator_failures") or (), f"{where}.evaluator_failures")]
         yield ResultTrial(
             **_identity(report, case, where),
             scores={name: part(result).get("value") for name, result in results.items()}
@@ -36,6 +38,11 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
         yield ResultTrial(**_identity(report, case, where), error=first_text(case.get("error_message")) or "it failed")
 
 
+def _is_verdict(label: Any) -> bool:
+    """Whether a label is one like yes or pass, which is a score."""
+    return str(part(label).get("value")).strip().lower() in LABELS
+
+
 def _identity(report: dict[str, Any], case: dict[str, Any], where: str) -> dict[str, Any]:
     name = first_text(case.get("name"), case.get("source_case_name"))
     repeat = _REPEAT.fullmatch(name or "")
@@ -45,6 +52,7 @@ def _identity(report: dict[str, Any], case: dict[str, Any], where: str) -> dict[
         "trial": int(repeat[2]) if repeat else None,
         "metadata": part(case.get("metadata")),
         "place": where,
+        "raw": case,
     }
 
 

@@ -64,7 +64,7 @@ FORMAT = ResultsFormat(
     recognises=_recognises,
     trials=_trials,
     taken={
-        "agent": "model_name of the results file beside it, else the folder",
+        "agent": "model_name of the results file next to it, else the folder",
         "task": "task of the file's name and doc_id",
         "trial": "samples of one document, in order",
     },

@@ -55,7 +55,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     if strange := failed.keys() - set(tasks):
         raise EvidenceError(
             f"what passed is not in a score file, and {min(strange)} is not one of {tasks[0]} to {tasks[-1]}, so that "
-            f"it cannot be told either: put the result file beside it as {_result(path).name}"
+            f"it cannot be told either: put the result file next to it as {_result(path).name}"
         )
     for task in tasks:
         where, entry = failed.get(task, ("the first line", {}))
@@ -96,7 +96,7 @@ def _listed(score: Path, total: int) -> list[str]:
 
 
 def _result(score: Path) -> Path:
-    """The result file of a score file: beside it, or in ``result/`` as it is in ``score/``."""
+    """The result file of a score file: next to it, or in ``result/`` as it is in ``score/``."""
     name = score.name.replace("_score.json", "_result.json")
     name = name if name != score.name else f"{score.stem}_result.json"
     parts = list(score.with_name(name).parts)
