@@ -39,43 +39,24 @@ class KnownTool:
     lines: tuple[str, ...] = ()  # what to do in Python; {file} is the file
 
 
-_TABLE = "its results can be read as a table"
-_PROMPTFOO = (
-    'rows["agent"] = rows["provider.label"] + ", " + rows["prompt.label"]',
-    'ab.outcomes_from_table(rows.drop(columns="error"), task="testCase.description", correct="success")',
+_OF_TOOLS = (
+    ("promptfoo results", {"evalId", "results"}),
+    ("promptfoo results", {"gradingResult", "promptIdx"}),
+    ("a deepeval result", {"test_results"}),
+    ("a pydantic-evals report", {"cases", "failures"}),
+    ("samples of lm-evaluation-harness", {"doc_id", "resps"}),
+    ("a report of SWE-bench", {"resolved_ids", "error_ids"}),
+    ("EvalPlus results", {"hash", "eval"}),
+    ("a score file of BFCL", {"accuracy", "correct_count", "total_count"}),
+    ("a LangSmith experiment", {"example_id", "execution_time", "error"}),
+    ("a table of MLflow's evaluation", {"trace_id", "request", "state", "assessments"}),
+    ("a table of Inspect's samples", {"sample_id", "eval_id", "epoch"}),
 )
+"""Results of tools, and keys of their first object or columns of their table."""
+_RESULTS = "its results are read by estimate, compare, gate and report"
+_RESULTS_LINES = ('ab.outcomes_from_results("{file}")',)
 _KNOWN = (
-    KnownTool(
-        "promptfoo results",
-        frozenset({"evalId", "results"}),
-        _TABLE,
-        ('rows = pd.json_normalize(json.load(open("{file}"))["results"]["results"])', *_PROMPTFOO),
-    ),
-    KnownTool(
-        "promptfoo results",
-        frozenset({"gradingResult", "promptIdx"}),
-        _TABLE,
-        ('rows = pd.json_normalize([json.loads(line) for line in open("{file}")])', *_PROMPTFOO),
-    ),
-    KnownTool(
-        "a deepeval result",
-        frozenset({"test_results"}),
-        _TABLE,
-        (
-            'rows = pd.DataFrame(json.load(open("{file}"))["test_results"])',
-            'ab.outcomes_from_table(rows, task="name", correct="success")',
-        ),
-    ),
-    KnownTool(
-        "a pydantic-evals report",
-        frozenset({"cases", "failures"}),
-        _TABLE,
-        (
-            'report = json.load(open("{file}")); rows = pd.json_normalize(report["cases"] + report["failures"])',
-            'ab.outcomes_from_table(rows, task="source_case_name", correct="assertions.NAME.value", '
-            'error="error_message")',
-        ),
-    ),
+    *(KnownTool(what, frozenset(keys), _RESULTS, _RESULTS_LINES) for what, keys in _OF_TOOLS),
     KnownTool(
         "a LangSmith run",
         frozenset({"run_type", "inputs"}),
@@ -103,12 +84,6 @@ _KNOWN = (
         "the folder of the run is read by estimate, compare, gate and report",
     ),
     KnownTool(
-        "samples of lm-evaluation-harness",
-        frozenset({"doc_id", "resps"}),
-        _TABLE,
-        ('ab.outcomes_from_table("{file}", task="doc_id", correct="exact_match")',),
-    ),
-    KnownTool(
         "ShareGPT conversations",
         frozenset({"conversations"}),
         "OpenAI messages can be read",
@@ -133,7 +108,7 @@ def by_bytes(stream: BufferedReader, name: str) -> str:
 def by_line(line: str, name: str) -> str:
     """What text that is no JSON looks like, by its first line, with what to do; empty if it shows nothing."""
     if _MARKUP.match(line):
-        return "it looks like XML or HTML"
+        return f"it looks like XML or HTML; of JUnit XML, {_with_lines(_RESULTS, _RESULTS_LINES, name)}"
     if _YAML.match(line):
         return "it looks like YAML; a suite's file must end in .yaml or .yml"
     for separator, kind in ((",", "CSV"), ("\t", "TSV")):
@@ -141,6 +116,8 @@ def by_line(line: str, name: str) -> str:
             columns = next(csv.reader([line], delimiter=separator), [])
         except csv.Error:
             columns = []
+        if found := _known(set(columns), name):
+            return found
         if len(columns) > 1 and all(column.strip() for column in columns):
             return f"it looks like a table ({kind}), which is read as results: {_as_table(columns, name)}"
     return ""
@@ -150,9 +127,8 @@ def by_record(record: Any, name: str) -> str:
     """What an object of no known format looks like, with the nearest thing that is read and what to do."""
     if not isinstance(record, Mapping):
         return ""
-    for known in _KNOWN:
-        if known.keys <= record.keys():
-            return f"it looks like {known.what}: {_with_lines(known.nearest, known.lines, name)}"
+    if found := _known(record.keys(), name):
+        return found
     for key, item in record.items():
         if isinstance(item, list) and item and isinstance(item[0], Mapping) and {"role", "content"} <= item[0].keys():
             lines = (
@@ -171,6 +147,12 @@ def by_record(record: Any, name: str) -> str:
 def is_native(record: Mapping[str, Any], members: Set[str]) -> bool:
     """Whether an object is meant as a record in the native format: half of its keys or more are `members` of one."""
     return 2 * len(record.keys() & members) >= len(record)
+
+
+def _known(keys: Set[str], name: str) -> str:
+    """Which kind of file has these keys or columns, with what to do; empty if none that is known."""
+    found = next((known for known in _KNOWN if known.keys <= keys), None)
+    return f"it looks like {found.what}: {_with_lines(found.nearest, found.lines, name)}" if found else ""
 
 
 def _chosen(columns: Sequence[str]) -> dict[str, str | None]:

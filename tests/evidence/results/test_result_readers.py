@@ -15,6 +15,7 @@ from agentic_bayes.evidence.results.evidence import as_evidence, evidence_from_r
 from agentic_bayes.outcomes.results import outcomes_from_results
 from agentic_bayes.records.read import read_conversations
 from agentic_bayes.reports.junit import junit_xml
+from agentic_bayes.suites.inputs import open_input
 from agentic_bayes.suites.results import junit_of_run
 
 FILES = Path(__file__).parent / "files"
@@ -102,6 +103,7 @@ def one_line_each(path):
     ],
 )  # fmt: skip
 def test_the_counts_are_those_that_the_tool_shows(path, scorer, agent, expected):
+    """Agent, successes, scored trials, crashes and what is unscored, from each tool's own file."""
     outcomes = outcomes_from_results(path, scorer=scorer)
     assert outcomes["agent"].to_numpy().tolist() == [agent]
     assert counts(outcomes) == {
@@ -135,6 +137,7 @@ def test_harbor_trials_are_the_same_as_results_and_as_conversations():
         for record in records
     }
     assert len(as_results) == 4
+    assert len(open_input(HARBOR).evidence) == 4  # commands count it, and do not ask to assess conversations
 
 
 def test_files_of_a_suite_hold_its_trials(tmp_path):
@@ -152,6 +155,7 @@ def test_files_of_a_suite_hold_its_trials(tmp_path):
 
 
 def test_verdicts_of_a_gate_are_no_trials(tmp_path):
+    """Our own JUnit XML of a gate is named, not counted."""
     path = tmp_path / "gate.xml"
     path.write_text(junit_xml(gate(estimate(outcomes_from_results(PLUGIN), k=(1,)), at_least=0.5)), "utf-8")
     with pytest.raises(EvidenceError, match="holds the verdicts of agentic-bayes gate, not trials"):
@@ -211,11 +215,13 @@ class TestBfcl:
 
 
 def test_scores_that_do_not_count_are_metrics():
+    """The other filter of lm-eval stays in the evidence."""
     rows = evidence_from_results(ARITH, scorer="exact_match,strict-match")
     assert [row.metrics["exact_match,flexible-extract"].value for row in rows] == [1, 1, 0]
 
 
 def test_the_name_that_the_caller_gives_wins_over_that_of_the_file():
+    """A file that names several agents cannot be renamed so."""
     assert {row.agent for row in evidence_from_results(EVALPLUS, scorer="base", agent="mine")} == {"mine"}
     with pytest.raises(EvidenceError, match=r"names 3 agents \(.*\): agent= is for files of one"):
         evidence_from_results(HARBOR, agent="mine")
@@ -230,6 +236,7 @@ def test_the_name_that_the_caller_gives_wins_over_that_of_the_file():
     ],
 )
 def test_a_report_that_contradicts_itself_is_refused(change, message):
+    """An instance has one verdict, and the total is the number of instances."""
     with pytest.raises(EvidenceError, match=message):
         of_json(json.loads(SWE_RUN.read_text("utf-8")) | change)
 
@@ -253,6 +260,7 @@ def test_a_report_that_contradicts_itself_is_refused(change, message):
     ],
 )
 def test_hostile_and_broken_xml_is_refused(tmp_path, text, message):
+    """No entity is expanded, and no document type is read."""
     path = tmp_path / "out.xml"
     path.write_text(text, "utf-8")
     with pytest.raises(EvidenceError, match=message):
