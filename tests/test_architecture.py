@@ -487,8 +487,8 @@ def test_every_dependency_is_used():
     found = {name for source in SOURCES for name in used(source)}
     assert needed - found == set()
     imported = {name.split(".")[0] for source in SOURCES for name, _, _ in imports(source)}
-    # what comes with pydantic, PyMC and Jinja; what is there where its module is used: in a notebook, in pytest
-    others = {"agentic_bayes", "markupsafe", "pydantic_core", "pytensor", "IPython", "pytest"}
+    # what comes with pydantic, PyMC and Jinja; what is there where its module is used (notebook, pytest, Parquet)
+    others = {"agentic_bayes", "markupsafe", "pydantic_core", "pytensor", "IPython", "pytest", "pyarrow"}
     assert imported - needed - set(sys.stdlib_module_names) - others == set()
 
 

@@ -49,6 +49,11 @@ def refuse(source: str, problems: Sequence[str], *, error: Failure) -> None:
         raise error(f"{source}: " + "; ".join(problems[:SHOWN]) + more)
 
 
+def shown(value: object) -> str:
+    """A cell as messages show it."""
+    return short(value)
+
+
 def is_blank(value: object) -> bool:
     """Whether a cell is blank."""
     if value is None or (isinstance(value, float) and math.isnan(value)):

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 QUOTED = re.compile(r'"[^"]*("|$)')
 LARGE = 1 << 21  # bytes from which a CSV file is first tried with pyarrow's reader
 
-Failure = type[AgenticBayesError]
+Refusal = type[AgenticBayesError]
 
 
-def open_file(path: Path, *, error: Failure) -> OpenTable:
+def open_file(path: Path, *, error: Refusal) -> OpenTable:
     """The table in a file."""
     if not path.is_file():
         raise error(no_such_file(path))
@@ -56,10 +56,10 @@ class CsvFile:
     path: Path
     names: Sequence[str]
     delimiter: str
-    error: Failure
+    error: Refusal
 
     @classmethod
-    def opened(cls, path: Path, *, error: Failure) -> OpenTable:
+    def opened(cls, path: Path, *, error: Refusal) -> OpenTable:
         """The file; a small one is read at once."""
         if path.stat().st_size < LARGE:
             return _read_csv(path, error=error)
@@ -124,10 +124,10 @@ class CsvFile:
 class ParquetFile(EngineTable):
     """A Parquet file: the schema is known, and only columns that are asked for are read."""
 
-    error: Failure = AgenticBayesError
+    error: Refusal = AgenticBayesError
 
     @classmethod
-    def opened(cls, path: Path, *, error: Failure) -> ParquetFile:
+    def opened(cls, path: Path, *, error: Refusal) -> ParquetFile:
         """The file."""
         with _parquet(path, error):
             from pyarrow import parquet
@@ -146,7 +146,7 @@ class ParquetFile(EngineTable):
 
 
 @contextmanager
-def _parquet(path: Path, error: Failure) -> Iterator[None]:
+def _parquet(path: Path, error: Refusal) -> Iterator[None]:
     try:
         yield
     except ImportError:
@@ -156,8 +156,8 @@ def _parquet(path: Path, error: Failure) -> Iterator[None]:
 
 
 @contextmanager
-def _text(path: Path, error: Failure) -> Iterator[Any]:
-    """The lines of a file; what is no text is refused with the advice that helps."""
+def _text(path: Path, error: Refusal) -> Iterator[Any]:
+    """The lines of a file; a file that is not text is refused with advice."""
     try:
         with (
             gzip.open(path, "rt", encoding="utf-8-sig", newline="")
@@ -182,7 +182,7 @@ def _delimiter(path: Path, head: str) -> str:
     return max(",\t;", key=QUOTED.sub("", head).count)
 
 
-def _read_csv(path: Path, *, error: Failure) -> LocalTable:
+def _read_csv(path: Path, *, error: Refusal) -> LocalTable:
     """A CSV file, line by line; columns without a name are left out, and so are rows that hold nothing."""
     with _text(path, error) as stream:
         lines = iter(stream)
@@ -233,7 +233,7 @@ def _ragged(line: int, header: Sequence[str], row: Sequence[str], delimiter: str
     return f"line {line} must have {len(header)} fields as the header, got {len(row)}{advice}"
 
 
-def _read_jsonl(stream: Any, source: str, *, error: Failure) -> LocalTable:
+def _read_jsonl(stream: Any, source: str, *, error: Refusal) -> LocalTable:
     rows, numbers = [], []
     for number, line in enumerate(stream, start=1):
         if not line.strip():
@@ -251,7 +251,7 @@ def _read_jsonl(stream: Any, source: str, *, error: Failure) -> LocalTable:
     return LocalTable.of_records(source, rows, numbers)
 
 
-def _read_array(text: str, source: str, *, error: Failure) -> LocalTable:
+def _read_array(text: str, source: str, *, error: Refusal) -> LocalTable:
     try:
         rows = strict_json(text, finite=False)
     except ValueError as cause:

@@ -13,7 +13,6 @@ from agentic_bayes.evidence import table as tables
 from agentic_bayes.formatting import plural
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes import verdicts
-from agentic_bayes.records.base import short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +121,7 @@ def read_numbers(cells: pd.Series, column: str, findings: TableFindings) -> Arra
     wrong = [code for code, number in enumerate(numbers) if number is None]
     for code in [*wrong, -1]:
         if len(rows := coded.rows([code])):
-            got = short(coded.values[code]) if code >= 0 else "a blank"
+            got = tables.shown(coded.values[code]) if code >= 0 else "a blank"
             findings.at(rows, f"{column} must be {WHOLE}, got {got}")
     findings.advice += _count_advice([coded.values[code] for code in wrong], column)
     return coded.mapped(np.asarray([number or 0 for number in numbers], dtype=np.int64), np.int64(0))

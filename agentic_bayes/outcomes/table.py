@@ -94,8 +94,8 @@ def outcomes_from_table(
         ≥ 0). A task has one value, and every task has one; both are kept as coordinates of the tasks under the
         column's name, for `estimate(..., by=…, weights=…)`.
     threshold : float, optional
-        In [0, 1]. With it, ``correct`` may hold scores in [0, 1], and a trial passed from there on; ``P`` (partly
-        correct) counts .5 and ``N`` (no answer) 0.
+        In [0, 1]. With it, ``correct`` may hold scores in [0, 1], and a trial passed if its score is at least
+        this; ``P`` (partly correct) counts .5 and ``N`` (no answer) 0.
     wide : {"trials", "agents"}, optional
         ``trials``: one row per task (and agent), and every column that has no other role is a trial. ``agents``: one
         row per task (and trial), and every such column is an agent. Blank cells are unscored trials.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentic_bayes.evidence import table as tables
-from agentic_bayes.records.base import short
 
 FAIL, PASS, NONE, ERRORED, REFUSED = range(5)  # codes of a cell
 
@@ -86,7 +85,7 @@ def _word(value: object) -> str:
 
 def _listed(values: Sequence[Any], chosen: Sequence[int], place: Place) -> str:
     more = f" and {len(chosen) - SHOWN:,} more values" if len(chosen) > SHOWN else ""
-    return ", ".join(f"{short(values[i])} ({place(i)})" for i in chosen[:SHOWN]) + more
+    return ", ".join(f"{tables.shown(values[i])} ({place(i)})" for i in chosen[:SHOWN]) + more
 
 
 def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, others: bool) -> list[str]:
@@ -101,7 +100,7 @@ def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, other
         if min(known) < 0:
             return [f"Scores must be between 0 and 1: {cell} = {cell}.clip(0, 1) if less than 0 means 0{give}"]
         if largest <= 1:
-            return ["For scores, give threshold=0.7 (--threshold 0.7): from there on a trial passed"]
+            return ["For scores, give threshold=0.7 (--threshold 0.7), the least score that passes"]
         if largest <= 10 and all(number == int(number) for number in known) and threshold is None and not others:
             scale = f"{cell} = ({cell} - 1) / {4 if largest <= 5 else 9}"
             counts = 'successes="…", trials="…"'

@@ -103,3 +103,18 @@ def test_wrong_values_are_refused(run, option, value, message):
     code, _, err = run("validate", "log.jsonl", option, value)
     assert code == 2
     assert message in err
+
+
+def test_wide_tables_and_scores_are_read(run):
+    """--wide and --threshold say how, and evidence has no wide form."""
+    Path("wide.csv").write_text("task,r1,r2\na,0.9,0.2\nb,0.8,\n")
+    code, out, err = run("estimate", "wide.csv", "--wide", "trials", "--threshold", "0.7", "--method", "frequentist")
+    assert (code, err) == (0, "")
+    assert "pass" in out
+    code, _, err = run("estimate", "wide.csv", "--wide", "trials")
+    assert code == 2
+    assert "got '0.9' (line 2, column 'r1')" in err
+    run("assess", "log.jsonl", "-o", "e.jsonl", "--judge", "recorded", *FIELDS, "--scorer", "x")
+    code, _, err = run("estimate", "e.jsonl", "--wide", "agents")
+    assert code == 2
+    assert "is evidence, which does not use wide" in err
