@@ -51,6 +51,11 @@ class CrossedPosterior(Posterior):
         likelihood.set_step(likelihood.needed_step(float(self._mean(self.sigma)), self._mean(self.rho)))
         return likelihood
 
+    @cached_property
+    def arguments(self) -> tuple[Array, ...]:
+        """What the likelihood takes, at every point."""
+        return self.theta, self.sigma, self.rho, 1 - self.rho
+
     def _mean(self, values: Array) -> Array:
         return np.average(values, axis=0, weights=self.weight)
 
@@ -143,7 +148,7 @@ class CrossedPosterior(Posterior):
         }
         deltas = np.empty((points, self._shown.size))
         with one_blas_thread():
-            for part, weights in likelihood.delta_posteriors(self.theta, self.sigma, self.rho, 1 - self.rho):
+            for part, weights in likelihood.delta_posteriors(*self.arguments):
                 deltas[part] = self._deltas(weights, self._shown, uniform[:, :, part]).T
                 for i, own in large.items():
                     own[part] = weights[i]
