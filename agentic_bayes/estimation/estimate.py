@@ -75,7 +75,7 @@ def estimate(
         Human labels of attempts that the judge scored: columns ``judge`` and ``human`` (0/1) and, if known, ``agent``,
         ``task`` and ``trial``. Sensitivity and specificity are then estimated (per agent if labels name agents), and
         their uncertainty is part of every number; labelled attempts enter as true outcomes. Give fixed rates as
-        ``{"sensitivity": 0.95, "specificity": 0.6}``. For the hierarchical method; agents then do not share strength.
+        ``{"sensitivity": 0.95, "specificity": 0.6}``. With the hierarchical method agents then do not share strength.
         `Estimate.uncorrected` is the same without.
     by : str, optional
         Coordinate that groups the tasks (``group=`` of what read the outcomes): rows per group, and for a new group.
@@ -203,7 +203,9 @@ class Estimate(Tabular):
         """The same estimate with the judge's verdicts taken as they are; itself where no labels were given."""
         if self.settings.judge is None:
             return self
-        return Estimate(self.outcomes, replace(self.settings, judge=None), note=self.note, versions=self.versions)
+        return self.posterior.once(
+            "uncorrected", lambda: estimate_as(self.outcomes, replace(self.settings, judge=None), note=self.note)
+        )
 
     def judge_error(self) -> pd.DataFrame:
         """What is known of the judge's error rates.

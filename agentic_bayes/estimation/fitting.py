@@ -22,7 +22,10 @@ from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate
 from agentic_bayes.estimation.methods.grouped import GroupedPosterior
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.methods.inflated import InflatedPosterior
+from agentic_bayes.estimation.methods.judge_labels import RATE_NAMES
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
+from agentic_bayes.estimation.methods.judged_crossed import JudgedCrossedPosterior
+from agentic_bayes.estimation.methods.judged_likelihood import MOST_TRIALS
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical, Method, method_of
 from agentic_bayes.estimation.posterior import Posterior
 from agentic_bayes.estimation.settings import Settings
@@ -80,8 +83,8 @@ def choose_method(counts: Counts, *, engine: str = "auto", corrects_judge: bool 
         return Hierarchical(), f"there are {agents:,} agents, more than {MOST_CROSSED}"
     if engine == "quadrature":
         return Hierarchical(), "engine 'quadrature' was asked for"
-    if corrects_judge:
-        return Hierarchical(), "the judge's errors are corrected"
+    if corrects_judge and int(counts.trials.max(initial=0)) > MOST_TRIALS:
+        return Hierarchical(), f"the judge's errors are corrected, and a task has more than {MOST_TRIALS} trials"
     shared, total = int((counts.attempted.sum(axis=0) >= 2).sum()), len(counts.tasks)
     reason = f"{shared} of {total} tasks were attempted by two agents or more"
     return (Crossed() if shared >= SHARED_SHARE * total else Hierarchical()), reason
@@ -107,6 +110,9 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
                 raise EstimateError("a crossed estimate needs draws of theta, sigma and rho")
             flat = _flat(draws)
             points: dict[str, Any] = {name: flat.get(name) for name in ("theta", "sigma", "rho", "weight")}
+            if settings.corrects_judge:
+                points |= {name: flat.get(name) for name in RATE_NAMES}
+                return JudgedCrossedPosterior(labels=settings.judge, **points, **both)
             return CrossedPosterior(**points, **both)
         case Hierarchical() if grouping is not None and grouping.names:
             return GroupedPosterior.of(counts, method, grouping, metrics_at(settings.k), settings.random_seed)
@@ -137,8 +143,9 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
     if isinstance(method, Crossed) and settings.engine != "pymc":
         from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
 
-        fitted = fit_crossed(Counts.of(sorted_by_counts), method, random_seed=seed)
-        if fitted.diagnostics.passed or settings.engine == "importance":
+        judge = settings.judge if settings.corrects_judge else None
+        fitted = fit_crossed(Counts.of(sorted_by_counts), method, judge, random_seed=seed)
+        if fitted.diagnostics.passed or settings.engine == "importance" or judge is not None:
             points = _weighted_points(fitted, sorted_by_counts["agent"].values)
             return nuts.Fit(points.isel(agent=back), None, fitted.diagnostics)
         note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
@@ -160,5 +167,6 @@ def _weighted_points(fitted: ImportanceFit, agents: Any) -> xr.Dataset:
     import xarray as xr
 
     both = ("point", "agent")
-    variables = {"theta": (both, fitted.theta), "sigma": ("point", fitted.sigma), "rho": (both, fitted.rho)}
+    variables: dict[str, Any] = {"theta": (both, fitted.theta), "sigma": ("point", fitted.sigma), "rho": (both, fitted.rho)}
+    variables |= {name: (both[: own.ndim], own) for name, own in fitted.rates.items()}
     return xr.Dataset({**variables, "weight": ("point", fitted.weight)}, coords={"agent": agents})

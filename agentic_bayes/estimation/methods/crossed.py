@@ -47,9 +47,12 @@ class CrossedPosterior(Posterior):
     @cached_property
     def likelihood(self) -> CrossedLikelihood:
         """The likelihood, on a grid of δ that is fine enough for these points."""
-        likelihood = CrossedLikelihood(self.counts)
+        likelihood = self._new_likelihood()
         likelihood.set_step(likelihood.needed_step(float(self._mean(self.sigma)), self._mean(self.rho)))
         return likelihood
+
+    def _new_likelihood(self) -> CrossedLikelihood:
+        return CrossedLikelihood(self.counts)
 
     @cached_property
     def arguments(self) -> tuple[Array, ...]:
@@ -254,7 +257,7 @@ class CrossedPosterior(Posterior):
         mu, one_minus_mu = expit_pair(theta[:, agent, None] + sigma[:, None] * nodes)
         return Population(mu, one_minus_mu, rho[:, agent, None], np.exp(log_weight)[None])
 
-    def log_likelihood(self) -> Array:
+    def log_likelihood(self) -> Array | None:
         """Log p(cell | the other agents' counts on its task), difficulty integrated out, shape (draws, cells).
 
         That is what leaving the cell out needs.

@@ -78,12 +78,16 @@ class CrossedLikelihood:
         self.place = place.reshape(-1)  # shape (tasks,); the pattern of each task
         self.patterns = patterns[:, np.argsort(order)]  # shape (patterns, agents); which of the agent's distinct (c, n)
         self.first, agent, _, n = _stacked(pairs, order)
-        self._single: Any = np.float32 if int(n.max(initial=0)) <= LONGEST_SINGLE else np.float64
+        self._single = self._precision(int(n.max(initial=0)))
         # which rows belong to a pattern; then the weight of δ, and a constant
         self._rows = np.zeros((len(self.patterns), agent.size + 2), self._single)
         np.put_along_axis(self._rows, self.patterns + self.first, 1, axis=1)
         self._rows[:, -2] = 1
         self._row_size = self.size @ self._rows[:, :-2].astype(np.float64)  # how many tasks have a row's (c, n)
+
+    def _precision(self, longest: int) -> Any:
+        """Of the tables."""
+        return np.float32 if longest <= LONGEST_SINGLE else np.float64
 
     def _tabulate(self, pairs: list[tuple[Array, Array]]) -> Array:
         """Prepare tables of these (c, n) of every agent; the row of each agent's first."""
