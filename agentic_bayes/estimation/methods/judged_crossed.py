@@ -65,17 +65,18 @@ class JudgedCrossedPosterior(CrossedPosterior):
         raise LookupError(kind)
 
     def _truths(self, agent: int, kind: int, alpha: Array, beta: Array, part: slice) -> Array:
-        """Probabilities of z = 0, …, n true passes given Beta parameters of p, shape (points, …, n + 1)."""
-        confusion = self._confusion(agent, kind)[part]
-        n = confusion.shape[1] - 1
-        z = np.arange(n)
-        ratio = np.maximum(alpha[..., None] + z, TINY) / np.maximum(beta[..., None] + (n - 1 - z), TINY)
-        logs = np.concatenate([np.zeros((*alpha.shape, 1)), np.cumsum(np.log(ratio), axis=-1)], axis=-1)
+        """Weights of z = 0, …, n true passes given Beta parameters of p, shape (n + 1, points, …)."""
+        confusion = self._confusion(agent, kind)[part].T
+        n = len(confusion) - 1
+        logs = np.zeros((n + 1, *alpha.shape))
+        for z in range(n):
+            np.divide(np.maximum(alpha + z, TINY), np.maximum(beta + (n - 1 - z), TINY), out=logs[z + 1])
+        np.log(logs[1:], out=logs[1:])
+        np.cumsum(logs, axis=0, out=logs)
         with np.errstate(divide="ignore"):
-            logs += np.log(confusion)[:, None]
-        logs -= logs.max(axis=-1, keepdims=True)
-        weight = np.exp(logs, out=logs)
-        return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
+            logs += np.log(confusion)[:, :, None]
+        logs -= logs.max(axis=0)
+        return np.exp(logs, out=logs)
 
     def _p_of(self, agent: int, pattern: Array, delta: Array, *key: int) -> Array:
         kinds = self.likelihood.patterns[pattern, agent]
@@ -89,8 +90,8 @@ class JudgedCrossedPosterior(CrossedPosterior):
             n = int(self.likelihood.pairs[agent][1][kind])
             for start in range(0, len(delta), CHUNK):
                 part = slice(start, start + CHUNK)
-                weight = self._truths(agent, kind, passed[part, here], failed[part, here], part)
-                z = (np.cumsum(weight, axis=-1)[..., :-1] < uniform[part, here, None]).sum(axis=-1)
+                weight = np.cumsum(self._truths(agent, kind, passed[part, here], failed[part, here], part), axis=0)
+                z = np.count_nonzero(weight[:-1] < uniform[part, here] * weight[-1], axis=0)
                 passed[part, here] += z
                 failed[part, here] += n - z
         return np.asarray(own.beta(np.maximum(passed, TINY), np.maximum(failed, TINY)))
@@ -105,9 +106,10 @@ class JudgedCrossedPosterior(CrossedPosterior):
             rho, share = self.rho[part, agent, None], mu if metric.power else nu
             kappa = 1 / rho - 1
             truths = self._truths(agent, kind, mu * kappa, nu * kappa, part)
+            truths /= truths.sum(axis=0)
             for z in range(n + 1):
                 mean = mean_power(share, rho, 1 - rho, z if metric.power else n - z, n, metric.k)
-                found[part] += np.sum(weights[part] * truths[..., z] * mean, axis=1)
+                found[part] += np.sum(weights[part] * truths[z] * mean, axis=1)
         return found if metric.power else 1 - found
 
     # -- the judge ----------------------------------------------------------------------------------------------

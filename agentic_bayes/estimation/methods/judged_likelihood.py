@@ -10,6 +10,7 @@ product per draw, agent and number of trials. Labelled attempts are true outcome
 
 from __future__ import annotations
 
+from math import comb
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -84,17 +85,18 @@ class JudgedCrossedLikelihood(CrossedLikelihood):
 
         Also times the expected number of right attempts among the passed, or among the failed.
         """
-        made: dict[tuple[int, int, int], Array] = {}
-        columns = [_Column(*rates, self.labels.clustering) for rates in zip(sensitivity.T, specificity.T, strict=True)]
+        draws, columns = sensitivity.shape
+        verdicts = _JudgeVerdicts(sensitivity.ravel(), specificity.ravel(), self.labels.clustering)
+        made = {
+            (c, n): verdicts.confusion(c, n, times).reshape(n + 1, draws, columns)
+            for c, n in sorted({cell[:2] for block in self.blocks for cell in block.cells})
+        }
         found = []
         for block in self.blocks:
-            out = np.zeros((len(sensitivity), len(block.cells), block.truths.stop - block.truths.start))
-            column = block.agent if len(columns) > 1 else 0
-            for kind, (c, n, right) in enumerate(block.cells):
-                if (column, c, n) not in made:
-                    made[column, c, n] = columns[column].confusion(c, n, times)
-                out[:, kind, right : right + n + 1] = made[column, c, n]
-            found.append(out)
+            out = np.zeros((len(block.cells), block.truths.stop - block.truths.start, draws))
+            for kind, (c, n, right) in zip(out, block.cells, strict=True):
+                kind[right : right + n + 1] = made[c, n][:, :, block.agent if columns > 1 else 0]
+            found.append(out.transpose(2, 0, 1))
         return tuple(found)
 
     def confusion_slopes(self, *draws: Array) -> tuple[Array, ...]:
@@ -129,7 +131,7 @@ class JudgedTables(Tables):
             top = share.max(axis=0)
             share -= top
             np.exp(share, out=share)
-            weight, by_draw = confusion.astype(true.dtype), share.transpose(1, 0, 2)
+            weight, by_draw = np.ascontiguousarray(confusion, true.dtype), share.transpose(1, 0, 2)
             seen = np.maximum(weight @ by_draw, LEAST_SEEN)  # shape (draws, kinds, δ nodes)
             self.terms[block.kinds] = (np.log(seen) + top[:, None]).transpose(1, 0, 2)
             self._parts.append((block, weight, by_draw, seen))
@@ -145,26 +147,27 @@ class JudgedTables(Tables):
         return out, tuple(by_confusion)
 
 
-class _Column:
+class _JudgeVerdicts:
     """The judge's verdicts at draws of its rates."""
 
     def __init__(self, sensitivity: Array, specificity: Array, clustering: float) -> None:
         self.rates, self.clustering = (sensitivity, 1 - specificity), clustering
         self._made: dict[tuple[int, int], Array] = {}
 
-    def _verdicts(self, which: int, n: int) -> Array:
-        """Probabilities that k of n right ones (0) or wrong ones (1) are passed, shape (draws, n + 1)."""
+    def _passed(self, which: int, n: int) -> Array:
+        """Probabilities that k of n right ones (0) or wrong ones (1) are passed, shape (n + 1, draws)."""
         if (which, n) not in self._made:
-            self._made[which, n] = pmf(n, self.rates[which], self.clustering)
+            self._made[which, n] = np.ascontiguousarray(pmf(n, self.rates[which], self.clustering).T)
         return self._made[which, n]
 
     def confusion(self, c: int, n: int, times: Times) -> Array:
-        """C(n, z) p(c | z) for z = 0, …, n, shape (draws, n + 1)."""
-        from scipy.special import comb
-
-        found = np.empty((self.rates[0].size, n + 1))
+        """C(n, z) p(c | z) for z = 0, …, n, shape (n + 1, draws)."""
+        found = np.empty((n + 1, self.rates[0].size))
         for z in range(n + 1):
             k = np.arange(max(c - n + z, 0), min(c, z) + 1)
-            right = self._verdicts(0, z)[:, k] * {"one": 1, "passed": k, "failed": z - k}[times]
-            found[:, z] = np.einsum("dk,dk->d", right, self._verdicts(1, n - z)[:, c - k])
-        return found * comb(n, np.arange(n + 1))
+            right, slipped = self._passed(0, z)[k], self._passed(1, n - z)[c - k]
+            if times != "one":
+                right *= (k if times == "passed" else z - k)[:, None]
+            np.einsum("kd,kd->d", right, slipped, out=found[z])
+            found[z] *= comb(n, z)
+        return found

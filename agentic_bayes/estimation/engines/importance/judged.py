@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.counts import Counts
+from agentic_bayes.estimation.engines.grid.axes import logsumexp
 from agentic_bayes.estimation.engines.grid.judge_rates import PRIOR, SPREAD_SCALE
 from agentic_bayes.estimation.engines.importance.normal_scale import rising
 from agentic_bayes.estimation.engines.importance.shared_strength import LEAST, SMOOTH, SharedStrength
@@ -21,7 +24,36 @@ from agentic_bayes.numerics import Array
 STEP = 1e-3  # of u, for slopes in the rates
 LEVELS = 25  # nodes of M, whose τ is wider than that of θ
 NEW_STEP = 0.5  # of δ, for new tasks
+MEANS = np.linspace(-20, 20, 801)  # of logits, where the integral over M is tabulated
 BLOCK = 1024  # draws at a time, to bound memory
+
+
+@lru_cache(maxsize=8)
+def _rate_strength(columns: int, least: float) -> SharedStrength:
+    return _RateStrength(rising(), SPREAD_SCALE, columns, least, LEVELS)
+
+
+class _RateStrength(SharedStrength):
+    """Shared strength with the integral over M, for each τ a function of the mean alone, tabulated."""
+
+    def __init__(self, *options: Any) -> None:
+        super().__init__(*options)
+        m = MEANS[:, None, None] + (self.tau / np.sqrt(self.agents))[:, None] * self.x
+        self.log_level = logsumexp(self.level.log_density(m) + self.log_weight, axis=2) + self.log_mass
+
+    def _joint(self, theta: Array) -> tuple[Array, Array]:
+        centre, step = theta.mean(axis=1), MEANS[1] - MEANS[0]
+        deviation = theta - centre[:, None]
+        place = np.clip((centre - MEANS[0]) / step, 0, MEANS.size - 1.001)
+        node = place.astype(np.int64)
+        level = self.log_level[node]
+        rise = self.log_level[node + 1] - level
+        level += (place - node)[:, None] * rise
+        terms = level - np.sum(deviation**2, axis=1)[:, None] / (2 * self.tau**2)
+        value = logsumexp(terms, axis=1)
+        by_tau = np.exp(terms - value[:, None])
+        by_centre = np.sum(by_tau * rise, axis=1)[:, None] / (step * self.agents)
+        return value, by_centre - (by_tau @ (1 / self.tau**2))[:, None] * deviation
 
 
 class JudgedTarget(Target):
@@ -55,7 +87,7 @@ class JudgedTarget(Target):
     def _share_rates(self, least: float) -> None:
         self.shared_rates = None
         if self.columns > 1:
-            self.shared_rates = SharedStrength(self.rate, SPREAD_SCALE, self.columns, least, LEVELS)
+            self.shared_rates = _rate_strength(self.columns, least)
 
     def sharpen(self) -> None:
         """Take the priors as they are, cusps included."""
@@ -152,20 +184,23 @@ class JudgedTarget(Target):
 
     def with_slopes(self, u: Array, *parameters: Array) -> tuple[Array, ...]:
         """The same and its derivatives with respect to θ, σ, ρ and u; in the rates by differences."""
-        rates, prior = self._rates(u), self._prior(u)
-        found = self.likelihood.with_slopes(*parameters, *self.likelihood.confusions(*rates))
+        prior, size = self._prior(u), len(u)
+        shifts = np.zeros((4 if self.columns else 0, u.shape[1]))  # of all sensitivities, then of all specificities
+        for kind in range(len(shifts) // 2):
+            start = self.agents + kind * self.columns
+            shifts[2 * kind : 2 * kind + 2, start : start + self.columns] = np.array([STEP, -STEP])[:, None]
+        near = np.concatenate([u, *(u + shift for shift in shifts)])
+        told, confusions = self._told(near), self.likelihood.confusions(*self._rates(near))
+        found = self.likelihood.with_slopes(*parameters, *(one[:size] for one in confusions))
         value, by_theta, by_sigma, by_rho, *by_confusion = found
-        value = value + self._told(u).sum(axis=(0, 2)) + prior[0]
+        value = value + told[:, :size].sum(axis=(0, 2)) + prior[0]
         more, by_rate = np.zeros_like(u), prior[1]
-        for kind in range(2 if self.columns else 0):
-            shift = np.zeros(u.shape[1])
-            shift[self.agents + kind * self.columns : self.agents + (kind + 1) * self.columns] = STEP
-            below, above = u - shift, u + shift
-            by_rate[kind] += (self._told(above) - self._told(below))[kind] / (2 * STEP)
-            tables = (self.likelihood.confusions(*self._rates(one)) for one in (above, below))
-            for block, slope, after, before in zip(self.likelihood.blocks, by_confusion, *tables, strict=True):
-                column = block.agent if self.columns > 1 else 0
-                by_rate[kind, :, column] += np.einsum("dkz,dkz->d", slope, after - before) / (2 * STEP)
+        for kind in range(len(shifts) // 2):
+            above, below = (slice(i * size, (i + 1) * size) for i in (2 * kind + 1, 2 * kind + 2))
+            by_rate[kind] += (told[kind, above] - told[kind, below]) / (2 * STEP)
+            for block, slope, table in zip(self.likelihood.blocks, by_confusion, confusions, strict=True):
+                change = np.einsum("dkz,dkz->d", slope, table[above] - table[below])
+                by_rate[kind, :, block.agent if self.columns > 1 else 0] += change / (2 * STEP)
         more[:, self.agents : self.level] = by_rate.transpose(1, 0, 2).reshape(len(u), -1)
         if self.likelihood.uses_loose:
             value = value + self._loose(u, parameters, tuple(by_confusion))

@@ -81,8 +81,8 @@ class Target:
         value, by_theta, by_sigma, by_rho, more = self.with_slopes(u, theta, sigma, rho, rest)
         slope, own = -u, u[:, : self.agents]
         if self.shared is not None:
-            more, by_prior, by_own = self.shared(theta, own)
-            value, by_theta = value + more, by_theta + by_prior
+            prior, by_prior, by_own = self.shared(theta, own)
+            value, by_theta = value + prior, by_theta + by_prior
             slope[:, : self.agents] += by_own
         slope[:, : self.agents] += by_theta * self.theta(own)[1]
         slope[:, self.plain - 1] += by_sigma * self.sigma(u[:, self.plain - 1])[1]
