@@ -110,8 +110,8 @@ def estimate(
     judge = None if judge_labels is None else read_labels(judge_labels, counts)
     if judge is not None and "judge" in differing(checked.attrs):
         raise InvalidArgument(f"judge_labels need counts of one judge, these have {checked.attrs['judge']}")
-    corrects = judge is not None and not judge.perfect
-    value, note = method_for(method, counts, corrects_judge=corrects, engine=engine, by=by)
+    errs = None if judge is None or judge.perfect else judge
+    value, note = method_for(method, counts, judge=errs, engine=engine, by=by)
     settings = Settings(
         method=value,
         k=check_ks(k),

@@ -69,8 +69,8 @@ class Settings:
         """Judge errors are corrected by the exact engine, agent by agent, or by importance sampling, paired."""
         if not isinstance(self.method, Hierarchical | Crossed):
             raise InvalidArgument(
-                f"judge_labels need the crossed or the hierarchical method, got {self.method!r}: no other sums over what "
-                "may be true"
+                f"judge_labels need the crossed or the hierarchical method, got {self.method!r}: no other sums "
+                "over what may be true"
             )
         if self.engine == "pymc" or (isinstance(self.method, Hierarchical) and self.method.inflate):
             raise InvalidArgument("judge_labels need engine='auto', 'importance' or 'quadrature', and inflate=False")

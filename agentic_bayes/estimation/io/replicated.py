@@ -106,7 +106,8 @@ def _new_tasks(population: Population, count: int, rng: np.random.Generator) -> 
 
 
 def _through_judge(
-    passed: Array, n: Array | int, agent: int, hyper: Mapping[str, Array], rng: np.random.Generator) -> Array:
+    passed: Array, n: Array | int, agent: int, hyper: Mapping[str, Array], rng: np.random.Generator
+) -> Array:
     """What a judge that errs makes of true passes; the passes themselves where verdicts count as they are."""
     if not all(name in hyper for name in RATES):
         return passed

@@ -118,7 +118,10 @@ class JudgedCrossedPosterior(CrossedPosterior):
         """θ, σ, ρ and μ, and the judge's error rates, with an axis of agents where they differ by agent."""
         sensitivity, specificity = (own[self.picked] for own in self._rates)
         both = {"sensitivity": sensitivity, "specificity": specificity}
-        return {**super().hyper_draws(), **{name: own[:, 0] if own.shape[1] == 1 else own for name, own in both.items()}}
+        return {
+            **super().hyper_draws(),
+            **{name: own[:, 0] if own.shape[1] == 1 else own for name, own in both.items()},
+        }
 
     def population(self, agent: int, draws: int) -> Population | None:
         """Nothing to check: true successes say little of the counts that a judge made of them."""

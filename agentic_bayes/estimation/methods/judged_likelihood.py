@@ -10,8 +10,8 @@ product per draw, agent and number of trials. Labelled attempts are true outcome
 
 from __future__ import annotations
 
-from math import comb
 from dataclasses import dataclass
+from math import comb
 from typing import Any, Literal
 
 import numpy as np
@@ -36,7 +36,9 @@ class _Block:
     agent: int
     kinds: Array  # rows of these in the table of kinds
     truths: slice  # rows of 0, …, n true passes in the table of these
-    cells: list[tuple[int, int, int]]  # of each kind: c and n without labelled attempts, and labelled ones that are right
+    cells: list[
+        tuple[int, int, int]
+    ]  # of each kind: c and n without labelled attempts, and labelled ones that are right
 
 
 class JudgedCrossedLikelihood(CrossedLikelihood):
@@ -45,8 +47,8 @@ class JudgedCrossedLikelihood(CrossedLikelihood):
     def __init__(self, counts: Counts, labels: JudgeLabels, step: float = COARSEST) -> None:
         if int(counts.trials.max(initial=0)) > MOST_TRIALS:
             raise EstimateError(
-                f"the crossed method corrects judge errors for tasks with at most {MOST_TRIALS} trials, the largest has "
-                f"{int(counts.trials.max())}: method='hierarchical' takes more"
+                f"the crossed method corrects judge errors for tasks with at most {MOST_TRIALS} trials, the largest "
+                f"has {int(counts.trials.max())}: method='hierarchical' takes more"
             )
         self.counts, self.labels, agents = counts, labels, range(len(counts.agents))
         kinds = [Kinds.of(counts, agent, labels, nothing=True) for agent in agents]
@@ -61,7 +63,9 @@ class JudgedCrossedLikelihood(CrossedLikelihood):
             for n in np.unique(own).tolist():
                 which, start = np.flatnonzero(own == n), int(first[agent] + np.flatnonzero(total == n)[0])
                 rows = self.first[agent] + which
-                self.blocks.append(_Block(agent, rows, slice(start, start + n + 1), list(map(tuple, cells[which].tolist()))))
+                self.blocks.append(
+                    _Block(agent, rows, slice(start, start + n + 1), list(map(tuple, cells[which].tolist())))
+                )
         # the row of each kind's trials among those of true passes
         self.tried_row = np.empty(len(self._row_size), np.int64)
         for block in self.blocks:

@@ -76,7 +76,9 @@ class JudgedTarget(Target):
         self._count()
         self.rate = rising()
         self._share_rates(SMOOTH)
-        if self.fixed and not all(block.any(axis=2).all() for block in self.likelihood.confusions(*self._rates(np.zeros((1, 0)))[:2])):
+        if self.fixed and not all(
+            block.any(axis=2).all() for block in self.likelihood.confusions(*self._rates(np.zeros((1, 0)))[:2])
+        ):
             raise EstimateError(
                 f"sensitivity {labels.sensitivity:g} and specificity {labels.specificity:g} cannot give these counts"
             )
@@ -165,7 +167,11 @@ class JudgedTarget(Target):
         parameters = self.parameters(u)
         return np.concatenate(
             [
-                self._loose(u[part], own, self.likelihood.confusion_slopes(*own, *self.likelihood.confusions(*self._rates(u[part])))[1:])
+                self._loose(
+                    u[part],
+                    own,
+                    self.likelihood.confusion_slopes(*own, *self.likelihood.confusions(*self._rates(u[part])))[1:],
+                )
                 for part, own in _blocks(len(u), *parameters)
             ]
         )
