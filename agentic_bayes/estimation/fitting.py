@@ -114,7 +114,7 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
                 raise EstimateError("a crossed estimate needs draws of theta, sigma and rho")
             flat = _flat(draws)
             points: dict[str, Any] = {name: flat.get(name) for name in ("theta", "sigma", "rho", "weight")}
-            if settings.corrects_judge:
+            if settings.judge is not None and settings.corrects_judge:
                 points |= {name: flat.get(name) for name in RATE_NAMES}
                 return JudgedCrossedPosterior(labels=settings.judge, **points, **both)
             return CrossedPosterior(**points, **both)

@@ -79,24 +79,35 @@ class TestTheLikelihood:
 class TestThePosterior:
     """Against weights of draws from the prior."""
 
-    def test_against_draws_from_the_prior(self):
-        """Two agents of four tasks with labels from two of them: means agree within Monte-Carlo error."""
-        fixed = JudgeLabels(sensitivity=0.9, specificity=0.8)
-        rng, size = np.random.default_rng(3), 40_000
+    @pytest.mark.parametrize("named", [False, True])
+    def test_against_draws_from_the_prior(self, named):
+        """Two agents of four tasks, rates fixed or of each agent: means agree within Monte-Carlo error."""
+        rng, size = np.random.default_rng(3), 16_000
         theta, sigma = rng.logistic(size=(size, 2)), 2 * np.abs(rng.normal(size=size))
         rho = np.where(rng.random((size, 2)) < 0.25, rng.beta(1, 300, (size, 2)), rng.random((size, 2)))
-        made = JudgedCrossedLikelihood(Counts.of(counts(TWO)), fixed)
-        made.set_step(0.125)
-        confusions = made.confusions(np.full((size, 1), 0.9), np.full((size, 1), 0.8))
-        logs = made(theta, sigma, np.maximum(rho, 1e-9), 1 - rho, *confusions)
+        labels = NAMED if named else JudgeLabels(sensitivity=0.9, specificity=0.8)
+        rates, said = np.array([0.9, 0.8])[:, None, None] * np.ones((2, size, 1)), 0.0
+        if named:
+            middle, tau = rng.beta(2, 1, (2, size, 1)), 2 * np.abs(rng.normal(size=(2, size, 1)))
+            rates = 1 / (1 + np.exp(-(np.log(middle / (1 - middle)) + tau * rng.normal(size=(2, size, 2)))))
+            said = np.log(rates[0, :, 0] * (1 - rates[1, :, 0]) * rates[0, :, 1])  # hit, false alarm; hit
+        made = JudgedCrossedLikelihood(Counts.of(counts(TWO)), labels)
+        logs = made(theta, sigma, np.maximum(rho, 1e-9), 1 - rho, *made.confusions(*rates)) + said
         weight = np.exp(logs - logs.max())
         weight /= weight.sum()
         mu = (1 / (1 + np.exp(-(theta[:, :, None] + sigma[:, None, None] * NODES)))) @ WEIGHT
-        found = estimate(counts(TWO), judge_labels={"sensitivity": 0.9, "specificity": 0.8}, k=1)
+        rows = [("a", "task 1", 1, 1), ("a", "task 1", 1, 0), ("b", "task 4", 1, 1)]
+        table = pd.DataFrame(rows, columns=["agent", "task", "judge", "human"])
+        given = table if named else {"sensitivity": 0.9, "specificity": 0.8}
+        found = estimate(counts(TWO), judge_labels=given, k=1).posterior
+        error = 4 * np.sqrt(np.sum(weight**2) + np.sum(found.weight**2))
         for agent in (0, 1):
-            got = stats_of(found.posterior, agent, "population", "pass^1")
-            error = np.sqrt(np.sum(weight**2)) * got.sd
-            assert got.mean == pytest.approx(weight @ mu[:, agent], abs=4 * error + 0.002)
+            got = stats_of(found, agent, "population", "pass^1")
+            assert got.mean == pytest.approx(weight @ mu[:, agent], abs=error * got.sd + 0.002)
+            if named:
+                for rate, drawn in zip(found.judge_rates(0.95)["ab"[agent]], rates[:, :, agent], strict=True):
+                    assert rate.mean == pytest.approx(weight @ drawn, abs=error * rate.sd + 0.004)
+                    assert rate.sd == pytest.approx(np.sqrt(weight @ drawn**2 - (weight @ drawn) ** 2), rel=0.15)
 
     @pytest.mark.parametrize("rate", [1 - 1e-9, 1])
     def test_a_perfect_judge_changes_nothing(self, rate):
@@ -190,7 +201,7 @@ class TestTheEstimate:
         assert found.method == Crossed()
         assert found.posterior.hyper_draws()["sensitivity"].shape == (4000, 2)
         assert found.judge_error()["agent"].tolist() == ["v1", "v1", "v2", "v2"]
-        four = counts({name: STRONGER[2:] for name in ("v1", "v2", "v3", "v4")})
+        four = counts(dict.fromkeys(("v1", "v2", "v3", "v4"), STRONGER[2:]))
         label = pd.DataFrame([{"agent": "v1", "task": "task 1", "judge": 1, "human": 1}])
         assert "each of 4 agents has error rates" in estimate(four, judge_labels=label, k=1).note
 
@@ -216,10 +227,7 @@ def test_against_nuts():
     with pm.Model():
         theta = pm.Logistic("theta", 0, 1, shape=2)
         sigma, delta = pm.HalfNormal("sigma", 2), pm.Normal("delta", 0, 1, shape=4)
-        z = pm.Normal("z", 0, 1, shape=2)
-        near, flat = pm.Beta("near", 1, 300, shape=2), pm.Uniform("flat", 0, 1, shape=2)
-        pick = pm.math.sigmoid(50 * (z - stats.norm.ppf(0.75)))  # a soft switch between the parts of the prior of ρ
-        rho = pm.Deterministic("rho", pick * near + (1 - pick) * flat)
+        rho = pm.Uniform("rho", 0, 1, shape=2)
         mu = pm.math.sigmoid(theta[:, None] + sigma * delta)
         kappa = (1 / pm.math.clip(rho, 1e-6, 1 - 1e-6) - 1)[:, None]
         total = 0.0
@@ -236,7 +244,7 @@ def test_against_nuts():
                 total += pt.logsumexp(pt.stack(terms))
         pm.Potential("verdicts", total)
         trace = pm.sample(2000, tune=2000, chains=2, cores=1, random_seed=1, target_accept=0.95, progressbar=False)
-    found = estimate(counts(TWO), judge_labels=fixed, k=1).posterior
+    found = estimate(counts(TWO), Crossed(rho=stats.uniform(0, 1)), judge_labels=fixed, k=1).posterior
     for agent in (0, 1):
         drawn = trace.posterior["theta"].values[..., agent].ravel()
         mean = found.weight @ found.theta[:, agent]

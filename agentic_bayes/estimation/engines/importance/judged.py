@@ -17,7 +17,7 @@ from agentic_bayes.estimation.engines.importance.shared_strength import LEAST, S
 from agentic_bayes.estimation.engines.importance.target import FIRST_STEP, Target
 from agentic_bayes.estimation.methods.crossed_likelihood import delta_grid, expit_pair
 from agentic_bayes.estimation.methods.judge_labels import RATE_NAMES, JudgeLabels
-from agentic_bayes.estimation.methods.judged_likelihood import JudgedCrossedLikelihood
+from agentic_bayes.estimation.methods.judged_likelihood import JudgedCrossedLikelihood, Times
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.numerics import Array
 
@@ -116,7 +116,8 @@ class JudgedTarget(Target):
         if self.fixed:
             fixed = np.array([self.labels.sensitivity, self.labels.specificity], dtype=np.float64)
             return np.broadcast_to(fixed[:, None, None], (2, len(u), 1))
-        return expit_pair(self.rate(self._own(u))[0])[0]
+        rates, _ = expit_pair(self.rate(self._own(u))[0])
+        return rates
 
     def rates(self, u: Array) -> dict[str, Array]:
         """Error rates, shape (draws,) or (draws, agents); none where they are fixed."""
@@ -127,7 +128,7 @@ class JudgedTarget(Target):
         }
 
     def _told(self, u: Array) -> Array:
-        """What labels whose attempt is known say of each rate, with the prior beyond N(0, 1), shape (2, draws, columns)."""
+        """What labels whose attempt is known say of each rate, shape (2, draws, columns)."""
         rates = self._rates(u)
         said = np.zeros((2, len(u), self.columns))
         for column in range(self.columns):
@@ -146,21 +147,23 @@ class JudgedTarget(Target):
         return value, slope
 
     def _loose(self, u: Array, parameters: tuple[Array, ...], by_confusion: tuple[Array, ...]) -> Array:
-        """What labels whose attempt is not known say, given the share of right attempts among passed and failed ones."""
+        """What labels whose attempt is not known say of the shares of right attempts among passed and failed ones."""
         theta, sigma = parameters[:2]
         sensitivity, specificity = (one[:, 0] for one in self._rates(u))
         nodes, log_weight = delta_grid(NEW_STEP)
         mu = np.mean(expit_pair(theta[:, :, None] + sigma[:, None, None] * nodes)[0] @ np.exp(log_weight), axis=1)
         passed = sensitivity * mu + (1 - specificity) * (1 - mu)  # of one attempt of a new task
         shares = []
-        for times, new, right, verdicts in (
+        kinds: tuple[tuple[Times, Array, Array, int], ...] = (
             ("passed", passed, sensitivity * mu, self.likelihood.verdicts[0]),
             ("failed", 1 - passed, (1 - sensitivity) * mu, self.likelihood.verdicts[1]),
-        ):
+        )
+        for times, new, right, verdicts in kinds:
             counted = self.likelihood.confusions(sensitivity[:, None], specificity[:, None], times)
             right = right + sum(np.einsum("dkz,dkz->d", *parts) for parts in zip(by_confusion, counted, strict=True))
             shares.append(np.clip(right / (new + verdicts), 1e-300, 1 - 1e-16))
-        return self.labels.log_predictive(*shares)
+        found: Array = self.labels.log_predictive(*shares)
+        return found
 
     def _loose_at(self, u: Array) -> Array:
         """The same, at any u."""
@@ -188,7 +191,7 @@ class JudgedTarget(Target):
                 found[part] += self.likelihood(*own, *confusions)
         return found
 
-    def with_slopes(self, u: Array, *parameters: Array) -> tuple[Array, ...]:
+    def with_slopes(self, u: Array, *parameters: Array) -> tuple[Array, Array, Array, Array, Array]:
         """The same and its derivatives with respect to θ, σ, ρ and u; in the rates by differences."""
         prior, size = self._prior(u), len(u)
         shifts = np.zeros((4 if self.columns else 0, u.shape[1]))  # of all sensitivities, then of all specificities
