@@ -82,9 +82,9 @@ class JudgedCrossedPosterior(CrossedPosterior):
         kinds = self.likelihood.patterns[pattern, agent]
         half = np.tanh((self.theta[:, agent, None] + self.sigma[:, None] * delta) / 2) / 2
         kappa = (1 / self.rho[:, agent] - 1)[:, None]
-        passed, failed = np.asarray((0.5 + half) * kappa), np.asarray((0.5 - half) * kappa)
+        passed, failed = (0.5 + half) * kappa, (0.5 - half) * kappa
         own = self.rng(2, self.counts.stream, *key, self.counts.streams[agent])
-        uniform = own.random(delta.shape)
+        uniform = np.asarray(own.random(delta.shape))
         for kind in np.unique(kinds).tolist():
             here = np.flatnonzero(kinds == kind)
             n = int(self.likelihood.pairs[agent][1][kind])

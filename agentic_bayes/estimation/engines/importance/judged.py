@@ -181,7 +181,7 @@ class JudgedTarget(Target):
 
     def log_likelihood(self, u: Array, *parameters: Array) -> Array:
         """Of counts and labels at u, with what shared strength adds."""
-        found = self._told(u).sum(axis=(0, 2)) + self._prior(u)[0]
+        found: Array = self._told(u).sum(axis=(0, 2)) + self._prior(u)[0]
         for part, own in _blocks(len(u), *parameters):
             confusions = self.likelihood.confusions(*self._rates(u[part]))
             if self.likelihood.uses_loose:
