@@ -75,7 +75,7 @@ def estimate(
         Human labels of attempts that the judge scored: columns ``judge`` and ``human`` (0/1) and, if known, ``agent``,
         ``task`` and ``trial``. Sensitivity and specificity are then estimated (per agent if labels name agents), and
         their uncertainty is part of every number; labelled attempts enter as true outcomes. Give fixed rates as
-        ``{"sensitivity": 0.95, "specificity": 0.6}``. For the hierarchical method; agents then do not share strength.
+        ``{"sensitivity": 0.95, "specificity": 0.6}``. With the hierarchical method agents then do not share strength.
         `Estimate.uncorrected` is the same without.
     by : str, optional
         Coordinate that groups the tasks (``group=`` of what read the outcomes): rows per group, and for a new group.
@@ -110,8 +110,8 @@ def estimate(
     judge = None if judge_labels is None else read_labels(judge_labels, counts)
     if judge is not None and "judge" in differing(checked.attrs):
         raise InvalidArgument(f"judge_labels need counts of one judge, these have {checked.attrs['judge']}")
-    corrects = judge is not None and not judge.perfect
-    value, note = method_for(method, counts, corrects_judge=corrects, engine=engine, by=by)
+    errs = None if judge is None or judge.perfect else judge
+    value, note = method_for(method, counts, judge=errs, engine=engine, by=by)
     settings = Settings(
         method=value,
         k=check_ks(k),
@@ -203,7 +203,9 @@ class Estimate(Tabular):
         """The same estimate with the judge's verdicts taken as they are; itself where no labels were given."""
         if self.settings.judge is None:
             return self
-        return Estimate(self.outcomes, replace(self.settings, judge=None), note=self.note, versions=self.versions)
+        return self.posterior.once(
+            "uncorrected", lambda: estimate_as(self.outcomes, replace(self.settings, judge=None), note=self.note)
+        )
 
     def judge_error(self) -> pd.DataFrame:
         """What is known of the judge's error rates.

@@ -22,7 +22,10 @@ from agentic_bayes.estimation.methods.frequentist import FrequentistEstimate
 from agentic_bayes.estimation.methods.grouped import GroupedPosterior
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.methods.inflated import InflatedPosterior
+from agentic_bayes.estimation.methods.judge_labels import RATE_NAMES, JudgeLabels
 from agentic_bayes.estimation.methods.judged import JudgedPosterior
+from agentic_bayes.estimation.methods.judged_crossed import JudgedCrossedPosterior
+from agentic_bayes.estimation.methods.judged_likelihood import MOST_TRIALS
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical, Method, method_of
 from agentic_bayes.estimation.posterior import Posterior
 from agentic_bayes.estimation.settings import Settings
@@ -33,20 +36,22 @@ if TYPE_CHECKING:
 
     from agentic_bayes.estimation.engines.importance.sampler import ImportanceFit
 
+EXACT = "method='hierarchical' is exact, without pairing by task"
 _LOGGER = logging.getLogger("agentic_bayes")
 
 SHARED_SHARE = 0.5  # `auto` takes the crossed model where two agents or more tried this share of the tasks
+MOST_WITH_OWN_RATES = 3  # agents up to which it does where each has error rates of its own; with more, points fail
 MOST_CROSSED = 25  # agents up to which it does; importance sampling is untried with more
 
 
 def method_for(
-    method: object, counts: Counts, *, corrects_judge: bool, engine: str = "auto", by: str | None = None
+    method: object, counts: Counts, *, judge: JudgeLabels | None, engine: str = "auto", by: str | None = None
 ) -> tuple[Method, str]:
     """The method that fits these counts, and why it was taken where that was left to the program."""
     if by is not None:
         return _grouped_method(method, by)
     if isinstance(method, str) and method == "auto":
-        value, reason = choose_method(counts, engine=engine, corrects_judge=corrects_judge)
+        value, reason = choose_method(counts, engine=engine, judge=judge)
     else:
         value, reason = method_of(method), ""
     if not isinstance(value, Hierarchical):
@@ -55,7 +60,7 @@ def method_for(
     separate = "use Hierarchical(mu=…, pool_agents=False)"
     if pooled and len(counts.agents) == 1:
         raise InvalidArgument(f"a prior of {pooled} needs two agents or more, there is one: {separate}")
-    if corrects_judge:
+    if judge is not None:
         if pooled:
             raise InvalidArgument(
                 f"with judge_labels agents do not share strength, so a prior of {pooled} has no use: {separate}"
@@ -71,7 +76,7 @@ def _grouped_method(method: object, by: str) -> tuple[Method, str]:
     return method_of(method), ""
 
 
-def choose_method(counts: Counts, *, engine: str = "auto", corrects_judge: bool = False) -> tuple[Method, str]:
+def choose_method(counts: Counts, *, engine: str = "auto", judge: JudgeLabels | None = None) -> tuple[Method, str]:
     """What ``method="auto"`` means for these counts, and why."""
     agents = len(counts.agents)
     if agents < 2:
@@ -80,8 +85,10 @@ def choose_method(counts: Counts, *, engine: str = "auto", corrects_judge: bool 
         return Hierarchical(), f"there are {agents:,} agents, more than {MOST_CROSSED}"
     if engine == "quadrature":
         return Hierarchical(), "engine 'quadrature' was asked for"
-    if corrects_judge:
-        return Hierarchical(), "the judge's errors are corrected"
+    if judge is not None and int(counts.trials.max(initial=0)) > MOST_TRIALS:
+        return Hierarchical(), f"the judge's errors are corrected, and a task has more than {MOST_TRIALS} trials"
+    if judge is not None and judge.per_agent(counts.agents) and agents > MOST_WITH_OWN_RATES:
+        return Hierarchical(), f"each of {agents:,} agents has error rates of the judge of its own"
     shared, total = int((counts.attempted.sum(axis=0) >= 2).sum()), len(counts.tasks)
     reason = f"{shared} of {total} tasks were attempted by two agents or more"
     return (Crossed() if shared >= SHARED_SHARE * total else Hierarchical()), reason
@@ -107,6 +114,9 @@ def posterior_of(counts: Counts, settings: Settings, draws: xr.Dataset | None) -
                 raise EstimateError("a crossed estimate needs draws of theta, sigma and rho")
             flat = _flat(draws)
             points: dict[str, Any] = {name: flat.get(name) for name in ("theta", "sigma", "rho", "weight")}
+            if settings.judge is not None and settings.corrects_judge:
+                points |= {name: flat.get(name) for name in RATE_NAMES}
+                return JudgedCrossedPosterior(labels=settings.judge, **points, **both)
             return CrossedPosterior(**points, **both)
         case Hierarchical() if grouping is not None and grouping.names:
             return GroupedPosterior.of(counts, method, grouping, metrics_at(settings.k), settings.random_seed)
@@ -137,10 +147,13 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
     if isinstance(method, Crossed) and settings.engine != "pymc":
         from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
 
-        fitted = fit_crossed(Counts.of(sorted_by_counts), method, random_seed=seed)
-        if fitted.diagnostics.passed or settings.engine == "importance":
+        judge = settings.judge if settings.corrects_judge else None
+        fitted = fit_crossed(Counts.of(sorted_by_counts), method, judge, random_seed=seed)
+        if fitted.diagnostics.passed or settings.engine == "importance" or judge is not None:
             points = _weighted_points(fitted, sorted_by_counts["agent"].values)
-            return nuts.Fit(points.isel(agent=back), None, fitted.diagnostics)
+            if judge is not None and not fitted.diagnostics.passed:
+                note = f"importance sampling was {fitted.diagnostics}, and NUTS knows of no judge: {EXACT}"
+            return nuts.Fit(points.isel(agent=back), None, fitted.diagnostics, note)
         note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
         _LOGGER.warning("importance sampling was %s: NUTS takes over, which may take minutes", fitted.diagnostics)
     progress = bool(note) and sys.stderr is not None and sys.stderr.isatty()  # a wait that nobody asked for
@@ -160,5 +173,10 @@ def _weighted_points(fitted: ImportanceFit, agents: Any) -> xr.Dataset:
     import xarray as xr
 
     both = ("point", "agent")
-    variables = {"theta": (both, fitted.theta), "sigma": ("point", fitted.sigma), "rho": (both, fitted.rho)}
+    variables: dict[str, Any] = {
+        "theta": (both, fitted.theta),
+        "sigma": ("point", fitted.sigma),
+        "rho": (both, fitted.rho),
+    }
+    variables |= {name: (both[: own.ndim], own) for name, own in fitted.rates.items()}
     return xr.Dataset({**variables, "weight": ("point", fitted.weight)}, coords={"agent": agents})

@@ -132,7 +132,7 @@ def _own(values: Array, agent: int, agents: int) -> Array:
 def _log_likelihood(posterior: Posterior, agent: int) -> Array | None:
     """Log likelihood at every point or draw: of the agent's cells, or of all where agents share difficulty."""
     if isinstance(posterior, CrossedPosterior):
-        return posterior.likelihood(posterior.theta, posterior.sigma, posterior.rho, 1 - posterior.rho)
+        return posterior.likelihood(*posterior.arguments)
     cells = posterior.log_likelihood()
     if cells is None:
         return None

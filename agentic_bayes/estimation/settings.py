@@ -66,14 +66,14 @@ class Settings:
             raise InvalidArgument("by: the means of groups share strength, so give priors of m and tau instead of mu")
 
     def _check_judge(self) -> None:
-        """Judge errors are corrected by the exact engine, agent by agent."""
-        if not isinstance(self.method, Hierarchical):
+        """Judge errors are corrected by the exact engine, agent by agent, or by importance sampling, paired."""
+        if not isinstance(self.method, Hierarchical | Crossed):
             raise InvalidArgument(
-                f"judge_labels need the hierarchical method (or 'auto', which takes it), got {self.method!r}: "
-                "no other engine sums over what may be true"
+                f"judge_labels need the crossed or the hierarchical method, got {self.method!r}: no other sums "
+                "over what may be true"
             )
-        if self.engine == "pymc" or self.method.inflate:
-            raise InvalidArgument("judge_labels need engine='auto' or 'quadrature', and inflate=False")
+        if self.engine == "pymc" or (isinstance(self.method, Hierarchical) and self.method.inflate):
+            raise InvalidArgument("judge_labels need engine='auto', 'importance' or 'quadrature', and inflate=False")
 
     @property
     def corrects_judge(self) -> bool:

@@ -105,7 +105,9 @@ def _new_tasks(population: Population, count: int, rng: np.random.Generator) -> 
     return np.where(mu == 0, 0.0, np.where(nu == 0, 1.0, p))
 
 
-def _through_judge(passed: Array, n: Array, agent: int, hyper: Mapping[str, Array], rng: np.random.Generator) -> Array:
+def _through_judge(
+    passed: Array, n: Array | int, agent: int, hyper: Mapping[str, Array], rng: np.random.Generator
+) -> Array:
     """What a judge that errs makes of true passes; the passes themselves where verdicts count as they are."""
     if not all(name in hyper for name in RATES):
         return passed
@@ -116,12 +118,14 @@ def _through_judge(passed: Array, n: Array, agent: int, hyper: Mapping[str, Arra
 def _left_out_cells(posterior: CrossedPosterior) -> Array:
     """Replicated counts in the crossed model, δ of every task drawn given the other agents' counts only."""
     likelihood, counts = posterior.likelihood, posterior.counts
-    theta, sigma, rho = (values[posterior.picked] for values in (posterior.theta, posterior.sigma, posterior.rho))
+    arguments = [values[posterior.picked] for values in posterior.arguments]
+    theta, sigma, rho = arguments[:3]
+    hyper = posterior.hyper_draws()
     found = np.zeros((sigma.size, *counts.scored.shape), dtype=np.int64)
     rngs = [posterior.rng(KEY, counts.streams[agent]) for agent in range(len(counts.agents))]
     for start in range(0, sigma.size, 512):
         part = slice(start, start + 512)
-        tables = likelihood.agent_tables(theta[part], sigma[part], rho[part], 1 - rho[part])
+        tables = likelihood.agent_tables(*(values[part] for values in arguments))
         kappa = 1 / rho[part] - 1
         for index, pattern in enumerate(likelihood.patterns.tolist()):
             own = [table[:, pair] for table, pair in zip(tables, pattern, strict=True)]
@@ -139,7 +143,9 @@ def _left_out_cells(posterior: CrossedPosterior) -> Array:
                 mu = 1 / (1 + np.exp(-(theta[part, agent, None] + sigma[part, None] * delta)))
                 alpha, beta = mu * kappa[:, agent, None], (1 - mu) * kappa[:, agent, None]
                 p = rngs[agent].beta(np.maximum(alpha, TINY), np.maximum(beta, TINY))
-                found[part, agent][:, tasks] = rngs[agent].binomial(n, p)
+                passed = rngs[agent].binomial(n, p)
+                own_rates = {name: hyper[name][part] for name in RATES if name in hyper}
+                found[part, agent][:, tasks] = _through_judge(passed, n, agent, own_rates, rngs[agent])
     return found[:, counts.scored]
 
 
@@ -207,7 +213,7 @@ def _prior(
             else:
                 theta = rng.logistic(size=shape) if method.theta is None else draw_prior(method, "theta", rng, shape)
             crossed = CrossedPosterior(theta=theta, sigma=sigma, rho=rho, **both)
-            return crossed, crossed.hyper_draws(), None
+            return crossed, {**crossed.hyper_draws(), **_prior_rates(posterior, rng)}, None
         case Hierarchical():
             hyper = draw_prior_hyper(method, rng, COUNT, agents)
             masses = rng.dirichlet([1, 1, 4], size=(COUNT, agents)) if method.inflate else None

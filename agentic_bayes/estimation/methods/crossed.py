@@ -47,9 +47,17 @@ class CrossedPosterior(Posterior):
     @cached_property
     def likelihood(self) -> CrossedLikelihood:
         """The likelihood, on a grid of δ that is fine enough for these points."""
-        likelihood = CrossedLikelihood(self.counts)
+        likelihood = self._new_likelihood()
         likelihood.set_step(likelihood.needed_step(float(self._mean(self.sigma)), self._mean(self.rho)))
         return likelihood
+
+    def _new_likelihood(self) -> CrossedLikelihood:
+        return CrossedLikelihood(self.counts)
+
+    @cached_property
+    def arguments(self) -> tuple[Array, ...]:
+        """What the likelihood takes, at every point."""
+        return self.theta, self.sigma, self.rho, 1 - self.rho
 
     def _mean(self, values: Array) -> Array:
         return np.average(values, axis=0, weights=self.weight)
@@ -143,7 +151,7 @@ class CrossedPosterior(Posterior):
         }
         deltas = np.empty((points, self._shown.size))
         with one_blas_thread():
-            for part, weights in likelihood.delta_posteriors(self.theta, self.sigma, self.rho, 1 - self.rho):
+            for part, weights in likelihood.delta_posteriors(*self.arguments):
                 deltas[part] = self._deltas(weights, self._shown, uniform[:, :, part]).T
                 for i, own in large.items():
                     own[part] = weights[i]
@@ -249,7 +257,7 @@ class CrossedPosterior(Posterior):
         mu, one_minus_mu = expit_pair(theta[:, agent, None] + sigma[:, None] * nodes)
         return Population(mu, one_minus_mu, rho[:, agent, None], np.exp(log_weight)[None])
 
-    def log_likelihood(self) -> Array:
+    def log_likelihood(self) -> Array | None:
         """Log p(cell | the other agents' counts on its task), difficulty integrated out, shape (draws, cells).
 
         That is what leaving the cell out needs.

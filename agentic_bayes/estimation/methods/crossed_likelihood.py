@@ -11,7 +11,7 @@ distinct (c, n) are tabulated over δ, and one matrix product adds up what belon
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
@@ -64,31 +64,38 @@ class CrossedLikelihood:
     """Log likelihood of (θ, σ, ρ), shape (draws,), and its slopes."""
 
     def __init__(self, counts: Counts, step: float = COARSEST) -> None:
-        self.counts = counts
         pairs = [counts.pairs(agent) for agent in range(len(counts.agents))]
-        index = np.stack([place for _, _, place in pairs], axis=1)
+        self._number_patterns(counts, [(c, n) for c, n, _ in pairs], np.stack([place for *_, place in pairs], axis=1))
+        self._tabulate(self.pairs)
+        self.set_step(step)
+
+    def _number_patterns(self, counts: Counts, pairs: list[tuple[Array, Array]], index: Array) -> None:
+        """Number the patterns, given each agent's distinct (c, n) and which of them its tasks have."""
+        self.counts, self.pairs = counts, pairs
         # patterns are numbered as if agents stood in the order of their random streams
         order = counts.order
         patterns, place, self.size = np.unique(index[:, order], axis=0, return_inverse=True, return_counts=True)
         self.place = place.reshape(-1)  # shape (tasks,); the pattern of each task
         self.patterns = patterns[:, np.argsort(order)]  # shape (patterns, agents); which of the agent's distinct (c, n)
-        self.pairs = [(c, n) for c, n, _ in pairs]
-        sizes = np.array([c.size for c, _ in self.pairs])
-        # rows of the tables stand in that order, too, so that sums over agents do not depend on it to the last bit
-        self.first = np.empty_like(sizes)  # row of each agent's first pair
-        self.first[order] = np.cumsum(sizes[order]) - sizes[order]
-        agent = np.repeat(order, sizes[order])
-        c, n = (np.concatenate([self.pairs[a][part] for a in order]) for part in (0, 1))
-        self._single = np.float32 if int(n.max(initial=0)) <= LONGEST_SINGLE else np.float64
+        self.first, agent, _, n = _stacked(pairs, order)
+        self._single = self._precision(int(n.max(initial=0)))
         # which rows belong to a pattern; then the weight of δ, and a constant
         self._rows = np.zeros((len(self.patterns), agent.size + 2), self._single)
         np.put_along_axis(self._rows, self.patterns + self.first, 1, axis=1)
         self._rows[:, -2] = 1
         self._row_size = self.size @ self._rows[:, :-2].astype(np.float64)  # how many tasks have a row's (c, n)
+
+    def _precision(self, longest: int) -> Any:
+        """Of the tables."""
+        return np.float32 if longest <= LONGEST_SINGLE else np.float64
+
+    def _tabulate(self, pairs: list[tuple[Array, Array]]) -> Array:
+        """Prepare tables of these (c, n) of every agent; the row of each agent's first."""
+        first, agent, c, n = _stacked(pairs, self.counts.order)
         # successes of the agents, then their failures: the same sums of two shares
-        self._outcomes = _RisingSums(np.concatenate([c, n - c]), np.concatenate([agent, agent + len(sizes)]))
+        self._outcomes = _RisingSums(np.concatenate([c, n - c]), np.concatenate([agent, agent + len(pairs)]))
         self._total = _RisingSums(n, agent)
-        self.set_step(step)
+        return first
 
     def set_step(self, step: float) -> None:
         """Integrate δ over a grid of this step."""
@@ -107,20 +114,21 @@ class CrossedLikelihood:
         information = (trials / (1 + np.maximum(trials - 1, 0) * rho[:, None] / 2)).sum(axis=0).max(initial=0)
         return float(np.clip(1.5 / np.sqrt(1 + sigma**2 / 4 * information), FINEST, COARSEST))
 
-    def __call__(self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> Array:
-        """Log likelihood at draws of shape (draws, agents) and (draws,)."""
-        return np.concatenate(
-            [self._over_delta(tables)[0] for _, tables in self._parts(theta, sigma, rho, one_minus_rho)]
-        )
+    def __call__(self, *draws: Array) -> Array:
+        """Log likelihood at draws of θ, σ, ρ and 1 - ρ, shapes (draws, agents) and, of σ, (draws,)."""
+        return np.concatenate([self._over_delta(tables)[0] for _, tables in self._parts(*draws)])
 
-    def _parts(self, *draws: Array) -> Iterator[tuple[slice, _Tables]]:
+    def _parts(self, *draws: Array) -> Iterator[tuple[slice, Tables]]:
         """Tables of some draws at a time, in memory that is used again: each is gone when the next is asked for."""
-        space = _Space(self._rows)
+        space = Space(self._rows)
         for start in range(0, len(draws[0]), self._chunk):
             part = slice(start, start + self._chunk)
-            yield part, _Tables(self, space, *(values[part] for values in draws))
+            yield part, self._make_tables(space, *(values[part] for values in draws))
 
-    def _over_delta(self, tables: _Tables) -> tuple[Array, Array, Array]:
+    def _make_tables(self, space: Space, *draws: Array) -> Tables:
+        return Tables(self, space, *draws)
+
+    def _over_delta(self, tables: Tables) -> tuple[Array, Array, Array]:
         """Log likelihood, and for each pattern exp of the terms at every δ and their sum, up to a common factor."""
         space, table = tables.space, tables.terms
         terms = space("over δ", (len(self._rows), *table.shape[1:]), self._single)
@@ -147,43 +155,55 @@ class CrossedLikelihood:
             space.scale_by(logs.mean(axis=1))
         return np.asarray(self.size @ logs - self._row_size @ tables.tried[:, :, 0]), terms, np.asarray(total)
 
-    def with_slopes(
-        self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
-    ) -> tuple[Array, Array, Array, Array]:
-        """Log likelihood and its derivatives with respect to θ, σ and ρ."""
+    def with_slopes(self, *draws: Array) -> tuple[Array, ...]:
+        """Log likelihood and its derivatives with respect to θ, σ and ρ, at draws as above."""
+        return self._with(lambda tables, share: tables.slopes(share), *draws)
+
+    def _with(self, more: Callable[[Any, Array], tuple[Array, ...]], *draws: Array) -> tuple[Array, ...]:
+        """Log likelihood, and what follows from the tables and from how much each of their rows counts at every δ."""
         found = []
-        for _, tables in self._parts(theta, sigma, rho, one_minus_rho):
+        for _, tables in self._parts(*draws):
             value, terms, total = self._over_delta(tables)
             terms *= (self.size[:, None] / total)[:, :, None].astype(self._single)
             share = self._rows[:, :-2].T @ terms.reshape(len(terms), -1)
-            found.append((value, *tables.slopes(share.reshape(len(share), *terms.shape[1:]))))
-        value, by_theta, by_sigma, by_rho = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return value, by_theta, by_sigma, by_rho
+            found.append((value, *more(tables, share.reshape(len(share), *terms.shape[1:]))))
+        return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
-    def agent_tables(self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array) -> list[Array]:
+    def agent_tables(self, *draws: Array) -> list[Array]:
         """Log likelihood of each agent's distinct (c, n) at every δ, shapes (draws, pairs, δ nodes)."""
-        values = np.empty((len(self._row_size), sigma.size, self.delta.size), self._single)
-        for part, tables in self._parts(theta, sigma, rho, one_minus_rho):
+        values = np.empty((len(self._row_size), len(draws[0]), self.delta.size), self._single)
+        for part, tables in self._parts(*draws):
             values[:, part] = tables.terms[:-2] - tables.tried
         return [
             values[start : start + c.size].transpose(1, 0, 2)
             for start, (c, _) in zip(self.first, self.pairs, strict=True)
         ]
 
-    def delta_posteriors(
-        self, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
-    ) -> Iterator[tuple[slice, Array]]:
+    def delta_posteriors(self, *draws: Array) -> Iterator[tuple[slice, Array]]:
         """Posterior weights of δ for tasks of every pattern, some draws at a time, shape (patterns, draws, δ nodes).
 
         They are gone when the next are asked for.
         """
-        for part, tables in self._parts(theta, sigma, rho, one_minus_rho):
+        for part, tables in self._parts(*draws):
             _, terms, total = self._over_delta(tables)
             terms /= total[:, :, None]
             yield part, terms
 
 
-class _Space:
+def _stacked(pairs: list[tuple[Array, Array]], order: Array) -> tuple[Array, Array, Array, Array]:
+    """Row of each agent's first pair; and of every row the agent, c and n.
+
+    Rows stand in the order of the agents' random streams, too, so that sums over agents do not depend on their order to
+    the last bit.
+    """
+    sizes = np.array([c.size for c, _ in pairs])
+    first = np.empty_like(sizes)
+    first[order] = np.cumsum(sizes[order]) - sizes[order]
+    c, n = (np.concatenate([pairs[a][part] for a in order]) for part in (0, 1))
+    return first, np.repeat(order, sizes[order]), c, n
+
+
+class Space:
     """What one draw's computation leaves to the next: memory, since asking for it takes longer than filling it."""
 
     def __init__(self, rows: Array) -> None:
@@ -205,11 +225,11 @@ class _Space:
         return self._held[name][:size].reshape(shape)
 
 
-class _Tables:
+class Tables:
     """Log likelihood of every agent's distinct (c, n) at every draw and δ, and what slopes need of it."""
 
     def __init__(
-        self, model: CrossedLikelihood, space: _Space, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
+        self, model: CrossedLikelihood, space: Space, theta: Array, sigma: Array, rho: Array, one_minus_rho: Array
     ) -> None:
         self.model, self.space, single = model, space, model._single
         agents, draws, nodes = theta.shape[1], sigma.size, model.delta.size
@@ -241,7 +261,7 @@ class _Tables:
         self.terms[rows], self.terms[rows + 1] = model.log_weight, 1
         self.tried = model._total(rest[success], rho[success], log_rest[success], space, "tried")
 
-    def slopes(self, share: Array) -> tuple[Array, Array, Array]:
+    def slopes(self, share: Array) -> tuple[Array, ...]:
         """Derivatives with respect to θ, σ and ρ, given how much each row counts."""
         model, agents = self.model, len(self.rho) // 2
         rho, rest = self.rho[:agents], self.rest[:agents]
@@ -271,7 +291,7 @@ class _RisingSums:
         self.long, self.long_of = long, self.long_of.reshape(-1)
         self.long_agent, self.tail = keys[0], (keys[1] - self.DIRECT)[:, None, None]
 
-    def __call__(self, part: Array, rho: Array, log_part: Array, space: _Space, name: str) -> Array:
+    def __call__(self, part: Array, rho: Array, log_part: Array, space: Space, name: str) -> Array:
         """The sums, shape (rows, draws, δ nodes or 1), of part = exp(log_part), shape (agents, draws, δ nodes or 1)."""
         sums = space(f"{name} sums", (self.direct + 1, *part.shape), part.dtype)
         sums[0] = 0
@@ -293,7 +313,7 @@ class _RisingSums:
             found[self.long] += tail[self.long_of]
         return found
 
-    def slopes(self, share: Array, part: Array, rho: Array, space: _Space) -> tuple[Array, Array]:
+    def slopes(self, share: Array, part: Array, rho: Array, space: Space) -> tuple[Array, Array]:
         """Σ share Σ_{j<m} 1/(part + jρ) and Σ share Σ_{j<m} j/(part + jρ), for each agent."""
         counted = space("counted", (self.direct + 1, len(part), *share.shape[1:]), share.dtype)
         counted[:] = 0

@@ -330,7 +330,8 @@ def diagnostics_table(est: Estimate) -> Table:
 def without_option(est: Estimate) -> list[str]:
     """Settings that change numbers and that the command line has no option for."""
     judge, method = est.settings.judge, est.method
-    default = Hierarchical(pool_agents=False) if est.settings.corrects_judge else type(method)()
+    alone = est.settings.corrects_judge and isinstance(method, Hierarchical)
+    default = Hierarchical(pool_agents=False) if alone else type(method)()
     names = [] if method in (default, Hierarchical(inflate=True)) else [f"method={method!r}"]
     return names + (["fixed judge_labels"] if judge is not None and judge.calibration == "fixed" else [])
 

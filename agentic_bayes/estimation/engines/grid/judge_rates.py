@@ -72,11 +72,11 @@ class Rates:
         """Probabilities that k of n are passed, of right ones (0) or wrong ones (1), shape (nodes, n + 1)."""
         key = (axis, n)
         if key not in self._made:
-            self._made[key] = _pmf(n, 1 - self.axes[1] if axis else self.axes[0], self.clustering)
+            self._made[key] = pmf(n, 1 - self.axes[1] if axis else self.axes[0], self.clustering)
         return self._made[key]
 
 
-def _pmf(n: int, p: Array, clustering: float) -> Array:
+def pmf(n: int, p: Array, clustering: float) -> Array:
     """Binomial probabilities of 0, …, n, shape (p, n + 1); Beta-Binomial where verdicts cluster."""
     from scipy.special import betaln, gammaln, xlog1py, xlogy
 

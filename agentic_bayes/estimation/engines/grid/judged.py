@@ -69,14 +69,14 @@ class Kinds:
     place: Array  # shape (tasks,); kind of every task; -1 where nothing is known of it
 
     @classmethod
-    def of(cls, counts: Counts, agent: int, labels: JudgeLabels) -> Kinds:
-        """Of the counts, with labelled attempts taken out of the judge's."""
+    def of(cls, counts: Counts, agent: int, labels: JudgeLabels, *, nothing: bool = False) -> Kinds:
+        """Of the counts, with labelled attempts taken out of the judge's; `nothing` known of a task may be a kind."""
         labelled, right, passed = (table[agent] for table in labels.cells(counts))
         rows = np.stack([counts.successes[agent] - passed, counts.trials[agent] - labelled, right, labelled])
-        scored = counts.scored[agent]
-        distinct, where, size = np.unique(rows[:, scored], axis=1, return_inverse=True, return_counts=True)
-        place = np.full(scored.size, -1)
-        place[scored] = where.reshape(-1)
+        held = counts.scored[agent] | nothing
+        distinct, where, size = np.unique(rows[:, held], axis=1, return_inverse=True, return_counts=True)
+        place = np.full(held.size, -1)
+        place[held] = where.reshape(-1)
         c, n, right, total = distinct
         return cls(c, n, right, total, size, place)
 

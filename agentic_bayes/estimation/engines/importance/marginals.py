@@ -103,10 +103,11 @@ class Marginals:
 def first_marginals(target: Target, mode: Array, covariance: Array) -> Marginals:
     """From the log density near its mode.
 
-    Of θ normals with a scale for each side, from the drop at ±1 and ±2 standard deviations along the conditional means;
-    of σ and ρ, whose densities are flat towards 0 and may have two modes, the density along theirs.
+    Of the coordinates before σ normals with a scale for each side, from the drop at ±1 and ±2 standard deviations along
+    the conditional means; of σ and ρ, whose densities are flat towards 0 and may have two modes, the density along
+    theirs.
     """
-    dim, level = target.dim, target.plain - 1  # coordinates before σ
+    dim, level = target.dim, target.level
     sd = np.sqrt(np.diag(covariance))
     along = (covariance / sd).T
     points = [mode[None], *(mode + t * along[:level] for t in (-2, -1, 1, 2))]

@@ -68,6 +68,15 @@ def half_normal(scale: float) -> NormalScale:
     return NormalScale(-scale * ndtri(ndtr(-z_nodes()) / 2))
 
 
+@lru_cache(maxsize=1)
+def rising() -> NormalScale:
+    """The logit of a rate that is Beta(2, 1): its distribution function is the square."""
+    from scipy.special import log_ndtr
+
+    log_rate = log_ndtr(z_nodes()) / 2
+    return NormalScale(log_rate - np.log(-np.expm1(log_rate)))
+
+
 def standard_normal() -> NormalScale:
     """N(0, 1) itself."""
     return NormalScale(z_nodes())

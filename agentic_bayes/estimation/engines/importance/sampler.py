@@ -13,10 +13,12 @@ import numpy as np
 
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.diagnostics import ImportanceDiagnostics
+from agentic_bayes.estimation.engines.importance.judged import JudgedTarget
 from agentic_bayes.estimation.engines.importance.marginals import Marginals, first_marginals
 from agentic_bayes.estimation.engines.importance.pareto import smoothed
 from agentic_bayes.estimation.engines.importance.target import Target, mode_of
 from agentic_bayes.estimation.methods.crossed_likelihood import one_blas_thread
+from agentic_bayes.estimation.methods.judge_labels import JudgeLabels
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.numerics import Array
 
@@ -41,6 +43,7 @@ class ImportanceFit:
     rho: Array  # shape (points, agents)
     weight: Array  # shape (points,); sums to 1
     diagnostics: ImportanceDiagnostics
+    rates: dict[str, Array]  # error rates of a judge, shape (points,) or (points, agents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,10 +169,13 @@ class _Adaptation:
         self.proposal = _Copula(marginals, _correlation(covariance), target.plain)
 
 
-def fit_crossed(counts: Counts, method: Crossed, *, random_seed: int = 0, size: int = FINAL) -> ImportanceFit:
-    """Weighted points of (θ, σ, ρ) of the crossed model."""
+def fit_crossed(
+    counts: Counts, method: Crossed, judge: JudgeLabels | None = None, *, random_seed: int = 0, size: int = FINAL
+) -> ImportanceFit:
+    """Weighted points of (θ, σ, ρ) of the crossed model, and of a judge's error rates where they are not known."""
     with one_blas_thread():
-        return _fit(Target(counts, method), random_seed, size)
+        target = Target(counts, method) if judge is None else JudgedTarget(counts, method, judge)
+        return _fit(target, random_seed, size)
 
 
 def _fit(target: Target, random_seed: int, size: int) -> ImportanceFit:
@@ -188,4 +194,4 @@ def _fit(target: Target, random_seed: int, size: int) -> ImportanceFit:
             break
         adaptation.learn(u, log_ratio)
     theta, sigma, rho, _ = target.parameters(u)
-    return ImportanceFit(theta, sigma, np.minimum(rho, 1 - 1e-12), weight, diagnostics)
+    return ImportanceFit(theta, sigma, np.minimum(rho, 1 - 1e-12), weight, diagnostics, target.rates(u))

@@ -27,14 +27,16 @@ CHUNK = 1024  # draws at a time, to bound memory
 class SharedStrength:
     """Log of the joint prior of all θ relative to independent ones on the scale of m, and its slopes."""
 
-    def __init__(self, level: NormalScale, scale: float, agents: int, least: float = LEAST) -> None:
+    def __init__(
+        self, level: NormalScale, scale: float, agents: int, least: float = LEAST, levels: int = LEVELS
+    ) -> None:
         self.level, self.agents = level, agents
         edges = scale * np.geomspace(least, MOST, 2 + int(np.log(MOST / least) / np.log(RATIO)))
         self.tau = np.sqrt(edges[:-1] * edges[1:])
         mass = np.exp(-0.5 * (self.tau / scale) ** 2) * np.diff(edges)
         mass[0] += edges[0]
         self.log_mass = np.log(mass) - (agents - 1) * np.log(self.tau)
-        self.x, weight = np.polynomial.hermite_e.hermegauss(LEVELS)
+        self.x, weight = np.polynomial.hermite_e.hermegauss(levels)
         self.log_weight = np.log(weight)
 
     def __call__(self, theta: Array, u: Array) -> tuple[Array, Array, Array]:

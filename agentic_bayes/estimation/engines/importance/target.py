@@ -34,13 +34,20 @@ class Target:
     def __init__(self, counts: Counts, method: Crossed) -> None:
         self.agents = len(counts.agents)
         self.pooled = method.pool_agents and self.agents > 1
-        self.likelihood = CrossedLikelihood(counts, FIRST_STEP)
+        self.likelihood = self._likelihood(counts)
         self.theta = logistic() if method.theta is None else of_distribution(method.theta)
         # the density rises to a cusp where all agents are alike, which is no guide to the rest: it is cut off at first
         self.shared = SharedStrength(self.theta, TAU_SCALE, self.agents, SMOOTH) if self.pooled else None
         self.sigma = half_normal(SIGMA_SCALE) if method.sigma is None else of_distribution(method.sigma)
         self.rho = of_distribution(method.rho_prior, unit=True)
-        self.plain = self.agents + 1  # coordinates that are not ρ
+        self.level = self.agents  # coordinates before σ
+        self._count()
+
+    def _likelihood(self, counts: Counts) -> CrossedLikelihood:
+        return CrossedLikelihood(counts, FIRST_STEP)
+
+    def _count(self) -> None:
+        self.plain = self.level + 1  # coordinates that are not ρ
         self.dim = self.plain + self.agents
 
     def parameters(self, u: Array) -> tuple[Array, Array, Array, Array]:
@@ -52,21 +59,36 @@ class Target:
     def __call__(self, u: Array) -> Array:
         """Log posterior density."""
         theta, *rest = self.parameters(u)
-        value = self.likelihood(theta, *rest) - 0.5 * np.sum(u**2, axis=1)
+        value = self.log_likelihood(u, theta, *rest) - 0.5 * np.sum(u**2, axis=1)
         return np.asarray(value if self.shared is None else value + self.shared(theta, u[:, : self.agents])[0])
+
+    def log_likelihood(self, u: Array, *parameters: Array) -> Array:
+        """At u, which are these parameters."""
+        return self.likelihood(*parameters)
+
+    def with_slopes(self, u: Array, *parameters: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Log likelihood and its derivatives with respect to θ, σ, ρ and, beyond these, u."""
+        value, by_theta, by_sigma, by_rho = self.likelihood.with_slopes(*parameters)
+        return value, by_theta, by_sigma, by_rho, np.zeros(0)
+
+    def rates(self, u: Array) -> dict[str, Array]:
+        """Error rates of a judge, where it errs."""
+        return {}
 
     def with_slope(self, u: Array) -> tuple[Array, Array]:
         """Log posterior density and its gradient."""
         theta, sigma, rho, rest = self.parameters(u)
-        value, by_theta, by_sigma, by_rho = self.likelihood.with_slopes(theta, sigma, rho, rest)
+        value, by_theta, by_sigma, by_rho, more = self.with_slopes(u, theta, sigma, rho, rest)
         slope, own = -u, u[:, : self.agents]
         if self.shared is not None:
-            more, by_prior, by_own = self.shared(theta, own)
-            value, by_theta = value + more, by_theta + by_prior
+            prior, by_prior, by_own = self.shared(theta, own)
+            value, by_theta = value + prior, by_theta + by_prior
             slope[:, : self.agents] += by_own
         slope[:, : self.agents] += by_theta * self.theta(own)[1]
         slope[:, self.plain - 1] += by_sigma * self.sigma(u[:, self.plain - 1])[1]
         slope[:, self.plain :] += by_rho * rho * rest * self.rho(u[:, self.plain :])[1]
+        if more.size:
+            slope += more
         return value - 0.5 * np.sum(u**2, axis=1), slope
 
     def sharpen(self) -> None:
