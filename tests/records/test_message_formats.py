@@ -8,11 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from dialogues import (
+    MARKED,
     WRITERS,
-    Call,
-    Dialogue,
-    Step,
-    Turn,
     dialogues,
     expected,
     expected_of_smolagents,
@@ -247,21 +244,6 @@ def places_in(value, path=()):
         yield from places_in(item, (*path, key))
 
 
-MARKED = Dialogue(
-    (
-        Turn(
-            "MARKq1",
-            True,
-            (
-                Step("MARKt1", "MARKs1", (Call("weather", {}, "a", "MARKr1"), Call("book", {}, "b", "MARKr2", True))),
-                Step("", "", (Call("book", {"n": 1}, "a", "MARKr3"),)),
-            ),
-            "MARKt2",
-            "MARKa1",
-        ),
-        Turn("MARKq2", False, (), "", "MARKa2"),
-    )
-)
 ODD = st.sampled_from(
     [None, True, -1, "", " ", "x", "tool_use", "text", [], {}, [None], {"type": "text"}, {"role": "user"}]
 )

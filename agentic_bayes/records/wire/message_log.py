@@ -288,10 +288,7 @@ class _ConversationInProgress:
         if tools := _offered(about, [tool for log in logs for tool in log.tools]):
             record["metadata"].setdefault(AVAILABLE_TOOLS, tools)
         doubts += doubts_of(record["conversation"])
-        if any(
-            message.calls or message.role == "tool" for message in takewhile(lambda one: one.role != "user", messages)
-        ):
-            doubts.append(("", EARLY))
+        doubts += early_calls(messages)
         doubts += [] if replied else _unread(about, record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
@@ -335,6 +332,12 @@ def _record(
             **{key: content for key, content in known.items() if content not in (None, "", {})},
         },
     }
+
+
+def early_calls(messages: Iterable[Message]) -> list[tuple[str, str]]:
+    """A warning if something was called before the user spoke."""
+    before = takewhile(lambda message: message.role != "user", messages)
+    return [("", EARLY)] if any(message.calls or message.role == "tool" for message in before) else []
 
 
 def _unread(about: Fields, conversation: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -166,6 +166,12 @@ class _FileSpans:
         except RecursionError:
             about = {}
             faults.add(("resource",), _TOO_DEEP)
+        wanted = {name for pair in _SCOPES[kind] for name in pair}
+        for holder in (own, *(scope for scopes, _ in _SCOPES[kind] for scope in own.mappings(scopes))):
+            if holder.value and not wanted & holder.value.keys():
+                self.traces.counts[f"unknown: objects without {' or '.join(sorted(wanted))}"] += any(
+                    isinstance(value, list) for value in holder.value.values()
+                )
         for scopes, items in _SCOPES[kind]:
             for number, scope in enumerate(own.mappings(scopes)):
                 for position, raw in enumerate(scope.sequence(items)):
