@@ -129,7 +129,7 @@ def corpus(family, folder):
 
 
 ODD = [None, "", " ", "x", 0, -1, 1.5, True, [], {}, [None], ["x"], [[]], {"type": "x"}, [{"type": "x"}]]
-KINDS = ["tool_call", "new_tool_use", "text", "user", "assistant", "tool", "system", "reasoning", "image", "result"]
+KINDS = ["tool_call", "new_tool_use", "text", "user", "assistant", "tool", "system", "reasoning", "result"]
 
 
 def mutated(value, chance):

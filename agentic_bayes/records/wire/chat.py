@@ -171,10 +171,10 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
     after = messages[begin:]
     pending = waiting.of_last_message() if last and not after else []
     if worked and not after:
-        # no text came after the calls: the answer is the text of the message with the last calls, if any
+        # no text came after the calls: the answer is what was said with the last calls, and since then
         holder = max((n for n in worked if messages[n].role == "assistant"), default=None)
         if holder is not None and not pending and (messages[holder].text.strip() or not last):
-            begin, after = holder, [messages[holder]]
+            begin, after = holder, [message for message in messages[holder:] if message.role == "assistant"]
     answer = paragraphs(message.text for message in after)
     before = [m.text for m in messages[:begin] if m.role == "assistant" and m.text.strip()]
     error = next((message.error for message in reversed(messages) if message.error), None)

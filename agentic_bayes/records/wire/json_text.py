@@ -293,6 +293,8 @@ class JsonPart:
     @property
     def inner_faults(self) -> tuple[tuple[str, str], ...]:
         """Its faults, with their paths counted from the top of the document."""
+        if not self.faults:
+            return ()
         outer = field_path(self.path)
         inner = ((path if not path or path.startswith("[") else f".{path}", text) for path, text in self.faults)
         return tuple((outer + path, text) for path, text in inner)

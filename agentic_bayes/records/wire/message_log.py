@@ -62,7 +62,8 @@ class MessageLog:
         fitting(list(message.reasoning), path, self.faults)
         if message.result is not None:
             message = changed(message, result=fitting(message.result, path, self.faults))
-        message = changed(message, calls=[self._fitting(call, path) for call in message.calls])
+        if message.calls:
+            message = changed(message, calls=[self._fitting(call, path) for call in message.calls])
         self.messages.append(message)
         self.waiting = bool(message.calls)
 
@@ -126,7 +127,7 @@ class MessageLog:
         arguments = fitting(call.arguments, path, self.faults)
         if arguments != call.arguments and not self.faults:
             self.doubt(path, NOT_FINITE)
-        return changed(call, arguments=arguments or {})
+        return call if arguments == call.arguments else changed(call, arguments=arguments or {})
 
 
 @dataclass(frozen=True, slots=True)

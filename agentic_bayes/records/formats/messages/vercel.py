@@ -67,7 +67,7 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     elif isinstance(message.raw("content"), list):
         blocks = [block for part in message.mappings("content") for block in _part(part, log)]
     else:
-        if "content" not in message.value and "toolInvocations" not in message:
+        if "content" not in message.value:
             message.faults.add((*path, "content"), "must be given, got nothing")
         text = message.text("content") or ""
         # version 4: the text came after the calls

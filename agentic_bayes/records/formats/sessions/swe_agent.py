@@ -103,7 +103,7 @@ def _take_steps(run: Fields, session: SessionLog) -> None:
     asked = False
     for message in history:
         role = message.text("role", required=True)
-        if message.raw("is_demo"):
+        if message.raw("is_demo") not in (None, False):
             session.other("demonstration")
         elif role == "system":
             session.add(Message("system", content_text(message, "content")), message.path)
