@@ -216,13 +216,16 @@ def test_what_stands_next_to_the_messages_is_kept():
     assert found[1].conversation[0].error == "Overloaded"
 
 
-@pytest.mark.parametrize(
+BATCHES = pytest.mark.parametrize(
     ("tool", "asked", "replied"),
     [
         ("anthropic", "batch_requests.jsonl", "batch_results.jsonl"),
         ("openai", "batch_input.jsonl", "batch_output.jsonl"),
     ],
 )
+
+
+@BATCHES
 def test_half_a_batch_is_refused_with_the_lines_that_join_it(tmp_path, monkeypatch, tool, asked, replied):
     """The lines are run as they are printed; then it can be read."""
     monkeypatch.chdir(tmp_path)
@@ -235,6 +238,22 @@ def test_half_a_batch_is_refused_with_the_lines_that_join_it(tmp_path, monkeypat
     found = list(read_conversations("joined.jsonl"))
     assert [one.session_id for one in found] == ["oslo-0", "oslo-1"][: len(found)]
     assert found[0].conversation[0].assistant in ("4 C.", "4 C and 20 C.")
+
+
+@BATCHES
+def test_both_halves_of_a_batch_are_joined(tmp_path, tool, asked, replied):
+    """In any order; a result that no request has, and one given twice, are refused."""
+    found = list(read_conversations([FILES / tool / replied, FILES / tool / asked]))
+    assert [one.session_id for one in found] == ["oslo-0", "oslo-1"][: len(found)]
+    assert found[0].conversation[0].assistant in ("4 C.", "4 C and 20 C.")
+    results = (FILES / tool / replied).read_text("utf-8")
+    for text, message in (
+        (results.replace("oslo-0", "rome"), "no request has the custom_id 'rome'"),
+        (results * 2, "several"),
+    ):
+        (tmp_path / "results.jsonl").write_text(text, "utf-8")
+        with pytest.raises(RecordsError, match=message):
+            read_conversations([FILES / tool / asked, tmp_path / "results.jsonl"])
 
 
 def places_in(value, path=()):

@@ -14,6 +14,7 @@ from typing import Any
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.messages import langchain
 from agentic_bayes.records.formats.messages.anthropic import BLOCKS
+from agentic_bayes.records.formats.messages.batches import with_results
 from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
 from agentic_bayes.records.wire.content.blocks import take_blocks
@@ -60,7 +61,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
+    return message_log.conversations(with_results(parts(stream, STREAMED), origin), _DIALECT, origin)
 
 
 def _is_ours(value: Any) -> bool:
