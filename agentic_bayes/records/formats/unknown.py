@@ -48,6 +48,11 @@ _PROMPTFOO = (
     'rows["agent"] = rows["provider.label"] + ", " + rows["prompt.label"]',
     'ab.outcomes_from_table(rows.drop(columns="error"), task="testCase.description", correct="success")',
 )
+_PHOENIX = (
+    "write the data frame as JSON, which keeps the messages",
+    "spans = px.Client().get_spans_dataframe()",
+    'spans.to_json("spans.jsonl", orient="records", lines=True, date_format="iso")',
+)
 _KNOWN = (
     KnownTool(
         "promptfoo results",
@@ -146,6 +151,8 @@ def by_line(line: str, name: str) -> str:
         except csv.Error:
             columns = []
         if len(columns) > 1 and all(column.strip() for column in columns):
+            if {"context.trace_id", "context.span_id"} <= set(columns):
+                return _with_lines(f"it looks like Phoenix's spans as {kind}; {_PHOENIX[0]}", _PHOENIX[1:], name)
             return f"it looks like a table ({kind}), which is read as results: {_as_table(columns, name)}"
     return ""
 
