@@ -10,6 +10,8 @@ import pytest
 from dialogues import (
     MARKED,
     WRITERS,
+    Dialogue,
+    Turn,
     dialogues,
     expected,
     expected_of_smolagents,
@@ -54,6 +56,14 @@ def test_a_dialogue_written_in_any_format_is_read_back(load, name, dialogue):
     assert {tool["name"] for tool in offered} == (set(dialogue.tools) if tools else set())
     last = found.conversation[-1]
     assert (last.error is None) == (dialogue.turns[-1].answer is not None)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_blank_answer_is_the_same_by_every_reader(load, name):
+    """White space is what the agent said: it is neither dropped nor no answer."""
+    write, *_ = WRITERS[name]
+    (found,) = load(write(Dialogue((Turn("How warm?", answer=" "),))), format=name.partition(" ")[0])
+    assert (found.conversation[0].assistant, found.conversation[0].error) == (" ", None)
 
 
 @given(dialogue=dialogues(parallel=1))

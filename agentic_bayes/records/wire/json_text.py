@@ -113,6 +113,9 @@ class JsonText:
             self.fault = ("", f"cannot be read: {error}")
         if not self._started and piece:
             self._started = True
+            if "\0" in piece[:4]:
+                self.fault = ("byte 0", "must be UTF-8 text, got the character NUL (UTF-16?)")
+                self._ended, piece = True, ""
             piece = piece.removeprefix("\ufeff")
         self._before += self._at
         self._text = self._text[self._at :] + piece

@@ -34,6 +34,7 @@ REPLIES = ("response", "reply", "output", "outputs", "completion", "answer", "re
 SESSIONS = ("session_id", "conversation_id", "thread_id", "custom_id", "id")
 
 JOIN = (
+    "give both files, or join them by custom_id, "
     "pd.read_json('requests.jsonl', lines=True).merge(pd.read_json('results.jsonl', lines=True), on='custom_id')"
     ".to_json('joined.jsonl', orient='records', lines=True)"
 )

@@ -93,11 +93,12 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
     reply = "holds a reply without its request: add the request's {}"
     if "custom_id" in about and "response" in about:
         body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
-        return body, reply.format("`messages`") + f" (got a line of the Batch API); join both by custom_id, {JOIN}"
+        return body, reply.format("`messages`") + f" (got a line of the Batch API); {JOIN}"
     if "custom_id" in about and "body" in about:
         return (
-            "body",
-        ), f"holds a request without its reply (a line of an OpenAI batch request file); join both by custom_id, {JOIN}"
+            ("body",),
+            f"holds a request without its reply (a line of an OpenAI batch request file); {JOIN}",
+        )
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
         return ("choices",), reply.format("`messages`")
     if "output" in found:
