@@ -192,7 +192,7 @@ def lost(one, documents, folder):
 
 
 @pytest.mark.parametrize("family", FOLDERS)
-@pytest.mark.parametrize("number", [60, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [25, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_nothing_in_a_changed_file_is_lost_in_silence(tmp_path, family, number):
     """Whatever is changed: the file is refused, each call, result and answer is read, or something is said."""
     known = corpus(family, tmp_path)

@@ -83,6 +83,8 @@ def _take_action(step: Fields, session: SessionLog) -> None:
     session.add(Message("assistant", calls=others, reasoning=reasoning, tokens=tokens), step.path)
     observed = step.text("observations")
     results = _observations(observed or "", max(len(others), 1))
+    if observed and len(others) > 1 and results[0] == observed:
+        session.log.doubt((), "calls of one step share one text of observations: each call has the whole text")
     # the result of a step without calls belongs to none
     ids = [call.id for call in others] or ([] if calls else [f"step {step.raw('step_number')}"])
     for number, identity in enumerate(ids):
