@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import unicodedata
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -12,7 +14,8 @@ from agentic_bayes.records.model import Conversation, ExpectedCall, ExpectedTool
 
 # what text can hold: everything but lone surrogates and NUL, which readers replace
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
-identifiers = text.filter(lambda value: value.strip() != "")
+# readers bring ids into one Unicode form
+identifiers = text.map(partial(unicodedata.normalize, "NFC")).filter(str.strip)
 probabilities = st.floats(0, 1)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | text,

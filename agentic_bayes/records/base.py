@@ -166,9 +166,10 @@ def _unfit(value: object, location: tuple[str | int, ...]) -> Iterator[InitError
             yield problem_at(location[:3], f"must not be nested deeper than {MAX_DEPTH} levels", None)
             return
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            if isinstance(key, str):
+            if isinstance(key, str) and not key.isascii():
                 yield from _unfit(key, (*location, short(key)))
-            yield from _unfit(item, (*location, key if isinstance(key, (str, int)) else short(key)))
+            if isinstance(item, (float, dict, list, tuple)) or (isinstance(item, str) and not item.isascii()):
+                yield from _unfit(item, (*location, key if isinstance(key, (str, int)) else short(key)))
 
 
 def _json(value: Any) -> Any:

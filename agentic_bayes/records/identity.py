@@ -30,6 +30,9 @@ FEWEST_UNTOLD = 10
 
 UNTOLD_TASKS = "none of the {:,} conversations names its task, so each is a task of its own with one trial"
 
+TELL_SESSIONS = "; if the files hold different runs, say where records name theirs: fields={'session': 'metadata.run'}"
+"""What to do about files whose records name no session and get the same one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -206,7 +209,10 @@ def _repeated_sessions(headers: list[_ConversationHeader]) -> list[_LocatedProbl
         first, *others = sorted(same, key=lambda h: h.order)
         which = f"{short(session)} of agent {short(agent)}"
         message = f"must be unique within an agent, got {which} also at {first.place}"
-        problems += [_located(other, "session_id", message) for other in others]
+        problems += [
+            _located(other, "session_id", message + (TELL_SESSIONS if other.source != first.source else ""))
+            for other in others
+        ]
     return problems
 
 

@@ -15,6 +15,7 @@ from agentic_bayes.records.agents import FileAgent, file_agents, stem
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.detection import detected
 from agentic_bayes.records.formats.evals import tau2
+from agentic_bayes.records.formats.messages import batches
 from agentic_bayes.records.formats.sessions import atif, claude_code, harbor, swe_agent, terminal_bench
 from agentic_bayes.records.wire.layout import Origin
 from agentic_bayes.records.wire.options import NO_OPTIONS, ReadOptions
@@ -88,13 +89,16 @@ def find_sources(
                 listed.add(found)
     if empty:
         raise InvalidArgument("paths must name at least one file, got none")
-    formats = _without_parts(list(names.values()), format)
+    requests = batches.halves_of(list(names.values()))
+    results = {name for one in requests.values() for name in one}
+    formats = _without_parts([name for name in names.values() if name not in results], format)
     sources = []
     for name, kind in formats.items():
         regular = _is_regular(name)
         # a pipe must be named itself: one found in a folder may never deliver anything
         if regular or name not in listed:
-            sources.append(Source(Origin(name, stem(name), agent, options), kind, not regular))
+            origin = Origin(name, stem(name), agent, options, parts=requests.get(name, ()))
+            sources.append(Source(origin, kind, not regular))
         else:
             problems.add([Problem(name, "", "", "must be a regular file, got a pipe or device")])
     named = file_agents([source.name for source in sources], agent)

@@ -433,3 +433,23 @@ WRITERS = {
     "vercel model": (vercel_model, True, True, False),
     "autogen": (autogen, True, False, False),
 }
+
+MARKED = Dialogue(
+    (
+        Turn(
+            "MARKq1",
+            True,
+            (
+                Step(
+                    "MARKt1",
+                    "MARKs1",
+                    (Call("weather", {"city": "MARKg1"}, "a", "MARKr1"), Call("book", {}, "b", "MARKr2", True)),
+                ),
+                Step("", "", (Call("book", {"n": 1}, "a", "MARKr3"),)),
+            ),
+            "MARKt2",
+            "MARKa1",
+        ),
+        Turn("MARKq2", False, (), "", "MARKa2"),
+    )
+)

@@ -8,10 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from dialogues import (
+    MARKED,
     WRITERS,
-    Call,
     Dialogue,
-    Step,
     Turn,
     dialogues,
     expected,
@@ -57,6 +56,14 @@ def test_a_dialogue_written_in_any_format_is_read_back(load, name, dialogue):
     assert {tool["name"] for tool in offered} == (set(dialogue.tools) if tools else set())
     last = found.conversation[-1]
     assert (last.error is None) == (dialogue.turns[-1].answer is not None)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_blank_answer_is_the_same_by_every_reader(load, name):
+    """White space is what the agent said: it is neither dropped nor no answer."""
+    write, *_ = WRITERS[name]
+    (found,) = load(write(Dialogue((Turn("How warm?", answer=" "),))), format=name.partition(" ")[0])
+    assert (found.conversation[0].assistant, found.conversation[0].error) == (" ", None)
 
 
 @given(dialogue=dialogues(parallel=1))
@@ -219,13 +226,16 @@ def test_what_stands_next_to_the_messages_is_kept():
     assert found[1].conversation[0].error == "Overloaded"
 
 
-@pytest.mark.parametrize(
+BATCHES = pytest.mark.parametrize(
     ("tool", "asked", "replied"),
     [
         ("anthropic", "batch_requests.jsonl", "batch_results.jsonl"),
         ("openai", "batch_input.jsonl", "batch_output.jsonl"),
     ],
 )
+
+
+@BATCHES
 def test_half_a_batch_is_refused_with_the_lines_that_join_it(tmp_path, monkeypatch, tool, asked, replied):
     """The lines are run as they are printed; then it can be read."""
     monkeypatch.chdir(tmp_path)
@@ -240,6 +250,22 @@ def test_half_a_batch_is_refused_with_the_lines_that_join_it(tmp_path, monkeypat
     assert found[0].conversation[0].assistant in ("4 C.", "4 C and 20 C.")
 
 
+@BATCHES
+def test_both_halves_of_a_batch_are_joined(tmp_path, tool, asked, replied):
+    """In any order; a result that no request has, and one given twice, are refused."""
+    found = list(read_conversations([FILES / tool / replied, FILES / tool / asked]))
+    assert [one.session_id for one in found] == ["oslo-0", "oslo-1"][: len(found)]
+    assert found[0].conversation[0].assistant in ("4 C.", "4 C and 20 C.")
+    results = (FILES / tool / replied).read_text("utf-8")
+    for text, message in (
+        (results.replace("oslo-0", "rome"), "no request has the custom_id 'rome'"),
+        (results * 2, "several"),
+    ):
+        (tmp_path / "results.jsonl").write_text(text, "utf-8")
+        with pytest.raises(RecordsError, match=message):
+            read_conversations([FILES / tool / asked, tmp_path / "results.jsonl"])
+
+
 def places_in(value, path=()):
     """Every place in a value."""
     yield path
@@ -247,21 +273,6 @@ def places_in(value, path=()):
         yield from places_in(item, (*path, key))
 
 
-MARKED = Dialogue(
-    (
-        Turn(
-            "MARKq1",
-            True,
-            (
-                Step("MARKt1", "MARKs1", (Call("weather", {}, "a", "MARKr1"), Call("book", {}, "b", "MARKr2", True))),
-                Step("", "", (Call("book", {"n": 1}, "a", "MARKr3"),)),
-            ),
-            "MARKt2",
-            "MARKa1",
-        ),
-        Turn("MARKq2", False, (), "", "MARKa2"),
-    )
-)
 ODD = st.sampled_from(
     [None, True, -1, "", " ", "x", "tool_use", "text", [], {}, [None], {"type": "text"}, {"role": "user"}]
 )

@@ -1,13 +1,10 @@
 """Sessions of coding agents, trajectories and run folders: files that the tools wrote, read call by call."""
 
-import contextlib
 import json
-import random
 import shutil
 from pathlib import Path
 
 import pytest
-from strategies import reduced
 
 import agentic_bayes as ab
 from agentic_bayes.errors import DoubtfulRecords, RecordsError
@@ -426,38 +423,3 @@ class TestRunFolders:
         ]
         assert [c.conversation[0].query for c in found][:1] == ["How warm is it in oslo?"]
         assert all(c.conversation[0].agentic is None for c in found)
-
-
-WRITTEN = [SESSION, STREAM, CODEX / "rollout.jsonl", CODEX / "exec.jsonl", *sorted(JOB.rglob("*.json"))]
-WRITTEN += [*FILES.glob("mini_swe_agent/*"), *FILES.glob("smolagents/*"), *FILES.glob("swe_agent/**/*.traj")]
-WRITTEN += [FILES / "terminal_bench" / "run" / "results.json"]
-
-
-def mutated(value, chance):
-    """A JSON value with something changed at one place."""
-    if isinstance(value, (dict, list)) and value and chance.random() < 0.9:
-        copy = dict(value) if isinstance(value, dict) else list(value)
-        key = chance.choice(list(copy)) if isinstance(copy, dict) else chance.randrange(len(copy))
-        if chance.random() < 0.15:
-            del copy[key]
-        else:
-            copy[key] = mutated(copy[key], chance)
-        return copy
-    return chance.choice([None, "", " ", "x", 0, -1, 1.5, True, [], {}, [None], ["x"], {"type": "x"}, [{"type": "x"}]])
-
-
-@pytest.mark.filterwarnings("ignore::agentic_bayes.errors.DoubtfulRecords")
-@pytest.mark.parametrize("number", [reduced(200)])
-def test_whatever_is_changed_in_a_file_it_is_read_or_refused(tmp_path, number):
-    """No mutation of a file that a tool wrote ends in another error."""
-    chance = random.Random(3)
-    for _ in range(number):
-        source = chance.choice(WRITTEN)
-        lines = source.read_text("utf-8").splitlines() if source.suffix == ".jsonl" else [source.read_text("utf-8")]
-        spoken = [at for at, line in enumerate(lines) if '"message"' in line or '"payload"' in line or '"item"' in line]
-        at = chance.choice(spoken or range(len(lines)))
-        lines[at] = json.dumps(mutated(json.loads(lines[at]), chance))
-        path = tmp_path / source.name
-        path.write_text("\n".join(lines), "utf-8")
-        with contextlib.suppress(RecordsError):
-            assert all(conversation.conversation for conversation in ab.read_conversations(path))

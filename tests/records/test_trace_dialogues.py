@@ -287,6 +287,44 @@ WRITERS = {
 }
 
 
+PICTURED = [name for name in WRITERS if name not in ("openinference", "langgraph", "langsmith", "mlflow")]
+
+
+def with_images(value):
+    """The same, with an image after the text of each message of the user."""
+    if isinstance(value, list):
+        return [with_images(item) for item in value]
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        return json.dumps(with_images(json.loads(value)))
+    if not isinstance(value, dict):
+        return value
+    image = {"type": "image_url", "image_url": {"url": "u"}}
+    if value.get("role") == "user" and isinstance(value.get("content"), str):
+        return value | {"content": [{"type": "text", "text": value["content"]}, image]}
+    return {key: with_images(item) for key, item in value.items()}
+
+
+@pytest.mark.parametrize("name", PICTURED)
+def test_an_image_in_a_traced_question_leaves_a_mark(name, tmp_path):
+    """Next to its text; the other turns and calls are as they were."""
+    turns = dialogue(3)
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(json.dumps(with_images(one)) for one in WRITERS[name](turns)), "utf-8")
+    (found,) = read_conversations(path)
+    assert [turn.query for turn in found.conversation] == [f"{query}\n(image)" for query, _ in turns]
+    assert [turn.assistant for turn in found.conversation] == [steps[-1].text for _, steps in turns]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_blank_answer_stays_blank_in_every_trace(name, tmp_path):
+    """White space is what the agent said: it is neither dropped nor no answer."""
+    turns = [("How warm?", [Step(None, " ")])]
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(map(json.dumps, WRITERS[name](turns))), "utf-8")
+    (found,) = read_conversations(path)
+    assert (found.conversation[0].assistant, found.conversation[0].error) == (" ", None)
+
+
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_dialogue_is_the_same_whatever_tool_traced_it(name, tmp_path):
     """Whatever its ids, and with every call twice in the trace: asked for by the model, and run by the tool."""

@@ -195,3 +195,61 @@ def test_a_page_that_a_service_returned_holds_the_same_records(name, key, tmp_pa
         assert [one.conversation for one in read_conversations(path)] == [
             one.conversation for one in read_conversations(FILES / name)
         ]
+
+
+def test_spans_of_a_data_frame_of_phoenix_are_read_and_its_csv_is_refused_with_the_lines_that_write_it(tmp_path):
+    """A column per attribute, messages as lists of objects with dotted names; CSV holds them as Python's text."""
+    ids, kind = {"context.trace_id": "0" * 31 + "1"}, "attributes.openinference.span.kind"
+    asked = [{"message.role": "user", "message.content": "How warm?"}]
+    call = {
+        "tool_call.id": "c",
+        "tool_call.function.name": "weather",
+        "tool_call.function.arguments": '{"city": "Oslo"}',
+    }
+    tool = {
+        "attributes.tool.name": "weather",
+        "attributes.input.value": '{"city": "Oslo"}',
+        "attributes.output.value": "4 C",
+    }
+    rows = [
+        {"parent_id": None, kind: "AGENT", "attributes.input.value": "How warm?", "attributes.output.value": "4 C."},
+        {
+            "parent_id": f"{1:016x}",
+            kind: "LLM",
+            "attributes.llm.input_messages": asked,
+            "attributes.llm.output_messages": [{"message.role": "assistant", "message.tool_calls": [call]}],
+        },
+        {"parent_id": f"{1:016x}", kind: "TOOL", **tool},
+    ]
+    times = [dict.fromkeys(("start_time", "end_time"), f"2026-01-01T00:00:{n:02d}+00:00") for n in range(3)]
+    rows = [{**ids, "context.span_id": f"{n + 1:016x}", "name": "n", **times[n], **row} for n, row in enumerate(rows)]
+    (tmp_path / "spans.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    ((*_, turn),) = reading(tmp_path / "spans.jsonl")
+    assert turn == ("How warm?", "4 C.", WEATHER)
+    (tmp_path / "spans.csv").write_text("context.trace_id,context.span_id,name\n1,2,n\n", "utf-8")
+    with pytest.raises(RecordsError, match=r"Phoenix's spans as CSV; .*\n    spans = px\.Client") as caught:
+        read_conversations(tmp_path / "spans.csv")
+    assert 'orient="records", lines=True' in str(caught.value)
+
+
+def test_a_result_that_belongs_to_no_call_is_said_even_if_its_id_repeats(tmp_path):
+    """The call `look_up` has its result; a second one under this id is of a call that the trace lacks."""
+    query, called = {"role": "user", "content": "?"}, {"id": "look_up", "type": "function"}
+    made = {"role": "assistant", "content": "", "tool_calls": [called | {"function": {"name": "f", "arguments": "{}"}}]}
+    told = [{"role": "tool", "tool_call_id": "look_up", "content": text} for text in ("1", "2")]
+    span = {"trace_id": "t", "run_type": "llm", "name": "m", "error": None, "extra": {}, "parent_run_id": None}
+    end = {"choices": [{"message": {"role": "assistant", "content": "!"}}]}
+    run = {"id": "a", "start_time": "2026-01-01T00:00:00", "inputs": {"messages": [query, made, *told]}, "outputs": end}
+    (tmp_path / "runs.json").write_text(json.dumps(span | run), "utf-8")
+    with pytest.warns(DoubtfulRecords, match="belong to no recorded call: 1"):
+        read_conversations(tmp_path / "runs.json")
+
+
+@pytest.mark.parametrize("missing", ["scopeSpans", "spans"])
+def test_members_of_otlp_under_other_names_are_said(tmp_path, missing):
+    """Spans that are not where OTLP has them are not dropped in silence."""
+    text = (FILES / "otel" / "otel_testcase.jsonl").read_text("utf-8")
+    first, *rest = text.splitlines()
+    (tmp_path / "t.jsonl").write_text("\n".join([first.replace(f'"{missing}"', '"others"'), *rest]), "utf-8")
+    with pytest.warns(DoubtfulRecords, match="objects without instrumentationLibrarySpans or scopeSpans or spans"):
+        read_conversations(tmp_path / "t.jsonl")

@@ -164,6 +164,9 @@ def native_only(found: Iterator[Parsed], name: str) -> Iterator[Parsed]:
         yield first
         yield from found
         return
+    if first.faults:  # what is wrong with its text may be why
+        yield replace(first, value=NO_VALUE)
+        return
     named = ", ".join(short(key, 30) for key in list(keys)[:8]) + (", …" if len(keys) > 8 else "")
     formats = ", ".join(name for name in FORMATS if name != "auto")
     message = f"unknown format: an object with the keys {named}"

@@ -55,6 +55,11 @@ _OF_TOOLS = (
 """Results of tools, and keys of their first object or columns of their table."""
 _RESULTS = "its results are read by estimate, compare, gate and report"
 _RESULTS_LINES = ('ab.outcomes_from_results("{file}")',)
+_PHOENIX = (
+    "write the data frame as JSON, which keeps the messages",
+    "spans = px.Client().get_spans_dataframe()",
+    'spans.to_json("spans.jsonl", orient="records", lines=True, date_format="iso")',
+)
 _KNOWN = (
     *(KnownTool(what, frozenset(keys), _RESULTS, _RESULTS_LINES) for what, keys in _OF_TOOLS),
     KnownTool(
@@ -119,6 +124,8 @@ def by_line(line: str, name: str) -> str:
         if found := _known(set(columns), name):
             return found
         if len(columns) > 1 and all(column.strip() for column in columns):
+            if {"context.trace_id", "context.span_id"} <= set(columns):
+                return _with_lines(f"it looks like Phoenix's spans as {kind}; {_PHOENIX[0]}", _PHOENIX[1:], name)
             return f"it looks like a table ({kind}), which is read as results: {_as_table(columns, name)}"
     return ""
 

@@ -6,6 +6,7 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from agentic_bayes.errors import DoubtfulRecords
@@ -48,6 +49,10 @@ def readable(record: Any) -> tuple[Any, int]:
 
 def _holds_broken(record: Any) -> bool:
     """Whether any text in a JSON value must be replaced: a look that is much faster than the replacement."""
+    with suppress(RecursionError):
+        written = repr(record)  # which escapes both
+        if "\\ud" not in written and "\\x00" not in written:
+            return False
     waiting = [record]
     while waiting:
         value = waiting.pop()

@@ -128,8 +128,8 @@ def one_turn(messages: Sequence[Message], *, qa_id: str) -> dict[str, Any]:
         metadata[ORPHANS] = orphans
     return {
         "qa_id": qa_id,
-        "query": _joined(message.text for message in messages if message.role == "user"),
-        "assistant": _joined(message.text for message in messages if message.role == "assistant"),
+        "query": paragraphs(message.text for message in messages if message.role == "user"),
+        "assistant": paragraphs(message.text for message in messages if message.role == "assistant"),
         "agentic": {"tools_used": calls},
         **({"metadata": metadata} if metadata else {}),
     }
@@ -141,8 +141,8 @@ def dialogue(messages: Iterable[Message]) -> list[dict[str, str]]:
     return [{"role": message.role, "text": message.text} for message in spoken]
 
 
-def _joined(texts: Iterable[str]) -> str:
-    """Join texts as paragraphs, without blank ones; if all are blank, keep their white space."""
+def paragraphs(texts: Iterable[str]) -> str:
+    """Texts as paragraphs, without blank ones; if all are blank, their white space."""
     every = list(texts)
     return "\n\n".join(filter(str.strip, every)) or "".join(every)
 
@@ -171,11 +171,11 @@ def _interaction(turn: _ChatTurn, qa_id: str, waiting: _PendingCalls, *, last: b
     after = messages[begin:]
     pending = waiting.of_last_message() if last and not after else []
     if worked and not after:
-        # no text came after the calls: the answer is the text of the message with the last calls, if any
+        # no text came after the calls: the answer is what was said with the last calls, and since then
         holder = max((n for n in worked if messages[n].role == "assistant"), default=None)
         if holder is not None and not pending and (messages[holder].text.strip() or not last):
-            begin, after = holder, [messages[holder]]
-    answer = _joined(message.text for message in after)
+            begin, after = holder, [message for message in messages[holder:] if message.role == "assistant"]
+    answer = paragraphs(message.text for message in after)
     before = [m.text for m in messages[:begin] if m.role == "assistant" and m.text.strip()]
     error = next((message.error for message in reversed(messages) if message.error), None)
     if error is None and last and not any(message.role == "assistant" for message in after):

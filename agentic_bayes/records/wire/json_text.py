@@ -113,6 +113,9 @@ class JsonText:
             self.fault = ("", f"cannot be read: {error}")
         if not self._started and piece:
             self._started = True
+            if "\0" in piece[:4]:
+                self.fault = ("byte 0", "must be UTF-8 text, got the character NUL (UTF-16?)")
+                self._ended, piece = True, ""
             piece = piece.removeprefix("\ufeff")
         self._before += self._at
         self._text = self._text[self._at :] + piece
@@ -293,6 +296,8 @@ class JsonPart:
     @property
     def inner_faults(self) -> tuple[tuple[str, str], ...]:
         """Its faults, with their paths counted from the top of the document."""
+        if not self.faults:
+            return ()
         outer = field_path(self.path)
         inner = ((path if not path or path.startswith("[") else f".{path}", text) for path, text in self.faults)
         return tuple((outer + path, text) for path, text in inner)

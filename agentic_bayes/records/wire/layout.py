@@ -26,6 +26,7 @@ class Origin:
     given_agent: str | None = None  # the agent that the caller named
     options: ReadOptions = NO_OPTIONS  # what the caller said beyond that
     default_agent: str = ""  # the agent by the file's name or folder; the stem if empty
+    parts: tuple[str, ...] = ()  # other files that are read with it
     unclear: str = ""  # why it must not be used: a record that would get it is refused
 
     @property

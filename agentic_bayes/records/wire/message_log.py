@@ -34,6 +34,7 @@ REPLIES = ("response", "reply", "output", "outputs", "completion", "answer", "re
 SESSIONS = ("session_id", "conversation_id", "thread_id", "custom_id", "id")
 
 JOIN = (
+    "give both files, or join them by custom_id, "
     "pd.read_json('requests.jsonl', lines=True).merge(pd.read_json('results.jsonl', lines=True), on='custom_id')"
     ".to_json('joined.jsonl', orient='records', lines=True)"
 )
@@ -62,7 +63,8 @@ class MessageLog:
         fitting(list(message.reasoning), path, self.faults)
         if message.result is not None:
             message = changed(message, result=fitting(message.result, path, self.faults))
-        message = changed(message, calls=[self._fitting(call, path) for call in message.calls])
+        if message.calls:
+            message = changed(message, calls=[self._fitting(call, path) for call in message.calls])
         self.messages.append(message)
         self.waiting = bool(message.calls)
 
@@ -126,7 +128,7 @@ class MessageLog:
         arguments = fitting(call.arguments, path, self.faults)
         if arguments != call.arguments and not self.faults:
             self.doubt(path, NOT_FINITE)
-        return changed(call, arguments=arguments or {})
+        return call if arguments == call.arguments else changed(call, arguments=arguments or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,10 +290,7 @@ class _ConversationInProgress:
         if tools := _offered(about, [tool for log in logs for tool in log.tools]):
             record["metadata"].setdefault(AVAILABLE_TOOLS, tools)
         doubts += doubts_of(record["conversation"])
-        if any(
-            message.calls or message.role == "tool" for message in takewhile(lambda one: one.role != "user", messages)
-        ):
-            doubts.append(("", EARLY))
+        doubts += early_calls(messages)
         doubts += [] if replied else _unread(about, record["conversation"])
         wrong = (*(fault for log in logs for fault in log.faults), *faults)
         if not wrong and not record["conversation"]:
@@ -335,6 +334,12 @@ def _record(
             **{key: content for key, content in known.items() if content not in (None, "", {})},
         },
     }
+
+
+def early_calls(messages: Iterable[Message]) -> list[tuple[str, str]]:
+    """A warning if something was called before the user spoke."""
+    before = takewhile(lambda message: message.role != "user", messages)
+    return [("", EARLY)] if any(message.calls or message.role == "tool" for message in before) else []
 
 
 def _unread(about: Fields, conversation: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from io import BufferedReader
 from typing import Any
 
+from agentic_bayes.records.formats.messages.batches import with_results
 from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.content.blocks import CALLS, RESULT, take_blocks
 from agentic_bayes.records.wire.fields import Fields
@@ -41,7 +42,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
+    return message_log.conversations(with_results(parts(stream, STREAMED), origin), _DIALECT, origin)
 
 
 def unwrap(about: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -89,7 +90,10 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
         return None
     if is_batch_line(about):
         key, held = ("result", "a reply without its request") if "result" in about else ("params", "a request alone")
-        return (key,), f"holds {held} (a line of Message Batches): join requests and results by custom_id, {JOIN}"
+        return (
+            (key,),
+            f"holds {held} (a line of Message Batches): {JOIN}",
+        )
     return (("content",), HELD) if is_reply(about) else None
 
 

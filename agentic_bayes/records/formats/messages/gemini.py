@@ -112,8 +112,13 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
         message.faults.add((*path, "role"), f"must be {', '.join(ROLES)}, got {short(role)}")
         return
     place = (*path, "parts")
+    if "parts" not in message.value and message.value.keys() - {"role"}:
+        message.faults.add(place, "must be given, got nothing")
     listed = [_in_camel_case(part, (*place, n), log) for n, part in enumerate(message.sequence("parts"))]
     if path[:1] == ("system",) or role == "system":
+        for part in listed:
+            for kind in part.value.keys() - _ABOUT - {"text"}:
+                unknown_part(part, kind, log.doubt)
         log.add(Message("system", "".join(part.text("text") or "" for part in listed)), path)
         return
     members = ((part, kind) for part in listed for kind in part.value if kind not in _ABOUT)

@@ -14,6 +14,7 @@ from typing import Any
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.messages import langchain
 from agentic_bayes.records.formats.messages.anthropic import BLOCKS
+from agentic_bayes.records.formats.messages.batches import with_results
 from agentic_bayes.records.wire import message_log
 from agentic_bayes.records.wire.chat import ChatCall, Message, function_calls, named_call, tool_message
 from agentic_bayes.records.wire.content.blocks import take_blocks
@@ -60,7 +61,7 @@ def recognises(shape: Shape) -> bool:
 
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversations of a file."""
-    return message_log.conversations(parts(stream, STREAMED), _DIALECT, origin)
+    return message_log.conversations(with_results(parts(stream, STREAMED), origin), _DIALECT, origin)
 
 
 def _is_ours(value: Any) -> bool:
@@ -92,11 +93,12 @@ def _half(about: Mapping[str, Any], found: Set[str]) -> tuple[FieldPath, str] | 
     reply = "holds a reply without its request: add the request's {}"
     if "custom_id" in about and "response" in about:
         body = ("response", "body") if isinstance(about["response"], dict) else ("response",)
-        return body, reply.format("`messages`") + f" (got a line of the Batch API); join both by custom_id, {JOIN}"
+        return body, reply.format("`messages`") + f" (got a line of the Batch API); {JOIN}"
     if "custom_id" in about and "body" in about:
         return (
-            "body",
-        ), f"holds a request without its reply (a line of an OpenAI batch request file); join both by custom_id, {JOIN}"
+            ("body",),
+            f"holds a request without its reply (a line of an OpenAI batch request file); {JOIN}",
+        )
     if _is_reply(about.get("choices")) or about.get("object") == "chat.completion":
         return ("choices",), reply.format("`messages`")
     if "output" in found:

@@ -67,13 +67,16 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
     elif isinstance(message.raw("content"), list):
         blocks = [block for part in message.mappings("content") for block in _part(part, log)]
     else:
-        if "content" not in message.value and "toolInvocations" not in message:
+        if "content" not in message.value:
             message.faults.add((*path, "content"), "must be given, got nothing")
         text = message.text("content") or ""
         # version 4: the text came after the calls
         blocks = [block for call in message.mappings("toolInvocations") for block in _call(call, None)]
         blocks = [*_thought(message.raw("reasoning")), *blocks, {"type": "text", "text": text}]
     if role == "system":
+        for block in blocks:
+            if block["type"].endswith(("tool_use", "tool_result")):
+                message.faults.add(path, "must not hold calls or results, which are no system text")
         spoken = message.inside({"content": [block for block in blocks if block["type"] == "text"]})
         log.add(Message("system", content_text(spoken, "content")), path)
         return
@@ -139,6 +142,8 @@ def _result(part: Fields) -> dict[str, Any]:
     """The result of a call in a message of its own: ``output`` says its type; version 4 had ``result``."""
     about = {"tool_use_id": part.raw("toolCallId"), "name": part.name("toolName")}
     failed = part.raw("isError") is True
+    if not {"output", "result"} & part.value.keys():
+        part.faults.add((*part.path, "output"), "must be given, got nothing")
     if not isinstance(part.raw("output"), dict):
         value = part.raw("result") if "output" not in part else part.raw("output")
         return {"type": "json_tool_result", **about, "content": value, "is_error": failed}

@@ -16,7 +16,7 @@ from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.sessions.session_log import SessionLog, by_harness, session_lines
 from agentic_bayes.records.wire.chat import ChatCall, Message
 from agentic_bayes.records.wire.fields import Fields
-from agentic_bayes.records.wire.json_text import NO_VALUE, Parsed, parts
+from agentic_bayes.records.wire.json_text import Parsed, parts
 from agentic_bayes.records.wire.layout import Origin, Shape
 
 NAME = "atif"
@@ -174,16 +174,7 @@ class _Steps:
         if path is None or name in self.files or not path.is_file():
             return None
         self.files.add(name)
-        return object_in(path, self.session)
-
-
-def object_in(path: Path, session: SessionLog) -> Mapping[str, Any] | None:
-    """The object that a file holds; None, with the problem noted, if it cannot be read."""
-    with open(path, "rb") as stream:
-        lines = list(session_lines(parts(stream, ())))
-    wrong = [line for line in lines if line.faults or line.value is NO_VALUE]
-    session.broken += [Parsed(line.where, faults=line.faults, file=str(path)) for line in wrong]
-    return lines[0].value if len(lines) == 1 and not wrong and isinstance(lines[0].value, dict) else None
+        return self.session.object_in(path)
 
 
 def _text(source: Fields, key: str, session: SessionLog) -> str:

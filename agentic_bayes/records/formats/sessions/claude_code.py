@@ -16,7 +16,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.records.formats.sessions.session_log import SessionLine, SessionLog, session_lines
+from agentic_bayes.records.formats.sessions.session_log import SessionLog, session_lines
 from agentic_bayes.records.wire.chat import Message
 from agentic_bayes.records.wire.content.blocks import take_blocks
 from agentic_bayes.records.wire.fields import Fields
@@ -114,12 +114,14 @@ def _kept(lines: Sequence[Mapping[str, Any]], session: SessionLog) -> list[Mappi
 
 
 def _spoken_before(line: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """The id of the last message before a prompt."""
+    """The id of the last message before a prompt, or of a line that is missing."""
     seen = set()
     while True:
         parent = line.get("parentUuid") or line.get("logicalParentUuid")
-        if not isinstance(parent, str) or parent in seen or parent not in by_id:
+        if not isinstance(parent, str) or parent in seen:
             return None
+        if parent not in by_id:  # nobody knows what came before
+            return parent
         seen.add(parent)
         line = by_id[parent]
         if str(line.get("type")) in _SPOKEN:
@@ -393,15 +395,7 @@ class _SubAgents:
         if path is None:
             return None
         self.opened.add(str(agent))
-        with open(path, "rb") as stream:
-            found = list(session_lines(parts(stream, ())))
-        wrong = [line for line in found if line.faults or not isinstance(line.value, dict)]
-        self.session.broken += [_broken(line, path) for line in wrong]
-        return [line.value for line in found if line not in wrong]
-
-
-def _broken(line: SessionLine, path: Path) -> Parsed:
-    return Parsed(line.where, faults=line.faults or (("", "must be an object"),), file=str(path))
+        return self.session.objects_in(path)
 
 
 def _folder_of(name: str) -> Path:

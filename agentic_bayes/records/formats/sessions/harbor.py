@@ -54,7 +54,7 @@ def _trials_below(origin: Origin) -> Iterator[Parsed]:
         yield broken("", f"is the result of a job: its trials ({RESULT} in the folders next to it) are not there")
     for path in found:
         session = SessionLog(NAME, origin)
-        value = atif.object_in(path, session)
+        value = session.object_in(path)
         if value is not None and "task_name" in value:
             yield from _trial(value, session, path.parent)
         else:
@@ -68,7 +68,7 @@ def _trial(value: Mapping[str, Any], session: SessionLog, folder: Path) -> Itera
     logs = [home / "agent" / "trajectory.json" for home in (steps or [folder])]
     found = [path for path in logs if path.is_file()]
     for path in found:
-        if (trajectory := atif.object_in(path, session)) is not None:
+        if (trajectory := session.object_in(path)) is not None:
             atif.take(trajectory, session, path.parent)
     info = trial.mapping("agent_info")
     session.agent = atif.named(info.name("name"), info.mapping("model_info").name("name")) or session.agent

@@ -6,14 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.chat import Message, doubts_of, system_text, turns
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
-from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined
+from agentic_bayes.records.wire.json_text import NO_VALUE, JsonPart, Parsed, joined, parts
 from agentic_bayes.records.wire.layout import Origin
-from agentic_bayes.records.wire.message_log import LONGEST_ERROR, NO_USER, FieldPath, MessageLog
+from agentic_bayes.records.wire.message_log import LONGEST_ERROR, NO_USER, FieldPath, MessageLog, early_calls
 from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
 
 OTHER_LINES = "other_lines"
@@ -100,16 +101,30 @@ class SessionLog:
         """The problems found so far."""
         return self.log.faults
 
-    def line(self, line: SessionLine) -> Mapping[str, Any] | None:
-        """The object of a line; None, with the problem noted, if it has none."""
+    def line(self, line: SessionLine, file: str = "") -> Mapping[str, Any] | None:
+        """The object of a line, perhaps of another file; None, with the problem noted, if it has none."""
         wrong = line.faults
         if not wrong and not isinstance(line.value, dict):
             wrong = (("", f"must be an object, got {short(line.value)}"),)
         if wrong:
-            self.broken.append(Parsed(line.where, faults=wrong))
+            self.broken.append(Parsed(line.where, faults=wrong, file=file))
             return None
         value: Mapping[str, Any] = line.value
         return value
+
+    def objects_in(self, path: Path) -> list[Mapping[str, Any]]:
+        """The objects of another file of the session, without those that are broken, which are noted."""
+        with open(path, "rb") as stream:
+            lines = list(session_lines(parts(stream, ())))
+        return [value for line in lines if (value := self.line(line, str(path))) is not None]
+
+    def object_in(self, path: Path) -> Mapping[str, Any] | None:
+        """The only object of another file of the session; None, with the problem noted, if it has not one."""
+        broken = len(self.broken)
+        found = self.objects_in(path)
+        if len(found) != 1 and len(self.broken) == broken:
+            self.broken.append(Parsed("", faults=(("", f"must hold one object, got {len(found)}"),), file=str(path)))
+        return found[0] if len(found) == 1 and len(self.broken) == broken else None
 
     def add(self, message: Message, path: FieldPath = ()) -> None:
         """Add one message."""
@@ -149,7 +164,7 @@ class SessionLog:
         for kind, places in self.unknown.items():
             more = f" and {len(places) - 1} more" if len(places) > 1 else ""
             self.log.doubt((), f"a part of kind {kind} is not known and was not read ({places[0]}{more})")
-        doubts = (*self.log.doubts, *doubts_of(record["conversation"]))
+        doubts = (*self.log.doubts, *early_calls(self.log.messages), *doubts_of(record["conversation"]))
         yield Parsed(where, NO_VALUE if wrong else record, wrong, doubts, raw=tuple(self.raw))
 
     def _record(self) -> dict[str, Any]:

@@ -82,13 +82,17 @@ def _take_action(step: Fields, session: SessionLog) -> None:
     tokens = usage.whole("input_tokens") or 0, usage.whole("output_tokens") or 0
     session.add(Message("assistant", calls=others, reasoning=reasoning, tokens=tokens), step.path)
     observed = step.text("observations")
-    results = _observations(observed or "", len(others))
-    for number, call in enumerate(others):
+    results = _observations(observed or "", max(len(others), 1))
+    if observed and len(others) > 1 and results[0] == observed:
+        session.log.doubt((), "calls of one step share one text of observations: each call has the whole text")
+    # the result of a step without calls belongs to none
+    ids = [call.id for call in others] or ([] if calls else [f"step {step.raw('step_number')}"])
+    for number, identity in enumerate(ids):
         if failed is not None:
             content: Any = {"status": "error", "content": failed}
-            session.add(Message("tool", answers=call.id, result=content), step.path)
+            session.add(Message("tool", answers=identity, result=content), step.path)
         elif observed is not None:
-            session.add(Message("tool", results[number], answers=call.id), step.path)
+            session.add(Message("tool", results[number], answers=identity), step.path)
     answer = final[-1].arguments.get("answer", final[-1].arguments) if final else None
     if step.raw("is_final_answer") is True and answer is None:
         answer = step.raw("action_output")

@@ -103,7 +103,7 @@ def _take_steps(run: Fields, session: SessionLog) -> None:
     asked = False
     for message in history:
         role = message.text("role", required=True)
-        if message.raw("is_demo") is True:
+        if message.raw("is_demo") not in (None, False):
             session.other("demonstration")
         elif role == "system":
             session.add(Message("system", content_text(message, "content")), message.path)
@@ -113,6 +113,8 @@ def _take_steps(run: Fields, session: SessionLog) -> None:
         elif role == "assistant":
             called.append(message)
     steps = run.mappings("trajectory", required=True)
+    if len(called) != len(steps) and any("tool_calls" in message for message in called):
+        session.log.doubt((), "the history has not one message per step, so calls are named after their commands")
     for number, step in enumerate(steps):
         reply = called[number] if len(called) == len(steps) else None
         thought, action = step.text("thought") or "", step.text("action") or ""
@@ -131,9 +133,9 @@ def _take_messages(run: Fields, session: SessionLog) -> None:
     waiting: list[ChatCall] = []
     asked = False
     for number, message in enumerate(run.mappings("messages", required=True)):
-        text = content_text(message, "content") if isinstance(message.raw("content"), list) else message.text("content")
-        text = text or ""
-        match message.text("role", required=True):
+        role = message.text("role", required=True)
+        text = content_text(message, "content", required=role in ("system", "user", "tool"))
+        match role:
             case "system":
                 session.add(Message("system", text), message.path)
             case "user" if not asked:
@@ -152,8 +154,8 @@ def _take_messages(run: Fields, session: SessionLog) -> None:
                 session.add(Message("assistant", said, list(waiting), reasoning=thoughts), message.path)
             case "exit":
                 waiting = []
-            case role:
-                session.other(f"message of {role}")
+            case _:
+                session.strange(f"message of {role}", message.value, f"messages[{number}]")
 
 
 def _commands(message: Fields, text: str, number: int) -> list[ChatCall]:

@@ -59,7 +59,7 @@ def _agent(path: Path, session: SessionLog) -> str | None:
     given = session.origin.given_agent
     homes = (path.parent, *path.parent.parents[:2])
     run = next((home / RUN for home in homes if (home / RUN).is_file()), None)
-    about = atif.object_in(run, session) if run and not given else None
+    about = session.object_in(run) if run and not given else None
     if about is None:
         return given
     fields = Fields(about, (), Faults())

@@ -65,6 +65,11 @@ def _messages(update: Any) -> list[Any]:
     return listed if listed and all(map(is_message, listed)) else []
 
 
+def _may_hold_messages(key: str, value: Any) -> bool:
+    """Whether a member of an update holds messages, or something in their place."""
+    return bool(value) and (key == "messages" or (isinstance(value, list) and all(map(is_message, value))))
+
+
 def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     """The conversation of a file."""
     run = _Run()
@@ -152,7 +157,8 @@ class _Run:
             self.others[f"lines of mode {short(mode)}"] += 1
 
     def _update(self, update: Any, node: str) -> None:
-        if isinstance(update, dict) and update.get("messages") and not _messages(update):
+        members = update.items() if isinstance(update, dict) else [("messages", update)]
+        if any(_may_hold_messages(key, value) for key, value in members) and not _messages(update):
             self.others[f"messages of unknown form from {short(node)}"] += 1
         added: dict[Any, Any] = {}
         for message in _messages(update):

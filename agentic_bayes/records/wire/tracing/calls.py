@@ -190,9 +190,11 @@ class MergedCalls:
             one = self._unanswered()
         elif one is None and identity is not None and ("id", identity) in self._queues:
             rest = self._rest(("id", identity), lambda one: one.answered_by == self._source)
-            one = next((one for one in rest if one.result in ((), (result,))), None)
+            left = list(rest)
+            one = next((one for one in left if one.result in ((), (result,))), None)
             if one is None:
-                return True  # reported twice
+                # reported twice, or written in another way
+                return bool(left) or any(one.result == (result,) for one in self._queues["id", identity])
         elif one is None and identity is not None:
             self._early.setdefault((identity, _hashable(result)), result)
             return True

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS, unanswered
+from agentic_bayes.records.wire.chat import NO_ANSWER, ORPHANS, Message, paragraphs, unanswered
 from agentic_bayes.records.wire.offered import offered_tools
 from agentic_bayes.records.wire.options import ReadOptions
 from agentic_bayes.records.wire.scores import NOT_SCORED, chosen_score
@@ -300,14 +300,17 @@ def trace_turn(identity: str, trace: Trace, counts: Counter[str], options: ReadO
 def _query(steps: _TraceSteps) -> tuple[str, Span | None]:
     """What the user asked, and the span that says so."""
     for span in (*steps.outer, *reversed(steps.asked), *reversed(steps.main)):
-        if text := user_text(span):
+        if text := user_text(span.inputs):
+            return text, span
+    for span in steps.outer:  # the state of a graph repeats what it was asked
+        if text := user_text(span.outputs):
             return text, span
     return first_given(span.raw_input for span in steps.outer) or "", None
 
 
-def user_text(span: Span) -> str:
-    """What the user said in a span."""
-    return "\n\n".join(message.text for message in span.inputs if message.role == "user" and message.text)
+def user_text(messages: Iterable[Message]) -> str:
+    """What the user said in these messages."""
+    return "\n\n".join(message.text for message in messages if message.role == "user" and message.text)
 
 
 def _last_said(steps: _TraceSteps) -> str | None:
@@ -325,7 +328,7 @@ def _answer(span: Span) -> str | None:
     """The text after the last call; None if a call comes last."""
     worked = [place for place, message in enumerate(span.outputs) if message.calls or message.role == "tool"]
     after = [message.text for message in span.outputs[worked[-1] + 1 if worked else 0 :] if message.role == "assistant"]
-    return "\n\n".join(text for text in after if text.strip()) if after else None
+    return paragraphs(after) if after else None
 
 
 def _offered(spans: Iterable[Span]) -> list[Any]:

@@ -24,7 +24,7 @@ _LIKE_A_SAMPLE = re.compile(r"[./\\]*samples[/\\]", re.IGNORECASE)
 # member is named after the first
 _MAIN = "/sample.json"
 _FOLDER = re.compile(r"samples/.+_epoch_\d+(?=/|$)")
-_PIECE = re.compile(r"/(messages|attachments)/(\d{1,12})\.json")
+_PIECE = re.compile(r"/(messages|attachments|events)/(\d{1,12})\.json")
 # unused members of a sample; they can be most of the file
 _PASSED_OVER = frozenset({"events", "events_data", "timelines", "store", "message_pool", "call_pool"})
 _NOT_SCORES = _PASSED_OVER | {"messages", "input", "output", "attachments", "metadata"}
@@ -104,7 +104,7 @@ def _put_together(value: dict[str, Any], folder: str, packed: Any, members: dict
     """Give a sample what its other members hold: its messages, attachments and metadata; returns the faults."""
     faults: list[tuple[str, str]] = []
     held: dict[str, list[Any]] = {}
-    for kind in ("messages", "attachments"):
+    for kind in ("messages", "attachments", "events"):
         starts = sorted(
             (int(match[2]), folder + match[0])
             for name in members
@@ -117,7 +117,8 @@ def _put_together(value: dict[str, Any], folder: str, packed: Any, members: dict
                 break
             items, wrong = _items(packed, members[name])
             faults += wrong
-            found += items
+            found += map(_of_event, items) if kind == "events" else items
+    value["events"] = held["events"]
     refs = value.pop("message_refs", [])
     if not faults:
         value["messages"], faults = _chosen(held["messages"], refs)
@@ -126,6 +127,11 @@ def _put_together(value: dict[str, Any], folder: str, packed: Any, members: dict
         value["metadata"], wrong = _object(packed, members[name], frozenset())
         faults += wrong
     return tuple(faults)
+
+
+def _of_event(event: Any) -> dict[str, Any]:
+    """What is used of an event: the tools that a model call was offered."""
+    return {key: event[key] for key in ("event", "tools") if key in event} if isinstance(event, dict) else {}
 
 
 def _chosen(messages: list[Any], refs: Any) -> tuple[list[Any], list[tuple[str, str]]]:
@@ -160,7 +166,10 @@ def _items(packed: Any, member: Any) -> tuple[list[Any], _Wrongs]:
 
 
 def _object(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[str, Any], _Wrongs]:
-    """Read an object from a zip file, dropping unused members item by item; with its problems."""
+    """Read an object from a zip file, dropping unused members item by item; with its problems.
+
+    Of its events only the tools that they offer are kept, once.
+    """
     found: dict[str, Any] = {}
     wrong: list[tuple[str, str]] = []
     documents = 0
@@ -179,6 +188,8 @@ def _object(packed: Any, member: Any, left_out: frozenset[str]) -> tuple[dict[st
                         wrong = [("", "must be an object, got a list")]
                     case (str(key), *rest):
                         wrong += part.inner_faults
+                        if key == "events" and rest and (told := _of_event(part.value)) not in found.get(key, ()):
+                            found.setdefault(key, []).append(told)
                         if key in left_out:
                             continue
                         if rest:

@@ -9,9 +9,11 @@ from typing import Any
 from agentic_bayes.records.base import short
 from agentic_bayes.records.formats.evals.inspect.log import FORMAT, InspectLog
 from agentic_bayes.records.wire.chat import ChatCall, Message, one_turn, system_text
+from agentic_bayes.records.wire.content.parts import unknown_part
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
 from agentic_bayes.records.wire.json_text import Parsed
 from agentic_bayes.records.wire.layout import converted
+from agentic_bayes.records.wire.offered import AVAILABLE_TOOLS, offered_tools
 from agentic_bayes.records.wire.scores import NOT_SCORED, RECORDED_METRICS
 
 _UNFINISHED = {
@@ -44,6 +46,9 @@ class _Attachments:
                 self.missing += 1
         return text
 
+
+_MEDIA = ("image", "audio", "video", "data", "document")
+"""Parts of messages that are neither text nor calls."""
 
 _TAKEN = (
     "id", "epoch", "input", "choices", "target", "messages", "output", "scores", "score", "metadata", "model_usage",
@@ -96,6 +101,7 @@ def _conversation(value: Any, faults: Faults, log: InspectLog) -> Mapping[str, A
         "times": {key: value for key, value in times.items() if value is not None},
         "numbers_not_finite": faults.not_finite,
         "retried": len(sample.sequence("error_retries")),
+        AVAILABLE_TOOLS: _offered(raw),
         "sample": sample.mapping("metadata").value,
     }
     return {
@@ -109,6 +115,15 @@ def _conversation(value: Any, faults: Faults, log: InspectLog) -> Mapping[str, A
         "recorded_score": None if error else recorded.score,
         "metadata": {key: content for key, content in metadata.items() if content},
     }
+
+
+def _offered(sample: Fields) -> list[Any]:
+    """The tools that any model call of the sample was given."""
+    events = sample.sequence("events")
+    calls = (event for event in events if isinstance(event, dict) and event.get("event") == "model")
+    listed = [tool for call in calls for tool in offered_tools(call.get("tools"))]
+    tools: list[Any] = fitting(offered_tools(listed), ("events",), sample.faults)
+    return tools
 
 
 def _targets(sample: Fields) -> list[str]:
@@ -125,14 +140,10 @@ def _said(messages: Any) -> str:
 def _answer(sample: Fields, messages: list[Message]) -> str:
     """The answer: the log's output or, if that has no text, the last thing the agent said."""
     output = sample.mapping("output")
-    completion = output.text("completion")
-    if completion and completion.strip():
-        return completion
-    for choice in output.mappings("choices")[:1]:
-        if (text := _content(choice.mapping("message"))).strip():
-            return text
-    said = (message.text for message in reversed(messages) if message.role == "assistant" and message.text.strip())
-    return next(said, "")
+    choices = [_content(choice.mapping("message")) for choice in output.mappings("choices")[:1]]
+    said = [message.text for message in reversed(messages) if message.role == "assistant"]
+    texts = [output.text("completion") or "", *choices, *said]
+    return next(filter(str.strip, texts), next(filter(None, texts), ""))
 
 
 def _tokens(sample: Fields) -> dict[str, int]:
@@ -212,7 +223,7 @@ def _messages(sample: Fields, key: str) -> list[Message]:
 def _call(call: Fields) -> ChatCall:
     nested = isinstance(call.raw("function"), dict)
     source, key = (call.mapping("function"), "name") if nested else (call, "function")
-    return ChatCall(source.name(key, required=True) or "?", _arguments(source), call.name("id"))
+    return ChatCall(source.name(key, required=True) or "?", _arguments(source), call.identity("id"))
 
 
 def _arguments(source: Fields) -> dict[str, Any]:
@@ -224,7 +235,7 @@ def _result(message: Fields, text: str) -> Message:
     """The result of a call; a failed call keeps its error."""
     failed = message.raw("error")
     result = None if failed is None else {"error": failed, **({"content": text} if text else {})}
-    return Message("tool", text, answers=message.name("tool_call_id"), tool=message.name("function"), result=result)
+    return Message("tool", text, answers=message.identity("tool_call_id"), tool=message.name("function"), result=result)
 
 
 def _provider_calls(message: Fields) -> Iterator[tuple[ChatCall, Message]]:
@@ -233,7 +244,7 @@ def _provider_calls(message: Fields) -> Iterator[tuple[ChatCall, Message]]:
         return
     for part in message.mappings("content"):
         if part.raw("type") == "tool_use":
-            name, identity = part.name("name", required=True) or "?", part.name("id")
+            name, identity = part.name("name", required=True) or "?", part.identity("id")
             result = part.raw("result") if "error" not in part else {"error": part.raw("error")}
             yield (
                 ChatCall(name, _arguments(part), identity),
@@ -262,5 +273,7 @@ def _content(message: Fields) -> str:
             case "reasoning" | "tool_use":
                 continue
             case kind:
+                if kind not in _MEDIA:
+                    unknown_part(part, str(kind), None)
                 texts.append(f"({kind})")
     return "\n".join(texts)

@@ -174,6 +174,20 @@ def printed_span(raw: Fields) -> RawSpan | None:
     )
 
 
+def span_of_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A span as Phoenix's data frame of spans has it, with a column per attribute, as `printed_span` takes it."""
+    if not {"context.trace_id", "context.span_id"} <= row.keys():
+        return row
+    found: dict[str, Any] = {"context": {}, "attributes": {}}
+    for column, value in row.items():
+        place, dot, name = column.partition(".")
+        if dot and place in ("context", "attributes"):
+            found[place] |= {} if value is None else {name: value}
+        else:
+            found[column] = value
+    return found
+
+
 def hexadecimal(owner: Fields, key: str, *, required: bool = True) -> str | None:
     """An id that a console exporter printed, as OTLP writes it."""
     text = owner.text(key, required=required)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import Any
@@ -23,6 +23,7 @@ from agentic_bayes.records.formats.spans.otel.attributes import (
     plain_attributes,
     printed_span,
     raw_span,
+    span_of_row,
 )
 from agentic_bayes.records.formats.spans.otel.names import names_of
 from agentic_bayes.records.formats.spans.otel.spans import span_of
@@ -48,10 +49,10 @@ def recognises(shape: Shape) -> bool:
     if shape.record_keys & {SPANS, LOGS, *OTHER_SIGNALS}:
         return True
     record = shape.item if shape.is_list else shape.values
-    return isinstance(record, dict) and (_is_printed_span(record) or logs.is_printed(record))
+    return isinstance(record, dict) and (_is_printed_span(span_of_row(record)) or logs.is_printed(record))
 
 
-def _is_printed_span(record: dict[str, Any]) -> bool:
+def _is_printed_span(record: Mapping[str, Any]) -> bool:
     context = record.get("context")
     return isinstance(context, dict) and {"trace_id", "span_id"} <= context.keys() and "attributes" in record
 
@@ -143,10 +144,11 @@ class _FileSpans:
 
     def _printed(self, members: dict[str, Any], place: str, *, known: bool) -> Iterator[Parsed]:
         """Take in a span or a log record as a console exporter prints it."""
-        if not known and _is_printed_span(members):
+        span = span_of_row(members)
+        if not known and _is_printed_span(span):
             resource = members.get("resource")
             about = plain_attributes(Fields(resource, ("resource",), Faults())) if isinstance(resource, dict) else {}
-            yield from self._one(members, place, about, printed=True)
+            yield from self._one(span, place, about, printed=True)
         elif not known and logs.is_printed(members):
             faults = Faults()
             self._log(logs.printed(Fields(members, (), faults), place))
@@ -166,6 +168,12 @@ class _FileSpans:
         except RecursionError:
             about = {}
             faults.add(("resource",), _TOO_DEEP)
+        wanted = {name for pair in _SCOPES[kind] for name in pair}
+        for holder in (own, *(scope for scopes, _ in _SCOPES[kind] for scope in own.mappings(scopes))):
+            if holder.value and not wanted & holder.value.keys():
+                self.traces.counts[f"unknown: objects without {' or '.join(sorted(wanted))}"] += any(
+                    isinstance(value, list) for value in holder.value.values()
+                )
         for scopes, items in _SCOPES[kind]:
             for number, scope in enumerate(own.mappings(scopes)):
                 for position, raw in enumerate(scope.sequence(items)):
