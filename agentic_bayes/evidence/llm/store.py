@@ -198,7 +198,7 @@ class Store:
                     self._db.execute(statement)
             self._db.execute(_CLAIMS)
         if version and (faults := integrity_faults(self._db)):
-            raise InvalidArgument(_damaged(self.path, faults[0]))
+            raise InvalidArgument(_damaged(self.path, short(faults[0], 120)))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -214,15 +214,15 @@ class Store:
     def get(self, key: str) -> Score | None:
         """The verdict under a key, or None."""
         with self._lock:
-            found = self._found([key])
-            self.reused += len(found)
-            return found.get(key)
+            score = self._found([key]).get(key)
+            self.reused += score is not None
+            return score
 
-    def _found(self, keys: Sequence[str]) -> dict[str, Score]:
-        """The verdicts under these keys that are valid."""
+    def _found(self, keys: Sequence[str]) -> dict[str, Score | None]:
+        """The verdicts under these keys; None where one is damaged."""
         marks = ", ".join("?" * len(keys))
         rows = self._db.execute(f"SELECT key, grade FROM calls WHERE grade IS NOT NULL AND key IN ({marks})", keys)
-        return {key: score for key, grade in rows if (score := _to_score(grade)) is not None}
+        return {key: to_score(grade) for key, grade in rows}
 
     def claim(self, keys: Sequence[str]) -> list[Score | bool]:
         """Find or claim several judgements at once.
@@ -239,27 +239,31 @@ class Store:
             `add` or `release` it); False if somebody else is asking.
         """
         with self._lock:
-            found: dict[str, Score | bool] = dict(self._found(keys))
-            if missing := [key for key in keys if key not in found]:
+            found = self._found(keys)
+            granted: dict[str, bool] = {}
+            if missing := [key for key in keys if found.get(key) is None]:
                 with self._transaction():
                     found |= self._found(missing)
-                    found |= {key: self._claimed(key) for key in missing if key not in found}
-            self.reused += sum(isinstance(found[key], Score) for key in keys)
-        return [found[key] for key in keys]
+                    wanted = [key for key in missing if found.get(key) is None]
+                    # a verdict that is damaged is asked for again
+                    damaged = [(key,) for key in wanted if key in found]
+                    self._db.executemany("UPDATE calls SET grade = NULL WHERE key = ? AND grade IS NOT NULL", damaged)
+                    granted = self._granted(wanted)
+            scores = [found.get(key) for key in keys]
+            self.reused += sum(score is not None for score in scores)
+        return [granted[key] if score is None else score for key, score in zip(keys, scores, strict=True)]
 
-    def _claimed(self, key: str) -> bool:
-        """Claim a judgement within a transaction, if nobody else has, or who did is gone."""
-        # a verdict that is not valid is asked for again
-        self._db.execute("UPDATE calls SET grade = NULL WHERE key = ? AND grade IS NOT NULL", (key,))
+    def _granted(self, keys: Sequence[str]) -> dict[str, bool]:
+        """Claim judgements within a transaction, but for those that others have claimed and are still at."""
         now = time.time()
-        row = (key, self._owner, now + _LEASE_SECONDS, now)
-        if self._db.execute(_CLAIM, row).rowcount:
-            return True
-        (owner,) = self._db.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
-        if owner == self._owner or _is_alive(owner):
-            return False
-        self._db.execute("DELETE FROM claims WHERE owner = ?", (owner,))
-        return bool(self._db.execute(_CLAIM, row).rowcount)
+        rows = {key: (key, self._owner, now + _LEASE_SECONDS, now) for key in keys}
+        marks = ", ".join("?" * len(keys))
+        taken = dict(self._db.execute(f"SELECT key, owner FROM claims WHERE key IN ({marks})", keys).fetchall())
+        for owner in {owner for owner in taken.values() if not _is_alive(owner)}:
+            self._db.execute("DELETE FROM claims WHERE owner = ?", (owner,))
+        granted = {key: bool(self._db.execute(_CLAIM, rows[key]).rowcount) for key in taken}
+        self._db.executemany(_CLAIM, [row for key, row in rows.items() if key not in taken])
+        return dict.fromkeys(keys, True) | granted
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up claims."""
@@ -320,13 +324,18 @@ class Store:
         if self._db.execute(_ADD, last).rowcount:
             return score
         self._db.execute(_ADD, (*last[:-1], None))  # it was paid for, too
-        return self._found([key]).get(key, score)
+        return self._found([key]).get(key) or score
 
     def _count(self, call: ModelCall) -> None:
         unmetered = call.input_tokens is None or call.output_tokens is None
         counts = (0, 1, call.outcome != READ, call.input_tokens or 0, call.output_tokens or 0, unmetered)
         costs = (call.cost or 0.0, call.cost is None, call.latency)
         self._session = [total + part for total, part in zip(self._session, (*counts, *costs), strict=True)]
+
+    def insert(self, rows: Iterable[tuple[object, ...]]) -> None:
+        """Insert rows as another store has them, without their numbers; of several verdicts the first one stands."""
+        with self._lock, self._transaction():
+            self._db.executemany(_ADD, rows)
 
     @property
     def session(self) -> Usage:
@@ -434,7 +443,7 @@ class Store:
         self.close()
 
 
-def _to_score(text: object) -> Score | None:
+def to_score(text: object) -> Score | None:
     """The score as it was written; None if it is damaged."""
     try:
         value, reason, details = json.loads(text)  # type: ignore[arg-type]
