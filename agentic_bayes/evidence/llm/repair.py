@@ -14,7 +14,16 @@ from agentic_bayes.evidence.llm.store import Store, integrity_faults, to_score
 
 _SMALLEST_ROW = 32  # bytes; what a file can hold at most
 _COLUMNS = "key, model, started, latency, input_tokens, output_tokens, cost, outcome, grade"
-_KINDS = (str, str, (int, float), (int, float), (int, type(None)), (int, type(None)), (int, float, type(None)), str)
+_KINDS: tuple[type | tuple[type, ...], ...] = (
+    str,
+    str,
+    (int, float),
+    (int, float),
+    (int, type(None)),
+    (int, type(None)),
+    (int, float, type(None)),
+    str,
+)
 
 
 @dataclass(frozen=True, slots=True)
