@@ -266,7 +266,13 @@ class Store:
         return dict.fromkeys(keys, True) | granted
 
     def release(self, keys: Iterable[str]) -> None:
-        """Give up claims."""
+        """Give up claims.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            Claims of others are left alone.
+        """
         with self._lock, self._transaction():
             self._db.executemany(_RELEASE, [(key, self._owner) for key in keys])
 
@@ -333,7 +339,14 @@ class Store:
         self._session = [total + part for total, part in zip(self._session, (*counts, *costs), strict=True)]
 
     def insert(self, rows: Iterable[tuple[object, ...]]) -> None:
-        """Insert rows as another store has them, without their numbers; of several verdicts the first one stands."""
+        """Insert calls as another store has them.
+
+        Parameters
+        ----------
+        rows : iterable of tuple
+            ``key, model, started, latency, input_tokens, output_tokens, cost, outcome, grade``; of several verdicts
+            under one key the first one stands.
+        """
         with self._lock, self._transaction():
             self._db.executemany(_ADD, rows)
 
