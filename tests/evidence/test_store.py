@@ -337,6 +337,26 @@ def test_what_one_asks_for_nobody_else_asks_for(tmp_path):
         assert one.claim(["c"]) == [False]
 
 
+def test_a_claim_is_renewed_while_the_model_takes_its_time(tmp_path, monkeypatch):
+    """A judgement that takes longer than the lease stays claimed."""
+    monkeypatch.setattr("agentic_bayes.evidence.llm.store._LEASE_SECONDS", 0.1)
+    monkeypatch.setattr("agentic_bayes.evidence.llm.calls._BEAT_SECONDS", 0.02)
+    claimed = []
+
+    class Slow(ScriptedChatModel):
+        async def _agenerate(self, messages, *args, **kwargs):
+            await anyio.sleep(0.4)
+            with Store(tmp_path / "s.db") as other:
+                ((key,),) = other._db.execute("SELECT key FROM claims").fetchall()
+                claimed.append(other.claim([key]))
+            return self._generate(messages)
+
+    assess(many(1), judge=LLMJudge(Slow(script=lambda _: GOOD)), store=tmp_path / "s.db")
+    assert claimed == [[False]]
+    with closing(sqlite3.connect(tmp_path / "s.db")) as database:
+        assert database.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+
+
 def test_the_claims_of_a_process_that_is_gone_lapse_at_once(tmp_path):
     """A process that was killed gives nothing up itself."""
     program = (
