@@ -26,7 +26,7 @@ import agentic_bayes as ab
 from agentic_bayes.evidence.llm.prompt import Prompt
 from agentic_bayes.evidence.llm.reply import REPLY_SCHEMA
 
-INTERACTIONS, ROUNDS = 10_000, 5
+INTERACTIONS, ROUNDS, CONCURRENCY = 10_000, 5, 32
 VERDICT = {"reasoning": "The answer states the sum that the reference states.", "correctness_score": 0.9}
 USAGE = {"input_tokens": 900, "output_tokens": 30, "total_tokens": 930}
 MOST_OF_BARE, MOST_OF_CHAIN, MOST_BYTES = 2.5, 0.5, 2048
@@ -104,7 +104,7 @@ def judged(model: InstantModel, data: list[ab.Conversation], structured: bool, f
     def run() -> None:
         store = folder / f"{time.monotonic_ns()}.db"
         judge = ab.LLMJudge(model, use_structured_output=structured, price=(0.15, 0.6))
-        evidence = ab.assess(data, judge=judge, store=store)
+        evidence = ab.assess(data, judge=judge, store=store, concurrency=CONCURRENCY)
         assert evidence.scored == len(evidence) == 2 * len(data)
         assert {row.answer_score for row in evidence} == {0.9}
         store.unlink()

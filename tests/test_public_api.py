@@ -270,7 +270,7 @@ SIGNATURES: dict[str, tuple[list[str], dict[str, Any]]] = {
         ["retriever"],
         {
             "model": REQUIRED,
-            "k": REQUIRED,
+            "k": 3,
             "threshold": 0.7,
             "tool_threshold": 1.0,
             "tool_weights": None,

@@ -34,8 +34,8 @@ class Agentic:
         cls,
         retriever: type[Retriever] | Retriever,
         *,
-        model: ChatModel,
-        k: int,
+        model: ChatModel | str,
+        k: int = 3,
         threshold: float = 0.7,
         tool_threshold: float = 1.0,
         tool_weights: Mapping[str, float] | None = None,
@@ -51,8 +51,8 @@ class Agentic:
         ----------
         retriever : Retriever class or instance
             Its ``load_dataset()`` gives the conversations, as a list or a generator.
-        model : langchain_core.language_models.BaseChatModel
-            The judge's model.
+        model : langchain_core.language_models.BaseChatModel or str
+            The judge's model, or its name as for `LLMJudge`.
         k : int
             Number of attempts, ≥ 1.
         threshold : float
@@ -107,7 +107,7 @@ class Agentic:
         return result
 
 
-_ARGUMENTS = ("retriever", *(Agentic.run.__kwdefaults__ or {}), "model", "k")
+_ARGUMENTS = ("retriever", *(Agentic.run.__kwdefaults__ or {}), "model")
 
 
 def _conversations(retriever: object) -> Iterable[Conversation]:

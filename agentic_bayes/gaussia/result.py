@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
@@ -274,6 +275,12 @@ class AgenticResult(Sequence[AgenticMetric], Tabular):
             f"{formatting.indicator_words(settings.counting)}; {settings.mode}",
             "for the agent as a whole, call estimate()",
         ]
+        asked = Counter((rows[0].agent, row.qa_id) for rows in self._rows for row in rows)
+        if settings.k > 1 and asked and max(asked.values()) == 1:
+            notes.append(
+                f"every question was answered once, too few for pass@{settings.k} over responses to one question: that "
+                "needs several conversations with the same questions"
+            )
         header = ["agent", "session", "task", "trial", "turns right", "unscored", *names]
         return Table(title=repr(self), header=header, rows=rows, notes=notes, noun="conversation")
 

@@ -150,6 +150,28 @@ def test_options_are_checked_when_the_judge_is_made(arguments, message):
 # Models by name
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("groq:llama-3.3-70b", r"langchain-groq: pip install langchain-groq"),
+        ("groq/meta-llama/llama-4", r"langchain-groq: pip install langchain-groq"),
+        ("openai/gpt-4o-mini", r"langchain-openai: pip install 'agentic-bayes\[openai\]'"),
+        ("gemini:gemini-2.5-flash", r"langchain-google-genai"),
+    ],
+)
+def test_a_name_whose_package_is_missing_says_which_to_install(monkeypatch, name, message):
+    """Names as Gaussia and others write them, with a colon or a slash, lead to their LangChain package."""
+    only(monkeypatch)
+    with pytest.raises(MissingPackage, match=message):
+        models.resolve(name, {})
+    assert models.is_model_name(name)
+
+
+def test_a_path_or_an_address_is_no_name_of_a_model():
+    """A slash counts only behind a provider that is known."""
+    assert not any(map(models.is_model_name, ["models/judge", "http://localhost", "gpt-4o", "/openai/x"]))
+
+
 def test_a_name_is_resolved_on_first_use_only(monkeypatch):
     """Making the judge imports nothing; asking for its identity makes the model, once, with its arguments."""
     made = []

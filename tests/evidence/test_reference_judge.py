@@ -34,7 +34,7 @@ def value(reference, answer, query="?"):
 def test_the_judge_is_a_grader_with_a_name_and_a_version():
     """It fulfils the grader protocol, and two of them are equal."""
     assert isinstance(ReferenceJudge(), Grader)
-    assert (ReferenceJudge().name, ReferenceJudge().identity) == ("reference_judge", "reference-judge/1")
+    assert (ReferenceJudge().name, ReferenceJudge().identity) == ("reference_judge", "reference-judge/2")
     assert ReferenceJudge() == ReferenceJudge()
 
 
@@ -326,6 +326,106 @@ def test_another_negation_does_not_count_against_the_answer(reference, answer):
 
 
 @pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("Paris", "London or Paris"),
+        ("Paris", "Either Paris or London."),
+        ("Paris", "It could be Paris, London or Rome."),
+        ("Paris", "Paris / London"),
+        ("Paris", "London, Paris, Berlin, Rome"),
+        ("Paris", "- London\n- Paris\n- Berlin\n- Rome"),
+        ("yes", "yes no maybe"),
+        ("yes", "yes/no"),
+        ("No", "Yes and no."),
+        ("Yes, you can cancel it.", "Yes and no, it depends."),
+        ("42", " ".join(map(str, range(100)))),
+        ("42", ", ".join(map(str, range(100)))),
+        ("42", "It is 42 or 43."),
+        ("18°C", "18°C or 19°C"),
+        ("2026-03-14", "2026-03-14 or 2026-03-15"),
+        ("ORD-1042", "ORD-1042 or ORD-1043"),
+    ],
+)
+def test_an_answer_that_leaves_the_choice_is_wrong(reference, answer):
+    """Several alternatives of the reference's kind are not right because one of them is."""
+    assert value(reference, answer) < WRONG
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("Paris", "The capital is Paris, not London"),
+        ("Paris", "Paris or London? It is Paris."),
+        ("Paris", "Not London or Berlin but Paris"),
+        ("Paris", "Well, Paris, obviously"),
+        ("42", "15 + 27 = 42"),
+        ("42", "40, 41, 42: the largest is 42"),
+        ("42", "42 (or forty-two)"),
+        ("3 days", "3 days or 72 hours"),
+        ("$36", "$36 or 33 euros"),
+        ("By card or cash", "You can pay by card or cash."),
+        ("Yes", "Yes, no problem."),
+        ("True", "True or false? It is true."),
+        ("5 days", "Call or email us; it takes 5 days"),
+    ],
+)
+def test_an_answer_that_commits_itself_is_right_whatever_else_it_lists(reference, answer):
+    """Alternatives in another unit, of another question or before the answer itself do not count against it."""
+    assert value(reference, answer) >= RIGHT
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "reference: Paris is wrong",
+        "The reference 'Paris' is not correct.",
+        "The reference says Paris, but that is wrong.",
+        "Paris, which is incorrect",
+        "It is false that Paris is the capital.",
+        "Is it Paris? No.",
+    ],
+)
+def test_quoting_the_reference_to_deny_it_is_wrong(answer):
+    """A reference that the answer calls wrong is not its answer."""
+    assert value("Paris", answer) < WRONG
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "London is wrong; it is Paris.",
+        "It is Paris and London is wrong.",
+        "Some think it's London, but that is wrong: it is Paris",
+        "Is it London? No, Paris.",
+    ],
+)
+def test_calling_something_else_wrong_does_not_count_against_the_answer(answer):
+    """Only what is called wrong is denied."""
+    assert value("Paris", answer) == 0.9
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [("½", ".5"), ("2½", "2.5"), ("¾ cup", "0.75 cup"), ("14/03/2026", "2026-03-14"), ("14.3.2026", "2026/03/14")],
+)
+def test_fractions_and_dates_in_figures_are_read_where_they_mean_one_thing(reference, answer):
+    """Halves, quarters, fifths, eighths and tenths are numbers; a date with a day beyond the 12th is one."""
+    assert value(reference, answer) == value(answer, reference) == 1.0
+
+
+def test_a_date_with_two_readings_is_only_itself():
+    """03/04/2026 may be the 4th of March or the 3rd of April."""
+    assert value("2026-04-03", "03/04/2026") < WRONG
+    assert value("03/04/2026", "on 03/04/2026") == 0.9
+    assert value("2026-05-05", "05/05/2026") == 1.0
+
+
+def test_thoughts_in_the_answer_do_not_count():
+    """The answer is what stands behind the thought."""
+    assert value("Paris", "<think>Paris or Lyon? Lyon.</think>Lyon") < WRONG
+
+
+@pytest.mark.parametrize(
     ("reference", "answer", "right"),
     [
         ("Yes", "Yes, you can.", True),
@@ -448,6 +548,8 @@ def test_numbers_are_equal_by_value_in_every_notation(amount, other):
         "ก" * 50_000,
         "不" * 50_000,
         "\u0301" * 50_000,
+        "a or b, " * 5_000,
+        "is wrong that " * 5_000,
     ],
     ids=lambda text: repr(text[:6]),
 )

@@ -1,4 +1,6 @@
+import contextlib
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -30,10 +32,23 @@ READABLE = {
     "thought marks in the reasoning": '{"reasoning": "it says </think> <think>", "correctness_score": 0.9}',
     "exponent": '{"reasoning": "right", "correctness_score": 9e-1}',
     "another object before it": f'{{"step": 1}} {GOOD}',
+    "a draft in [THINK]": f"[THINK]{LOW}[/THINK]{GOOD}",
+    "a draft in another spelling": f"\u25c1think\u25b7{LOW}\u25c1/think\u25b7{GOOD}",
+    "a draft in <reasoning>": f"<reasoning>{LOW}</reasoning>\n{GOOD}",
+    "a draft on another channel": f"<|channel|>analysis<|message|>{LOW}<|end|><|channel|>final<|message|>{GOOD}",
+    "a mention of a mark as code": f"It wrote `<think>` and `</think>`. {GOOD}",
+    "a broken draft": f'{{"reasoning": "says "8"", "correctness_score": 0.1}} {GOOD}',
+    "an unfinished draft": f'{{"reasoning": "perhaps\n{GOOD}',
+    "the form before it": f'As {{"reasoning": "text", "correctness_score": 0.0}}: {GOOD}',
+    "a thousand broken objects": '{"a": x} ' * 1000 + GOOD,
     "many braces before it": "{" * 200_000 + GOOD,
 }
 
 UNREADABLE = {
+    "the form, echoed": 'Reply as {"reasoning": "text", "correctness_score": 0.0}',
+    "the form with dots": '{"reasoning": "...", "correctness_score": 0.9}',
+    "the form in angles": '{"reasoning": "<your reasoning>", "correctness_score": 1}',
+    "a hundred verdicts": "".join(f'{{"reasoning": "{i}", "correctness_score": 0.5}}' for i in range(100)),
     "nothing": "",
     "blanks": " \n ",
     "prose": "I would say 0.9.",
@@ -91,6 +106,23 @@ def test_a_reply_without_one_verdict_is_a_format_failure(reply):
     """No verdict, several that disagree, or a score that is no number in [0, 1] is never read as a score."""
     with pytest.raises(ReplyError, match=r"."):
         read_text(reply, ["What is 5 + 3?", "8"])
+
+
+def test_an_example_of_the_prompt_counts_only_if_it_is_the_only_verdict():
+    """An example that the judge repeats before its verdict does not hide the verdict."""
+    example = json.loads(LOW)
+    assert read_text(f"As in {LOW}: {GOOD}", [], [example]).value == 0.9
+    assert read_text(LOW, [], [example]).value == 0.1
+
+
+@pytest.mark.parametrize("many", ['{"step": 1} ', f"{GOOD} ", '{"a": "b" '], ids=["objects", "verdicts", "broken"])
+def test_reading_is_linear(many):
+    """Fifty thousand objects beside two megabytes of material are read or refused in less than a second."""
+    material = ('{"x": 1} correctness_score ' * 80_000)[:2_000_000]
+    begin = time.process_time()
+    with contextlib.suppress(ReplyError):
+        assert read_text(many * 50_000 + GOOD, [material]).value == 0.9
+    assert time.process_time() - begin < 2  # twice what it takes on a busy machine
 
 
 def test_the_message_says_what_is_allowed_and_what_came():

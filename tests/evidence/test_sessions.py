@@ -12,7 +12,13 @@ from strategies import reduced
 import agentic_bayes as ab
 from agentic_bayes.evidence.metrics.embedding_metrics import Coherence, LoopDetection, distinct_words, jaccard
 from agentic_bayes.evidence.metrics.embeddings import Embedder, offline_embeddings
-from agentic_bayes.evidence.metrics.session import agent_consistency, agent_reliability, session_scores
+from agentic_bayes.evidence.metrics.registry import make_metric
+from agentic_bayes.evidence.metrics.session import (
+    agent_consistency,
+    agent_reliability,
+    session_scores,
+    threshold_as_half,
+)
 from agentic_bayes.reports.metric_correlations import metric_correlations
 
 GOOD = {"confidence": 0.9, "loop_detection": 1.0, "tool_correctness": 0.9, "coherence": 0.8}
@@ -161,6 +167,25 @@ def test_coherence_by_hand():
     grades = [row.metrics["coherence"] for row in evidence]
     assert [grade.value for grade in grades] == pytest.approx([0.96, 0, 1])
     assert [grade.details["coherence_gap"] for grade in grades] == pytest.approx([0.04, 2, 0], abs=1e-6)
+
+
+def test_coherence_has_a_threshold_that_suits_its_embedding():
+    """.16 parts right from mismatched answers with the offline model; .5 is the default with another one."""
+
+    class Embeddings:
+        def embed_documents(self, texts):
+            return [[1.0, 0.0]] * len(texts)
+
+    assert (make_metric("coherence").threshold, make_metric("coherence", threshold=0.3).threshold) == (0.16, 0.3)
+    assert make_metric("coherence", embeddings=Embeddings()).threshold == 0.5
+
+
+def test_the_threshold_of_coherence_is_the_middle_of_its_risk():
+    """An answer at the threshold has a risk of .5 in its session, whatever cosine the embedding gives."""
+    assert threshold_as_half("coherence", ab.Score(0.16, "", {"threshold": 0.16})) == 0.5
+    assert threshold_as_half("coherence", ab.Score(0.58, "", {"threshold": 0.16})) == pytest.approx(0.75)
+    assert threshold_as_half("coherence", ab.Score(0.3, "", {"threshold": 0.5})) == 0.3
+    assert threshold_as_half("confidence", ab.Score(0.3, "", {"threshold": 0.9})) == 0.3
 
 
 def test_coherence_of_nothing_is_assumed():

@@ -1,20 +1,29 @@
+import json
 import os
+import random
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 
 import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 from scripted import ScriptedChatModel, by_answer, conversation, in_turn, turn, verdict
 from strategies import reduced
+from typer.testing import CliRunner
 
+from agentic_bayes.cli.cache import commands as app
 from agentic_bayes.errors import InvalidArgument, StoppedEarly, UnknownName
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.llm.judge import LLMJudge
+from agentic_bayes.evidence.llm.repair import check_store, repair_store
 from agentic_bayes.evidence.llm.store import ModelCall, Store, Usage
 from agentic_bayes.evidence.score import Score, Unscored
 
@@ -189,13 +198,14 @@ def test_threads_share_a_store(tmp_path):
 
 
 def test_two_processes_share_a_store(tmp_path):
-    """Two runs at once on one file: nothing is corrupted, and both end with the same evidence."""
+    """Two runs at once on one file: nothing is corrupted, each judgement is paid once, and both end with the same."""
     program = (
         "import sys, random, anyio\n"
         "from agentic_bayes import LLMJudge, assess\n"
         "from scripted import conversation, turn, verdict, ScriptedChatModel\n"
         "class Model(ScriptedChatModel):\n"
         "    async def _agenerate(self, messages, *a, **k):\n"
+        "        print('paid')\n"
         "        await anyio.sleep(0.002)\n"
         "        return self._generate(messages)\n"
         "model = Model(script=lambda _: verdict(round(random.random(), 3), sys.argv[2]))\n"
@@ -204,14 +214,203 @@ def test_two_processes_share_a_store(tmp_path):
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     path, names = tmp_path / "s.db", [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
-    running = [subprocess.Popen([sys.executable, "-c", program, path, name], env=environment) for name in names]
-    assert [process.wait(60) for process in running] == [0, 0]
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, path, name], env=environment, stdout=subprocess.PIPE)
+        for name in names
+    ]
+    paid = sum(process.communicate(timeout=60)[0].count(b"paid") for process in running)
+    assert ([process.returncode for process in running], paid) == ([0, 0], 150)
     assert names[0].read_bytes() == names[1].read_bytes()
     with sqlite3.connect(path) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
     with Store(path) as store:
         assert len(store) == 150
+
+
+# Damage
+
+
+def filled(path, count):
+    with Store(path) as store:
+        store.add_all([(f"key {i:04}", "m", [CALL], Score(0.5, "because " * 20)) for i in range(count)])
+    return path
+
+
+def test_a_damaged_page_is_one_clear_error_and_the_rest_is_saved(tmp_path):
+    """Whichever page is overwritten, the store is refused when it is opened; a repair keeps all other rows."""
+    whole = filled(tmp_path / "whole.db", 200).read_bytes()
+    noise, saved = random.Random(0), []
+    for page in range(len(whole) // 4096):
+        path = tmp_path / f"{page}.db"
+        path.write_bytes(whole[: page * 4096] + noise.randbytes(4096) + whole[(page + 1) * 4096 :])
+        with pytest.raises(InvalidArgument, match=r"the evidence store is damaged|file is not a database"):
+            Store(path)
+        if page < 2:  # the schema, and the root of the table
+            continue
+        assert check_store(path).damaged
+        after, damaged = repair_store(path)
+        saved.append(after.judgements)
+        assert not after.damaged
+        assert Path(damaged).exists()
+        with Store(path) as store:
+            assert len(store) == after.judgements
+    assert min(saved) > 170
+    with pytest.raises(InvalidArgument, match=r"exists: move it away first"):
+        repair_store(path)
+
+
+def test_a_damaged_store_is_refused_before_anything_is_asked(tmp_path):
+    """The run costs nothing, and the message says what to do."""
+    path = filled(tmp_path / "s.db", 200)
+    with path.open("r+b") as file:
+        file.seek(3 * 4096)
+        file.write(b"x" * 4096)
+    model = in_turn(GOOD)
+    with pytest.raises(InvalidArgument, match=r"cache check .* says what can be read, .*cache repair"):
+        assess(many(3), judge=LLMJudge(model), store=path)
+    assert model.calls == []
+
+
+def test_the_commands_check_and_repair_a_store(tmp_path):
+    """`cache check` exits with 1 if the store is damaged; after `cache repair` with 0."""
+    path = filled(tmp_path / "s.db", 200)
+    assert CliRunner().invoke(app, ["cache", "check", str(path)]).exit_code == 0
+    with path.open("r+b") as file:
+        file.seek(4 * 4096)
+        file.write(b"x" * 4096)
+    checked = CliRunner().invoke(app, ["cache", "check", str(path), "--to", "json"])
+    assert (checked.exit_code, json.loads(checked.stdout)["damaged"]) == (1, True)
+    assert "saved; the damaged file is kept as" in CliRunner().invoke(app, ["cache", "repair", str(path)]).output
+    assert CliRunner().invoke(app, ["cache", "check", str(path)]).exit_code == 0
+
+
+@pytest.mark.parametrize("grade", ['[2.0, "r", {}]', "[0.5]", "half a ve", "null", '[NaN, "r", {}]', '[true, "", {}]'])
+def test_a_stored_grade_that_is_not_valid_is_asked_for_again(tmp_path, grade):
+    """It is no verdict, and the new one takes its place."""
+    assess(many(1), judge=LLMJudge(in_turn(GOOD)), store=tmp_path / "s.db")
+    with closing(sqlite3.connect(tmp_path / "s.db")) as database, database:
+        database.execute("UPDATE calls SET grade = ?", (grade,))
+    model = in_turn(verdict(0.3))
+    (row,) = assess(many(1), judge=LLMJudge(model), store=tmp_path / "s.db")
+    (again,) = assess(many(1), judge=LLMJudge(in_turn(RuntimeError("asked"))), store=tmp_path / "s.db")
+    assert (row.answer_score, again.answer_score, len(model.calls)) == (0.3, 0.3, 1)
+
+
+@pytest.mark.parametrize("tokens", [2**63, 2**64, 10**30])
+def test_impossible_numbers_of_tokens_are_left_out(tmp_path, tokens):
+    """A reply that reports 2^63 tokens is stored without them; nobody waits for ever."""
+    usage = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}
+    model = in_turn(AIMessage(GOOD, usage_metadata=usage))
+    with Store(tmp_path / "s.db") as store:
+        (row,) = assess(many(1), judge=LLMJudge(model, price=(1, 1)), store=store)
+        assert (row.answer_score, len(store), store.usage().unmetered) == (0.9, 1, 1)
+
+
+@pytest.mark.parametrize("error", [OverflowError("too large"), ValueError("?"), sqlite3.OperationalError("disk full")])
+def test_whatever_fails_when_writing_nobody_waits(tmp_path, error):
+    """Every exception of a write stops the run with a reason and resolves all who wait."""
+
+    class Broken(Store):
+        def add_all(self, judgements):
+            raise error
+
+    with Broken(tmp_path / "s.db") as store, pytest.warns(StoppedEarly, match=r"store cannot be written"):
+        found = assess(many(20), judge=LLMJudge(in_turn(GOOD)), store=store, concurrency=4)
+    assert (found.scored, found.unscored) == (4, 16)
+
+
+# Claims
+
+
+def test_what_one_asks_for_nobody_else_asks_for(tmp_path):
+    """A claim stands until it is answered, given up, or its lease is over."""
+    with Store(tmp_path / "s.db") as one, Store(tmp_path / "s.db") as two:
+        assert one.claim(["a", "b"]) == [True, True]
+        assert two.claim(["a", "b", "c"]) == [False, False, True]
+        one.add("a", "m", [CALL], Score(0.5))
+        one.release(["b"])
+        assert two.claim(["a", "b"]) == [Score(0.5), True]
+        two._db.execute("UPDATE claims SET until = 0 WHERE key = 'b'")
+        assert one.claim(["b", "c"]) == [True, False]
+        two.renew()
+        assert one.claim(["c"]) == [False]
+
+
+def test_a_claim_is_renewed_while_the_model_takes_its_time(tmp_path, monkeypatch):
+    """A judgement that takes longer than the lease stays claimed."""
+    monkeypatch.setattr("agentic_bayes.evidence.llm.store._LEASE_SECONDS", 0.1)
+    monkeypatch.setattr("agentic_bayes.evidence.llm.calls._BEAT_SECONDS", 0.02)
+    claimed = []
+
+    class Slow(ScriptedChatModel):
+        async def _agenerate(self, messages, *args, **kwargs):
+            await anyio.sleep(0.4)
+            with Store(tmp_path / "s.db") as other:
+                ((key,),) = other._db.execute("SELECT key FROM claims").fetchall()
+                claimed.append(other.claim([key]))
+            return self._generate(messages)
+
+    assess(many(1), judge=LLMJudge(Slow(script=lambda _: GOOD)), store=tmp_path / "s.db")
+    assert claimed == [[False]]
+    with closing(sqlite3.connect(tmp_path / "s.db")) as database:
+        assert database.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+
+
+def test_the_claims_of_a_process_that_is_gone_lapse_at_once(tmp_path):
+    """A process that was killed gives nothing up itself."""
+    program = (
+        "import os, signal, sys; from agentic_bayes.evidence.llm.store import Store; "
+        "Store(sys.argv[1]).claim(['a']); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program, tmp_path / "s.db"], env=environment, check=False)
+    with Store(tmp_path / "s.db") as store:
+        assert store.claim(["a"]) == [True]
+
+
+PAYING = """
+import sys, anyio
+from agentic_bayes import LLMJudge, assess
+from scripted import conversation, turn, verdict, ScriptedChatModel
+class Model(ScriptedChatModel):
+    async def _agenerate(self, messages, *a, **k):
+        with open(sys.argv[2], "a") as log:
+            log.write("x")
+        await anyio.sleep(0.005)
+        return self._generate(messages)
+turns = [conversation(turn(answer=f"a{i}"), session=f"s{i:04}", task_id=f"t{i}") for i in range(int(sys.argv[3]))]
+evidence = assess(turns, judge=LLMJudge(Model(script=lambda _: verdict(0.5))), store=sys.argv[1])
+assert evidence.scored == len(turns)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [0, 6])
+@pytest.mark.parametrize("processes", [2, 4, 8])
+def test_several_processes_on_one_store_pay_once(tmp_path, processes, kills):
+    """Every judgement is paid once, but for those in flight when a process is killed."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    count = 400
+    log, moments = tmp_path / "log", random.Random(processes)
+    log.touch()
+
+    def started():
+        return subprocess.Popen([sys.executable, "-c", PAYING, tmp_path / "s.db", log, str(count)], env=environment)
+
+    running = [started() for _ in range(processes)]
+    for kill in range(kills):
+        until = count * (kill + moments.random()) / (kills + 1)
+        while log.stat().st_size < until:
+            time.sleep(0.002)
+        victim = running[kill % processes]
+        victim.kill()
+        victim.wait()
+        running[kill % processes] = started()
+    assert [process.wait(200) for process in running] == [0] * processes
+    assert count <= log.stat().st_size <= count + 8 * kills
+    with Store(tmp_path / "s.db") as store:
+        assert len(store) == count
 
 
 # What assess does with it

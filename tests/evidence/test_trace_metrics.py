@@ -200,9 +200,37 @@ def test_one_verdict_per_call_is_required():
     assert lost.reason.startswith("verdicts: ")
 
 
+def test_recorded_calls_that_the_model_overlooks_are_asked_for_again():
+    """Two calls are recorded: a list of none or one is refused, and if nothing better comes the turn is unscored."""
+    extract, verdicts, reason = SCRIPTS["argument_correctness"][0]
+    nothing = {"user_input": "hi", "tool_calls": []}
+    found, model = grade("argument_correctness", nothing, extract, verdicts, reason)
+    assert (found.value, len(model.calls)) == (0.5, 4)
+    assert "tool_calls must list all 2 calls of the record, got 0" in model.calls[1][-1].content
+    lost, _ = grade("argument_correctness", nothing, nothing, attempts=2)
+    assert lost.reason.startswith("extract: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "metadata"),
+    [
+        ("tool_correctness", "tools on offer", {"available_tools": ["search"]}),
+        ("plan_quality", "thoughts", {"reasoning": ["First search."]}),
+        ("plan_adherence", "thoughts", {"reasoning": ["First search."]}),
+    ],
+)
+def test_metrics_that_need_thoughts_or_tools_on_offer_say_where_there_are_none(name, what, metadata):
+    """The score then rests on the calls and the answer alone, and its reason says so."""
+    without, _ = grade(name, *SCRIPTS[name][0])
+    with_them, _ = grade(name, *SCRIPTS[name][0], one=conversation(metadata=metadata))
+    assert f"the record has no {what}" in without.reason
+    assert "the record has no" not in with_them.reason
+
+
 def test_edges_of_the_source_score_one_and_say_so():
     """No tool calls, no plan: 1, with a note, and no further call."""
-    found, model = grade("argument_correctness", {"user_input": "hi", "tool_calls": []})
+    quiet = conversation(agentic={"tools_used": []})
+    found, model = grade("argument_correctness", {"user_input": "hi", "tool_calls": []}, one=quiet)
     assert (found.value, len(model.calls)) == (1, 1)
     assert "no tool was called" in found.details["note"]
     for name in ("plan_adherence", "plan_quality"):

@@ -381,6 +381,20 @@ def test_two_agents_may_share_session_ids():
     assert [m.is_fully_correct for m in run(one, two, model=model)] == [True, False]
 
 
+def test_samples_without_k_run_with_three():
+    """`k` is 3 unless given, as the examples of the source mean."""
+    result = Agentic.run(source(conversation(turn())), model=in_turn(verdict(1)))
+    assert result[0].k == 3
+
+
+def test_one_response_per_question_is_said_to_be_too_few():
+    """pass@k over responses to a question needs several of them; two conversations with the question have two."""
+    once = run(conversation(turn()))
+    twice = run(conversation(turn(), session="a", task_id="t"), conversation(turn(), session="b", task_id="t"))
+    assert "every question was answered once, too few for pass@3" in once.to_markdown()
+    assert "every question was answered once" not in twice.to_markdown()
+
+
 BAD_ARGUMENTS = [
     ({"k": 0}, r"k must be an integer ≥ 1, got 0"),
     ({"k": -1}, r"k must be an integer ≥ 1, got -1"),

@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
+from typing import Any
 
 import anyio
 
@@ -22,6 +23,9 @@ TokenPrice = tuple[float, float]
 """The price of a million tokens: (input, output)."""
 
 _CLOSING_SECONDS = 2.0
+_BEAT_SECONDS = 5.0
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.02, 0.5
+_MOST_TOKENS = 2**53  # of one call; no model reports more
 _GATHERING_SECONDS = 0.001  # workers wait for it, so nothing more is paid for meanwhile
 
 
@@ -48,11 +52,19 @@ class RunCalls:
         self._running = 0
         self._asked: dict[str, asyncio.Event] = {}
         self._pauses: set[anyio.CancelScope] = set()
+        self._unclaimed: list[tuple[str, asyncio.Future[Score | bool]]] = []
+        self._held: set[str] = set()  # claims
+        self._beat: asyncio.TimerHandle | None = None
         self._unstored: list[tuple[Judgement, asyncio.Future[Score | None] | None]] = []
 
     async def close(self) -> None:
-        """Write what is not yet on disk, and close the connections of this run."""
+        """Write what is not yet on disk, give up claims, and close the connections of this run."""
         self._flush()
+        if self._beat is not None:
+            self._beat.cancel()
+        if self.store is not None and self._held:
+            with contextlib.suppress(sqlite3.Error):  # they lapse by themselves
+                self.store.release(self._held)
         with anyio.move_on_after(_CLOSING_SECONDS, shield=True), contextlib.suppress(Exception):
             for end in self.at_end:
                 await end()
@@ -61,18 +73,24 @@ class RunCalls:
         """One judgement: from the store, or from the model and then stored before anything else happens."""
         if self.store is None:
             return await self._judged(key, model, ask)
-        while True:
-            if (stored := self.store.get(key)) is not None:
-                return stored
-            if key not in self._asked:
-                break
-            await self._asked[key].wait()
-        done = self._asked[key] = asyncio.Event()
-        try:
-            return await self._judged(key, model, ask)
-        finally:
-            del self._asked[key]
-            done.set()
+        wait = _SHORTEST_WAIT
+        while not self.stopped:
+            if key in self._asked:
+                await self._asked[key].wait()
+                continue
+            done = self._asked[key] = asyncio.Event()
+            try:
+                found = await self._claimed(key)
+                if isinstance(found, Score):
+                    return found
+                if found:
+                    return await self._judged(key, model, ask)
+            finally:
+                del self._asked[key]
+                done.set()
+            await self.pause(wait, anyio.sleep)  # another process is asking
+            wait = min(2 * wait, _LONGEST_WAIT)
+        return Unscored(self.stopped)
 
     async def _judged(self, key: str, model: str, ask: Callable[[list[ModelCall]], Awaitable[Score]]) -> Grade:
         calls: list[ModelCall] = []
@@ -96,34 +114,76 @@ class RunCalls:
             self._unstored.append(((key, model, calls, None), None))
             self._flush()
             raise
-        if self.store is None or not calls:
+        if self.store is None:
             return grade
         return await self._stored((key, model, calls, score)) or grade
 
     async def _stored(self, judgement: Judgement) -> Score | None:
         """Store a judgement, in one transaction with those that end at the same time."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Score | None] = loop.create_future()
+        done: asyncio.Future[Score | None] = self._soon()
         self._unstored.append((judgement, done))
-        if len(self._unstored) == 1:
-            loop.call_later(_GATHERING_SECONDS, self._flush)
         return await done
 
+    async def _claimed(self, key: str) -> Score | bool:
+        """The stored verdict, or whether this run may ask for it; decided in groups."""
+        done: asyncio.Future[Score | bool] = self._soon()
+        self._unclaimed.append((key, done))
+        return await done
+
+    def _soon(self) -> asyncio.Future[Any]:
+        """A future that the next flush resolves."""
+        loop = asyncio.get_running_loop()
+        if not self._unstored and not self._unclaimed:
+            loop.call_later(_GATHERING_SECONDS, self._flush)
+        return loop.create_future()
+
     def _flush(self) -> None:
-        waiting = [(judgement, done) for judgement, done in self._unstored if judgement[2]]
-        self._unstored.clear()
-        if self.store is None or not waiting:
+        """Write finished judgements, then find or claim the next ones; whatever fails, nobody is left waiting."""
+        unstored, unclaimed = self._unstored, self._unclaimed
+        self._unstored, self._unclaimed = [], []
+        if self.store is None:
             return
-        judgements = [judgement for judgement, _ in waiting]
+        judgements = [judgement for judgement, _ in unstored if judgement[2]]
+        uncalled = [judgement[0] for judgement, _ in unstored if not judgement[2]]
+        scores: list[Score | None] = [judgement[3] for judgement in judgements]
         try:
-            scores = self.store.add_all(judgements)
-        except sqlite3.Error as error:
+            if judgements:
+                scores = self.store.add_all(judgements)
+            if uncalled:
+                self.store.release(uncalled)
+            self._held.difference_update(judgement[0] for judgement, _ in unstored)
+        except Exception as error:
             # pay for nothing more that cannot be stored
             self.stop(f"stopped: the evidence store cannot be written: {error}")
-            scores = [judgement[3] for judgement in judgements]
-        for (_, done), score in zip(waiting, scores, strict=True):
+        by_key = dict(zip((judgement[0] for judgement in judgements), scores, strict=True))
+        for (key, *_), done in unstored:
             if done is not None and not done.done():
-                done.set_result(score)
+                done.set_result(by_key.get(key))
+        self._claim([(key, done) for key, done in unclaimed if not done.done()])
+
+    def _claim(self, asked: list[tuple[str, asyncio.Future[Score | bool]]]) -> None:
+        if not asked or self.store is None:
+            return
+        found: list[Score | bool] = [False] * len(asked)
+        try:
+            if not self.stopped:
+                found = self.store.claim([key for key, _ in asked])
+        except Exception as error:
+            self.stop(f"stopped: the evidence store cannot be read: {error}")
+        for (key, done), grade in zip(asked, found, strict=True):
+            if grade is True:
+                self._held.add(key)
+            done.set_result(grade)
+        if self._held and self._beat is None:
+            self._beat = asyncio.get_running_loop().call_later(_BEAT_SECONDS, self._renew)
+
+    def _renew(self) -> None:
+        """Renew the claims of judgements that take their time."""
+        self._beat = None
+        if self.store is not None and self._held:
+            with contextlib.suppress(sqlite3.Error):  # the next write says what is wrong
+                self.store.renew()
+            self._beat = asyncio.get_running_loop().call_later(_BEAT_SECONDS, self._renew)
 
     def stop(self, ending: str) -> None:
         """Start no further call and end all waits between calls; running calls may finish."""
@@ -191,7 +251,11 @@ class MeteredCall:
         usage = getattr(message, "usage_metadata", None)
         if isinstance(usage, Mapping):
             tokens_in, tokens_out = usage.get("input_tokens"), usage.get("output_tokens")
-            if isinstance(tokens_in, int) and isinstance(tokens_out, int) and min(tokens_in, tokens_out) >= 0:
+            if (
+                isinstance(tokens_in, int)
+                and isinstance(tokens_out, int)
+                and 0 <= min(tokens_in, tokens_out) <= max(tokens_in, tokens_out) < _MOST_TOKENS
+            ):
                 self._tokens = tokens_in, tokens_out
 
     async def __aexit__(

@@ -13,7 +13,7 @@ from agentic_bayes.evidence.llm import asking
 from agentic_bayes.evidence.llm.calls import TokenPrice
 from agentic_bayes.evidence.llm.models import StructuredMethod
 from agentic_bayes.evidence.llm.prompt import Prompt, digest
-from agentic_bayes.evidence.llm.reply import read_objects, read_text
+from agentic_bayes.evidence.llm.reply import REASONING, SCORE, read_objects, read_text
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
@@ -210,7 +210,11 @@ class LLMJudge:
 def read_verdict(prompt: Prompt, judged: Sequence[str], reply: Any, structured: bool) -> Score:
     """The verdict in a reply; with choices, the score of the choice that it names."""
     objects = asking.structured_objects(reply, structured=structured)
-    score = read_text(asking.reply_text(reply), judged) if objects is None else read_objects(objects, judged)
+    examples = [{REASONING: example["reasoning"], SCORE: example["score"]} for example in prompt.examples]
+    if objects is None:
+        score = read_text(asking.reply_text(reply), judged, examples)
+    else:
+        score = read_objects(objects, judged, examples)
     if prompt.choices is None:
         return score
     choice = prompt.choice(score.value)

@@ -17,12 +17,22 @@ StructuredMethod = Literal["auto", "json_schema", "function_calling", "json_mode
 
 Ask = Callable[..., Awaitable[Any]]
 
-# provider → its LangChain package, class, extra to install, environment variable of the key
+# provider → its LangChain package, class, our extra that installs it if there is one, environment variable of the key
 _PROVIDERS: Mapping[str, tuple[str, str, str, str]] = {
     "openai": ("langchain_openai", "ChatOpenAI", "openai", "OPENAI_API_KEY"),
     "anthropic": ("langchain_anthropic", "ChatAnthropic", "anthropic", "ANTHROPIC_API_KEY"),
     "ollama": ("langchain_ollama", "ChatOllama", "ollama", ""),
+    "groq": ("langchain_groq", "ChatGroq", "", "GROQ_API_KEY"),
+    "mistralai": ("langchain_mistralai", "ChatMistralAI", "", "MISTRAL_API_KEY"),
+    "google_genai": ("langchain_google_genai", "ChatGoogleGenerativeAI", "", "GOOGLE_API_KEY"),
+    "deepseek": ("langchain_deepseek", "ChatDeepSeek", "", "DEEPSEEK_API_KEY"),
+    "xai": ("langchain_xai", "ChatXAI", "", "XAI_API_KEY"),
+    "cohere": ("langchain_cohere", "ChatCohere", "", "COHERE_API_KEY"),
+    "fireworks": ("langchain_fireworks", "ChatFireworks", "", "FIREWORKS_API_KEY"),
+    "together": ("langchain_together", "ChatTogether", "", "TOGETHER_API_KEY"),
+    "bedrock_converse": ("langchain_aws", "ChatBedrockConverse", "", ""),
 }
+_ALIASES = {"mistral": "mistralai", "google": "google_genai", "gemini": "google_genai", "bedrock": "bedrock_converse"}
 # makes models of any provider, if it is installed
 _ANY_PROVIDER = ("langchain.chat_models", "init_chat_model")
 _RETRYING = ("openai", "anthropic")  # their clients repeat calls on their own
@@ -30,14 +40,23 @@ _ENDPOINTS = ("openai_api_base", "anthropic_api_url", "base_url", "azure_endpoin
 
 
 def is_model_name(text: str) -> bool:
-    """Whether the text has the form "provider:model"."""
-    return re.fullmatch(r"\s*\w[\w-]*\s*:\s*[^\s/].*", text) is not None
+    """Whether the text has the form "provider:model", or "provider/model" with a provider that we know."""
+    return _split_name(text)[0] != ""
+
+
+def _split_name(name: str) -> tuple[str, str]:
+    """Provider and model; empty texts if it is no name of a model."""
+    match = re.fullmatch(r"\s*(\w[\w-]*)\s*([:/])\s*([^\s/].*)", name)
+    if match is None:
+        return "", ""
+    provider = match[1].replace("-", "_")
+    provider = _ALIASES.get(provider, provider)
+    return (provider, match[3]) if match[2] == ":" or provider in _PROVIDERS else ("", "")
 
 
 def resolve(name: str, arguments: Mapping[str, Any]) -> Any:
-    """The LangChain chat model with a name like "openai:gpt-4o-mini"."""
-    provider, _, model = name.partition(":")
-    provider = provider.strip().replace("-", "_")
+    """The LangChain chat model with a name like "openai:gpt-4o-mini" or "openai/gpt-4o-mini"."""
+    provider, model = _split_name(name)
     # we count, space and pay for attempts ourselves
     settings = ({"max_retries": 0} if provider in _RETRYING else {}) | dict(arguments)
     if importlib.util.find_spec(_ANY_PROVIDER[0].partition(".")[0]) is not None:
@@ -46,9 +65,9 @@ def resolve(name: str, arguments: Mapping[str, Any]) -> Any:
     elif provider in _PROVIDERS:
         package, kind, extra, _ = _PROVIDERS[provider]
         if importlib.util.find_spec(package) is None:
-            raise MissingPackage(
-                f"{name!r} needs the package {package.replace('_', '-')}: pip install 'agentic-bayes[{extra}]'"
-            )
+            distribution = package.replace("_", "-")
+            install = f"'agentic-bayes[{extra}]'" if extra else distribution
+            raise MissingPackage(f"{name!r} needs the package {distribution}: pip install {install}")
         make = getattr(importlib.import_module(package), kind)
     else:
         raise InvalidArgument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 from agentic_bayes.errors import ReplyError
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.records.base import is_share, short
-from agentic_bayes.records.wire.strict_json import json_at
+from agentic_bayes.records.wire.strict_json import values_at
+from agentic_bayes.records.wire.thoughts import split_thoughts
 
 REASONING = "reasoning"
 SCORE = "correctness_score"
@@ -28,43 +30,84 @@ REPLY_SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
 }
 
-# an object with a key, or a mark of a model that thinks aloud
-_MARK = re.compile(r'\{(?=\s*")|<(/?)think(?:ing)?\s*>', re.IGNORECASE)
-_THOUGHT_ENDS = re.compile(r"</think(?:ing)?\s*>", re.IGNORECASE)
-# unreadable objects after which we give up on a reply: each takes time proportional to the length of the text
-_MAX_BROKEN = 50
+_OBJECT = re.compile(r'\{(?=\s*")')  # an object with a key
+_UNCLOSED = re.compile(r"<(?:think|thinking|thought|reasoning)\s*>", re.IGNORECASE)
+# after so many unreadable objects, or so much text read for them, we give up on a reply
+_MAX_BROKEN, _MAX_REREAD = 1_000, 50  # … objects, times the length of the text
+_LEAST_REREAD = 5_000_000  # characters
+_NESTED_COST = 50_000  # characters; the price of giving up on a deeply nested object
+_MOST_VERDICTS = 50  # different ones, in one reply
+# what stands for the reasoning where a reply shows the form instead of filling it in
+_PLACEHOLDERS = frozenset(
+    {"text", "string", "str", "reasoning", "reason", "explanation", "your reasoning", "your reasoning here"}
+    | {
+        "reasoning here",
+        "your explanation",
+        "your text here",
+        "what is right and what is wrong or missing",
+        "...",
+        "\u2026",
+    }
+    | {"text: what is right, what is wrong or missing, in one to three sentences"}
+    | {"what is right, what is wrong or missing", "a text", "some text", "placeholder"}
+)
 _LENGTH = 120
+_CODE = re.compile(r"`[^`\n]*`")
+_MARK = "\x00"  # stands around the number of an object that was taken out of a text
+_NUMBERS = re.compile("\x00([0-9]+)\x00")
 
 
-def read_text(text: str, judged: Sequence[str]) -> Score:
-    """The verdict in a reply in text."""
+def read_text(text: str, judged: Sequence[str], examples: Sequence[object] = ()) -> Score:
+    """The verdict in a reply in text; one of the prompt's examples is the verdict only if it is the only one."""
+    by_source = {
+        source: list(_verdicts(value)) for source, value in objects_in(text) if SCORE in source or "\\" in source
+    }
+    by_source = {source: verdicts for source, verdicts in by_source.items() if verdicts}
+    if len(by_source) > _MOST_VERDICTS:
+        raise ReplyError(f"expected one verdict, got {len(by_source)}: {short(text, _LENGTH)}")
     verdicts = [
         verdict
-        for source, value in objects_in(text)
+        for source, found in by_source.items()
         if not any(source in material for material in judged)
-        for verdict in _verdicts(value)
+        for verdict in found
     ]
     if not verdicts:
         hint = "there is no complete one outside the quotations" if SCORE in text else "there is none"
         raise ReplyError(f"expected one JSON object with {REASONING!r} and {SCORE!r}, {hint}: {short(text, _LENGTH)}")
-    return read_objects(verdicts, judged)
+    return read_objects(verdicts, judged, examples)
 
 
-def read_objects(objects: Sequence[object], judged: Sequence[str]) -> Score:
+def read_objects(objects: Sequence[object], judged: Sequence[str], examples: Sequence[object] = ()) -> Score:
     """The one verdict among objects that should all be verdicts."""
+    filled = [item for item in objects if not _is_form(item)]
+    if objects and not filled:
+        raise ReplyError("the only verdict is the form of the reply, not filled in")
     quoted = {
         _content(verdict)
         for material in judged
+        if SCORE in material or "\\u" in material
         for _, value in objects_in(material, is_reply=False)
         for verdict in _verdicts(value)
     }
-    scores = [_score(item) for item in objects if _content(item) is None or _content(item) not in quoted]
+    scores = [_score(item) for item in filled if _content(item) is None or _content(item) not in quoted]
     if not scores:
         raise ReplyError("the only verdict is a quotation of the text under judgement")
+    shown = {_content(example) for example in examples}
+    scores = [score for score in scores if (score.reason, score.value) not in shown] or scores
     if len({score.value for score in scores}) > 1:
         values = ", ".join(str(score.value) for score in scores)
         raise ReplyError(f"expected one verdict, got several that disagree: {values}")
     return scores[-1]
+
+
+def _is_form(item: object) -> bool:
+    """Whether this is the form that the prompt describes, with a placeholder as its reasoning."""
+    reasoning = item.get(REASONING) if isinstance(item, Mapping) else None
+    if not isinstance(reasoning, str) or len(reasoning) > _LENGTH or not reasoning:
+        return False
+    plain = reasoning.strip().casefold()
+    bare = plain.strip("<>[]{}()\"'").strip()
+    return (plain in _PLACEHOLDERS or bare.rstrip(".\u2026 ") in _PLACEHOLDERS) and bool(bare)
 
 
 def message_text(content: object) -> str:
@@ -79,34 +122,39 @@ def message_text(content: object) -> str:
 
 
 def objects_in(text: str, *, is_reply: bool = True) -> list[tuple[str, Any]]:
-    """Complete outermost JSON objects."""
+    """Complete outermost JSON objects; in a reply only those outside of thoughts."""
     found: list[tuple[str, Any]] = []
-    broken = position = 0
-    while mark := _MARK.search(text, position):
-        position = mark.end()
-        if mark[0] == "{":
-            try:
-                value, after, fault = json_at(text, mark.start(), finite=False)
-            except ValueError as error:
-                fault = str(error)
-            if fault:
-                broken += 1
-            else:
-                position = after
-                found.append((text[mark.start() : after], value))
-        elif not is_reply:
-            continue
-        elif mark[1]:
-            found.clear()  # the thought began before the reply did
-        elif end := _THOUGHT_ENDS.search(text, position):
-            position = end.end()
+    gaps: list[str] = []  # the text between the objects
+    value_at = values_at(finite=False)
+    broken = reread = position = end = 0
+    while mark := _OBJECT.search(text, position):
+        start, position = mark.span()
+        try:
+            value, after, fault = value_at(text, start)
+        except json.JSONDecodeError as error:
+            fault = str(error)
+            reread += (len(text) if error.msg.startswith("Unterminated") else error.pos) - start
+        except ValueError as error:
+            fault = str(error)
+            reread += _NESTED_COST
+        if fault:
+            broken += 1
         else:
-            break  # a thought that never ends hides the rest
-        if broken > _MAX_BROKEN:
+            gaps.append(text[end:start])
+            position = end = after
+            found.append((text[start:after], value))
+        if broken > _MAX_BROKEN or reread > max(_LEAST_REREAD, _MAX_REREAD * len(text)):
             if is_reply:
-                raise ReplyError(f"more than {_MAX_BROKEN} unreadable JSON objects: {short(text, _LENGTH)}")
+                raise ReplyError(f"too many unreadable JSON objects ({broken}): {short(text, _LENGTH)}")
             break
-    return found
+    if not is_reply or not found:
+        return found
+    # objects may speak of thoughts, so these are looked for between them
+    marked = [f"{gap.replace(_MARK, '')}{_MARK}{number}{_MARK}" for number, gap in enumerate(gaps)]
+    said = split_thoughts("".join([*marked, text[end:].replace(_MARK, "")])).said
+    if unclosed := _UNCLOSED.search(_CODE.sub(lambda code: " " * len(code[0]), said)):
+        said = said[: unclosed.start()]  # a thought that never ends hides the rest
+    return [found[int(number)] for number in _NUMBERS.findall(said)]
 
 
 def _verdicts(value: object) -> Iterator[dict[str, Any]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from agentic_bayes.checks import check_replaceable
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.score import Score
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import is_share, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,11 +36,20 @@ _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_VERSION}",
 )
+# who is asking for a judgement now, so that no other process asks for it, too; a claim that is not renewed lapses
+_CLAIMS = (
+    "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID"
+)
+_LEASE_SECONDS = 30.0
 _SUMS = (
     "count(grade), count(*), sum(outcome <> 'read'), sum(input_tokens), sum(output_tokens), "
     "sum(input_tokens IS NULL OR output_tokens IS NULL), sum(cost), sum(cost IS NULL), sum(latency)"
 )
-_GET = "SELECT grade FROM calls WHERE key = ? AND grade IS NOT NULL"
+_CLAIM = (
+    "INSERT INTO claims VALUES (?, ?, ?) ON CONFLICT (key) "
+    "DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE claims.until < ?"
+)
+_RELEASE = "DELETE FROM claims WHERE key = ? AND owner = ?"
 _ADD = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 READ = "read"
 """`ModelCall.outcome` of a call whose reply held a verdict."""
@@ -128,7 +139,9 @@ class Store:
     -----
     The file is in WAL mode with ``synchronous=NORMAL``: a killed process loses nothing, a loss of power may lose the
     last additions, and neither damages the file. Several processes may use the file at once, and several threads this
-    object. The file must be on a local disk.
+    object: a judgement that one of them is asking for is claimed, and the others wait for its verdict. The claims of a
+    process that was killed lapse at once on the same machine, elsewhere after 30 seconds. The file must be on a local
+    disk. A damaged file is refused when it is opened; ``agentic-bayes cache repair`` saves what can be read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -136,6 +149,7 @@ class Store:
             raise InvalidArgument(f"store must be a path or a Store, got {short(path)}")
         self.path = os.fspath(path)
         self.reused = 0
+        self._owner = f"{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex}"
         self._session = [0, 0, 0, 0, 0, 0, 0.0, 0, 0.0]  # the fields of a Usage
         self._lock = threading.RLock()
         if self.path != ":memory:":
@@ -152,6 +166,8 @@ class Store:
                 self._db.close()
                 raise
         except sqlite3.Error as error:
+            if not isinstance(error, sqlite3.OperationalError) and _is_sqlite(self.path):
+                raise InvalidArgument(_damaged(self.path, str(error))) from error
             raise InvalidArgument(f"{self.path}: cannot be opened as an evidence store: {error}") from error
 
     def _open(self) -> None:
@@ -180,6 +196,9 @@ class Store:
             if version == 0:
                 for statement in _SCHEMA:
                     self._db.execute(statement)
+            self._db.execute(_CLAIMS)
+        if version and (faults := integrity_faults(self._db)):
+            raise InvalidArgument(_damaged(self.path, short(faults[0], 120)))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -195,11 +214,73 @@ class Store:
     def get(self, key: str) -> Score | None:
         """The verdict under a key, or None."""
         with self._lock:
-            row = self._db.execute(_GET, (key,)).fetchone()
-            if row is None:
-                return None
-            self.reused += 1
-            return _to_score(row[0])
+            score = self._found([key]).get(key)
+            self.reused += score is not None
+            return score
+
+    def _found(self, keys: Sequence[str]) -> dict[str, Score | None]:
+        """The verdicts under these keys; None where one is damaged."""
+        marks = ", ".join("?" * len(keys))
+        rows = self._db.execute(f"SELECT key, grade FROM calls WHERE grade IS NOT NULL AND key IN ({marks})", keys)
+        return {key: to_score(grade) for key, grade in rows}
+
+    def claim(self, keys: Sequence[str]) -> list[Score | bool]:
+        """Find or claim several judgements at once.
+
+        Parameters
+        ----------
+        keys : sequence of str
+            Different keys.
+
+        Returns
+        -------
+        list of Score or bool
+            For each key its verdict; True if there is none and it is now for the caller to ask for it (and then to
+            `add` or `release` it); False if somebody else is asking.
+        """
+        with self._lock:
+            found = self._found(keys)
+            granted: dict[str, bool] = {}
+            if missing := [key for key in keys if found.get(key) is None]:
+                with self._transaction():
+                    found |= self._found(missing)
+                    wanted = [key for key in missing if found.get(key) is None]
+                    # a verdict that is damaged is asked for again
+                    damaged = [(key,) for key in wanted if key in found]
+                    self._db.executemany("UPDATE calls SET grade = NULL WHERE key = ? AND grade IS NOT NULL", damaged)
+                    granted = self._granted(wanted)
+            scores = [found.get(key) for key in keys]
+            self.reused += sum(score is not None for score in scores)
+        return [granted[key] if score is None else score for key, score in zip(keys, scores, strict=True)]
+
+    def _granted(self, keys: Sequence[str]) -> dict[str, bool]:
+        """Claim judgements within a transaction, but for those that others have claimed and are still at."""
+        now = time.time()
+        rows = {key: (key, self._owner, now + _LEASE_SECONDS, now) for key in keys}
+        marks = ", ".join("?" * len(keys))
+        taken = dict(self._db.execute(f"SELECT key, owner FROM claims WHERE key IN ({marks})", keys).fetchall())
+        for owner in {owner for owner in taken.values() if not _is_alive(owner)}:
+            self._db.execute("DELETE FROM claims WHERE owner = ?", (owner,))
+        granted = {key: bool(self._db.execute(_CLAIM, rows[key]).rowcount) for key in taken}
+        self._db.executemany(_CLAIM, [row for key, row in rows.items() if key not in taken])
+        return dict.fromkeys(keys, True) | granted
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give up claims.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            Claims of others are left alone.
+        """
+        with self._lock, self._transaction():
+            self._db.executemany(_RELEASE, [(key, self._owner) for key in keys])
+
+    def renew(self) -> None:
+        """Renew all claims of this object, which lapse 30 seconds after they were made or renewed."""
+        with self._lock:
+            until = time.time() + _LEASE_SECONDS
+            self._db.execute("UPDATE claims SET until = ? WHERE owner = ?", (until, self._owner))
 
     def add(self, key: str, model: str, calls: Sequence[ModelCall], score: Score | None = None) -> Score | None:
         """Store a judgement.
@@ -230,13 +311,15 @@ class Store:
                 self._session[0] += score is not None
                 for call in calls:
                     self._count(call)
-            before = self._db.total_changes
             with self._transaction():
+                self._db.executemany(_RELEASE, [(judgement[0], self._owner) for judgement in judgements])
+                before = self._db.total_changes
                 self._db.executemany(_ADD, rows)
                 if self._db.total_changes - before == len(rows):
                     return [score for _, _, _, score in judgements]
                 self._db.execute("ROLLBACK")
                 self._db.execute("BEGIN IMMEDIATE")
+                self._db.executemany(_RELEASE, [(judgement[0], self._owner) for judgement in judgements])
                 return [self._add_beside(judgement) for judgement in judgements]
 
     def _add_beside(self, judgement: Judgement) -> Score | None:
@@ -247,13 +330,25 @@ class Store:
         if self._db.execute(_ADD, last).rowcount:
             return score
         self._db.execute(_ADD, (*last[:-1], None))  # it was paid for, too
-        return _to_score(self._db.execute(_GET, (key,)).fetchone()[0])
+        return self._found([key]).get(key) or score
 
     def _count(self, call: ModelCall) -> None:
         unmetered = call.input_tokens is None or call.output_tokens is None
         counts = (0, 1, call.outcome != READ, call.input_tokens or 0, call.output_tokens or 0, unmetered)
         costs = (call.cost or 0.0, call.cost is None, call.latency)
         self._session = [total + part for total, part in zip(self._session, (*counts, *costs), strict=True)]
+
+    def insert(self, rows: Iterable[tuple[object, ...]]) -> None:
+        """Insert calls as another store has them.
+
+        Parameters
+        ----------
+        rows : iterable of tuple
+            ``key, model, started, latency, input_tokens, output_tokens, cost, outcome, grade``; of several verdicts
+            under one key the first one stands.
+        """
+        with self._lock, self._transaction():
+            self._db.executemany(_ADD, rows)
 
     @property
     def session(self) -> Usage:
@@ -361,9 +456,51 @@ class Store:
         self.close()
 
 
-def _to_score(text: str) -> Score:
-    value: Any = json.loads(text)
-    return Score(*value)
+def to_score(text: object) -> Score | None:
+    """The score as it was written; None if it is damaged."""
+    try:
+        value, reason, details = json.loads(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RecursionError):
+        return None
+    if is_share(value) and isinstance(reason, str) and isinstance(details, dict):
+        return Score(value, reason, details)
+    return None
+
+
+def _is_alive(owner: str) -> bool:
+    """Whether the process that made a claim may still run."""
+    host, pid, _ = owner.rsplit(" ", 2)
+    if host != socket.gethostname() or os.name != "posix":
+        return True  # nobody can tell: its lease decides
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, ValueError):
+        return True
+    return True
+
+
+def _is_sqlite(path: str) -> bool:
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(15) == b"SQLite format 3"
+    return False
+
+
+def _damaged(path: str, fault: str) -> str:
+    return (
+        f"{path}: the evidence store is damaged ({fault}); `agentic-bayes cache check {path}` says what can be read, "
+        f"`agentic-bayes cache repair {path}` saves it"
+    )
+
+
+def integrity_faults(database: sqlite3.Connection) -> list[str]:
+    """What SQLite finds wrong with a file; empty if nothing is."""
+    try:
+        faults = [str(fault) for (fault,) in database.execute("PRAGMA integrity_check(10)")]
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [] if faults == ["ok"] else [" ".join(fault.split()) for fault in faults]
 
 
 def _rows(judgement: Judgement) -> list[tuple[object, ...]]:

@@ -13,6 +13,7 @@ from agentic_bayes.evidence.metrics.embeddings import Embedder, TextEmbeddings
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.model import Conversation
 
+_OFFLINE_THRESHOLD = 0.16  # the best balanced accuracy on the example data
 ASSUMED = "assumed to be coherent: there is no text to compare"
 
 
@@ -22,14 +23,18 @@ class Coherence:
     Notes
     -----
     `embeddings` may be any LangChain `Embeddings`; left out, a small offline model (``agentic-bayes[embeddings]``).
-    `threshold` is the minimum score for a success. The score is 1 - (1 - cosine), clamped to [0, 1]; ``coherence_gap``
-    is the distance 1 - cosine. Where query or answer is empty the score is 1, with a note, as in the metric's source.
+    `threshold` is the minimum score for a success: .16 for the offline model, .5 for any other. On the example data the
+    offline model gives answers to their own queries .36 on average and answers to other queries .06; .16 tells them
+    apart best (80 % and 89 % on the right side). Choose your own for your embeddings. The score is 1 - (1 - cosine),
+    clamped to [0, 1]; ``coherence_gap`` is the distance 1 - cosine. Where query or answer is empty the score is 1, with
+    a note, as in the metric's source.
     """
 
     name = "coherence"
 
-    def __init__(self, embeddings: TextEmbeddings | None = None, *, threshold: float = 0.5) -> None:
-        self.threshold = check_probability(threshold, "threshold")
+    def __init__(self, embeddings: TextEmbeddings | None = None, *, threshold: float | None = None) -> None:
+        default = _OFFLINE_THRESHOLD if embeddings is None else 0.5
+        self.threshold = default if threshold is None else check_probability(threshold, "threshold")
         self._embedder = Embedder(embeddings)
 
     @property

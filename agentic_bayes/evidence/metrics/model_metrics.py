@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from agentic_bayes.evidence.metrics.staged import Stage, StagedMetric, StageReply
-from agentic_bayes.evidence.metrics.trace import TraceRecord
+from agentic_bayes.evidence.metrics.trace import OFFERED, THOUGHTS, TraceRecord
 
 
 def _not_blank(text: str) -> str:
@@ -124,6 +124,7 @@ class PlanQuality(StagedMetric):
     """Was the plan good? Three calls: task, plan, score. 1 where the record shows no plan."""
 
     name = "plan_quality"
+    needs: ClassVar = (THOUGHTS,)
     stages: ClassVar = {
         "task": Stage("task", TaskReply),
         "plan": Stage("plan", PlanReply),
@@ -181,6 +182,7 @@ class ToolCorrectness(StagedMetric):
     """Did the agent choose the right tools: none too many, missing or wrong? Two calls; no expectations are needed."""
 
     name = "tool_correctness"
+    needs: ClassVar = (OFFERED,)
     stages: ClassVar = {"extract": Stage("tools", ToolChoiceReply), "score": Stage("tool_correctness", ScoreReply)}
 
     async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
@@ -237,7 +239,7 @@ class ArgumentCorrectness(StagedMetric):
     Notes
     -----
     The score is the share of calls with a "yes"; 1 where the agent made no call. The model must give as many verdicts
-    as there are calls, and is asked again if it does not.
+    as there are calls, and list all recorded ones; it is asked again if it does not, and then the turn is unscored.
     """
 
     name = "argument_correctness"
@@ -249,7 +251,13 @@ class ArgumentCorrectness(StagedMetric):
 
     async def evaluate(self, record: TraceRecord) -> tuple[float, str, dict[str, Any]]:
         """Score, reason, and ``user_input`` and ``verdicts``."""
-        extracted = await self.ask("extract", CallsReply, {"record": record.text}, record)
+
+        def none_overlooked(reply: CallsReply) -> str | None:
+            recorded = 0 if record.calls is None else min(record.calls, 1) if record.cut else record.calls
+            got = len(reply.tool_calls)
+            return None if got >= recorded else f"tool_calls must list all {recorded} calls of the record, got {got}"
+
+        extracted = await self.ask("extract", CallsReply, {"record": record.text}, record, check=none_overlooked)
         calls = len(extracted.tool_calls)
         if not calls:
             note = "no tool was called, so there are no arguments to judge"

@@ -18,7 +18,7 @@ from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.formatting import format_interval, format_number, plural
 from agentic_bayes.numerics import Floats
-from agentic_bayes.records.base import short
+from agentic_bayes.records.base import is_share, short
 from agentic_bayes.result_table import Table, Tabular
 
 if TYPE_CHECKING:
@@ -207,6 +207,11 @@ def session_scores(
     ------
     InvalidArgument
         If an argument is outside what is allowed, or the evidence has none of the signals.
+
+    Notes
+    -----
+    What cosine is coherent depends on the embedding, so coherence is stretched: 0, its threshold and 1 become 0, .5
+    and 1.
     """
     import pandas as pd
 
@@ -224,7 +229,11 @@ def session_scores(
     scores = []
     for (agent, task, trial), rows in sessions.items():
         signals = [
-            {name: grade.value for name, grade in row.metrics.items() if name in wanted and isinstance(grade, Score)}
+            {
+                name: threshold_as_half(name, grade)
+                for name, grade in row.metrics.items()
+                if name in wanted and isinstance(grade, Score)
+            }
             for row in rows
         ]
         reliability = agent_reliability(signals, tail=tail, **options)
@@ -248,6 +257,14 @@ def session_scores(
             }
         )
     return pd.DataFrame(scores)
+
+
+def threshold_as_half(name: str, grade: Score) -> float:
+    """The score of a metric; coherence is stretched so that its threshold becomes .5."""
+    threshold: Any = grade.details.get("threshold")
+    if name != "coherence" or not is_share(threshold) or threshold in (0, 1):
+        return grade.value
+    return float(np.interp(grade.value, [0, threshold, 1], [0, 0.5, 1]))
 
 
 def _session(

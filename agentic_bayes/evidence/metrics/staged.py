@@ -114,6 +114,7 @@ class StagedMetric:
 
     name: ClassVar[str]
     stages: ClassVar[Mapping[str, Stage]]
+    needs: ClassVar[tuple[str, ...]] = ()  # what a record must have for the score to mean much
 
     def __init__(
         self,
@@ -160,6 +161,10 @@ class StagedMetric:
             value, reason, details = await self.evaluate(record)
         except StageFailed as failed:
             return Unscored(str(failed))
+        if lacking := [what for what in self.needs if what in record.lacks]:
+            caveat = f"; the record has no {' and no '.join(lacking)}, so this rests on the calls and the answer"
+            reason += caveat
+            details |= {"note": details["note"] + caveat} if "note" in details else {}
         details |= {"record_cut": True} if record.cut else {}
         return Score(value, reason, {**details, "threshold": self.threshold, "success": value >= self.threshold})
 
@@ -189,7 +194,10 @@ class StagedMetric:
         grade = await self._asker.ask(question, opening, fenced(material, _text("interaction")))
         if isinstance(grade, Unscored):
             raise StageFailed(f"{stage}: {grade.reason}")
-        return kind.model_validate(grade.details["reply"])
+        reply = kind.model_validate(grade.details["reply"])
+        if wrong := check(reply):  # a stored reply from before it was checked
+            raise StageFailed(f"{stage}: {wrong}")
+        return reply
 
 
 def _schema(reply: type[StageReply], name: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from agentic_bayes.evidence.llm.prompt import text_digest
 from agentic_bayes.records.model import Conversation, Interaction, ToolCall
 
+THOUGHTS, OFFERED = 'thoughts (metadata["reasoning"])', 'tools on offer (metadata["available_tools"])'
 LEAST_BUDGET = 1_000  # characters; less would leave nothing to read
 _SHORTEST = 120  # characters that a shortened text keeps
 _LOOKED_AT = 300  # characters at either end of a result that are searched for an error
@@ -31,6 +32,7 @@ class TraceRecord:
     texts: tuple[str, ...]  # every text in it as the log has it: what the agent and its tools wrote is never a reply
     calls: int | None  # how many tool calls the agent made; None where they were not recorded
     cut: bool  # whether something was left out
+    lacks: tuple[str, ...] = ()  # which of thoughts and tools on offer it does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,12 @@ def trace_record(conversation: Conversation, position: int, *, budget: int) -> T
     while any(key in text for text in texts):
         key = text_digest(key)[:8]
     calls = None if turn.agentic is None else len(turn.agentic.tools_used)
+    has = {THOUGHTS: turn.metadata.get("reasoning"), OFFERED: available_tools(conversation, turn)}
+    lacks = tuple(what for what, present in has.items() if not present)
     first = f"Headings of this record begin with §{key}."
     whole = "\n\n".join([first, *(_shown(part, key, budget) for part in parts)])
     if len(whole) <= budget:
-        return TraceRecord(whole, texts, calls, False)
+        return TraceRecord(whole, texts, calls, False, lacks)
     essential = [part for part in parts if part.essential]
     others = [part for part in parts if not part.essential]
     most = (budget - len(first)) // 2 if others else budget - len(first) - 2
@@ -78,7 +82,7 @@ def trace_record(conversation: Conversation, position: int, *, budget: int) -> T
         elif not calls_shown:
             shown += chosen
             calls_shown = True
-    return TraceRecord("\n\n".join(shown)[:budget], texts, calls, True)
+    return TraceRecord("\n\n".join(shown)[:budget], texts, calls, True, lacks)
 
 
 def available_tools(conversation: Conversation, turn: Interaction) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from agentic_bayes.evidence.reference import vocabulary
-from agentic_bayes.evidence.reference.numerals import plain_number, read_number, read_words, shifted
+from agentic_bayes.evidence.reference.numerals import plain_number, read_date, read_number, read_words, shifted
 from agentic_bayes.evidence.reference.vocabulary import UNITS, Meanings
 
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han.
@@ -149,7 +149,9 @@ class _Tokenizer:
         for prefix in vocabulary.UNIT_PREFIXES:
             if body.startswith(prefix) and body[len(prefix) :][:1].isdigit():
                 body, currency = body[len(prefix) :], currency or UNITS[prefix]
-        body = self._with_space_groups(body)
+        if date := read_date(body):
+            return [Token("code", date)]
+        body = self._with_fraction(self._with_space_groups(body))
         if release := _RELEASE.fullmatch(body):
             body = release[1]
         number = read_number(body)
@@ -332,6 +334,17 @@ class _Tokenizer:
             if not lexeme.text.isdigit():
                 break
         return "".join(groups)
+
+    def _with_fraction(self, body: str) -> str:
+        """The whole number with the fraction that follows it (2 1/2)."""
+        follows = self._peek()
+        if not (body.isascii() and body.isdigit()) or "/" not in follows:
+            return body
+        fraction = read_number(follows)
+        if fraction is None:
+            return body
+        self.at += 1
+        return body + fraction[1:]
 
     def _is_symbol(self, lexeme: _Lexeme) -> bool:
         """Signs that change a meaning: +, <, >, and a - or # that ends a name (A-, C#)."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentic_bayes.evidence.reference.answer_text import Token, content, found_in, index_of, normalise, shared, tokens
-from agentic_bayes.evidence.reference.vocabulary import MONTHS, NO_WORDS, PRONOUNS, STOP_WORDS, YES_WORDS
+from agentic_bayes.evidence.reference.hedging import alternatives, answered_questions, with_denials, without_hedges
+from agentic_bayes.evidence.reference.vocabulary import DENIALS, MONTHS, NO_WORDS, PRONOUNS, STOP_WORDS, YES_WORDS
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.records.model import Conversation
 
@@ -33,23 +34,29 @@ class ReferenceJudge:
     -----
     Texts are compared as tokens: NFKC and case folding; words without a plural s; numbers by value
     (``1,234.5``, ``1 234.5``, ``1.234,5`` and ``1234.50`` are one number; a comma is a decimal comma only if it
-    can be nothing else; ``seven`` is 7, ``one hundred and five`` 105, ``3rd`` 3; fractions are not evaluated)
+    can be nothing else; ``seven`` is 7, ``one hundred and five`` 105, ``3rd`` 3; halves, quarters, fifths, eighths and
+    tenths are evaluated: ``½`` is .5)
     together with the unit before or after them (``18°C``, ``18 degrees Celsius``; ``$36``, ``36 dollars``; ``$2M``);
-    dates, times and codes (``2024-05-03``, ``10:30``, ``ORD-1042``) as a whole, where ``May 3, 2024`` is 2024-05-03
+    dates, times and codes (``2024-05-03``, ``10:30``, ``ORD-1042``) as a whole, where ``May 3, 2024`` is 2024-05-03,
+    ``14/03/2026`` is 2026-03-14 (but 03/04/2026 could be two dates and is neither)
     and ``9 am`` is 9:00 am; a month next to a number counts as a code. Different units do not match (nothing is
     converted), but a missing unit matches any. A token is negated if a negation comes directly before it in its clause
-    ("not 42", "isn't equal to 42"; common negations of some other European languages and of Chinese are known). The
-    first rule that applies decides:
+    ("not 42", "isn't equal to 42"; common negations of some other European languages and of Chinese are known), or if
+    the answer calls it wrong ("42 is wrong", "the reference says 42, but that is incorrect"). The first rule that
+    applies decides:
 
     1. no reference → `Unscored`; blank answer → 0; the same text or the same tokens → 1.
     2. The reference opens with yes or no (true, false): an answer with the other polarity → .1. If the reference is a
        bare yes or no, a sentence that affirms or negates the words of the query also answers it (→ .8); an answer
        without polarity → .1.
-    3. The answer contains the reference, token by token and with the same negations → .9, right but verbose.
-    4. The answer directly negates what the reference affirms, or the reverse → .1.
-    5. The reference has numbers or codes that are not in the query: if the answer lacks one → less than .25 (.25 × the
+       An answer that says both yes and no → .1.
+    3. The answer leaves a choice between alternatives of the reference's kind ("London or Paris", "41, 42, 43"), and
+       does not say which → .1. It may list other things, or the same in another unit.
+    4. The answer contains the reference, token by token and with the same negations → .9, right but verbose.
+    5. The answer directly negates what the reference affirms, or the reverse → .1.
+    6. The reference has numbers or codes that are not in the query: if the answer lacks one → less than .25 (.25 × the
        share it has); if it has them all → .7 + .2 × word overlap. Other numbers in the answer are not an error.
-    6. Otherwise .9 × word overlap.
+    7. Otherwise .9 × word overlap.
 
     Word overlap is the share of the reference's content words outside the query (if none is left, of all its content
     words and numbers) that occur in the answer. In scripts without spaces, pairs of neighbouring characters serve as
@@ -60,7 +67,7 @@ class ReferenceJudge:
     """
 
     name = "reference_judge"
-    identity = "reference-judge/1"
+    identity = "reference-judge/2"
 
     def grade(self, conversation: Conversation, position: int) -> Score | Unscored:
         """Grade one interaction.
@@ -86,8 +93,13 @@ class ReferenceJudge:
         if len(expected) == len(answered) and all(map(Token.says, expected, answered)):
             return Score(1.0, "The answer says the same as the reference.")
         asked = with_months(tokens(turn.query))
+        if not any(token.text in DENIALS for token in (*expected, *asked)):
+            if "?" in answer and _opening(expected) is None:
+                answered = with_months(tokens(answered_questions(answer)))
+            answered = with_denials(answered)
         return (
             _by_polarity(expected, answered, asked)
+            or _by_alternatives(expected, answer, asked)
             or _by_containment(expected, answered)
             or _by_negation(expected, answered)
             or _by_numbers(expected, answered, asked)
@@ -107,6 +119,8 @@ def _compare_signs(reference: str, answer: str) -> Score:
 
 def _opening(text: Sequence[Token]) -> bool | None:
     """True or False if the text opens with yes or no, else None."""
+    if not text:
+        return None
     first = text[0]
     if first.kind != "word" or first.text not in YES_WORDS | NO_WORDS:
         return None
@@ -118,11 +132,14 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
     wanted = _opening(expected)
     if wanted is None:
         return None
-    stated = _opening(answered)
+    committed = without_hedges(answered)
+    stated = _opening(committed)
     bare = len(expected) == 1
-    if stated is None and bare:
-        stated = _stated(answered)
+    if stated is None and (bare or len(committed) < len(answered)):
+        stated = _stated(committed)
     word = "yes" if wanted else "no"
+    if stated is None and len(committed) < len(answered):
+        return Score(_CONTRADICTED, f"The reference says {word}, the answer both yes and no.")
     if stated is not None and stated != wanted:
         return Score(_CONTRADICTED, f"The reference says {word}, the answer the opposite.")
     if not bare:
@@ -135,6 +152,14 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
     if implied is None:
         return Score(_CONTRADICTED, f"The reference says {word}; the answer says neither yes nor no.")
     return Score(_CONTRADICTED, f"The reference says {word}, the answer implies the opposite.")
+
+
+def _by_alternatives(expected: Sequence[Token], answer: str, asked: Sequence[Token]) -> Score | None:
+    required = _left_to_say(expected, asked, numbers=True)
+    numbers = [token for token in required if token.kind in ("number", "code")]
+    if offered := alternatives(expected, numbers or required or content(expected), answer):
+        return Score(_CONTRADICTED, f"The answer leaves a choice between alternatives: {_listed(offered)}.")
+    return None
 
 
 def _stated(answered: Sequence[Token]) -> bool | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import re
 from collections.abc import Sequence
 
@@ -10,6 +12,9 @@ from agentic_bayes.evidence.reference.vocabulary import NUMBER_WORDS, POWERS_OF_
 _GROUPED = {mark: re.compile(rf"\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+", re.ASCII) for mark in ",.'_"}
 _INDIAN = re.compile(r"\d{1,2}(?:,\d{2})*,\d{3}", re.ASCII)
 _SCIENTIFIC = re.compile(r"(\d+(?:\.\d+)?)e([+-]?\d{1,2})", re.ASCII)
+_FRACTION = re.compile(r"(\d)/(2|4|5|8|10)", re.ASCII)
+_DAY_FIRST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})", re.ASCII)
+_YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})", re.ASCII)
 
 
 def plain_number(text: str) -> str:
@@ -29,6 +34,8 @@ def read_number(text: str) -> str | None:
         return plain_number(text)
     if match := _SCIENTIFIC.fullmatch(text):
         return plain_number(shifted(match[1], int(match[2])))
+    if (match := _FRACTION.fullmatch(text)) and int(match[1]) < int(match[2]):
+        return plain_number(f"{int(match[1]) / int(match[2])}")
     whole, mark, fraction = text, "", ""
     points, commas = text.count("."), text.count(",")
     if points and commas:  # the mark that comes last is the decimal one
@@ -49,6 +56,21 @@ def read_number(text: str) -> str | None:
     if len(grouping) == 1 and (_GROUPED[grouping[0]].fullmatch(whole) or _INDIAN.fullmatch(whole)):
         return plain_number(f"{whole.replace(grouping[0], '')}.{fraction}")
     return None
+
+
+def read_date(text: str) -> str | None:
+    """The date (year-month-day) that a text means, if it can mean only one."""
+    if match := _YEAR_FIRST.fullmatch(text):
+        readings = {(match[1], match[3], match[4])}
+    elif match := _DAY_FIRST.fullmatch(text):
+        readings = {(match[4], match[3], match[1]), (match[4], match[1], match[3])}
+    else:
+        return None
+    dates = set()
+    for year, month, day in readings:
+        with contextlib.suppress(ValueError):
+            dates.add(datetime.date(int(year), int(month), int(day)).isoformat())
+    return dates.pop() if len(dates) == 1 else None
 
 
 def read_words(words: Sequence[str]) -> tuple[int, int]:

@@ -109,6 +109,14 @@ YES_WORDS = _set_of("yes yeah yep true correct")
 NO_WORDS = _set_of("no nope false incorrect")
 PRONOUNS = _set_of("i it you we they he she that this there")
 
+# What calls a statement wrong, what may stand between it and the statement, and what stands for the statement.
+DENIALS = _set_of("wrong incorrect false untrue mistaken inaccurate erroneous")
+APPROVALS = _set_of("right correct true accurate so")  # negated, they call it wrong, too
+COPULAS = _set_of("is are was were be been seem sound look")
+BEFORE_CLAIMS = _set_of("that to")
+CONJUNCTIONS = _set_of("and but or so while because although though which who however yet")
+POINTERS = _set_of("that this it which these those answer claim statement reference")
+
 # As stems: "does" is "doe".
 STOP_WORDS = _set_of(
     "a about all also am an and are as at be been being but by can could did do doe for from had has",

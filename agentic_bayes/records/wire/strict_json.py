@@ -6,6 +6,7 @@ import json
 import math
 import reprlib
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 MAX_DEPTH = 100
@@ -17,7 +18,7 @@ def strict_json(text: str, *, finite: bool = True, unique: bool = True) -> Any:
 
     `finite` refuses NaN, Infinity and numbers beyond the largest float; `unique` refuses a key that occurs twice.
     """
-    value, _, fault = _decoded(text, None, finite, unique)
+    value, _, fault = _decoder(finite, unique, strict=True)(text, None)
     if fault:
         raise ValueError(fault)
     return value
@@ -28,10 +29,15 @@ def json_at(text: str, start: int, *, finite: bool = True) -> tuple[Any, int, st
 
     Line breaks within strings are allowed, because models write them.
     """
-    return _decoded(text, start, finite, True)
+    return values_at(finite=finite)(text, start)
 
 
-def _decoded(text: str, start: int | None, finite: bool, unique: bool) -> tuple[Any, int, str]:
+def values_at(*, finite: bool = True) -> Callable[[str, int], tuple[Any, int, str]]:
+    """`json_at` for many values: making a decoder takes longer than reading a short one."""
+    return _decoder(finite, True, strict=False)
+
+
+def _decoder(finite: bool, unique: bool, *, strict: bool) -> Callable[[str, int | None], tuple[Any, int, str]]:
     faults: list[str] = []
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -54,20 +60,25 @@ def _decoded(text: str, start: int | None, finite: bool, unique: bool) -> tuple[
         object_pairs_hook=members if unique else None,
         parse_constant=constant if finite else None,
         parse_float=number if finite else None,
-        strict=start is None,
+        strict=strict,
     )
-    try:
-        if start is None:
-            value, end = decoder.decode(text), len(text)
-        else:
-            value, end = decoder.raw_decode(text, start)
-    except json.JSONDecodeError:
-        raise
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    except ValueError:
-        raise ValueError("a number has too many digits") from None
-    return value, end, faults[0] if faults else ""
+
+    def decoded(text: str, start: int | None) -> tuple[Any, int, str]:
+        faults.clear()
+        try:
+            if start is None:
+                value, end = decoder.decode(text), len(text)
+            else:
+                value, end = decoder.raw_decode(text, start)
+        except json.JSONDecodeError:
+            raise
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        except ValueError:
+            raise ValueError("a number has too many digits") from None
+        return value, end, faults[0] if faults else ""
+
+    return decoded
 
 
 def repeated_keys(pairs: list[tuple[str, Any]]) -> tuple[str, ...]:

@@ -1,0 +1,207 @@
+"""Finds answers that do not commit: alternatives of the reference's kind, or the reference quoted to deny it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+from agentic_bayes.evidence.reference.answer_text import Token, tokens
+from agentic_bayes.evidence.reference.vocabulary import (
+    APPROVALS,
+    BEFORE_CLAIMS,
+    CONJUNCTIONS,
+    COPULAS,
+    DENIALS,
+    NO_WORDS,
+    POINTERS,
+    PRONOUNS,
+    STOP_WORDS,
+    YES_WORDS,
+)
+
+_SHORT = 3  # tokens of an item of a list, and words of a reference that can be one
+_REACH = 12  # tokens before or after "wrong" that it can deny
+_SUBJECT_ENDS, _FILLERS = CONJUNCTIONS | COPULAS, CONJUNCTIONS | POINTERS
+_FEWEST = 3  # numbers of a list without "or"
+_FEWEST_WORDS = 4  # items of an answer that is nothing but a list
+_BETWEEN_POLARITIES = frozenset({"or", "and", "maybe", "perhaps", "possibly", "either", "both"})
+_ARTICLES = frozenset({"a", "an", "the", "maybe", "perhaps", "possibly", "even", "either"})
+# signs that relate numbers to each other: what stands on both sides is no list
+_RELATION = re.compile("[=*\u00d7\u00f7\u2192:()]")
+_BULLET = re.compile(r"^[ \t]*(?:[-*\u2022\u2013]|\d+[.)])[ \t]+", re.MULTILINE)
+_SLASH = re.compile(r"(?<![\w./:])([^\W\d_]+) ?/ ?(?=[^\W\d_]+(?![\w./]))")
+_REJECTED = re.compile(r"\?[\"')\]]?\s*(?:no|nope|wrong|incorrect|false)(?:\s*[,.;!:]|\s*$)", re.IGNORECASE)
+_SENTENCE = re.compile(r"[.!?]\s")
+
+
+def listed_tokens(answer: str) -> list[Token]:
+    """The answer's tokens with "A/B" as "A or B", without bullets, and with signs between numbers as words."""
+    return tokens(_SLASH.sub(r"\1 or ", _RELATION.sub(" is ", _BULLET.sub("", answer))))
+
+
+def without_hedges(answered: Sequence[Token]) -> list[Token]:
+    """The tokens without runs that say both yes and no ("yes or no", "yes, no, maybe")."""
+    kept: list[Token] = []
+    run: list[Token] = []
+    states: set[bool] = set()
+    for i, token in enumerate([*answered, None]):
+        word = token.text if token and token.kind == "word" and not token.negated else ""
+        after = answered[i + 1] if i + 1 < len(answered) else None
+        alone = after is None or after.opens or after.text in _BETWEEN_POLARITIES | PRONOUNS | YES_WORDS
+        says_no = word in NO_WORDS and (word != "no" or alone)
+        if token and (word in YES_WORDS or says_no or word in _BETWEEN_POLARITIES):
+            run.append(token)
+            states |= {not says_no} if word not in _BETWEEN_POLARITIES else set()
+            continue
+        kept += run if len(states) < 2 else []
+        kept += [token] if token else []
+        run, states = [], set()
+    return kept
+
+
+def alternatives(expected: Sequence[Token], wanted: Sequence[Token], answer: str) -> list[str]:
+    """The alternatives among which the answer leaves its reader to choose; empty if it commits itself.
+
+    `wanted` is what the reference says beyond the query. An answer commits itself if it gives that outside of every
+    list, too.
+    """
+    if not wanted or len({token.key for token in wanted}) > _SHORT or ("word", "or") in {t.key for t in expected}:
+        return []
+    answered = listed_tokens(answer)
+    known = {token.key for token in expected}
+    sought = {token.key for token in wanted}
+    kinds = {token.kind for token in wanted}
+    kinds = kinds & {"number", "code"} or kinds
+    places = {i for i, token in enumerate(answered) if token.key in sought and not token.negated}
+
+    def is_other(item: range) -> bool:
+        """Whether an item is of the reference's kind and says something else."""
+        return places.isdisjoint(item) and any(
+            token.kind in kinds
+            and token.key not in known
+            and not (token.kind == "word" and token.text in STOP_WORDS)
+            and all(token.fits(other) for other in wanted)
+            for token in answered[item.start : item.stop]
+        )
+
+    offered: set[int] = set()
+    shown: list[str] = []
+    for items, fewest_others in _lists(answered, answer, first=min(places, default=0)):
+        inside = {place for item in items for place in item}
+        if not inside.isdisjoint(places) and sum(map(is_other, items)) >= fewest_others:
+            offered |= inside
+            shown += [" ".join(str(token) for token in answered[item.start : item.stop]) for item in items]
+    return shown if places and offered.issuperset(places) else []
+
+
+def _lists(answered: Sequence[Token], answer: str, *, first: int) -> Iterator[tuple[list[range], int]]:
+    """Lists, each as the places of its items and how many others make it a list of alternatives."""
+    run: list[int] = []
+    for i, token in enumerate([*answered, None]):
+        if token and token.kind in ("number", "code") and (not run or token.kind == answered[run[-1]].kind):
+            run.append(i)
+        elif not (run and token and token.key in (("word", "or"), ("word", "and"))):
+            if len(run) >= _FEWEST:
+                yield [range(place, place + 1) for place in run], _FEWEST - 1
+            run = [i] if token and token.kind in ("number", "code") else []
+    starts = [i for i, token in enumerate(answered) if token.opens]
+    clauses = [range(start, end) for start, end in itertools.pairwise([*starts, len(answered)])]
+    for number, clause in enumerate(clauses):
+        for place in clause:
+            if answered[place].key == ("word", "or") and (items := _around(place, answered, clauses, number)):
+                yield items, 1
+    if (
+        len(clauses) >= _FEWEST_WORDS
+        and first >= clauses[0].stop
+        and all(len(clause) <= _SHORT for clause in clauses)
+        and not _SENTENCE.search(answer)
+    ):
+        yield clauses, _FEWEST_WORDS - 1
+
+
+def _around(place: int, answered: Sequence[Token], clauses: Sequence[range], number: int) -> list[range]:
+    """The items of a list with an "or" at this place, which lies in the clause of this number."""
+    after = place + 1
+    while after < clauses[number].stop and answered[after].text in _ARTICLES:
+        after += 1
+    if after >= clauses[number].stop or (answered[after].kind == "word" and answered[after].text in STOP_WORDS):
+        return []
+    stop = after
+    while stop < min(after + _SHORT, clauses[number].stop) and answered[stop].text not in CONJUNCTIONS:
+        stop += 1
+    items = [range(after, stop)]
+    start, end = clauses[number].start, place
+    while True:
+        if start < end:
+            items.append(range(max(start, end - _SHORT), end))
+            plain = all(t.text in _ARTICLES or t.text not in STOP_WORDS for t in answered[start:end])
+            if end - start > _SHORT or not plain:
+                break
+        if number == 0:
+            break
+        number -= 1
+        start, end = clauses[number].start, clauses[number].stop
+    return items
+
+
+def answered_questions(answer: str) -> str:
+    """The answer with "Is it X? No." as "Is it X is wrong."."""
+    return _REJECTED.sub(" is wrong. ", answer)
+
+
+def with_denials(text: Sequence[Token]) -> list[Token]:
+    """The tokens, with everything that the text calls wrong marked as negated.
+
+    "X is wrong", "X, which is not right", "it is false that X".
+    """
+    out = list(text)
+    for i, token in enumerate(text):
+        if token.kind != "word" or token.text not in (APPROVALS if token.negated else DENIALS):
+            continue
+        if i + 1 < len(text) and not text[i + 1].opens and text[i + 1].text in BEFORE_CLAIMS:
+            _negate(out, _clause_after(text, i + 2))
+        elif (copula := _copula_before(text, i)) is not None:
+            _negate(out, _subject(text, copula))
+    return out
+
+
+def _negate(text: list[Token], places: range) -> None:
+    for place in places:
+        text[place] = text[place]._replace(negated=True)
+
+
+def _copula_before(text: Sequence[Token], i: int) -> int | None:
+    """The place of "is" or the like at most three words before this one, in its clause."""
+    for place in range(i - 1, max(i - 5, -1), -1):
+        if text[place].text in COPULAS:
+            return place
+        if text[place].opens or (text[place].text not in STOP_WORDS and not text[place].text.endswith("ly")):
+            return None
+    return None
+
+
+def _clause_after(text: Sequence[Token], start: int) -> range:
+    end = start
+    while end < min(len(text), start + _REACH) and not text[end].opens:
+        end += 1
+    return range(start, end)
+
+
+def _subject(text: Sequence[Token], copula: int) -> range:
+    """What stands before a copula; where that is only a pronoun, the clause before it."""
+    start = end = copula
+    while _continues(text, start, end) and text[start - 1].text not in _SUBJECT_ENDS:
+        start -= 1
+    if all(token.text in POINTERS for token in text[start:end]):
+        while start > copula - _REACH and start and text[start - 1].text in _FILLERS:
+            start -= 1
+        end = start
+        while _continues(text, start, end):
+            start -= 1
+    return range(start, end)
+
+
+def _continues(text: Sequence[Token], start: int, end: int) -> bool:
+    """Whether the clause that ends at `end` has a token before `start`, within reach."""
+    return max(end - _REACH, 0) < start and not (start < end and text[start].opens)
