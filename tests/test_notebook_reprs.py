@@ -73,7 +73,7 @@ def judged():
         columns=["agent", "task", "trial", "score", "reason"],
     )
     table.loc[0, "score"] = np.nan
-    return ab.evidence_from_table(table, judge=HOSTILE)
+    return ab.judges.evidence_from_table(table, judge=HOSTILE)
 
 
 def tool_problems():
@@ -81,7 +81,7 @@ def tool_problems():
     expected = {"expected_tools": [{"tool_name": HOSTILE}]}
     turns = turn(agentic={"tools_used": []}, ground_truth_agentic=expected)
     attempt = ab.Conversation(session_id="s", assistant_id=OTHER, task_id="t", conversation=(turns,))
-    return ab.tool_diagnostics(ab.assess([attempt], judge=ab.ReferenceJudge()))
+    return ab.metrics.tool_diagnostics(ab.assess([attempt], judge=ab.ReferenceJudge()))
 
 
 def seed_result():

@@ -136,7 +136,7 @@ def mean_scores(
     Examples
     --------
     >>> import pandas as pd
-    >>> from agentic_bayes import evidence_from_table, mean_scores
+    >>> from agentic_bayes.judges import evidence_from_table, mean_scores
     >>> table = pd.DataFrame({"task": ["a", "a", "b", "c"], "trial": [0, 1, 0, 0], "score": [0.9, 0.7, 0.6, 1.0]})
     >>> mean_scores(evidence_from_table(table)).to_pandas()[["mean", "lower", "upper"]].round(3).to_dict("records")
     [{'mean': 0.8, 'lower': 0.303, 'upper': 1.0}]

@@ -147,7 +147,8 @@ def threshold_curve(
     Examples
     --------
     >>> import pandas as pd
-    >>> from agentic_bayes import evidence_from_table, threshold_curve
+    >>> from agentic_bayes import threshold_curve
+    >>> from agentic_bayes.judges import evidence_from_table
     >>> scores = [0.95, 0.75, 0.55, 0.85, 0.65, 0.4, 0.9, 0.8, 0.7, 0.6]
     >>> table = pd.DataFrame({"task": [i // 2 for i in range(10)], "trial": [0, 1] * 5, "score": scores})
     >>> found = threshold_curve(evidence_from_table(table), thresholds=(0.5, 0.7, 0.9)).to_pandas()

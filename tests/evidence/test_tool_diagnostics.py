@@ -54,7 +54,7 @@ ATTEMPTS = [
 
 def test_problems_are_counted_by_tool_and_agent():
     """Of the expected calls those not made, of the made ones those not expected, of the matched ones the rest."""
-    tools = ab.tool_diagnostics(evidence(ATTEMPTS)).tools
+    tools = ab.metrics.tool_diagnostics(evidence(ATTEMPTS)).tools
     assert row(tools, agent="v1", tool="g", problem="not called")["failed"] == 1
     assert row(tools, agent="v1", tool="g", problem="not called")["of"] == 2
     assert row(tools, agent="v1", tool="h", problem="not expected")["failed"] == 1
@@ -68,7 +68,7 @@ def test_problems_are_counted_by_tool_and_agent():
 
 def test_arguments_are_counted_by_what_is_wrong_with_them():
     """Unequal, missing and extra arguments of matched calls."""
-    arguments = ab.tool_diagnostics(evidence(ATTEMPTS)).arguments
+    arguments = ab.metrics.tool_diagnostics(evidence(ATTEMPTS)).arguments
     b, c = (row(arguments, agent="v1", tool="f", argument=name) for name in "bc")
     assert (b["unequal"], b["failed"], b["of"]) == (1, 1, 4)
     assert (c["extra"], c["failed"], c["of"]) == (1, 1, 1)
@@ -78,21 +78,21 @@ def test_arguments_are_counted_by_what_is_wrong_with_them():
 def test_attempts_of_one_task_are_not_independent():
     """With failures that cluster by task the interval is wider than Wilson's of independent calls, else it is that."""
     clustered = [("v1", f"t{i}", j, [F], [F] if i % 2 else []) for i in range(10) for j in range(10)]
-    found = row(ab.tool_diagnostics(evidence(clustered)).tools, tool="f", problem="not called")
+    found = row(ab.metrics.tool_diagnostics(evidence(clustered)).tools, tool="f", problem="not called")
     wilson = ab.numerics.wilson_interval(50, 100)
     assert found["share"] == 0.5
     assert found["upper"] - found["lower"] > 2 * float(wilson[1] - wilson[0])
     # every task has the same share: calls of a task are no more alike than those of two
     even = [("v1", f"t{i}", j, [F], [F] if j % 2 else []) for i in range(10) for j in range(10)]
-    spread = row(ab.tool_diagnostics(evidence(even)).tools, tool="f", problem="not called")
+    spread = row(ab.metrics.tool_diagnostics(evidence(even)).tools, tool="f", problem="not called")
     assert (spread["lower"], spread["upper"]) == pytest.approx([float(end) for end in wilson])
 
 
 def test_where_nothing_failed_the_tasks_count_and_not_the_calls():
     """No failure in ten calls of one task says less than no failure in ten tasks."""
-    one = row(ab.tool_diagnostics(evidence([("v1", "t", j, [F], [F]) for j in range(10)])).tools, problem="not called")
+    one = row(ab.metrics.tool_diagnostics(evidence([("v1", "t", j, [F], [F]) for j in range(10)])).tools, problem="not called")
     ten = row(
-        ab.tool_diagnostics(evidence([("v1", f"t{j}", 0, [F], [F]) for j in range(10)])).tools, problem="not called"
+        ab.metrics.tool_diagnostics(evidence([("v1", f"t{j}", 0, [F], [F]) for j in range(10)])).tools, problem="not called"
     )
     assert one["upper"] > ten["upper"] > 0
     assert one["lower"] == ten["lower"] == 0
@@ -117,21 +117,21 @@ def test_clustered_intervals_cover():
 
 def test_the_worst_come_first_and_print():
     """Sorted by failures; arguments stand for "wrong arguments"."""
-    found = ab.tool_diagnostics(evidence(ATTEMPTS))
+    found = ab.metrics.tool_diagnostics(evidence(ATTEMPTS))
     worst = found.worst(3)
     assert len(worst) == 3
     assert list(worst["failed"]) == sorted(worst["failed"], reverse=True)
     assert "wrong arguments" not in set(found.worst(100)["what"])
     assert "v1, f: argument b 1 of 4, 0.250" in str(found)
-    assert "nothing was wrong" in str(ab.tool_diagnostics(evidence([("v1", "t", 0, [F], [F])])))
+    assert "nothing was wrong" in str(ab.metrics.tool_diagnostics(evidence([("v1", "t", 0, [F], [F])])))
 
 
 def test_scope_and_schema_are_counted_where_they_are_asked_for():
     """Without such a rule there is no row; with one, violations are counted."""
-    plain = ab.tool_diagnostics(evidence(ATTEMPTS)).tools
+    plain = ab.metrics.tool_diagnostics(evidence(ATTEMPTS)).tools
     assert not set(plain["problem"]) & {"schema broken", "scope violation"}
     ruled = evidence(ATTEMPTS, forbidden_tools=["h"], schemas={"f": {"properties": {"b": {"maximum": 2}}}})
-    tools = ab.tool_diagnostics(ruled).tools
+    tools = ab.metrics.tool_diagnostics(ruled).tools
     assert row(tools, tool="h", problem="scope violation")["failed"] == 1
     assert row(tools, tool="f", problem="schema broken")["failed"] == 1
 
@@ -163,15 +163,15 @@ def test_evidence_without_tool_verdicts_has_nothing_to_diagnose():
         judge=ab.ReferenceJudge(),
     )
     with pytest.raises(ab.errors.EvidenceError, match="no interaction has a tool verdict"):
-        ab.tool_diagnostics(bare)
+        ab.metrics.tool_diagnostics(bare)
 
 
 def test_counts_survive_the_file(tmp_path):
     """Evidence that was written and read gives the same diagnosis."""
     found = evidence(ATTEMPTS)
     found.write(tmp_path / "e.jsonl")
-    again = ab.tool_diagnostics(ab.Evidence.read(tmp_path / "e.jsonl"))
-    assert again.tools.equals(ab.tool_diagnostics(found).tools)
+    again = ab.metrics.tool_diagnostics(ab.Evidence.read(tmp_path / "e.jsonl"))
+    assert again.tools.equals(ab.metrics.tool_diagnostics(found).tools)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_counts_of_another_shape_are_refused_when_read(tmp_path, details):
 
 def test_diagnostics_as_table_markdown_and_json():
     """One table holds problems and arguments, failures first; the Markdown table has the worst; JSON has no NaN."""
-    found = ab.tool_diagnostics(evidence(ATTEMPTS))
+    found = ab.metrics.tool_diagnostics(evidence(ATTEMPTS))
     table = found.to_pandas()
     assert list(table.columns) == ["agent", "tool", "what", "failed", "of", "share", "lower", "upper"]
     assert table["failed"].is_monotonic_decreasing

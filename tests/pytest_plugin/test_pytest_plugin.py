@@ -36,7 +36,7 @@ PLAIN = "def test_plain():\n    pass\n"
 @pytest.fixture(scope="module", autouse=True)
 def _loaded() -> None:
     """What inner sessions load is there before them: an inner session forgets the modules that it has loaded."""
-    evidence = ab.evidence_from_table(pd.DataFrame({"task": ["a"], "correct": [1]}))
+    evidence = ab.judges.evidence_from_table(pd.DataFrame({"task": ["a"], "correct": [1]}))
     ab.gate(ab.estimate(ab.count_outcomes(evidence), method="conjugate", k=1), at_least=0.5, estimand="tasks")
 
 

@@ -100,7 +100,7 @@ def test_nul_in_a_task_of_a_table_is_refused_with_its_row():
     import pandas as pd
 
     with pytest.raises(EvidenceError, match="row 2: task must not contain the character NUL"):
-        ab.evidence_from_table(pd.DataFrame({"task": ["a", "b\0"], "score": [1, 0]}))
+        ab.judges.evidence_from_table(pd.DataFrame({"task": ["a", "b\0"], "score": [1, 0]}))
 
 
 def test_ids_have_one_unicode_form_and_it_is_said_once_where_that_merged_two(tmp_path):
