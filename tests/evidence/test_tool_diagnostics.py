@@ -90,9 +90,12 @@ def test_attempts_of_one_task_are_not_independent():
 
 def test_where_nothing_failed_the_tasks_count_and_not_the_calls():
     """No failure in ten calls of one task says less than no failure in ten tasks."""
-    one = row(ab.metrics.tool_diagnostics(evidence([("v1", "t", j, [F], [F]) for j in range(10)])).tools, problem="not called")
+    one = row(
+        ab.metrics.tool_diagnostics(evidence([("v1", "t", j, [F], [F]) for j in range(10)])).tools, problem="not called"
+    )
     ten = row(
-        ab.metrics.tool_diagnostics(evidence([("v1", f"t{j}", 0, [F], [F]) for j in range(10)])).tools, problem="not called"
+        ab.metrics.tool_diagnostics(evidence([("v1", f"t{j}", 0, [F], [F]) for j in range(10)])).tools,
+        problem="not called",
     )
     assert one["upper"] > ten["upper"] > 0
     assert one["lower"] == ten["lower"] == 0
