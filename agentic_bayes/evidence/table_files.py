@@ -46,6 +46,8 @@ def open_file(path: Path, *, error: Refusal) -> OpenTable:
     first, *others = text.strip().split("\n", maxsplit=1)
     if others and first.startswith("{") and first.rstrip().endswith("}"):
         return _read_jsonl(text.split("\n"), str(path), error=error)
+    if others and first[:1] not in ("{", "[") and re.search("[,;\t]", first):  # whatever its name says
+        return CsvFile.opened(path, error=error)
     return _read_array(text, str(path), error=error)
 
 

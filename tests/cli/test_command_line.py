@@ -74,7 +74,7 @@ def test_bash_completes_commands_and_options():
     assert set(completed("agentic-bayes ")) == set(MODULES)
     assert completed("agentic-bayes ga") == ["gate"]
     assert {"--at-least", "--agent", "--agents"} <= set(completed("agentic-bayes gate --a"))
-    assert set(completed("agentic-bayes cache ")) == {"list", "clear"}
+    assert set(completed("agentic-bayes cache ")) == {"list", "clear", "check", "repair"}
 
 
 def test_completion_can_be_shown(monkeypatch):

@@ -65,7 +65,7 @@ def test_results_of_a_tool_are_named_and_the_line_reads_them(refusal, file, what
         (
             {"custom_id": "1", "method": "POST", "url": "/v1", "body": {}},
             "an OpenAI batch request file",
-            "join both by custom_id",
+            "give both files, or join them by custom_id",
         ),
         ({"conversations": [{"from": "human", "value": "?"}]}, "ShareGPT conversations", "chats.jsonl"),
         ({"doc_id": 1, "resps": []}, "samples of lm-evaluation-harness", "outcomes_from_results("),
