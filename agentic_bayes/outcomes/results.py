@@ -63,7 +63,9 @@ def outcomes_from_results(
 
     Examples
     --------
-    >>> outcomes = outcomes_from_results("promptfoo.json")  # doctest: +SKIP
+    >>> report = {"test_results": [{"name": "oslo", "success": True}, {"name": "oslo", "success": False}]}
+    >>> outcomes_from_results(report)["successes"].values.tolist()  # or the path of a file
+    [[1]]
     """
     found = read_results(path, scorer=scorer, scale=scale, agent=agent, fields=fields)
     counting = {"threshold": threshold, "errors": errors, "group": group, "weight": weight}

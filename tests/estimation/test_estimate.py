@@ -12,7 +12,7 @@ from scipy import stats
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError, UnknownName
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.estimation.methods.options import Conjugate, Hierarchical
+from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Hierarchical
 from agentic_bayes.estimation.settings import Engine
 from agentic_bayes.outcomes.table import outcomes_from_table
 
@@ -123,7 +123,7 @@ class TestArguments:
         assert estimate(both, "conjugate").method == Conjugate()
         assert estimate(both, Conjugate(prior=(2, 1))).method == Conjugate(prior=(2, 1))
         corrected = estimate(both, judge_labels={"sensitivity": 0.9, "specificity": 0.9})
-        assert corrected.method == Hierarchical(pool_agents=False)
+        assert corrected.method == Crossed()
         with pytest.raises(InvalidArgument, match="method must be one of"):
             estimate(both, 3)
 

@@ -56,7 +56,7 @@ def test_auto_is_the_default():
     assert (exact.method, exact.note) == (Hierarchical(), "engine 'quadrature' was asked for")
 
 
-def unreliable(found, _method, **_):
+def unreliable(found, _method, _judge, **_):
     """Importance draws that say of themselves that they are not to be trusted."""
     agents = len(found.agents)
     draws = np.full((4000, agents), 0.5)
@@ -65,6 +65,7 @@ def unreliable(found, _method, **_):
         sigma=draws[:, 0],
         rho=draws,
         weight=np.full(4000, 1 / 4000),
+        rates={},
         diagnostics=ImportanceDiagnostics(pareto_k=0.9, ess=50, draws=4096),
     )
 

@@ -10,6 +10,7 @@ from agentic_bayes import judges
 FUNCTIONS = [
     "agreement",
     "calibrate_judge",
+    "evidence_from_table",
     "judge_agreement",
     "labels_needed",
     "mean_scores",

@@ -20,13 +20,13 @@ from agentic_bayes import (
     Hierarchical,
     count_outcomes,
     estimate,
-    evidence_from_table,
     reproduce,
     write_results,
 )
 from agentic_bayes.errors import InvalidArgument, NotReproducible, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.io.netcdf import read_groups, write_groups
+from agentic_bayes.judges import evidence_from_table
 from agentic_bayes.outcomes.dataset import COUNTS, check_outcomes, dataset_from_counts
 from agentic_bayes.reports import reproduction, results_folder
 from agentic_bayes.reports.reproduction import ChangedNumber
