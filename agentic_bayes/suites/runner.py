@@ -20,7 +20,7 @@ from agentic_bayes.formatting import Metric, plural
 from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
 from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import MOST_TRIALS, TaskConfig
-from agentic_bayes.suites.processes import run_hook
+from agentic_bayes.suites.processes import HookRunner
 from agentic_bayes.suites.run_store import FILE, RunStore, each_run
 from agentic_bayes.suites.trial import Agent, TrialResult
 
@@ -228,7 +228,7 @@ async def run_suite(
         _note(store, run)
         ended = run.total - len(run.pending)
         pace = Pace(execution.rate_limit_rps)
-        hooks = suite.config.hooks
+        hooks = HookRunner(suite.config.hooks, suite.folder)
         open_tasks: Counter[str] = Counter()
         begun: set[str] = set()
 
@@ -237,21 +237,20 @@ async def run_suite(
             for task, trial in items:
                 if task.id not in begun:
                     begun.add(task.id)
-                    await run_hook(hooks, "before_task", {"task_id": task.id}, suite.folder)
-                event = {"task_id": task.id, "trial": trial}
-                await run_hook(hooks, "before_trial", event, suite.folder)
+                    await hooks.run("before_task", task_id=task.id)
+                event: dict[str, Any] = {"task_id": task.id, "trial": trial}
+                await hooks.run("before_trial", **event)
                 result = await run_trial(suite, task, trial, work, pace)
                 store.add(result)
                 ended += 1
                 if progress is not None:
                     progress(result, ended, run.budget or run.total)
-                ended_event = {**event, "status": result.status, "score": result.score}
-                await run_hook(hooks, "after_trial", ended_event, suite.folder)
+                await hooks.run("after_trial", **event, status=result.status, score=result.score)
                 open_tasks[task.id] -= 1
                 if not open_tasks[task.id] and run.budget is None:
-                    await run_hook(hooks, "after_task", {"task_id": task.id}, suite.folder)
+                    await hooks.run("after_task", task_id=task.id)
 
-        await run_hook(hooks, "before_run", {"run_id": run.id, "trials": run.total}, suite.folder)
+        await hooks.run("before_run", run_id=run.id, trials=run.total)
         requested = set[tuple[str, int]]()
         pending = run.pending
         try:
@@ -275,9 +274,9 @@ async def run_suite(
         if run.budget is not None:  # only now is it certain that no task gets more trials
             for task in run.tasks:
                 if task.id in begun:
-                    await run_hook(hooks, "after_task", {"task_id": task.id}, suite.folder)
+                    await hooks.run("after_task", task_id=task.id)
         finished = requested <= store.done() and (run.budget is None or "ended" in store.facts)
-        await run_hook(hooks, "after_run", {"run_id": run.id, "finished": finished}, suite.folder)
+        await hooks.run("after_run", run_id=run.id, finished=finished)
         return finished
 
 
