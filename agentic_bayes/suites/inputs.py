@@ -17,7 +17,7 @@ from agentic_bayes.errors import DoubtfulRecords, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate, estimate_as
 from agentic_bayes.estimation.fitting import posterior_of
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.outcomes.coordinates import METADATA
+from agentic_bayes.outcomes.coordinates import METADATA, column_name
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.outcomes.table import outcomes_from_table
@@ -108,8 +108,14 @@ def _outcomes_in(
     others = {name: value for name, value in counting.items() if name != "errors"}
     match opened:
         case RunResults():
-            _refuse({**columns, **others}, path, "a run of a suite")
-            return replace(opened, **errors).outcomes
+            groups = {name: column for name, column in {**needed, **columns}.items() if name == "group"}
+            _refuse(
+                {name: rule for name, rule in {**needed, **columns, **others}.items() if name != "group"},
+                path,
+                "a run of a suite",
+            )
+            by = column_name(groups["group"]) if groups else None
+            return replace(opened, by=by, **errors).outcomes
         case Estimate():
             _refuse({**columns, **counting}, path, "a saved estimate")
             return opened.outcomes

@@ -28,6 +28,7 @@ from pydantic import BeforeValidator
 
 from agentic_bayes.errors import AgenticBayesWarning, HookFailed
 from agentic_bayes.records.base import short
+from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites import supervisor
 from agentic_bayes.suites.declaration import Hooks
 
@@ -148,8 +149,8 @@ async def _communicated(
 class HookRunner:
     """Runs the hooks of a suite; a hook that fails stops nothing and is one warning, however often it fails."""
 
-    def __init__(self, hooks: Hooks, folder: Path) -> None:
-        self._hooks, self._folder = hooks, folder
+    def __init__(self, hooks: Hooks, folder: Path, secrets: Secrets) -> None:
+        self._hooks, self._folder, self._secrets = hooks, folder, secrets
         self._failed: set[str] = set()
 
     async def run(self, name: str, **event: Any) -> None:
@@ -167,7 +168,7 @@ class HookRunner:
             problem = f"took longer than {_HOOK_SECONDS:g} s" if ended.timed_out else problem
         if problem and name not in self._failed:
             self._failed.add(name)
-            warnings.warn(HookFailed(f"hook {name}: {problem}"), stacklevel=2)
+            warnings.warn(HookFailed(self._secrets.in_text(f"hook {name}: {problem}")), stacklevel=2)
 
 
 @functools.cache

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from agentic_bayes.errors import AgenticBayesWarning, HookFailed
+from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites import processes as module
 from agentic_bayes.suites.declaration import Hooks
 from agentic_bayes.suites.processes import HookRunner, run_command
@@ -18,7 +19,7 @@ from agentic_bayes.suites.processes import HookRunner, run_command
 def hook(command: str, folder: Path) -> float:
     """Run a hook; the seconds that it took."""
     started = time.perf_counter()
-    runner = HookRunner(Hooks(before_run=command), folder)
+    runner = HookRunner(Hooks(before_run=command), folder, Secrets({}))
     anyio.run(lambda: runner.run("before_run", run_id="r"))
     return time.perf_counter() - started
 
@@ -104,7 +105,7 @@ def test_a_hook_that_always_fails_warns_once(tmp_path):
     """Though it runs before every trial."""
 
     async def twice():
-        runner = HookRunner(Hooks(before_trial="exit 4"), tmp_path)
+        runner = HookRunner(Hooks(before_trial="exit 4"), tmp_path, Secrets({}))
         for trial in range(2):
             await runner.run("before_trial", trial=trial)
 
