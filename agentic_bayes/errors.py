@@ -27,6 +27,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -195,6 +196,41 @@ class MissingPackage(AgenticBayesError, ImportError):
 
 class ReplyError(AgenticBayesError, ValueError):
     """A judge's reply holds no verdict. The call is retried; the last error becomes the reason of an ``Unscored``."""
+
+
+def described(error: BaseException) -> str:
+    """Type and message of an error; one of a connection or of TLS also says what the system said."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    text = _named(error)
+    cause = _system_error(error)
+    return text if cause is None or str(cause) in text else f"{text.rstrip('. :')} ({_named(cause)})"
+
+
+def _named(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # the message itself raises
+        return type(error).__name__
+
+
+def _system_error(error: BaseException) -> OSError | None:
+    """The innermost error of a connection behind an error, if there is one."""
+    import socket
+    import ssl
+
+    kinds = (ConnectionError, ssl.SSLError, socket.gaierror)
+    found, seen = None, set[int]()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        unreachable = isinstance(link, OSError) and link.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH)
+        if isinstance(link, OSError) and (isinstance(link, kinds) or unreachable) and str(link):
+            found = link
+        # libraries of HTTP hide the cause (``from None``), which is still the context
+        inside = link.exceptions[0] if isinstance(link, BaseExceptionGroup) else None
+        link = inside or link.__cause__ or link.__context__
+    return found
 
 
 class AgenticBayesWarning(UserWarning):

@@ -117,6 +117,11 @@ def format_estimate(mean: float, lower: float, upper: float, digits: int = 3) ->
     return value if interval == "–" else f"{value} {interval}"
 
 
+def cut_text(text: str, longest: int) -> str:
+    """The text, cut to a length."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def plural(count: int, noun: str) -> str:
     """Count and noun: "1 task", "2 tasks"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from agentic_bayes.formatting import json_ready, one_line
+from agentic_bayes.formatting import cut_text, json_ready, one_line
 
 MOST_ROWS = 20  # in a notebook
 MOST_OF_CELL, MOST_OF_NOTE = 120, 1000  # characters
@@ -117,7 +117,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:
     """The text as HTML: escaped, on one line, with nothing invisible, and cut to a length."""
     line = one_line(text)
-    return escape(line if len(line) <= cut else f"{line[: cut - 1]}…")
+    return escape(cut_text(line, cut))
 
 
 def _latex(text: str) -> str:

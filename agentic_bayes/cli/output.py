@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable
+import traceback
+from collections.abc import Iterable, Iterator
 from shutil import get_terminal_size
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
+from typer import Exit
+
+from agentic_bayes.errors import AgenticBayesError
+
 if TYPE_CHECKING:
+    from agentic_bayes.redaction import Secrets
     from agentic_bayes.result_table import Table
 
 OutputFormat = Literal["markdown", "html", "json", "latex"]
@@ -34,6 +41,41 @@ def complain(text: str) -> None:
     from agentic_bayes.formatting import plain_text
 
     print(plain_text(text), file=sys.stderr)
+
+
+class _HidingStream:
+    """A stream that writes names in place of secrets, and is otherwise the stream that it writes to."""
+
+    def __init__(self, stream: Any, secrets: Secrets) -> None:
+        self._stream, self._secrets = stream, secrets
+
+    def write(self, text: str) -> int:
+        """Write a piece of text."""
+        self._stream.write(self._secrets.in_text(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write pieces of text."""
+        self.write("".join(lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def printing_without(secrets: Secrets) -> Iterator[None]:
+    """Keep secrets out of whatever is printed meanwhile, and out of the traceback of a crash."""
+    streams: list[Any] = [_HidingStream(stream, secrets) for stream in (sys.stdout, sys.stderr)]
+    with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+        try:
+            yield
+        except (AgenticBayesError, OSError, Exit):
+            raise
+        except Exception:
+            if not secrets:
+                raise
+            traceback.print_exc()
+            raise Exit(1) from None
 
 
 def say_json(value: Any) -> None:

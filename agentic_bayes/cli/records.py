@@ -116,7 +116,7 @@ def show_conversation(
     tool_rubric: opt.RubricFile = None,
     to: opt.To = None,
 ) -> None:
-    """Show one conversation with its tool calls and scores, or a suite run; if several match, list them."""
+    """Show one conversation with its tool calls and scores, or a suite run; if there are several, list them."""
     from agentic_bayes.evidence.evidence import Evidence
     from agentic_bayes.evidence.row import row_to_json
     from agentic_bayes.records.select import select
@@ -124,12 +124,11 @@ def show_conversation(
     from agentic_bayes.reports.transcript import transcript
     from agentic_bayes.suites.runner import find_run
 
-    if len(files) == 1 and (run := find_run(files[0])) is not None:
-        from agentic_bayes.cli.suite import show_run
-        from agentic_bayes.suites.results import RunResults
+    runs = [run for file in files if (run := find_run(file)) is not None]
+    if runs:
+        from agentic_bayes.cli.suite import show_runs
 
-        results = RunResults.of(run)
-        show_run(results, rulings=results.rule(), to=to)
+        show_runs(files, runs, to)
         return
     rubric = opt.read_rubric(tool_rubric)
     scored = () if evidence is None else Evidence.read(evidence).rows

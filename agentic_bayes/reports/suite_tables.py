@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.formatting import format_number, plural
+from agentic_bayes.formatting import Metric, format_estimate, format_number, plural
 from agentic_bayes.result_table import Table
 
 MOST_TASKS = 50
+ONE_TASK = (
+    "one task: these trials say how reliable the agent is on it and nothing of other tasks; a population is not to be "
+    "had from one task, however many trials it gets"
+)
 
 
 def run_tables(summary: Mapping[str, Any]) -> list[Table]:
-    """A run, task by task."""
+    """A run, task by task: its counts, then what they say of pass@k and pass^k."""
     rows = [
         [
             task["task"],
@@ -26,8 +30,32 @@ def run_tables(summary: Mapping[str, Any]) -> list[Table]:
     notes = [f"and {hidden:,} more tasks"] if hidden > 0 else []
     if summary["error_trials"]:
         notes.append("errored trials are neither passed nor failed; the same command runs them again")
+        notes += [f"  {row['trials']:,} × {row['reason']}" for row in summary["error_reasons"]]
     header = ["task", "passed", "failed", "errors", "rate", "score", "seconds"]
-    return [Table(title=f"Run {summary['run_id']}", header=header, rows=rows, notes=notes, noun="task")]
+    counts = Table(title=f"Run {summary['run_id']}", header=header, rows=rows, notes=notes, noun="task")
+    return [counts, *_task_estimates(summary)]
+
+
+def _task_estimates(summary: Mapping[str, Any]) -> list[Table]:
+    """pass^1 of every task, and pass@k and pass^k at the largest k; no table where nothing is estimated."""
+    known = [task for task in summary["tasks"] if task.get("estimates")]
+    if not known:
+        return []
+    metrics = [Metric(name) for name in known[0]["estimates"]]
+    largest = max(metric.k for metric in metrics)
+    shown = [metric for metric in metrics if metric == "pass^1" or (metric.k == largest > 1)]
+    rows = [
+        [task["task"], *(_estimate_cell(task["estimates"].get(metric)) for metric in shown)]
+        for task in known[:MOST_TASKS]
+    ]
+    notes = ["on this task: posterior mean with 95 % interval; summary.json and summary.csv have every k"]
+    return [Table(title="Each task", header=["task", *shown], rows=rows, notes=notes, noun="task")]
+
+
+def _estimate_cell(ends: Mapping[str, float | None] | None) -> str:
+    if ends is None or ends["mean"] is None or ends["lower"] is None or ends["upper"] is None:
+        return "–"
+    return format_estimate(ends["mean"], ends["lower"], ends["upper"], 2)
 
 
 def run_lines(summary: Mapping[str, Any], folder: Path) -> list[str]:
@@ -37,6 +65,10 @@ def run_lines(summary: Mapping[str, Any], folder: Path) -> list[str]:
     if judged:
         rate = f"{summary['passed_trials']:,} of {judged:,} trials passed ({summary['overall_pass_rate']:.3f})"
     lines = [f"{rate}, {summary['error_trials']:,} errored, {summary['pending_trials']:,} pending"]
+    if summary["cached_replies"]:
+        lines.append(f"{summary['cached_replies']:,} of the replies came from the cache")
+    if summary["total_tasks"] == 1:
+        lines.append(ONE_TASK)
     if summary["ended"] is not None:
         lines.append(f"ended: {summary['ended']}")
     seconds = [summary[f"latency_p{q}"] for q in (50, 90, 99)]

@@ -6,8 +6,9 @@ import glob
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,10 +16,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from agentic_bayes.checks import no_such_file
-from agentic_bayes.errors import InvalidArgument, Problem, SuiteError, did_you_mean
+from agentic_bayes.errors import DoubtfulRecords, InvalidArgument, Problem, SuiteError, did_you_mean
 from agentic_bayes.records.base import short
+from agentic_bayes.records.wire.characters import replaced
+from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites.agents.declared import without_secrets
 from agentic_bayes.suites.declaration import AgentConfig, GraderConfig, SuiteConfig, TaskConfig
+from agentic_bayes.suites.secrets import errors_without, suite_secrets
 from agentic_bayes.suites.trial import SuiteTask
 from agentic_bayes.suites.yaml_text import FromVariables, YamlDocument, YamlPath, read_yaml
 
@@ -33,6 +37,7 @@ class Suite:
     path: Path  # its YAML file
     config: SuiteConfig  # what the file declares
     tasks: tuple[TaskConfig, ...]  # all tasks in order: those of the file, then those of its task files
+    secrets: Secrets = field(default=Secrets({}), repr=False, compare=False)  # of all its files
 
     @property
     def folder(self) -> Path:
@@ -45,6 +50,11 @@ class Suite:
         agent = self.config.agent
         model = agent.config.get("model")
         return agent.name or (model if isinstance(model, str) else None) or self.config.name
+
+    @property
+    def names(self) -> list[str]:
+        """Names and ids of the suite, its agent and its tasks."""
+        return [self.config.name, self.agent_name, *(name for task in self.tasks for name in (task.id, *task.tags))]
 
     def graders_of(self, task: TaskConfig) -> tuple[GraderConfig, ...]:
         """The graders of a task: its own, or the defaults."""
@@ -86,6 +96,10 @@ class Suite:
         """Hash the agent's own files in the suite's folder: its module, or the files that its command names."""
         files = [path for name in _file_names(self.config.agent) if (path := self.folder / name).is_file()]
         return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files)).hexdigest()
+
+    def digest_with_agent(self, content: Any) -> str:
+        """Hash the agent and JSON values."""
+        return _digest([self.agent_digest, self.code_digest, content])
 
     @property
     def digest(self) -> str:
@@ -152,6 +166,7 @@ def load_suite(path: str | os.PathLike[str], *, environment: Mapping[str, str] |
     if not file.is_file():
         raise SuiteError([Problem(str(file), "", "", no_such_file(file).removeprefix(f"{file}: "))])
     document = read_yaml(file, environment=environment)
+    documents = [document]
     problems = document.problems
     value = document.value
     if isinstance(value, dict):
@@ -166,18 +181,28 @@ def load_suite(path: str | os.PathLike[str], *, environment: Mapping[str, str] |
                 line = document.line(("task_files", position))
                 problems.append(Problem(str(file), line, "task_files", f"{pattern!r} matches no file"))
             for name in names:
-                tasks += _tasks_in(Path(name), environment, problems)
+                documents.append(read_yaml(Path(name), environment=environment))
+                tasks += _tasks_in(documents[-1], problems)
         problems += _problems_across(config, tasks, file)
         if not tasks and not problems:
             problems.append(Problem(str(file), "", "tasks", "must hold at least one task, here or in task_files"))
-    if problems or config is None:
-        raise SuiteError(problems)
-    return Suite(file, config, tuple(task for task, _, _ in tasks))
+    suite = None if config is None else Suite(file, config, tuple(task for task, _, _ in tasks))
+    variables = {name: text for read in documents for name, text in read.variables.items()}
+    declared = [read.value for read in documents[1:]]
+    secrets = suite_secrets(
+        {**value, "task_files": declared} if isinstance(value, dict) else declared,
+        variables,
+        os.environ if environment is None else environment,
+        () if suite is None else suite.names,
+    )
+    if problems or suite is None:
+        with errors_without(secrets):
+            raise SuiteError(problems)
+    return replace(suite, secrets=secrets)
 
 
-def _tasks_in(file: Path, environment: Mapping[str, str] | None, problems: list[Problem]) -> list[_LocatedTask]:
+def _tasks_in(document: YamlDocument, problems: list[Problem]) -> list[_LocatedTask]:
     """The tasks of a file that holds one task or a list of tasks."""
-    document = read_yaml(file, environment=environment)
     value = document.value
     items: Sequence[Any] = value if isinstance(value, list) else [value]
     tasks: list[_LocatedTask] = []
@@ -196,6 +221,7 @@ def _validated(kind: Any, value: Any, document: YamlDocument, prefix: YamlPath) 
         if not document.problems:
             document.problems.append(document.problem_at(prefix, f"must be an object, got {short(value)}"))
         return None
+    value = _readable(value, document)
     try:
         return kind.model_validate(value)
     except ValidationError as error:
@@ -206,6 +232,18 @@ def _validated(kind: Any, value: Any, document: YamlDocument, prefix: YamlPath) 
             path = (*prefix, *(part for part in detail["loc"] if part not in ("int", "literal['auto']")))
             document.problems.append(document.problem_at(path, _problem_text(kind, detail)))
     return None
+
+
+def _readable(value: dict[str, Any], document: YamlDocument) -> dict[str, Any]:
+    """The value with what no file or server takes replaced in its texts, and a warning; ids with it are refused."""
+    texts = {key: value[key] for key in ("input", "expected", "metadata", "description") if key in value}
+    whole, count = replaced(texts)
+    if count:
+        what = "characters that are no text (half a surrogate pair, or NUL)"
+        warnings.warn(DoubtfulRecords(f"{document.source}: {count:,} {what} were replaced"), stacklevel=3)
+    if isinstance(tasks := value.get("tasks"), list):
+        whole["tasks"] = [_readable(task, document) if isinstance(task, dict) else task for task in tasks]
+    return {**value, **whole}
 
 
 def _typed(value: Any, details: Sequence[Any]) -> Any:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.formatting import Metric
-from agentic_bayes.records.base import Identifier
+from agentic_bayes.records.base import Id, Identifier
 
 MOST_TRIALS = 1_000_000
 """Most trials of a task, and of a run."""
@@ -57,7 +57,7 @@ def _metric(value: str) -> str:
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
-Names = Annotated[tuple[Identifier, ...], BeforeValidator(_listed)]
+Names = Annotated[tuple[Id, ...], BeforeValidator(_listed)]
 UnitInterval = Annotated[float, Field(ge=0, le=1)]
 Trials = Annotated[int | Literal["auto"], BeforeValidator(_trials)]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -74,7 +74,7 @@ class AgentConfig(_SuitePart):
     """The agent to evaluate."""
 
     type: Literal["openai", "anthropic", "langchain", "python", "http", "command"]
-    name: Identifier | None = None  # in results; default: the model's name, else the suite's
+    name: Id | None = None  # in results; default: the model's name, else the suite's
     config: dict[str, Any] = Field(default_factory=dict)
     cost_per_input_token: CostPerToken | None = None
     cost_per_output_token: CostPerToken | None = None
@@ -116,11 +116,17 @@ class Execution(_SuitePart):
 
 
 class Cache(_SuitePart):
-    """Accepted so that suites written for AgentEval load; finished trials are always kept."""
+    """Whether later runs reuse the agent's replies: to the same trial, of the same agent, for a while."""
 
     enabled: bool = False
-    dir: str | None = None
+    dir: str = ".cache"
     ttl: Seconds = 86_400.0
+
+
+class Variable(_SuitePart):
+    """What the suite says of a ``${VARIABLE}``."""
+
+    secret: bool  # whether its value is hidden in whatever is written; default: if it has at least 8 characters
 
 
 class Hooks(_SuitePart):
@@ -153,7 +159,7 @@ class TaskInput(_SuitePart):
 class TaskConfig(_SuitePart):
     """A task: its input, what graders expect, and its own graders and trials if it has any."""
 
-    id: Identifier
+    id: Id
     name: str = ""
     tags: Annotated[Names, Field(strict=False)] = ()
     input: TaskInput
@@ -166,12 +172,13 @@ class TaskConfig(_SuitePart):
 class SuiteConfig(_SuitePart):
     """The whole suite file."""
 
-    name: Identifier
+    name: Id
     description: str = ""
     agent: AgentConfig
     defaults: Defaults = Defaults()
     execution: Execution = Execution()
     cache: Cache = Cache()
+    variables: dict[str, Variable] = Field(default_factory=dict)
     hooks: Hooks = Hooks()
     task_files: Annotated[Names, Field(strict=False)] = ()
     tasks: Annotated[tuple[TaskConfig, ...], Field(strict=False)] = ()

@@ -19,7 +19,7 @@ from agentic_bayes.estimation.fitting import posterior_of
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.results.detection import results_format_of
 from agentic_bayes.evidence.results.evidence import ToolResults, read_results
-from agentic_bayes.outcomes.coordinates import METADATA
+from agentic_bayes.outcomes.coordinates import METADATA, column_name
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.outcomes.results import counting_of
@@ -127,8 +127,14 @@ def _outcomes_in(
         _refuse(results, path, "not the results of another tool")
     match opened:
         case RunResults():
-            _refuse({**columns, **others}, path, "a run of a suite")
-            return replace(opened, **errors).outcomes
+            groups = {name: column for name, column in {**needed, **columns}.items() if name == "group"}
+            _refuse(
+                {name: rule for name, rule in {**needed, **columns, **others}.items() if name != "group"},
+                path,
+                "a run of a suite",
+            )
+            by = column_name(groups["group"]) if groups else None
+            return replace(opened, by=by, **errors).outcomes
         case Estimate():
             _refuse({**columns, **counting}, path, "a saved estimate")
             return opened.outcomes

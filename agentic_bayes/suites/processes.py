@@ -1,16 +1,24 @@
-"""Run a command for a suite: limit its time and its output, and end everything that it started."""
+"""Run a command for a suite: limit its time and its output, and end everything that it started.
+
+On Linux every command runs under a small process of its own, `supervisor`, which ends whatever the command left behind,
+wherever it hides. Elsewhere only the command's process group ends with it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +26,10 @@ import anyio
 import anyio.abc
 from pydantic import BeforeValidator
 
-from agentic_bayes.errors import HookFailed
+from agentic_bayes.errors import AgenticBayesWarning, HookFailed
 from agentic_bayes.records.base import short
+from agentic_bayes.redaction import Secrets
+from agentic_bayes.suites import supervisor
 from agentic_bayes.suites.declaration import Hooks
 
 _HOOK_SECONDS = 60.0
@@ -68,17 +78,27 @@ async def run_command(
     limit: int | None = None,
     timeout: float | None = None,
 ) -> CommandResult:
-    """Run a command until it ends, writes more than `limit` bytes or takes too long; then kill its process group."""
-    start = anyio.open_process(
-        command if isinstance(command, str) else list(command),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL if limit is None else subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env=environment,
-        start_new_session=True,
-    )
-    process = await _started(asyncio.ensure_future(start))
+    """Run a command until it ends, writes more than `limit` bytes or takes too long; then end all that it started."""
+    with contextlib.closing(_RunningCommand(command)) as run:
+        start = anyio.open_process(
+            run.arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL if limit is None else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+            pass_fds=run.passed,
+        )
+        process = await _started(asyncio.ensure_future(start), run)
+        ended = await _communicated(process, run, standard_input, limit, timeout)
+        return replace(ended, status=run.status(ended.status))
+
+
+async def _communicated(
+    process: anyio.abc.Process, run: _RunningCommand, standard_input: bytes, limit: int | None, timeout: float | None
+) -> CommandResult:
+    """Talk to a process until it ends, and end it if it goes beyond a limit."""
     output, errors = bytearray(), bytearray()
 
     async def write_input() -> None:
@@ -95,7 +115,7 @@ async def run_command(
         async for piece in process.stdout:
             output.extend(piece[: limit + 1 - len(output)])
             if len(output) > limit:
-                _kill(process)
+                run.end(process)
 
     async def read_errors() -> None:
         assert process.stderr is not None
@@ -115,59 +135,118 @@ async def run_command(
                     await process.wait()
                 if process.returncode is None and end is not None and anyio.current_time() >= end:
                     timed_out = True
-                    _kill(process)
-            status = process.returncode
-            _kill(process)  # processes that it left behind would hold the pipes open
+                    run.end(process)
+            returned = process.returncode
+            run.end(process)  # processes that it left behind would hold the pipes open
             group.cancel_scope.deadline = anyio.current_time() + _DRAIN_SECONDS
     finally:
-        _kill(process)
+        run.end(process)
         with anyio.CancelScope(shield=True):
             await process.aclose()
-    return CommandResult(status, bytes(output), errors.decode("utf-8", "replace"), timed_out)
+    return CommandResult(returned, bytes(output), errors.decode("utf-8", "replace"), timed_out)
 
 
-async def run_hook(hooks: Hooks, name: str, event: Mapping[str, Any], folder: Path) -> None:
-    """Run one hook if the suite declares it; a hook that fails is a warning and does not stop the run.
+class HookRunner:
+    """Runs the hooks of a suite; a hook that fails stops nothing and is one warning, however often it fails."""
 
-    Background processes end with their hook, unless they have left its process group (``setsid``).
-    """
-    command = getattr(hooks, name)
-    if command is None:
-        return
-    event_json = json.dumps({"event": name, **event}).encode()
-    try:
-        ended = await run_command(command, event_json, folder=folder, timeout=_HOOK_SECONDS)
-    except OSError as error:
-        problem = str(error)
-    else:
-        problem = f"ended with {ended.status}{last_line(ended.errors)}" if ended.status else ""
-        problem = f"took longer than {_HOOK_SECONDS:g} s" if ended.timed_out else problem
-    if problem:
-        warnings.warn(HookFailed(f"hook {name}: {problem}"), stacklevel=2)
+    def __init__(self, hooks: Hooks, folder: Path, secrets: Secrets) -> None:
+        self._hooks, self._folder, self._secrets = hooks, folder, secrets
+        self._failed: set[str] = set()
+
+    async def run(self, name: str, **event: Any) -> None:
+        """Run one hook if the suite declares it; it gets the event as JSON on standard input."""
+        command = getattr(self._hooks, name)
+        if command is None:
+            return
+        event_json = json.dumps({"event": name, **event}).encode()
+        try:
+            ended = await run_command(command, event_json, folder=self._folder, timeout=_HOOK_SECONDS)
+        except OSError as error:
+            problem = str(error)
+        else:
+            problem = f"ended with {ended.status}{last_line(ended.errors)}" if ended.status else ""
+            problem = f"took longer than {_HOOK_SECONDS:g} s" if ended.timed_out else problem
+        if problem and name not in self._failed:
+            self._failed.add(name)
+            warnings.warn(HookFailed(self._secrets.in_text(f"hook {name}: {problem}")), stacklevel=2)
 
 
-async def _started(starting: asyncio.Future[anyio.abc.Process]) -> anyio.abc.Process:
+@functools.cache
+def _can_supervise() -> bool:
+    """Whether commands run under a supervisor here; a warning says so once where they cannot."""
+    if sys.platform == "linux" and sys.executable and os.path.isdir("/proc/self"):
+        return True
+    text = "processes that leave their command's process group (setsid) outlive it: only Linux lets us end them"
+    warnings.warn(AgenticBayesWarning(text), stacklevel=4)
+    return False
+
+
+class _RunningCommand:
+    """How one command is started and ended."""
+
+    def __init__(self, command: str | Sequence[str]) -> None:
+        self.arguments: str | list[str] = command if isinstance(command, str) else list(command)
+        self._sockets: tuple[socket.socket, ...] = ()
+        if _can_supervise():
+            shell = ["/bin/sh", "-c", command] if isinstance(command, str) else self.arguments
+            self._sockets = socket.socketpair()
+            program = [sys.executable, "-I", "-S", supervisor.__file__, str(self._sockets[1].fileno())]
+            self.arguments = [*program, *shell]
+
+    @property
+    def passed(self) -> tuple[int, ...]:
+        """The file descriptors that the process gets besides its standard ones."""
+        return tuple(end.fileno() for end in self._sockets[1:])
+
+    def begun(self) -> None:
+        """The supervisor has its end of the socket: ours must be the last."""
+        for end in self._sockets[1:]:
+            end.close()
+
+    def status(self, returned: int) -> int:
+        """How the command ended, as its supervisor says if it has one; raises if the command could not be started."""
+        try:
+            self._sockets[0].setblocking(False)
+            what, number = self._sockets[0].recv(64).decode().split()
+        except (IndexError, OSError, ValueError):
+            return returned
+        if what == "refused":
+            raise OSError(int(number), os.strerror(int(number)), self.arguments[5])
+        return int(number)
+
+    def end(self, process: anyio.abc.Process) -> None:
+        """Kill the command and everything that it started."""
+        if self._sockets:
+            with contextlib.suppress(OSError):
+                self._sockets[0].shutdown(socket.SHUT_WR)  # the supervisor still says how the command ended
+            return
+        try:
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        except (ProcessLookupError, PermissionError):
+            pass  # all of them have ended
+
+    def close(self) -> None:
+        """Close what is left; a supervisor that still runs takes it as the end."""
+        for end in self._sockets:
+            end.close()
+
+
+async def _started(starting: asyncio.Future[anyio.abc.Process], run: _RunningCommand) -> anyio.abc.Process:
     """Wait until a process has started, even if cancelled: half started, it would be left running."""
     with anyio.CancelScope(shield=True):
         try:
             await asyncio.shield(starting)
         except asyncio.CancelledError:
             process = await starting
-            _kill(process)
+            run.begun()
+            run.end(process)
             await process.aclose()
             raise
+    run.begun()
     return starting.result()
-
-
-def _kill(process: anyio.abc.Process) -> None:
-    """Kill the command and its process group."""
-    try:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    except (ProcessLookupError, PermissionError):
-        pass  # all of them have ended
 
 
 def which(program: str, folder: Path, environment: Mapping[str, str]) -> str | None:

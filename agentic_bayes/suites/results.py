@@ -7,7 +7,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -16,14 +16,15 @@ from agentic_bayes.checks import check_choice
 from agentic_bayes.decisions.bars import GateBar, Ruling, rule_on_pass_rate
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate, estimate
-from agentic_bayes.formatting import format_number, json_ready, one_line, plural
+from agentic_bayes.formatting import cut_text, format_number, json_ready, one_line, plural
+from agentic_bayes.outcomes.coordinates import by_task, check_columns
 from agentic_bayes.outcomes.count import ErrorHandling
 from agentic_bayes.outcomes.dataset import dataset_from_counts, with_bounds
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.junit import clean_text
 from agentic_bayes.reports.results_folder import write_results
 from agentic_bayes.result_table import Table, Tabular
-from agentic_bayes.suites.run_store import RunStore, each_run
+from agentic_bayes.suites.stores.run_store import RunStore, each_run
 from agentic_bayes.suites.trial import TrialResult
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _PERCENTILES = (50, 90, 99)
+_MOST_REASONS = 5
+_LONGEST_REASON = 300
+_ENDS = ("mean", "lower", "upper")
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,12 +45,14 @@ class RunResults(Tabular):
     facts: Mapping[str, Any]  # suite, agent, digests, planned trials
     trials: tuple[TrialResult, ...]  # all finished trials, by task in the suite's order, then by number
     errors: ErrorHandling = "unscored"  # what errored trials count as; "fail": as failed
+    by: str | None = None  # the field of the tasks' metadata that groups them
 
     def __post_init__(self) -> None:
         check_choice("errors", self.errors, get_args(ErrorHandling))
+        check_columns(self.by, None)
 
     @classmethod
-    def of(cls, folder: Path, *, errors: ErrorHandling = "unscored") -> RunResults:
+    def of(cls, folder: Path, *, errors: ErrorHandling = "unscored", by: str | None = None) -> RunResults:
         """Read a run's folder."""
         with RunStore(folder) as store:
             facts = store.facts
@@ -54,7 +60,7 @@ class RunResults(Tabular):
                 raise InvalidArgument(f"run {folder.name} has no trials: it was stopped before the first")
             order = {task: position for position, task in enumerate(facts["planned"])}
             trials = sorted(store.results(), key=lambda trial: (order.get(trial.task, len(order)), trial.trial))
-            return cls(folder, facts, tuple(trials), errors)
+            return cls(folder, facts, tuple(trials), errors, by)
 
     def __repr__(self) -> str:
         c = self.counts()
@@ -95,7 +101,7 @@ class RunResults(Tabular):
         wanted = set(tasks)
         planned = {task: count for task, count in self.facts["planned"].items() if task in wanted}
         trials = tuple(trial for trial in self.trials if trial.task in wanted)
-        return RunResults(self.folder, {**self.facts, "planned": planned}, trials, self.errors)
+        return replace(self, facts={**self.facts, "planned": planned}, trials=trials)
 
     @property
     def pending(self) -> int:
@@ -132,12 +138,25 @@ class RunResults(Tabular):
             cells.setdefault((self.facts["agent"], task), [0, 0, 0, 0])[2] += count
         counts = {key: (c[0], c[1], c[2], c[3]) for key, c in cells.items()}
         attrs = {"unit": "conversation", "indicator": "all graders", "source": "suite", "errors": self.errors}
-        ds = dataset_from_counts(counts, attrs)
+        ds = dataset_from_counts(counts, attrs, self._groups([task for _, task in cells]))
         return with_bounds(ds) if self.errors == "bounds" else ds
+
+    def _groups(self, tasks: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The group of every task, where a field of their metadata groups them."""
+        if self.by is None:
+            return {}
+        metadata, problems = self.facts.get("metadata", {}), list[str]()
+        labels = [metadata.get(task, {}).get(self.by) for task in tasks]
+        groups = by_task(tasks, labels, self.by, "group", problems)
+        if problems:
+            raise OutcomesError(
+                f"run {self.folder.name}: tasks need {self.by} in their metadata; {'; '.join(problems)}"
+            )
+        return {self.by: dict(groups)}
 
     def estimate(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> Estimate:
         """Estimate the run; further arguments are those of `agentic_bayes.estimate`."""
-        return estimate(self.outcomes, k=tuple(k), **settings)
+        return estimate(self.outcomes, k=tuple(k), **({"by": self.by} if self.by is not None else {}) | settings)
 
     def rule(self, fail_under: float | None = None, gate: GateBar | None = None) -> tuple[Ruling, ...]:
         """Whether the run reaches a pass rate and passes a gate; undecided as long as no trial has a verdict."""
@@ -177,14 +196,19 @@ class RunResults(Tabular):
         return _measures(self.trials)
 
     def tasks(self) -> list[dict[str, Any]]:
-        """One row per task: counts, mean score, latency, cost."""
-        by_task: dict[str, list[TrialResult]] = {}
+        """One row per task: counts, reasons of errors, mean score, latency, cost."""
+        rows: dict[str, list[TrialResult]] = {}
         for trial in self.trials:
-            by_task.setdefault(trial.task, []).append(trial)
-        return [{"task": task, **_counts(own), **_measures(own)} for task, own in by_task.items()]
+            rows.setdefault(trial.task, []).append(trial)
+        return [
+            {"task": task, **_counts(own), "error_reasons": error_reasons(own), **_measures(own)}
+            for task, own in rows.items()
+        ]
 
-    def summary(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> dict[str, Any]:
-        """The content of ``summary.json``: counts, measures, tasks and estimates."""
+    def summary(self, k: Sequence[int] | Estimate | None = (1, 3, 5), **settings: Any) -> dict[str, Any]:
+        """The content of ``summary.json``: counts, measures, tasks and estimates, at these k or of this estimate."""
+        if isinstance(k, Estimate) or k is None:
+            return self._summary(k)
         return self._summary(self.estimate(k, **settings) if self.decided else None)
 
     def _summary(self, est: Estimate | None) -> dict[str, Any]:
@@ -196,6 +220,8 @@ class RunResults(Tabular):
             "failed_trials": counts["failed"],
             "error_trials": counts["errored"],
             "overall_pass_rate": self._pass_rate(counts),
+            "error_reasons": error_reasons(self.trials),
+            "cached_replies": sum(bool(trial.cached) for trial in self.trials),
             "run_id": self.folder.name,
             "suite": self.facts["suite"],
             "agent": self.facts["agent"],
@@ -206,7 +232,12 @@ class RunResults(Tabular):
             "tasks": self.tasks(),
         }
         if est is not None:
-            summary["estimates"] = est.summary(columns="all").to_dict("records")
+            whole = est.summary(columns="all", tasks=True)
+            of_task: dict[str, dict[str, Any]] = {}
+            for row in whole[whole["estimand"] == "task"].to_dict("records"):
+                of_task.setdefault(row["task"], {})[row["metric"]] = {part: row[part] for part in _ENDS}
+            summary["tasks"] = [{**task, "estimates": of_task.get(task["task"], {})} for task in summary["tasks"]]
+            summary["estimates"] = whole[whole["estimand"] != "task"].to_dict("records")
             summary["baseline"] = est.baseline(columns="all").to_dict("records")
         ready: dict[str, Any] = json_ready(summary)
         return ready
@@ -254,6 +285,15 @@ def junit_of_run(results: RunResults) -> str:
             ElementTree.SubElement(case, "error", message=clean_text(trial.error))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def error_reasons(trials: Sequence[TrialResult]) -> list[dict[str, Any]]:
+    """The commonest reasons of errored trials, each with how many trials have it; what is left is one row."""
+    reasons = Counter(cut_text(trial.error, _LONGEST_REASON) for trial in trials if trial.status == "error")
+    rows = reasons.most_common(_MOST_REASONS)
+    if (others := reasons.total() - sum(count for _, count in rows)) > 0:
+        rows.append((plural(len(reasons) - len(rows), "other reason"), others))
+    return [{"reason": reason, "trials": count} for reason, count in rows]
 
 
 def _counts(trials: Sequence[TrialResult]) -> dict[str, Any]:

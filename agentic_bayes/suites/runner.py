@@ -15,19 +15,22 @@ from typing import Any
 
 import anyio
 
-from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument
+from agentic_bayes.errors import AgenticBayesWarning, DoubtfulRecords, InvalidArgument
 from agentic_bayes.formatting import Metric, plural
 from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
 from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import MOST_TRIALS, TaskConfig
-from agentic_bayes.suites.processes import run_hook
-from agentic_bayes.suites.run_store import FILE, RunStore, each_run
+from agentic_bayes.suites.processes import HookRunner
+from agentic_bayes.suites.secrets import errors_without
+from agentic_bayes.suites.stores.run_index import indexed_run, note_run
+from agentic_bayes.suites.stores.run_store import FILE, RunStore, each_run
 from agentic_bayes.suites.trial import Agent, TrialResult
 
 TrialProgress = Callable[[TrialResult, int, int], object]
 """Called after every trial with its result, the number of finished trials, and the number of all trials."""
 
 _LONGEST_NAME = 40
+SHOWN = 3  # tasks that a message names
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def plan_run(
         raise InvalidArgument("--resume and --new exclude each other")
     folder: Path | None
     if resume is not None:
-        folder = results / resume
+        folder = find_run(resume, results=results) or results / resume
         with RunStore(folder) as store:
             _check_same(suite, folder, store.facts)
     else:
@@ -132,9 +135,9 @@ def _first_round(suite: Suite, tasks: Sequence[TaskConfig]) -> tuple[dict[str, i
 
 
 def find_run(name: str, *, results: Path = Path("results")) -> Path | None:
-    """The folder of a run, from its path or its id; None if there is none."""
-    for folder in (Path(name), results / name):
-        if (folder / FILE).is_file():
+    """The folder of a run, from its path or its id, wherever it was written; None if there is none."""
+    for folder in (Path(name), results / name, indexed_run(name)):
+        if folder is not None and (folder / FILE).is_file():
             return folder
     return None
 
@@ -189,14 +192,28 @@ def _new_id(suite: Suite, results: Path) -> str:
             return name
 
 
+def check_groups(tasks: Sequence[TaskConfig], by: str | None) -> None:
+    """Refuse to group tasks by a field that is missing in the metadata of some."""
+    if by is None:
+        return
+    missing = [task.id for task in tasks if task.metadata.get(by) in (None, "")]
+    if missing:
+        more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+        named = f"{'task' if len(missing) == 1 else 'tasks'} {', '.join(missing[:SHOWN])}{more}"
+        raise InvalidArgument(
+            f"{named} {'has' if len(missing) == 1 else 'have'} no {by} in their metadata, to group by"
+        )
+
+
 def check_suite(suite: Suite, tasks: Sequence[TaskConfig]) -> None:
     """Make the agent and the graders once, so that every problem with them is raised before anything runs."""
     from agentic_bayes.suites.agents.registry import close_agent, make_agent
     from agentic_bayes.suites.trial_runner import make_graders
 
-    make_graders(suite, tasks)
-    agent = make_agent(suite.config.agent, folder=suite.folder)
-    asyncio.run(close_agent(agent))
+    with errors_without(suite.secrets):
+        make_graders(suite, tasks)
+        agent = make_agent(suite.config.agent, folder=suite.folder)
+        asyncio.run(close_agent(agent))
 
 
 async def run_suite(
@@ -214,21 +231,26 @@ async def run_suite(
     (default: the suite's). Raises `SuiteError`, before anything runs, if the declaration of the agent or of a grader
     is wrong.
     """
-    from agentic_bayes.suites.trial_runner import LocalWork, Pace, RemoteWork, run_trial
+    from agentic_bayes.suites.stores.reply_cache import ReplyCache
+    from agentic_bayes.suites.trial_runner import LocalWork, Pace, RemoteWork, fit_to_keep, run_trial
 
     suite, execution = run.suite, run.suite.config.execution
     if executor is not None and suite.config.agent.type not in ("python", "command"):
         raise InvalidArgument(f"an executor runs agents of type python and command, not {suite.config.agent.type}")
-    work = LocalWork(suite, run.tasks, agent) if executor is None else RemoteWork(suite, executor)
+    with errors_without(suite.secrets):
+        work = LocalWork(suite, run.tasks, agent) if executor is None else RemoteWork(suite, executor)
+    cache = ReplyCache(suite) if suite.config.cache.enabled and agent is None else None
+    replaced: Counter[str] = Counter()
     run.folder.mkdir(parents=True, exist_ok=True)
     with RunStore(run.folder, create=True) as store:
         store.lock()
         if store.facts.get("digest", suite.digest) != suite.digest:
             raise InvalidArgument(f"run {run.id} is of another agent or other tasks")
         _note(store, run)
+        note_run(run.folder)
         ended = run.total - len(run.pending)
         pace = Pace(execution.rate_limit_rps)
-        hooks = suite.config.hooks
+        hooks = HookRunner(suite.config.hooks, suite.folder, suite.secrets)
         open_tasks: Counter[str] = Counter()
         begun: set[str] = set()
 
@@ -237,21 +259,21 @@ async def run_suite(
             for task, trial in items:
                 if task.id not in begun:
                     begun.add(task.id)
-                    await run_hook(hooks, "before_task", {"task_id": task.id}, suite.folder)
-                event = {"task_id": task.id, "trial": trial}
-                await run_hook(hooks, "before_trial", event, suite.folder)
-                result = await run_trial(suite, task, trial, work, pace)
+                    await hooks.run("before_task", task_id=task.id)
+                event: dict[str, Any] = {"task_id": task.id, "trial": trial}
+                await hooks.run("before_trial", **event)
+                result, count = fit_to_keep(await run_trial(suite, task, trial, work, pace, cache), suite.secrets)
+                replaced[result.status] += count
                 store.add(result)
                 ended += 1
                 if progress is not None:
                     progress(result, ended, run.budget or run.total)
-                ended_event = {**event, "status": result.status, "score": result.score}
-                await run_hook(hooks, "after_trial", ended_event, suite.folder)
+                await hooks.run("after_trial", **event, status=result.status, score=result.score)
                 open_tasks[task.id] -= 1
                 if not open_tasks[task.id] and run.budget is None:
-                    await run_hook(hooks, "after_task", {"task_id": task.id}, suite.folder)
+                    await hooks.run("after_task", task_id=task.id)
 
-        await run_hook(hooks, "before_run", {"run_id": run.id, "trials": run.total}, suite.folder)
+        await hooks.run("before_run", run_id=run.id, trials=run.total)
         requested = set[tuple[str, int]]()
         pending = run.pending
         try:
@@ -272,12 +294,17 @@ async def run_suite(
             raise error from None
         finally:
             await work.close()
+            if cache is not None:
+                cache.close()
+        if count := replaced.total():
+            what = "characters that are no text (half a surrogate pair, or NUL)"
+            warnings.warn(DoubtfulRecords(f"{count:,} {what} in reasons and errors were replaced"), stacklevel=2)
         if run.budget is not None:  # only now is it certain that no task gets more trials
             for task in run.tasks:
                 if task.id in begun:
-                    await run_hook(hooks, "after_task", {"task_id": task.id}, suite.folder)
+                    await hooks.run("after_task", task_id=task.id)
         finished = requested <= store.done() and (run.budget is None or "ended" in store.facts)
-        await run_hook(hooks, "after_run", {"run_id": run.id, "finished": finished}, suite.folder)
+        await hooks.run("after_run", run_id=run.id, finished=finished)
         return finished
 
 
@@ -320,17 +347,19 @@ def _note(store: RunStore, run: SuiteRun) -> None:
     suite, facts = run.suite, store.facts
     before = facts.get("planned", {})
     planned = before | {task: max(count, before.get(task, 0)) for task, count in run.planned.items()}
+    hide = suite.secrets.hide
     store.note(
         {
             "suite": suite.config.name,
-            "description": suite.config.description,
+            "description": hide(suite.config.description),
             "agent": suite.agent_name,
             "agent_digest": suite.agent_digest,
             "code": suite.code_digest,
             "digest": suite.digest,
             "tasks": {task.id: suite.digest_of(task) for task in suite.tasks},
             "contents": {task.id: suite.content_of(task) for task in suite.tasks},
-            "messages": {task.id: list(as_task(task).messages) for task in suite.tasks},
+            "messages": {task.id: hide(list(as_task(task).messages)) for task in suite.tasks},
+            "metadata": {task.id: hide(task.metadata) for task in suite.tasks},
             "planned": planned,
             "budget": run.budget,
             "began": facts.get("began", time.time()),

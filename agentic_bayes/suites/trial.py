@@ -92,6 +92,7 @@ class TrialResult:
     input_tokens: int | None = None  # as the agent reported them
     output_tokens: int | None = None
     cost: float | None = None  # of the tokens; None if unknown
+    cached: bool = False  # whether the reply is one that an earlier run got
 
     @property
     def failures(self) -> list[str]:

@@ -12,12 +12,15 @@ from typing import Any
 
 import anyio
 
-from agentic_bayes.errors import Problem, SuiteError
+from agentic_bayes.errors import Problem, SuiteError, described
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.formatting import plural
+from agentic_bayes.records.wire.characters import replaced
+from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites.agents.registry import close_agent, make_agent
 from agentic_bayes.suites.config import Suite, as_task
 from agentic_bayes.suites.declaration import TaskConfig
+from agentic_bayes.suites.stores.reply_cache import ReplyCache
 from agentic_bayes.suites.trial import Agent, AgentReply, TrialAttempt, TrialGrader, TrialResult
 
 Grades = dict[str, dict[str, Any]]  # grader → its grade, in JSON values
@@ -136,7 +139,7 @@ async def _grades_of(graders: Sequence[TrialGrader], attempt: TrialAttempt, repl
         try:
             grade = await grader.grade(attempt, reply)
         except Exception as error:
-            grade = Unscored(_error_text(error))
+            grade = Unscored(described(error))
         if isinstance(grade, Score):
             entry = {"score": grade.value, "pass": bool(grade.details.get("pass")), "reason": grade.reason}
         else:
@@ -146,13 +149,19 @@ async def _grades_of(graders: Sequence[TrialGrader], attempt: TrialAttempt, repl
 
 
 async def run_trial(
-    suite: Suite, task: TaskConfig, trial: int, work: LocalWork | RemoteWork, pace: Pace
+    suite: Suite,
+    task: TaskConfig,
+    trial: int,
+    work: LocalWork | RemoteWork,
+    pace: Pace,
+    cache: ReplyCache | None = None,
 ) -> TrialResult:
     """Run one trial; ask the agent again after an error, as often as the suite allows."""
     execution = suite.config.execution
     attempt = TrialAttempt(as_task(task), trial, _seed_of(suite, task, trial))
     delay, tries = execution.retry_delay, 0
-    while True:
+    kept = None if cache is None else cache.get(attempt)
+    while kept is None:
         tries += 1
         await pace.wait()
         started = time.perf_counter()
@@ -161,15 +170,20 @@ async def run_trial(
                 reply = await work.reply(attempt)
             break
         except TimeoutError as error:
-            problem = f"no reply within {execution.timeout:g} s" if not str(error) else _error_text(error)
+            problem = f"no reply within {execution.timeout:g} s" if not str(error) else described(error)
         except Exception as error:
-            problem = _error_text(error)
+            problem = described(error)
         latency = time.perf_counter() - started
         if tries > execution.max_retries:
             return TrialResult(task.id, trial, "error", error=problem, latency=latency, attempts=tries)
         await anyio.sleep(delay)
         delay *= 2
-    latency = time.perf_counter() - started
+    if kept is not None:
+        reply, latency = kept
+    else:
+        latency = time.perf_counter() - started
+        if cache is not None:
+            cache.add(attempt, reply, latency)
     verdict = verdict_of(task.id, trial, await work.grades(task, attempt, reply))
     return replace(
         verdict,
@@ -180,23 +194,22 @@ async def run_trial(
         input_tokens=reply.input_tokens,
         output_tokens=reply.output_tokens,
         cost=_cost(suite, reply),
+        cached=kept is not None,
     )
+
+
+def fit_to_keep(result: TrialResult, secrets: Secrets) -> tuple[TrialResult, int]:
+    """A result as it is written: without secrets, and with nothing that is no text; and how much was replaced."""
+    parts = {name: getattr(result, name) for name in ("answers", "tool_calls", "grades", "error")}
+    readable, count = replaced(parts)
+    hidden = secrets.hide(readable)
+    return (result if hidden is parts else replace(result, **hidden)), count
 
 
 def _seed_of(suite: Suite, task: TaskConfig, trial: int) -> int:
     """The seed of a trial: different for every trial, and the same in every run."""
     text = f"{suite.config.name}\0{task.id}\0{trial}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
-
-
-def _error_text(error: BaseException) -> str:
-    """Type and message of an error; a group of one error counts as that error."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # the message itself raises
-        return type(error).__name__
 
 
 def verdict_of(task: str, trial: int, grades: Grades) -> TrialResult:

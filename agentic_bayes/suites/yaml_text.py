@@ -45,6 +45,7 @@ class YamlDocument:
     value: Any = None  # its content in plain Python values
     lines: dict[YamlPath, int] = field(default_factory=dict)  # path of a value → its line, from 1
     problems: list[Problem] = field(default_factory=list)  # what is wrong with it
+    variables: dict[str, str] = field(default_factory=dict)  # the variables that it uses, with their values
 
     def line(self, path: YamlPath) -> str:
         """The line of a path or of the nearest path above it, for example "line 3"; empty if unknown."""
@@ -219,4 +220,5 @@ class _NodeReader:
                 line, f"the variable {named[1]} is not set; ${{{named[1]}:-default}} gives a default"
             )
             return ""
+        self._document.variables[named[1]] = value
         return value

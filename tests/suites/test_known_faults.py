@@ -17,8 +17,8 @@ from agentic_bayes.suites.config import load_suite
 from agentic_bayes.suites.declaration import GraderConfig
 from agentic_bayes.suites.graders.registry import make_graders
 from agentic_bayes.suites.results import RunResults
-from agentic_bayes.suites.run_store import RunStore
 from agentic_bayes.suites.runner import plan_run, run_suite
+from agentic_bayes.suites.stores.run_store import RunStore
 from agentic_bayes.suites.trial import AgentReply, SuiteTask, TrialAttempt
 
 SUITE = """

@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 
 import agentic_bayes as ab
-from agentic_bayes.errors import HookFailed, InvalidArgument, SuiteError
+from agentic_bayes.errors import DoubtfulRecords, HookFailed, InvalidArgument, SuiteError
 from agentic_bayes.reports.reproduction import reproduce
 from agentic_bayes.suites.config import example_folder, load_suite
 from agentic_bayes.suites.results import RunResults
-from agentic_bayes.suites.run_store import RunStore
 from agentic_bayes.suites.runner import plan_run, run_suite, select_tasks
+from agentic_bayes.suites.stores.run_store import RunStore
 from agentic_bayes.suites.trial import AgentReply, TrialResult
 from agentic_bayes.suites.trial_runner import make_graders, verdict_of
 
@@ -300,7 +300,8 @@ def test_tokens_cost_and_latency_are_summed(make):
 def test_files_of_a_run_hold_everything(make):
     """summary.json, a line per trial, and JUnit with errors apart from failures."""
     agent = Scripted(lambda a: RuntimeError("x\x00y") if a.trial == 3 else "right" if a.task.id == "good" else "wrong")
-    results = run(make(), agent)
+    with pytest.warns(DoubtfulRecords, match="2 characters that are no text"):
+        results = run(make(), agent)
     results.write((1,))
     assert json.loads((results.folder / "summary.json").read_text(encoding="utf-8"))["error_trials"] == 2
     lines = (results.folder / "trials.jsonl").read_text(encoding="utf-8").splitlines()

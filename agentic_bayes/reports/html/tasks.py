@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.formatting import Metric, format_estimate, format_number, format_share
+from agentic_bayes.formatting import Metric, format_estimate, format_number, format_share, metrics_at
 from agentic_bayes.reports.html.text import cut, json_block
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LONGEST = 10_000  # characters of one thing that was said, called or given as a reason
 LONGEST_TASK = 300
+MOST_KS = 2  # columns of pass@k and of pass^k
 MOST_BYTES = 10_000_000  # of all conversations in a page
 
 
@@ -42,6 +43,8 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
                 ],
             }
         )
+    if len(agents) == 1:  # with several, a column each would be too many
+        agents[0]["more"] = {str(metric): _task_metric(est, metric) for metric in metrics_at(_larger(s.k))}
     columns: dict[str, Any] = {"names": [cut(task, LONGEST_TASK) for task in est.counts.tasks], "agents": agents}
     if comparison is not None and comparison.tasks:
         by_task = {one.task: one for one in comparison.tasks}
@@ -53,6 +56,22 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
             "share": ["–" if one is None else format_share(one.prob_better) for one in differences],
         }
     return columns
+
+
+def _larger(ks: Sequence[int]) -> list[int]:
+    """The largest values of k that have a column of their own."""
+    return [k for k in ks if k > 1][-MOST_KS:]
+
+
+def _task_metric(est: Estimate, metric: Metric) -> dict[str, list[Any]]:
+    """The only agent's pass@k or pass^k of every task, as numbers to sort by and as text."""
+    stats = est.posterior.distribution(0, "task", metric).stats(est.settings.ci_prob, est.settings.ci_kind)
+    rows = list(zip(*(getattr(stats, part).tolist() for part in ("mean", "lower", "upper")), strict=True))
+    known = [bool(tried) and row[0] == row[0] for tried, row in zip(est.counts.attempted[0], rows, strict=True)]
+    return {
+        "mean": [round(row[0], 6) if is_known else None for row, is_known in zip(rows, known, strict=True)],
+        "text": [format_estimate(*row) if is_known else "–" for row, is_known in zip(rows, known, strict=True)],
+    }
 
 
 def trial_records(est: Estimate, trials: Sequence[ReportTrial]) -> tuple[list[Markup], int]:

@@ -176,6 +176,7 @@ class HttpAgent:
     def _turn(self, text: str, prompt: str) -> reply.AgentTurn:
         """Read the answer, the calls and the tokens from a reply."""
         if not self._paths:
+            _raise_reported(text)
             return reply.turn_of(text, prompt=prompt)
         try:
             value = strict_json(text, unique=False)
@@ -187,11 +188,24 @@ class HttpAgent:
         if "answer" in parts:
             answer = _answer(parts["answer"])
             if answer is None and not calls:
+                _raise_reported(text)
                 path = self._settings.answer
                 raise AgentError(f"the reply holds no answer at {path} (answer): {_shown(text)}")
         usage = {name: parts[name][0] for name in ("input_tokens", "output_tokens") if parts.get(name)}
         turn = reply.turn_of(answer or "", prompt=prompt)
         return reply.AgentTurn(turn.answer, calls, *reply.usage_of(usage))
+
+
+def _raise_reported(text: str) -> None:
+    """Raise the error that a server reports in place of an answer, though with a status of success."""
+    if not text.lstrip().startswith("{"):
+        return
+    try:
+        value = strict_json(text, unique=False)
+    except ValueError:
+        return  # an answer may look like JSON
+    if value.get("error") and "answer" not in value:
+        raise AgentError(f"the agent reports an error: {reply.error_text(value['error'])}")
 
 
 def _decoded(content: bytes | bytearray, charset: str | None) -> str:

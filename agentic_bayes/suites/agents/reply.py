@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agentic_bayes.errors import AgentError, DoubtfulRecords, RecordsError, did_you_mean
+from agentic_bayes.formatting import cut_text
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.formats.messages.langchain import conversation_from_langchain
 from agentic_bayes.records.formats.messages.openai import read
@@ -23,13 +24,14 @@ from agentic_bayes.records.wire.json_text import NO_VALUE
 from agentic_bayes.records.wire.layout import Origin
 from agentic_bayes.suites.trial import AgentReply, TrialAttempt
 
-KEYS = ("answer", "tool_calls", "usage", "messages")
+KEYS = ("answer", "tool_calls", "usage", "messages", "error")
 """The keys that a reply may have."""
 
 # other names of a call's parts → ours
 _NAMES = {"name": "tool_name", "arguments": "parameters", "args": "parameters", "input": "parameters"}
 _IGNORED = frozenset({"id", "call_id", "type", "index", "status"})
 _USAGE = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))  # input, output
+_LONGEST = 2000  # characters of an error
 _MOST_TOKENS = 2**53  # beyond it, JSON readers that use floats cannot tell neighbouring whole numbers apart
 
 ChatMessages = list[dict[str, Any]]
@@ -92,6 +94,8 @@ def turn_of(value: object, *, prompt: str) -> AgentTurn:
     for key in value:
         if key not in KEYS:
             raise AgentError(f"the agent's reply has the unknown key {short(key)}: {did_you_mean(str(key), KEYS)}")
+    if value.get("error"):  # an agent that fails may still report what it has
+        raise AgentError(f"the agent reports an error: {error_text(value['error'])}")
     calls, tokens = calls_of(value.get("tool_calls")), usage_of(value.get("usage"))
     answer = value.get("answer")
     if value.get("messages") is not None:
@@ -122,6 +126,13 @@ def turn_of_langchain(messages: Sequence[Any], *, prompt: str) -> AgentTurn:
     refusal = spoken[-1].additional_kwargs.get("refusal") if spoken and not turn.answer else None
     answer = refusal if isinstance(refusal, str) else turn.answer
     return AgentTurn(answer, turn.calls, _total(n for n, _ in usages), _total(n for _, n in usages))
+
+
+def error_text(error: object) -> str:
+    """What an agent or a server reports as its error: text, or an object with a message."""
+    if isinstance(error, Mapping) and isinstance(error.get("message"), str) and error["message"]:
+        error = error["message"]
+    return cut_text(error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=repr), _LONGEST)
 
 
 def calls_of(value: object) -> list[dict[str, Any]] | None:

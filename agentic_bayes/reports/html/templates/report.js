@@ -101,6 +101,9 @@
         if (agent.mean[i] !== null) cell.append(make("span", "part", agent.text[i]));
       } });
   }
+  for (const [metric, { mean, text }] of Object.entries(agents[0].more || {})) {
+    columns.push({ title: [metric], key: (i) => mean[i], fill: (cell, i) => cell.append(text[i]) });
+  }
   if (difference) {
     columns.push({ title: ["difference"], key: (i) => difference.mean[i],
       fill: (cell, i) => cell.append(difference.text[i]) });

@@ -27,7 +27,7 @@ _SCHEMA = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     f"PRAGMA application_id = {_APPLICATION_ID}",
 )
-_BUSY_SECONDS = 60.0
+BUSY_SECONDS = 60.0
 _Read = TypeVar("_Read")
 
 
@@ -45,7 +45,7 @@ class RunStore:
                 raise InvalidArgument(f"{folder} is not a run's folder: it contains no {FILE}")
             _make(self.path)
         try:
-            self._db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise InvalidArgument(f"{self.path} cannot be opened: {error}") from error
         try:

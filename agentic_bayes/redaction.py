@@ -1,0 +1,92 @@
+"""Secret values are replaced by their names in whatever is written or printed, however they are written there."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+SHORTEST = 8  # characters; a shorter value is secret only where it is marked, since it may be part of anything
+KEYS = re.compile(r"(api_?key|access_?key|token|secret|password|passwd|credentials?|authorization)$", re.IGNORECASE)
+"""Names of values that are secret."""
+
+_CUT = re.compile(r"…|\.\.\.")  # what shortened texts have where they were cut
+_BASE64 = 3  # bytes that base64 writes as four characters
+
+
+class Secrets:
+    """Secret values and the names that replace them."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        """Take names by value; a value that is part of another is replaced where the other is not."""
+        self._names: dict[str, str] = {}
+        for value, name in sorted(names.items(), key=lambda item: -len(item[0])):
+            for written in _spellings(value):
+                self._names.setdefault(written, name)
+        longest_first = sorted(self._names, key=lambda text: (-len(text), text))
+        self._any = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to hide."""
+        return self._any is not None
+
+    def in_text(self, text: str) -> str:
+        """The text with names in place of secrets, also of the rest of one that was cut."""
+        if self._any is None:
+            return text
+        found = self._any.sub(lambda match: self._names[match[0]], text)
+        return self._without_remains(found) if _CUT.search(found) else found
+
+    def _without_remains(self, text: str) -> str:
+        """The text without beginnings of secrets before a cut, and ends of them after it."""
+        for written, name in self._names.items():
+            if written[:SHORTEST] not in text and written[-SHORTEST:] not in text:
+                continue
+            for size in range(len(written) - 1, SHORTEST - 1, -1):
+                for cut in ("…", "..."):
+                    text = text.replace(written[:size] + cut, name + cut).replace(cut + written[-size:], cut + name)
+        return text
+
+    def hide(self, value: Any) -> Any:
+        """A JSON value with names in place of secrets, at any depth; itself if it holds none."""
+        if self._any is None:
+            return value
+        if isinstance(value, str):
+            return self.in_text(value)
+        if isinstance(value, Mapping):
+            return {self.hide(key): self.hide(part) for key, part in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self.hide, value))
+        return value
+
+
+def _spellings(value: str) -> Iterator[str]:
+    """A value as texts may hold it: plain, escaped as in JSON, Python, URLs and HTML, and in base64."""
+    once = [value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]]
+    yield from once
+    yield from (json.dumps(text)[1:-1] for text in once[1:])  # JSON text within JSON
+    for quoted in (quote(value, safe=""), quote(value), quote_plus(value)):
+        yield quoted
+        yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), quoted)
+    yield html.escape(value)
+    yield html.escape(value, quote=False)
+    content = value.encode("utf-8", "surrogatepass")
+    for before in range(_BASE64):  # where it begins within the bytes that are encoded, as in "user:password"
+        spare = (before + len(content)) % _BASE64
+        encoded = base64.b64encode(b"\0" * before + content).decode().rstrip("=")
+        whole = encoded[(before * 4 + 2) // _BASE64 if before else 0 :]
+        whole = whole[:-1] if spare else whole  # its last character depends on what follows
+        if len(whole) >= SHORTEST:
+            yield whole
+            yield whole.replace("+", "-").replace("/", "_")
+
+
+def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """The keys that an environment holds, which models and agents read by themselves: value → ``${NAME}``."""
+    return {
+        value: f"${{{name}}}" for name, value in environment.items() if KEYS.search(name) and len(value) >= SHORTEST
+    }

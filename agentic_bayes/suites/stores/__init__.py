@@ -1,0 +1,1 @@
+"""What runs keep on disk: their trials, where they are, and replies to use again."""
