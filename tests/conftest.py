@@ -62,7 +62,7 @@ def says_stack(path: Path) -> bool:
 
 
 def samples(item: pytest.Item) -> bool:
-    """Whether a test names PyMC, NUTS, or the engines: in its parameters, or in the code of its function and fixtures."""
+    """Whether a test names PyMC, NUTS or the engines: in its parameters, or in the code of it and its fixtures."""
     fixtures = getattr(item, "_fixtureinfo", None)
     found = [one.func for defined in fixtures.name2fixturedefs.values() for one in defined] if fixtures else []
     codes = [getattr(function, "__code__", None) for function in (getattr(item, "function", None), *found)]
