@@ -8,12 +8,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 SHORTEST = 8  # characters; a shorter value is secret only where it is marked, since it may be part of anything
 KEYS = re.compile(r"(api_?key|access_?key|token|secret|password|passwd|credentials?|authorization)$", re.IGNORECASE)
 """Names of values that are secret."""
 
+_HEADERS = frozenset({"headers", "default_headers"})
+# headers that tell nobody anything
+_PUBLIC_HEADERS = frozenset(
+    {"accept", "accept-charset", "accept-encoding", "accept-language", "connection", "content-type", "user-agent"}
+)
 _CUT = re.compile(r"…|\.\.\.")  # what shortened texts have where they were cut
 _BASE64 = 3  # bytes that base64 writes as four characters
 
@@ -60,7 +65,7 @@ class Secrets:
         if isinstance(value, Mapping):
             return {self.hide(key): self.hide(part) for key, part in value.items()}
         if isinstance(value, (list, tuple)):
-            return type(value)(map(self.hide, value))
+            return (tuple if isinstance(value, tuple) else list)(map(self.hide, value))
         return value
 
 
@@ -90,3 +95,44 @@ def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         value: f"${{{name}}}" for name, value in environment.items() if KEYS.search(name) and len(value) >= SHORTEST
     }
+
+
+def secrets_in(declared: Any) -> dict[str, str]:
+    """Keys, passwords and headers in a declaration, or among the fields of a model: value → ``<where it stands>``."""
+    return {value: f"<{where}>" for where, value in _secret_values(declared, "") if len(value) >= SHORTEST}
+
+
+def _secret_values(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Values of headers, keys and passwords, each with where it stands."""
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from _secret_values(item, f"{where}[{i}]")
+    elif hasattr(value, "get_secret_value"):  # pydantic's types, which models use
+        yield where, str(value.get_secret_value())
+    elif isinstance(value, str) and "://" in value:
+        yield from _in_url(value, where)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            at = f"{where}.{key}".removeprefix(".")
+            if str(key).lower() in _HEADERS and isinstance(item, dict):
+                for name, header in item.items():
+                    if str(name).lower() not in _PUBLIC_HEADERS:
+                        yield f"{at}.{name}", str(header)
+                        yield f"{at}.{name}", str(header).partition(" ")[2]  # after "Bearer"
+            elif KEYS.search(str(key)) and isinstance(item, str):
+                yield at, item
+            else:
+                yield from _secret_values(item, at)
+
+
+def _in_url(url: str, where: str) -> Iterator[tuple[str, str]]:
+    """The password of a URL, and keys in its query."""
+    try:
+        parts = urlsplit(url)
+        if parts.password:
+            yield where, parts.password
+    except ValueError:
+        return
+    for name, value in parse_qsl(parts.query):
+        if KEYS.search(name) or name.lower() == "key":
+            yield where, value
