@@ -9,8 +9,9 @@ import os
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -21,6 +22,7 @@ from agentic_bayes.evidence.llm.store import READ, Judgement, ModelCall, Store
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.redaction import Secrets, keys_in
 
+G = TypeVar("G", bound=Grade)
 TokenPrice = tuple[float, float]
 """The price of a million tokens: (input, output)."""
 
@@ -71,14 +73,12 @@ class RunCalls:
         """The text with names in place of secrets."""
         return self._secrets.in_text(text)
 
-    def without_secrets(self, grade: Grade) -> Grade:
+    def without_secrets(self, grade: G) -> G:
         """The grade with names in place of secrets."""
         if not self._secrets:
             return grade
-        reason = self.hidden(grade.reason)
-        if isinstance(grade, Unscored):
-            return Unscored(reason)
-        return Score(grade.value, reason, self._secrets.hide(grade.details))
+        details = {"details": self._secrets.hide(grade.details)} if isinstance(grade, Score) else {}
+        return replace(grade, reason=self.hidden(grade.reason), **details)
 
     async def close(self) -> None:
         """Write what is not yet on disk, give up claims, and close the connections of this run."""
