@@ -95,7 +95,9 @@ def _spellings(value: str) -> Iterator[str]:
 def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
     """The keys that an environment holds, which models and agents read by themselves: value → ``${NAME}``."""
     return {
-        value: f"${{{name}}}" for name, value in environment.items() if KEYS.search(name) and len(value) >= SHORTEST
+        value: f"${{{name}}}"
+        for name, value in environment.items()
+        if (KEYS.search(name) or name.upper().endswith("_KEY")) and len(value) >= SHORTEST
     }
 
 
