@@ -220,13 +220,14 @@ def _system_error(error: BaseException) -> OSError | None:
     import ssl
 
     kinds = (ConnectionError, ssl.SSLError, socket.gaierror)
+    waits = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
     found, seen = None, set[int]()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         unreachable = isinstance(link, OSError) and link.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH)
         if isinstance(link, OSError) and (isinstance(link, kinds) or unreachable) and str(link):
-            found = link
+            found = found if isinstance(link, waits) else link
         # libraries of HTTP hide the cause (``from None``), which is still the context
         inside = link.exceptions[0] if isinstance(link, BaseExceptionGroup) else None
         link = inside or link.__cause__ or link.__context__

@@ -11,7 +11,7 @@ from typer import Exit, Option, Typer
 
 from agentic_bayes.cli import options as opt
 from agentic_bayes.cli.exits import STOPPED
-from agentic_bayes.cli.output import say, say_json, show
+from agentic_bayes.cli.output import printing_without_keys, say, say_json, show
 from agentic_bayes.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ RECORDED = "recorded"
 
 @commands.command()
 @opt.with_groups
+@printing_without_keys()
 def assess(
     files: opt.ConversationFiles,
     *,

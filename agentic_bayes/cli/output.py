@@ -64,18 +64,32 @@ class _HidingStream:
 
 @contextlib.contextmanager
 def printing_without(secrets: Secrets) -> Iterator[None]:
-    """Keep secrets out of whatever is printed meanwhile, and out of the traceback of a crash."""
+    """Keep secrets out of whatever is printed meanwhile, out of errors and out of the traceback of a crash."""
     streams: list[Any] = [_HidingStream(stream, secrets) for stream in (sys.stdout, sys.stderr)]
     with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
         try:
             yield
-        except (AgenticBayesError, OSError, Exit):
+        except AgenticBayesError as error:
+            if secrets.in_text(str(error)) == str(error):
+                raise
+            complain(f"error: {error}")
+            raise Exit(2) from None
+        except (OSError, Exit):
             raise
         except Exception:
             if not secrets:
                 raise
             traceback.print_exc()
             raise Exit(1) from None
+
+
+@contextlib.contextmanager
+def printing_without_keys() -> Iterator[None]:
+    """Keep the keys of the environment, which models read by themselves, out of whatever is printed meanwhile."""
+    from agentic_bayes.redaction import Secrets, keys_in
+
+    with printing_without(Secrets(keys_in(os.environ))):
+        yield
 
 
 def say_json(value: Any) -> None:

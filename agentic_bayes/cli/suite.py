@@ -51,7 +51,6 @@ def run(
     from agentic_bayes.suites.config import load_suite
     from agentic_bayes.suites.results import RunResults
     from agentic_bayes.suites.runner import check_groups, check_suite, plan_run, run_suite, select_tasks
-    from agentic_bayes.suites.secrets import errors_without
 
     ks = parse_ks(k)
     check_choice("errors", errors, ("unscored", "fail"))
@@ -59,7 +58,7 @@ def run(
     if fail_under is not None:
         check_probability(fail_under, "fail_under")
     suite = load_suite(config)
-    with printing_without(suite.secrets), errors_without(suite.secrets):
+    with printing_without(suite.secrets):
         tasks = select_tasks(suite, tags=_parts(tags), exclude_tags=_parts(exclude_tags), limit=limit)
         if to is None and suite.config.output.format == "json":
             to = "json"

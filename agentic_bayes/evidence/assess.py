@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from agentic_bayes.checks import check_count, check_type
-from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly
+from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly, described
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.ledger import Ledger, TurnGrades
 from agentic_bayes.evidence.llm.calls import RUN, RunCalls
@@ -240,21 +240,22 @@ class _Assessment:
 
     async def _grade(self, conversation: Conversation, position: int, turn: TurnGrades) -> None:
         """Grade one interaction; each grade is in the ledger before the next grader is asked."""
+        hidden = self._calls.without_secrets
         crash = conversation.error_at(position)
         if crash is not None:
-            crashed = Unscored(f"{AGENT_ERROR}{crash}")
+            crashed = hidden(Unscored(f"{AGENT_ERROR}{crash}"))
             turn.answer, turn.tools = crashed, crashed if turn.has_expectations else None
             turn.metrics = {metric.name: crashed for metric in self._metrics}
             return
         try:
             turn.tools = self._tool_rubric.verdict(conversation.conversation[position])
         except Exception as error:
-            turn.tools = _failed(error)
-        turn.answer = await _ask(self._judge, conversation, position)
+            turn.tools = hidden(_failed(error))
+        turn.answer = hidden(await _ask(self._judge, conversation, position))
         if isinstance(self._judge, RecordedJudge):
             turn.metrics |= self._judge.further(conversation, position)
         for metric in self._metrics:
-            turn.metrics[metric.name] = await _ask(metric, conversation, position)
+            turn.metrics[metric.name] = hidden(await _ask(metric, conversation, position))
 
     def interrupt(self) -> None:
         """Stop the run soon; safe to call from another thread, and after the run has ended."""
@@ -271,7 +272,7 @@ class _Assessment:
             judge=self._judge.identity,
             tool_rubric=self._tool_rubric.identity,
             metrics={metric.name: metric.identity for metric in self._metrics},
-            missing=Unscored(self._ending or cause),
+            missing=self._calls.without_secrets(Unscored(self._ending or cause)),
         )
         evidence = Evidence(rows, self._ending and self._ending.removeprefix("stopped").lstrip(": "))
         if self._failure is not None:
@@ -312,7 +313,7 @@ async def _ask(grader: Grader, conversation: Conversation, position: int) -> Gra
 
 
 def _failed(error: BaseException) -> Unscored:
-    return Unscored(f"{type(error).__name__}: {error}")
+    return Unscored(described(error))
 
 
 def _check_arguments(

@@ -10,11 +10,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import AgenticBayesError, MissingPackage
+from agentic_bayes.evidence.csv_text import from_cell
 from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, open_frame, twice
 from agentic_bayes.records.wire.strict_json import strict_json
 
@@ -72,7 +74,7 @@ class CsvFile:
         except ImportError:
             return _read_csv(path, error=error)
         delimiter = _delimiter(path, head)
-        header = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+        header = _names(next(csv.reader([head], delimiter=delimiter), []))
         if head.count('"') % 2 or "\r" in head[:-2] or not all(header) or len(set(header)) < len(header):
             return _read_csv(path, error=error)
         return cls(path, header, delimiter, error)
@@ -119,6 +121,8 @@ class CsvFile:
         except (pa.ArrowInvalid, pa.ArrowKeyError, OSError):
             return self.careful().take(names)
         frame: pd.DataFrame = table.unify_dictionaries().to_pandas()
+        if any(from_cell(cell) != cell for name in wanted for cell in frame[name].cat.categories):
+            return self.careful().take(names)
         return frame
 
 
@@ -184,6 +188,11 @@ def _delimiter(path: Path, head: str) -> str:
     return max(",\t;", key=QUOTED.sub("", head).count)
 
 
+def _names(header: Sequence[str]) -> list[str]:
+    """The names of columns as a header has them."""
+    return [from_cell(name).strip() for name in header]
+
+
 def _read_csv(path: Path, *, error: Refusal) -> LocalTable:
     """A CSV file, line by line; columns without a name are left out, and so are rows that hold nothing."""
     with _text(path, error) as stream:
@@ -197,14 +206,14 @@ def _read_csv(path: Path, *, error: Refusal) -> LocalTable:
             begun, delimiter = 0, _delimiter(path, head)
         rows = csv.reader(itertools.chain([head], lines), delimiter=delimiter, strict=True)
         try:
-            header = [name.strip() for name in next(rows, [])]
+            header = _names(next(rows, []))
             if not any(header):
                 raise error(f"{path}: the file is empty" + (" or its first line is" if next(rows, None) else ""))
             if repeated := sorted({name for name in header if name and header.count(name) > 1}):
                 raise error(f"{path}: {twice(repeated)}")
             columns: list[list[str]] = [[] for _ in header]
             numbers: list[int] = []
-            known: dict[str, str] = {}  # one object for each text
+            text = cache(from_cell)  # one object for each text
             before = rows.line_num
             for row in rows:
                 line, before = begun + before + 1, rows.line_num
@@ -216,7 +225,7 @@ def _read_csv(path: Path, *, error: Refusal) -> LocalTable:
                     raise error(f"{path}: {_ragged(line, header, row, delimiter, first=not numbers)}")
                 numbers.append(line)
                 for cells, value in zip(columns, row, strict=True):
-                    cells.append(known.setdefault(value, value))
+                    cells.append(text(value))
         except csv.Error as cause:
             raise error(f"{path}: not a readable table ({cause} in line {begun + rows.line_num})") from None
     keys = [name or " " * (i + 1) for i, name in enumerate(header)]  # blank, and told apart

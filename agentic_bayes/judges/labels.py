@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,6 +14,7 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_count, check_seed, check_type
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence import table as tables
+from agentic_bayes.evidence.csv_text import csv_text
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.row import EvidenceRow, place_name
 from agentic_bayes.records.base import short
@@ -162,19 +161,17 @@ def sample_for_labelling(
         for place in attempts
         if (place if by == "attempt" else place[1]) in kept
     ]
-    header = ["agent", "task", "trial", "session_id"]
+    sample = pd.DataFrame(rows, columns=["agent", "task", "trial", "session_id"]).assign(human=None)
     if path is not None:
-        _write_new(Path(path), [[*header, "human"], *([*row, ""] for row in rows)])
-    return pd.DataFrame(rows, columns=header).assign(human=None)
+        _write_new(Path(path), sample)
+    return sample
 
 
-def _write_new(path: Path, rows: Sequence[Sequence[object]]) -> None:
+def _write_new(path: Path, table: pd.DataFrame) -> None:
     if path.exists():
         raise InvalidArgument(f"{path} already exists and may hold labels: choose another name, or delete it first")
     if not path.absolute().parent.is_dir():
         raise InvalidArgument(f"path must lie in a folder that exists, got {str(path)!r}")
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
     with replacing(str(path)) as file:
         # JSON can hold half of a surrogate pair, UTF-8 cannot
-        file.write(text.getvalue().encode(errors="backslashreplace"))
+        file.write(csv_text(table).encode(errors="backslashreplace"))

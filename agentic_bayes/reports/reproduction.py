@@ -19,6 +19,7 @@ from agentic_bayes.estimation.estimate import Estimate, estimate_as
 from agentic_bayes.estimation.io.groups import kept_draws
 from agentic_bayes.estimation.io.netcdf import installed_versions
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS
+from agentic_bayes.evidence.csv_text import from_cell
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.formatting import format_number, json_ready, one_line, plural
 from agentic_bayes.outcomes.count import count_outcomes
@@ -325,7 +326,7 @@ def _compare_tables(folder: Path, again: Estimate, problems: list[str]) -> tuple
 
 def _cells(text: str) -> dict[tuple[str, ...], dict[str, str]]:
     rows = csv.DictReader(io.StringIO(text, newline=""), restval="")
-    return {tuple(row.get(name) or "" for name in KEY): row for row in rows}
+    return {tuple(from_cell(row.get(name) or "") for name in KEY): row for row in rows}
 
 
 def _words(key: tuple[str, ...]) -> str:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import inspect
-import io
 import json
 import os
 import platform
@@ -34,6 +33,7 @@ from agentic_bayes.errors import InvalidArgument, NotReproducible, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.io.netcdf import made_by
 from agentic_bayes.estimation.settings import Settings
+from agentic_bayes.evidence.csv_text import csv_text, from_cell, to_cell
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.outcomes.coordinates import task_columns
 from agentic_bayes.outcomes.count import count_outcomes
@@ -108,7 +108,7 @@ def write_results(
     why_not = _cannot_rerun(est)
     target = folder_path(folder)
     for kind, labels in (("agent", est.agents), ("task", est.counts.tasks)):
-        if (longest := max(map(len, labels))) > LONGEST_LABEL:
+        if (longest := max(len(to_cell(label)) for label in labels)) > LONGEST_LABEL:
             raise InvalidArgument(f"{kind} labels must have at most {LONGEST_LABEL:,} characters, one has {longest:,}")
     target.mkdir(parents=True, exist_ok=True)
     (target / MANIFEST).unlink(missing_ok=True)  # a folder that is half written has none
@@ -164,7 +164,7 @@ def _resolved(counting: Mapping[str, Any]) -> dict[str, Any]:
 def tables_of(est: Estimate) -> dict[str, str]:
     """The numbers of an estimate as the texts of their files: equal numbers give equal texts."""
     tables = {SUMMARY: est.summary(columns="all", tasks=True), BASELINE: est.baseline(columns="all", tasks=True)}
-    return {name: table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
+    return {name: csv_text(table) for name, table in tables.items()}
 
 
 def this_platform() -> str:
@@ -180,21 +180,16 @@ def same_counts(one: xr.Dataset, other: xr.Dataset) -> bool:
 
 def _outcomes_text(outcomes: xr.Dataset) -> str:
     """Counts per agent and task; a cell without any is left out unless the label would be lost."""
+    import pandas as pd
+
     ds = check_outcomes(outcomes)
-    counts = {name: ds[name].values for name in COUNTS}
-    attempted = (counts["trials"] + counts["unscored"]) > 0
+    attempted = ((ds["trials"] + ds["unscored"]) > 0).values
     attempted[0, ~attempted.any(axis=0)] = True
     attempted[~attempted.any(axis=1), 0] = True
-    agents, tasks = ds["agent"].values, ds["task"].values
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)  # a label may hold a line's end
-    extra = {_column_title(ds, name): ds[name].values.tolist() for name in task_columns(ds)}
-    writer.writerow(["agent", "task", *COUNTS, *extra])
-    for i, j in zip(*attempted.nonzero(), strict=True):
-        writer.writerow(
-            [agents[i], tasks[j], *(int(counts[name][i, j]) for name in COUNTS), *(v[j] for v in extra.values())]
-        )
-    return stream.getvalue()
+    i, j = attempted.nonzero()
+    counts = {name: ds[name].values[i, j] for name in COUNTS}
+    extra = {_column_title(ds, name): ds[name].values[j] for name in task_columns(ds)}
+    return csv_text(pd.DataFrame({"agent": ds["agent"].values[i], "task": ds["task"].values[j], **counts, **extra}))
 
 
 WEIGHT_TITLE = " (weight)"  # of a column of outcomes.csv with weights of tasks
@@ -211,7 +206,7 @@ def read_outcomes_file(path: Path, attrs: Mapping[str, Any]) -> xr.Dataset:
     columns: dict[str, dict[str, Any]] = {}
     try:
         with path.open(encoding="utf-8", errors="surrogatepass", newline="") as stream:
-            header, *rows = csv.reader(stream)
+            header, *rows = (list(map(from_cell, row)) for row in csv.reader(stream))
         known, extra = ["agent", "task", *COUNTS], header[2 + len(COUNTS) :]
         if header[: len(known)] != known:
             raise OutcomesError(f"{path}: columns must be agent, task, {', '.join(COUNTS)}, got {', '.join(header)}")

@@ -10,10 +10,6 @@ from agentic_bayes.formatting import Metric, format_estimate, format_number, plu
 from agentic_bayes.result_table import Table
 
 MOST_TASKS = 50
-ONE_TASK = (
-    "one task: these trials say how reliable the agent is on it and nothing of other tasks; a population is not to be "
-    "had from one task, however many trials it gets"
-)
 
 
 def run_tables(summary: Mapping[str, Any]) -> list[Table]:
@@ -67,8 +63,8 @@ def run_lines(summary: Mapping[str, Any], folder: Path) -> list[str]:
     lines = [f"{rate}, {summary['error_trials']:,} errored, {summary['pending_trials']:,} pending"]
     if summary["cached_replies"]:
         lines.append(f"{summary['cached_replies']:,} of the replies came from the cache")
-    if summary["total_tasks"] == 1:
-        lines.append(ONE_TASK)
+    if summary["note"]:
+        lines.append(summary["note"])
     if summary["ended"] is not None:
         lines.append(f"ended: {summary['ended']}")
     seconds = [summary[f"latency_p{q}"] for q in (50, 90, 99)]

@@ -35,6 +35,10 @@ _PERCENTILES = (50, 90, 99)
 _MOST_REASONS = 5
 _LONGEST_REASON = 300
 _ENDS = ("mean", "lower", "upper")
+_ONE_TASK = (
+    "one task: these trials say how reliable the agent is on it and nothing of other tasks; a population is not to be "
+    "had from one task, however many trials it gets"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -228,6 +232,7 @@ class RunResults(Tabular):
             "pending_trials": self.pending,
             "digest": self.facts["digest"],
             "ended": self.facts.get("ended"),
+            "note": _ONE_TASK if len(self.facts["planned"]) == 1 else "",
             **self.measures(),
             "tasks": self.tasks(),
         }

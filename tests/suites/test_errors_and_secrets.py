@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agentic_bayes.cli.app import app
-from agentic_bayes.errors import AgentError, DoubtfulRecords, InvalidArgument, SuiteError, described
+from agentic_bayes.errors import AgentError, DoubtfulRecords, InvalidArgument, OutcomesError, SuiteError, described
 from agentic_bayes.redaction import Secrets
 from agentic_bayes.suites.agents.reply import turn_of
 from agentic_bayes.suites.config import load_suite
@@ -134,10 +134,25 @@ def test_output_format_json_prints_json(make):
     assert json.loads(shown)["passed_trials"] == 4
 
 
-def test_one_task_says_nothing_of_others(make):
-    """And the run says so."""
+def test_a_finished_run_is_estimated_by_group(make, tmp_path):
+    """By its folder or its id, as `run --by` does; a field that no task has is refused."""
+    command("run", "-c", make("def answer(prompt):\n    return 'refund' if prompt == 'p0' else ''", tasks=4), "--k", 1)
+    (folder,) = (tmp_path / "results").iterdir()
+    for name in (folder, folder.name):
+        shown, _ = command("estimate", name, "--by", "kind", "--k", 1, "--to", "json")
+        rows = [row for row in json.loads(shown)["summary"] if row["estimand"] == "population"]
+        assert {row["group"] for row in rows if row["metric"] == "pass^1"} == {"", "a", "b", "(new group)"}
+    with pytest.raises(OutcomesError, match="tasks need sort in their metadata"):
+        command("estimate", folder, "--by", "sort")
+
+
+def test_one_task_says_nothing_of_others(make, tmp_path):
+    """And the run says so: when it ends, when it is shown, and in its summary."""
     shown, _ = command("run", "-c", make("def answer(prompt):\n    return 'refund'", tasks=1), "--k", 1)
-    assert "a population is not to be had from one task" in " ".join(shown.split())
+    (folder,) = (tmp_path / "results").iterdir()
+    again, _ = command("show", folder)
+    for text in (shown, again, json.loads((folder / "summary.json").read_text())["note"]):
+        assert "a population is not to be had from one task" in " ".join(text.split())
 
 
 def test_a_run_is_found_by_its_id_wherever_it_was_written(make, tmp_path, monkeypatch):

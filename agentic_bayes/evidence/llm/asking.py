@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from agentic_bayes.checks import check_choice, check_count, check_flag, check_number
-from agentic_bayes.errors import InvalidArgument, ReplyError
+from agentic_bayes.errors import InvalidArgument, ReplyError, described
 from agentic_bayes.evidence.llm import models
 from agentic_bayes.evidence.llm.calls import RUN, MeteredCall, RunCalls, TokenPrice
 from agentic_bayes.evidence.llm.models import Ask, StructuredMethod
@@ -22,6 +22,7 @@ from agentic_bayes.evidence.llm.retries import Retries, is_unsupported, within
 from agentic_bayes.evidence.llm.store import ModelCall
 from agentic_bayes.evidence.score import Grade, Score
 from agentic_bayes.records.base import short
+from agentic_bayes.redaction import secrets_in
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -115,14 +116,15 @@ class Asker:
         self._named = (model, arguments) if isinstance(model, str) else None
         self.model: Any = None
         self.model_name = self.parameters = ""
+        self._secrets: Mapping[str, str] = {}
         self._models: WeakKeyDictionary[object, Any] = WeakKeyDictionary()
         self._reply_modes: dict[str, ReplyModes] = {}
         if self._named is None:
             self._take(model)
 
     def _take(self, model: Any) -> None:
-        """Note the model, its name and its parameters."""
-        self.model = model
+        """Note the model, its name, its parameters, and its keys and headers."""
+        self.model, self._secrets = model, secrets_in(vars(model))
         self.model_name, self.parameters = models.model_name(model), models.parameters(model)
 
     def ready(self) -> None:
@@ -158,6 +160,7 @@ class Asker:
         """The model's reply, from the run's store if it is there."""
         modes = self.reply_modes(question.schema, question.digest)
         run = RUN.get() or RunCalls()
+        run.keep_secret(self._secrets)
         key = text_digest(f"{modes.digest} {repeat} {text}")
         answer = partial(self._answer, run, key, modes, question, opening, text)
         grade = await run.judgement(key, self.model_name, answer)
@@ -188,15 +191,14 @@ class Asker:
                     except Exception as error:
                         if not modes.leave(mode, error):
                             raise
-                        call.outcome = f"{type(error).__name__}: {error}"
+                        call.outcome = described(error)
                         continue
                     call.replied(_raw(reply))
                     try:
                         score = question.read(reply, mode != TEXT)
                     except Exception as error:
                         # whatever the reply holds, it is the reply that is unusable, not the transport
-                        named = f"{type(error).__name__}: {error}"
-                        wrong = error if isinstance(error, ReplyError) else ReplyError(named)
+                        wrong = error if isinstance(error, ReplyError) else ReplyError(described(error))
                         correction[:] = to_langchain(question.correction(reply_text(reply), wrong))
                         raise wrong from error
                     return Score(score.value, score.reason, {"mode": mode, **score.details})

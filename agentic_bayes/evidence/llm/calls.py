@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import os
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
 from agentic_bayes.checks import check_count, check_number
-from agentic_bayes.errors import ReplyError
+from agentic_bayes.errors import ReplyError, described
 from agentic_bayes.evidence.llm.retries import Sleep, Stopped, is_refused
 from agentic_bayes.evidence.llm.store import READ, Judgement, ModelCall, Store
 from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.redaction import Secrets, keys_in
 
+G = TypeVar("G", bound=Grade)
 TokenPrice = tuple[float, float]
 """The price of a million tokens: (input, output)."""
 
@@ -40,6 +44,8 @@ class RunCalls:
         for name, limit in (("requests_per_second", requests_per_second), ("max_cost", max_cost)):
             if limit is not None:
                 check_number(limit, name, above_zero=True)
+        self._secret_names = keys_in(os.environ)
+        self._secrets = Secrets(self._secret_names)
         self.store: Store | None = None
         self.max_cost, self._fail_fast = max_cost, fail_fast
         self.stopped: str | None = None
@@ -56,6 +62,23 @@ class RunCalls:
         self._held: set[str] = set()  # claims
         self._beat: asyncio.TimerHandle | None = None
         self._unstored: list[tuple[Judgement, asyncio.Future[Score | None] | None]] = []
+
+    def keep_secret(self, names: Mapping[str, str]) -> None:
+        """Hide these, too; the keys of the environment always are."""
+        if not names.keys() <= self._secret_names.keys():
+            self._secret_names = {**names, **self._secret_names}
+            self._secrets = Secrets(self._secret_names)
+
+    def hidden(self, text: str) -> str:
+        """The text with names in place of secrets."""
+        return self._secrets.in_text(text)
+
+    def without_secrets(self, grade: G) -> G:
+        """The grade with names in place of secrets."""
+        if not self._secrets:
+            return grade
+        details = {"details": self._secrets.hide(grade.details)} if isinstance(grade, Score) else {}
+        return replace(grade, reason=self.hidden(grade.reason), **details)
 
     async def close(self) -> None:
         """Write what is not yet on disk, give up claims, and close the connections of this run."""
@@ -96,16 +119,16 @@ class RunCalls:
         calls: list[ModelCall] = []
         score: Score | None = None
         try:
-            score = await ask(calls)
+            grade: Grade = self.without_secrets(await ask(calls))
+            score = grade if isinstance(grade, Score) else None
             self._lost = 0
-            grade: Grade = score
         except Stopped:
             grade = Unscored(self.stopped or "stopped")
         except ReplyError as error:
-            grade = Unscored(f"unreadable reply: {error}")
+            grade = self.without_secrets(Unscored(f"unreadable reply: {error}"))
             self._lost = 0
         except Exception as error:
-            grade = Unscored(f"{type(error).__name__}: {error}")
+            grade = self.without_secrets(Unscored(described(error)))
             self._lost += not is_refused(error)
             if self._fail_fast is not None and self._lost >= self._fail_fast:
                 self.stop(f"stopped after {self._fail_fast} transport failures: {grade.reason}")
@@ -268,7 +291,7 @@ class MeteredCall:
         cost = None
         if tokens_in is not None and tokens_out is not None and self._price is not None:
             cost = (tokens_in * self._price[0] + tokens_out * self._price[1]) / 1e6
-        outcome = self.outcome or (READ if error is None else f"{type(error).__name__}: {error}")
+        outcome = self._calls.hidden(self.outcome or (READ if error is None else described(error)))
         call = ModelCall(self._started, self._latency, tokens_in, tokens_out, cost, outcome)
         self._log.append(call)
         self._calls.end(call, replied=replied)

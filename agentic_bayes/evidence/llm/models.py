@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from agentic_bayes.errors import InvalidArgument, MissingPackage, did_you_mean
+from agentic_bayes.redaction import Secrets, keys_in, secrets_in
 
 StructuredMethod = Literal["auto", "json_schema", "function_calling", "json_mode"]
 
@@ -81,7 +83,10 @@ def resolve(name: str, arguments: Mapping[str, Any]) -> Any:
     except Exception as error:
         key = _PROVIDERS.get(provider, ("", "", "", ""))[3]
         hint = f" (is {key} set?)" if key else ""
-        raise InvalidArgument(f"the model {name!r} cannot be used{hint}: {_first_line(error)}") from error
+        secrets = Secrets(secrets_in(settings) | keys_in(os.environ))
+        reason = secrets.in_text(_first_line(error))
+        cause = error if secrets.in_text(str(error)) == str(error) else None
+        raise InvalidArgument(f"the model {name!r} cannot be used{hint}: {reason}") from cause
 
 
 def _first_line(error: BaseException) -> str:
