@@ -42,6 +42,7 @@ _RAISED = re.compile("(?<=\\d)(?=[\u2070\u00b9\u00b2\u00b3\u2074-\u207b])")
 _VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215f\u2189])")
 _SCHEME = re.compile(r"\bhttps?://(?:www\.)?")
 _US_DOLLAR = re.compile(r"\bus ?\$ ?")
+_CJK_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 _DIGITS = re.compile(r"\d", re.ASCII)
@@ -94,6 +95,7 @@ def normalise(text: str) -> str:
     text = _SCHEME.sub("", _US_DOLLAR.sub("usd ", text.translate(_LOOKALIKES)))
     if not text.isascii():
         text = re.sub(r"\d", lambda digit: str(unicodedata.decimal(digit[0])), text)
+        text = _CJK_DATE.sub(r" \1-\2-\3 ", text)
     return text
 
 
