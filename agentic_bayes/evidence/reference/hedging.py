@@ -41,10 +41,11 @@ _SENTENCE = re.compile(r"[.!?]\s")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def listed_tokens(answer: str) -> list[Token]:
-    """The answer's tokens with "A/B" as "A or B", without bullets, and with signs between numbers as words."""
+def listed_tokens(answer: str, read: Sequence[Token]) -> Sequence[Token]:
+    """The tokens, without bullets, with "A/B" as "A or B" and signs between numbers as words; `read` as it stands."""
     plain = _RELATION.sub(" is ", _BULLET.sub("", answer)).replace(" & ", " and ")
-    return tokens(_SLASH.sub(r"\1 or ", _VERSUS.sub(" or ", _GUESSES.sub(r"\1\2 or", plain))))
+    plain = _SLASH.sub(r"\1 or ", _VERSUS.sub(" or ", _GUESSES.sub(r"\1\2 or", plain)))
+    return read if plain == answer else tokens(plain)
 
 
 def without_hedges(answered: Sequence[Token]) -> list[Token]:
@@ -67,16 +68,16 @@ def without_hedges(answered: Sequence[Token]) -> list[Token]:
     return kept
 
 
-def alternatives(expected: Sequence[Token], wanted: Sequence[Token], answer: str) -> list[str]:
+def alternatives(expected: Sequence[Token], wanted: Sequence[Token], answer: str, read: Sequence[Token]) -> list[str]:
     """The alternatives among which the answer leaves its reader to choose; empty if it commits itself.
 
-    `wanted` is what the reference says beyond the query. An answer commits itself if it gives that outside of every
-    list, too.
+    `wanted` is what the reference says beyond the query, `read` the answer's tokens. An answer commits itself if it
+    gives that outside of every list, too.
     """
     if not wanted or len({token.key for token in wanted}) > SHORT or ("word", "or") in {t.key for t in expected}:
         return []
     answer = _INLINE_BULLET.sub("\n", answer)
-    answered = listed_tokens(answer)
+    answered = listed_tokens(answer, read)
     known = {token.key for token in expected}
     sought = {token.key for token in wanted}
     kinds = {token.kind for token in wanted}

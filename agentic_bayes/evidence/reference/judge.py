@@ -102,7 +102,8 @@ class ReferenceJudge:
             return Score(0.0, "The answer is blank.")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
-        expected, answered = with_months(tokens(reference)), with_months(tokens(answer))
+        read = tokens(answer)
+        expected, answered = with_months(tokens(reference)), with_months(read)
         if not expected or not answered:
             return _compare_signs(normalise(reference), normalise(answer))
         if len(expected) == len(answered) and all(map(Token.says, expected, answered)):
@@ -114,7 +115,7 @@ class ReferenceJudge:
             answered = with_denials(answered)
         return (
             _by_polarity(expected, answered, asked)
-            or _by_commitment(expected, reference, answer, asked)
+            or _by_commitment(expected, reference, answer, read, asked)
             or _by_containment(expected, answered)
             or _by_negation(expected, answered)
             or _by_numbers(expected, answered, asked)
@@ -171,12 +172,16 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
     return Score(_CONTRADICTED, f"The reference says {word}, the answer implies the opposite.")
 
 
-def _by_commitment(expected: Sequence[Token], reference: str, answer: str, asked: Sequence[Token]) -> Score | None:
+def _by_commitment(
+    expected: Sequence[Token], reference: str, answer: str, read: Sequence[Token], asked: Sequence[Token]
+) -> Score | None:
     required = _left_to_say(expected, asked, numbers=True)
     wanted = [token for token in required if token.kind in ("number", "code")] or required or content(expected)
-    if offered := alternatives(expected, wanted, answer):
+    if {token.key for token in wanted}.isdisjoint(token.key for token in read):
+        return None
+    if offered := alternatives(expected, wanted, answer, read):
         return Score(_CONTRADICTED, f"The answer leaves a choice between alternatives: {_listed(offered)}.")
-    if taken := taken_back(expected, wanted, reference, answer, asked):
+    if taken := taken_back(expected, wanted, reference, answer, read, asked):
         return Score(_CONTRADICTED, taken)
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from agentic_bayes.evidence.reference.answer_text import Token, tokens
 from agentic_bayes.evidence.reference.hedging import REACH, SHORT, clause_after, copula_before, names, subject
@@ -29,17 +29,22 @@ _FORMERLY = re.compile(
     r"\b(?:formerly|used to be|(?:previously|originally|once) (?:called|known as|named))\b", re.IGNORECASE
 )
 _IN_FACT = re.compile(r"\bin (?:fact|reality|truth)\b", re.IGNORECASE)
-_ASIDE = re.compile(r"\s[-\u2013]\s|[:|]\W{0,4}no\b", re.IGNORECASE)  # a dash, or a field that says no
+_ASIDE = re.compile(r"(?<=\S) [-\u2013] |[:|]\W{0,4}no\b", re.IGNORECASE)  # a dash, or a field that says no
 _SHORT_QUESTION = 6  # tokens
-_NEAR = 3 * REACH  # tokens after the last mention within which it can be taken back
+_NEAR = 3 * REACH  # tokens before or after a mention that can bear on it
 
 
 def taken_back(
-    expected: Sequence[Token], wanted: Sequence[Token], reference: str, answer: str, asked: Sequence[Token]
+    expected: Sequence[Token],
+    wanted: Sequence[Token],
+    reference: str,
+    answer: str,
+    read: Sequence[Token],
+    asked: Sequence[Token],
 ) -> str:
     """How the answer takes back every mention of the reference; empty if one stands, or there is none.
 
-    `wanted` is what the reference says beyond the query.
+    `wanted` is what the reference says beyond the query, `read` the answer's tokens.
     """
     sought = {token.key for token in wanted}
     context = {token.text for token in (*expected, *asked)}
@@ -52,13 +57,15 @@ def taken_back(
         return ""
     timed = "when" in context or "time" in context
     text = _ASIDE.sub("; ", _IN_FACT.sub("actually", _FORMERLY.sub("formerly", answer)))
-    answered = tokens(text if timed else _RANGE.sub(r"between \1 and \2", text))
+    text = text if timed else _RANGE.sub(r"between \1 and \2", text)
+    answered = read if text == answer else tokens(text)
     places = [i for i, token in enumerate(answered) if token.key in sought and not token.negated]
     if not places:
         return ""
     known = {token.key for token in (*expected, *asked)}
     topic = frozenset() if any(token.negated for token in asked) else {token.key for token in asked}
-    doubted = _doubted(answered, sought, topic)
+    around = {i for place in places for i in range(max(place - _NEAR, 0), min(place + _NEAR, len(answered)))}
+    doubted = _doubted(answered, sorted(around), sought, topic)
     if doubted.issuperset(places) or (len(answered) <= _SHORT_QUESTION and _asks(answered, answer)):
         return "The answer names the reference, but does not say that it is right."
     capitals = names(reference)
@@ -76,11 +83,15 @@ def _asks(answered: Sequence[Token], answer: str) -> bool:
 
 
 def _doubted(
-    answered: Sequence[Token], sought: Collection[tuple[str, str]], topic: Collection[tuple[str, str]]
+    answered: Sequence[Token],
+    around: Iterable[int],
+    sought: Collection[tuple[str, str]],
+    topic: Collection[tuple[str, str]],
 ) -> set[int]:
-    """The places of what is denied, doubted, turned away, or an end of a range."""
+    """The places of what words around these places deny, doubt, turn away, or make an end of a range."""
     found: set[int] = set()
-    for i, token in enumerate(answered):
+    for i in around:
+        token = answered[i]
         before = answered[i - 1].text if i else ""
         after = answered[i + 1 : i + 4]
         between = token.text == "between" and [t.kind for t in after] == ["number", "word", "number"]
@@ -171,5 +182,5 @@ def _replaces(
 
 def without_doubts(answered: Sequence[Token]) -> list[Token]:
     """The tokens without claims that the text does not make ("I don't know whether …")."""
-    doubted = _doubted(answered, (), ())
+    doubted = _doubted(answered, range(len(answered)), (), ())
     return [token for i, token in enumerate(answered) if i not in doubted]
