@@ -1,4 +1,4 @@
-"""Finds answers that do not commit: alternatives of the reference's kind, or the reference named but not meant."""
+"""Finds answers that do not commit: alternatives of the reference's kind, or the reference called wrong."""
 
 from __future__ import annotations
 

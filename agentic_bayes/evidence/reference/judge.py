@@ -191,11 +191,7 @@ def _stated(answered: Sequence[Token]) -> bool | None:
     states: set[bool] = set()
     for i, token in enumerate(answered):
         after = answered[i + 1] if i + 1 < len(answered) else None
-        ends = (
-            after is None
-            or after.opens
-            or (after.text == "at" and [t.text for t in answered[i + 2 : i + 3]] == ["all"])
-        )
+        ends = after is None or after.opens or [t.text for t in answered[i + 1 : i + 3]] == ["at", "all"]
         if token.text == "no":
             states |= {False} if _opening(answered[i : i + 2]) is False else set()
         elif token.kind == "word" and token.text in YES_WORDS | NO_WORDS:
@@ -209,8 +205,7 @@ def _stated(answered: Sequence[Token]) -> bool | None:
 
 def _assents(answered: Sequence[Token]) -> bool:
     """Whether a text opens with "absolutely", "of course" or the like."""
-    first = 1 if answered[0].text == "of" else 0
-    return len(answered) > first and answered[first].text in ASSENTS
+    return answered[0].text in ASSENTS or [token.text for token in answered[:2]] == ["of", "course"]
 
 
 def _implied(answered: Sequence[Token], asked: Sequence[Token]) -> bool | None:
@@ -265,6 +260,7 @@ def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Seq
     }
     if not required:
         return None
+    # what the answer both denies and says, it says in what it does not deny (42 miles, not 42 km)
     said = {key: {other for other in others if not other.negated} or others for key, others in in_answer.items()}
     missing = [token for token in required.values() if not _given(token, said)]
     if missing:

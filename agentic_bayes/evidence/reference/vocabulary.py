@@ -119,7 +119,7 @@ LINKING_WORDS = _set_of(
 CONTRACTION_TAILS = _set_of("s m d ll re ve")
 CONTRACTED = {"ca": "can", "wo": "will", "sha": "shall"}
 
-ASSENTS = _set_of("absolutely certainly definitely sure indeed affirmative course")  # "of course"
+ASSENTS = _set_of("absolutely certainly definitely sure indeed affirmative")
 YES_WORDS = _set_of("yes yeah yep true correct")
 NO_WORDS = _set_of("no nope false incorrect")
 PRONOUNS = _set_of("i it you we they he she that this there")
