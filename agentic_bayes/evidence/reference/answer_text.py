@@ -45,6 +45,7 @@ _RAISED = re.compile("(?<=\\d)(?=[\u2070\u00b9\u00b2\u00b3\u2074-\u207b])")
 _VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215f\u2189])")
 _SCHEME = re.compile(r"\bhttps?://(?:www\.)?")
 _US_DOLLAR = re.compile(r"\bus ?\$ ?")
+_STRUCK = re.compile(r"~~[^~\n]+~~")  # Markdown
 _CJK_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
@@ -96,6 +97,7 @@ class Token(NamedTuple):
 
 def normalise(text: str) -> str:
     """NFKC, case-folded, with one form for minus signs and quotes, ASCII digits, no invisible characters."""
+    text = _STRUCK.sub(" ", text).replace("!=", " not ").replace("\u2260", " not ")
     if text.isascii():
         text = text.replace("`", "'").lower()
         return _SCHEME.sub("", _US_DOLLAR.sub("usd ", text)) if "$" in text or "http" in text else text

@@ -36,7 +36,11 @@ _GUESSES = re.compile(
     r"\b(maybe|perhaps|possibly|(?:could|might|may) be)\b([^,.;?!\n]{1,60})[,.;?!]\s*(?:it )?\1\b", re.IGNORECASE
 )
 _SLASH = re.compile(r"(?<![\w./:])([^\W\d_]+) ?/ ?(?=[^\W\d_]+(?![\w./]))")
-_REJECTED = re.compile(r"\?[\"')\]]?\s*(?:no|nope|wrong|incorrect|false)(?:\s*[,.;!:]|\s*$)", re.IGNORECASE)
+_REJECTED = re.compile(
+    r"\?[\"')\]]?\s*(?:no|nope|nein|non|wrong|incorrect|false|not really|i doubt (?:it|that)"
+    r"|i (?:don't|do not) think so)(?:\s*[,.;!:]|\s*$)",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[.!?]\s")
 _WORD = re.compile(r"[^\W\d_]+")
 

@@ -79,7 +79,8 @@ def _asks(answered: Sequence[Token], answer: str) -> bool:
     """Whether an answer is a question itself, or several guesses."""
     sentences = [part for part in re.split(r"(?<=[.!?])\s+", answer.strip()) if part]
     asks = all(sentence.rstrip("\"')").endswith("?") for sentence in sentences)
-    return asks and (len(sentences) > 1 or answered[0].text in QUESTIONS)
+    opens = answered[0].text in QUESTIONS and ("word", "not") not in {token.key for token in answered}
+    return asks and (len(sentences) > 1 or opens)
 
 
 def _doubted(

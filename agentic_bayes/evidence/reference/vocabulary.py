@@ -145,7 +145,9 @@ TURNED_AWAY = {
 ANSWERS = _set_of("answer solution case choice option")
 
 # What takes back what was said before, what opposes it, and what may stand before the new answer.
-CORRECTIONS = _set_of("no nope sorry wait correction oop actually rather instead mean kidding")
+CORRECTIONS = _set_of(
+    "no nope sorry wait correction oop actually rather instead mean kidding excuse strike scratch edit corrected truth"
+)
 CONTRASTS = _set_of("but however yet though although whereas while now today currently nowaday other")
 LEADS = (
     CORRECTIONS
@@ -153,8 +155,8 @@ LEADS = (
     | POINTERS
     | COPULAS
     | _set_of(
-        "be the correct right true real actual one really i make should must has to changed of course or say",
-        "oh well ah um hmm",
+        "be the correct right true real actual new one really i me just make should must has to changed of course",
+        "or say oh well ah um hmm",
     )
 )
 TRAILS = _set_of("now today actually instead really currently then is right correct")
@@ -162,7 +164,7 @@ TRAILS = _set_of("now today actually instead really currently then is right corr
 REPORTS = _set_of(
     "say said claim claimed think thought believe believed assume assumed guess guessed expect expected seem seemed",
     "look looked suggest suggested suppose supposed might could would first initially originally formerly used",
-    "tempting obviou obvious misconception many some people often",
+    "tempting old former obviou obvious misconception many some people often",
 )
 QUESTIONS = _set_of("is are was do doe did could can would might may should how what")
 
