@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import statistics
 import sys
 import tempfile
@@ -30,6 +31,10 @@ INTERACTIONS, ROUNDS, CONCURRENCY = 10_000, 5, 32
 VERDICT = {"reasoning": "The answer states the sum that the reference states.", "correctness_score": 0.9}
 USAGE = {"input_tokens": 900, "output_tokens": 30, "total_tokens": 930}
 MOST_OF_BARE, MOST_OF_CHAIN, MOST_BYTES = 2.5, 0.5, 2048
+ANSWER = (
+    "Order ORD-1042 was packed on March 14 and ships with Postline; you pay $32.40, and a refund takes five days. " * 34
+)
+MOST_OF_SPLIT = 60.0
 
 
 class InstantModel(BaseChatModel):
@@ -145,6 +150,40 @@ def measured(count: int) -> list[tuple[str, float, str]]:
     return rows
 
 
+def by_rules(length: int) -> Callable[[], None]:
+    """The reference judge on a hundred answers of some length, each another one."""
+    turns = [
+        ab.Interaction(
+            qa_id="q", query="Which carrier?", assistant=f"{number} {text}", ground_truth_assistant="Postline"
+        )
+        for number in range(100)
+        if (text := (ANSWER * (length // len(ANSWER) + 1))[:length])
+    ]
+    asked = ab.Conversation(session_id="s", assistant_id="v1", conversation=turns)
+    judge = ab.ReferenceJudge()
+    return lambda: [judge.grade(asked, position) for position in range(len(turns))] and None
+
+
+def split(length: int) -> Callable[[], None]:
+    """The least that can be done with such answers: find their words and numbers."""
+    text = (ANSWER * (length // len(ANSWER) + 1))[:length]
+    return lambda: [re.findall(r"\w+|\S", text.casefold()) for _ in range(100)] and None
+
+
+def judged_by_rules() -> list[tuple[str, float, str]]:
+    """The rows of the reference judge: its cost is linear in the answer, with a small constant."""
+    lengths = (100, 3_800, 15_200)
+    rounds = [{n: (cpu(by_rules(n)), cpu(split(n))) for n in lengths} for _ in range(ROUNDS)]
+    short, long = (statistics.median(times[n][0] for times in rounds) for n in lengths[:2])
+    print(f"reference judge: {short * 1e4:.0f} µs for 100 characters, {long * 1e4:.0f} µs for 3,800")
+    growth = statistics.median(times[15_200][0] / times[3_800][0] / 4 for times in rounds)
+    over = statistics.median(times[3_800][0] / times[3_800][1] for times in rounds)
+    return [
+        ("reference judge: per character, 15,200 / 3,800 characters", growth, "≤ 1.3"),
+        ("reference judge: 3,800 characters / finding their words", over, f"≤ {MOST_OF_SPLIT}"),
+    ]
+
+
 def kept(model: InstantModel, data: list[ab.Conversation], folder: Path) -> float:
     """The bytes that a run keeps per judgement: evidence rows and whatever else grows."""
     few = data[: len(data) // 4]
@@ -159,7 +198,7 @@ def kept(model: InstantModel, data: list[ab.Conversation], folder: Path) -> floa
 def main() -> int:
     """Print the table; with --check, 1 if a ratio is out of bounds."""
     numbers = [argument for argument in sys.argv[1:] if argument.isdigit()]
-    rows = measured(int(numbers[0]) if numbers else INTERACTIONS)
+    rows = [*judged_by_rules(), *measured(int(numbers[0]) if numbers else INTERACTIONS)]
     width = max(len(what) for what, _, _ in rows)
     for what, value, bound in rows:
         print(f"{what.ljust(width)}  {value:8.2f}  {bound}")

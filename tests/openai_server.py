@@ -5,7 +5,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -15,7 +15,8 @@ class Reply:
     """What the server does with one request.
 
     `content` goes into the message (as the arguments of the tool, where the request names one); `raw` replaces the
-    whole body; `drop` closes the connection instead of replying.
+    whole body; `wire` gives the pieces of head and body, sent with `pause` seconds between them, and the connection
+    stays open if `hangs`; `drop` closes the connection instead of replying.
     """
 
     content: str = ""
@@ -24,6 +25,9 @@ class Reply:
     delay: float = 0.0
     drop: bool = False
     raw: bytes | None = None
+    wire: Callable[[], Iterable[bytes]] | None = None
+    pause: float = 0.0
+    hangs: bool = False
     refusal: str | None = None
     finish_reason: str = "stop"
 
@@ -111,6 +115,13 @@ class ChatServer:
             self.running -= 1
         if reply.drop:
             writer.transport.abort()
+            return False
+        if reply.wire is not None:
+            for piece in reply.wire():
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(reply.pause)
+            await asyncio.sleep(600 * reply.hangs)
             return False
         body = _body(request, reply) if reply.raw is None else reply.raw
         headers = {"content-type": "application/json", "content-length": str(len(body)), **reply.headers}

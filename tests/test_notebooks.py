@@ -217,10 +217,13 @@ def the_judges_notebook_corrects_what_its_judge_gets_wrong(notebook: Any) -> Non
 
 @prints(PAPER)
 def the_paper_is_reproduced_and_its_estimator_measured(notebook: Any) -> None:
-    """All 35 numbers agree; on tau-bench the plug-in is 6.4 times too low and errs by .173; its interval misses."""
+    """All 29 numbers agree, and 8 of 9 turns have right tools; the plug-in errs by .173; its interval misses."""
     agreed = output_of(notebook, "assert table")
-    assert agreed.startswith("35 of 35 agree")
+    assert agreed.startswith("29 of 29 agree")
     assert "False" not in agreed
+    tools = output_of(notebook, "computed_before")
+    assert tools.startswith("8 of 9 turns of the published data set are correct")
+    assert numbers(tools, "agent_response_3 +") == [1.0, 0.83, 1.0, 1.0]
     curve = output_of(notebook, "curves = {")
     assert [numbers(curve, rf"\n{k} +") for k in range(1, 6)] == [
         [pytest.approx(1 - (1 / 3) ** k, abs=6e-4), pytest.approx((2 / 3) ** k, abs=6e-4)] for k in range(1, 6)

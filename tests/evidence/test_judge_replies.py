@@ -69,6 +69,7 @@ REPLIES = {
     "nested 50,000 deep": ('{"a":' * 50_000, None),
     "nested 50,000 deep, closed": ('{"a":' * 50_000 + GOOD + "}" * 50_000, None),
     "lists 50,000 deep": ('{"a":' + "[" * 50_000, None),
+    "the form, echoed": ('Reply as {"reasoning": "text", "correctness_score": 0.0}', None),
     "a comment": ('{"reasoning": "r", /* sure */ "correctness_score": 0.9}', None),
     "a refusal": ("I'm sorry, but I can't judge this.", None),
     "null bytes": ("\x00" * 1000, None),

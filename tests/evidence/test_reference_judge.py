@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from strategies import reduced
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.evidence.score import Grader, Score, Unscored
 from agentic_bayes.records.model import Conversation
+from agentic_bayes.records.read import read_conversations
 
 RIGHT = 0.7
 WRONG = 0.3
@@ -421,8 +423,12 @@ def test_a_date_with_two_readings_is_only_itself():
 
 
 def test_thoughts_in_the_answer_do_not_count():
-    """The answer is what stands behind the thought."""
+    """The answer is what stands behind the thought, in a file that is read, too."""
     assert value("Paris", "<think>Paris or Lyon? Lyon.</think>Lyon") < WRONG
+    case = Path(__file__).parents[1] / "records" / "files" / "openai" / "openai_inline_thinking.json"
+    (read,) = read_conversations(case)
+    answer = read.conversation[0].assistant
+    assert (answer, value("Paris", answer) < WRONG) == ("Lyon", True)
 
 
 @pytest.mark.parametrize(

@@ -115,14 +115,25 @@ def test_an_example_of_the_prompt_counts_only_if_it_is_the_only_verdict():
     assert read_text(LOW, [], [example]).value == 0.1
 
 
-@pytest.mark.parametrize("many", ['{"step": 1} ', f"{GOOD} ", '{"a": "b" '], ids=["objects", "verdicts", "broken"])
+@pytest.mark.parametrize(
+    "many",
+    ['{"step": 1} ', f"{GOOD} ", f'{{"verdict": {GOOD}}} ', '{"a": "b" ', "{", "<think>a</think> ", "<think>"],
+    ids=["objects", "verdicts", "nested", "broken", "braces", "thoughts", "open thoughts"],
+)
 def test_reading_is_linear(many):
-    """Fifty thousand objects beside two megabytes of material are read or refused in less than a second."""
-    material = ('{"x": 1} correctness_score ' * 80_000)[:2_000_000]
-    begin = time.process_time()
-    with contextlib.suppress(ReplyError):
-        assert read_text(many * 50_000 + GOOD, [material]).value == 0.9
-    assert time.process_time() - begin < 2  # twice what it takes on a busy machine
+    """Four times as many objects beside four times as much material take about four times as long, not sixteen."""
+
+    def seconds(count):
+        reply, material = many * count + GOOD, '{"x": 1} correctness_score ' * count
+        times = []
+        for _ in range(3):
+            begin = time.process_time()
+            with contextlib.suppress(ReplyError):
+                assert read_text(reply, [material]).value == 0.9
+            times.append(time.process_time() - begin)
+        return min(times)
+
+    assert seconds(3_200) < 8 * max(seconds(800), 1e-3)
 
 
 def test_the_message_says_what_is_allowed_and_what_came():

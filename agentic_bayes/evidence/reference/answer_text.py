@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from agentic_bayes.evidence.reference import vocabulary
@@ -32,6 +33,8 @@ _JOINER = r"(?:[-_]|(?<=\d)[.,:/'](?=\d)|(?<=[^\W\d_])[./'](?=[^\W\d_]))"
 _LEXEME = re.compile(
     rf"(?P<chunk>{_LETTER}+(?:{_JOINER}{_LETTER}+)*)|(?P<spaceless>[{_SPACELESS}])|(?P<mark>\S)|(?P<line>\n)"
 )
+# the same for texts without other letters, several times as fast
+_ASCII_LEXEME = re.compile(rf"(?P<chunk>[a-z0-9]+(?:{_JOINER}[a-z0-9]+)*)|(?P<mark>\S)|(?P<line>\n)", re.ASCII)
 _LOOKALIKES = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-")
     | dict.fromkeys("\u2018\u2019\u201b\u02bc\uff07`\u00b4", "'")
@@ -42,6 +45,8 @@ _RAISED = re.compile("(?<=\\d)(?=[\u2070\u00b9\u00b2\u00b3\u2074-\u207b])")
 _VULGAR = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215f\u2189])")
 _SCHEME = re.compile(r"\bhttps?://(?:www\.)?")
 _US_DOLLAR = re.compile(r"\bus ?\$ ?")
+_STRUCK = re.compile(r"~~[^~\n]+~~")  # Markdown
+_CJK_DATE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 _DIGITS = re.compile(r"\d", re.ASCII)
@@ -54,6 +59,9 @@ _THREE_DIGITS = re.compile(r"\d{3}(?:[.,]\d+)?", re.ASCII)
 _CLAUSE_ENDS = frozenset('.,;:!?()[]{}"…。、！？，；：।؟')
 _REACH = 5
 _LONGEST_NUMBER = 24  # words
+_LONGEST_REMEMBERED = 5_000  # characters
+_NAME_SIGNS = frozenset("+-#")
+_MORE_THAN_WORDS = (vocabulary.NUMERALS - {"and"}) | set(vocabulary.UNIT_PREFIXES) | {"minus", "negative", "cannot"}
 
 
 class Token(NamedTuple):
@@ -89,20 +97,32 @@ class Token(NamedTuple):
 
 def normalise(text: str) -> str:
     """NFKC, case-folded, with one form for minus signs and quotes, ASCII digits, no invisible characters."""
+    text = _STRUCK.sub(" ", text).replace("!=", " not ").replace("\u2260", " not ")
+    if text.isascii():
+        text = text.replace("`", "'").lower()
+        return _SCHEME.sub("", _US_DOLLAR.sub("usd ", text)) if "$" in text or "http" in text else text
     text = _VULGAR.sub(" ", _RAISED.sub("^", _INVISIBLE.sub("", text)))
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.translate(_LOOKALIKES)).casefold())
     text = _SCHEME.sub("", _US_DOLLAR.sub("usd ", text.translate(_LOOKALIKES)))
     if not text.isascii():
         text = re.sub(r"\d", lambda digit: str(unicodedata.decimal(digit[0])), text)
+        text = _CJK_DATE.sub(r" \1-\2-\3 ", text)
     return text
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> Sequence[Token]:
     """The tokens of a text (normalised or not), in order."""
-    read = list(_negations(_Tokenizer(normalise(text)).read()))
+    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _read(text)
+
+
+def _read(text: str) -> Sequence[Token]:
+    read = tuple(_negations(_Tokenizer(normalise(text)).read()))
     if len(read) == 1 and read[0].key == ("word", "one"):  # in running text it is mostly a pronoun
-        return [read[0]._replace(kind="number", text="1")]
+        return (read[0]._replace(kind="number", text="1"),)
     return read
+
+
+_remembered = lru_cache(maxsize=64)(_read)  # trials of a task share its query and reference
 
 
 @dataclass(slots=True)
@@ -118,7 +138,8 @@ class _Tokenizer:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lexemes = [_Lexeme(m.lastgroup or "", m[0], m.start(), m.end()) for m in _LEXEME.finditer(text)]
+        pattern = _ASCII_LEXEME if text.isascii() else _LEXEME
+        self.lexemes = [_Lexeme(m.lastgroup or "", m[0], m.start(), m.end()) for m in pattern.finditer(text)]
         self.at = 0
 
     def read(self) -> Iterator[Token]:
@@ -126,6 +147,11 @@ class _Tokenizer:
         while self.at < len(self.lexemes):
             lexeme = self.lexemes[self.at]
             self.at += 1
+            plain = _plain_word(lexeme.text) if lexeme.kind == "chunk" else None
+            if plain and self.text[lexeme.end : lexeme.end + 1] not in _NAME_SIGNS:
+                yield plain[opens]
+                opens = False
+                continue
             read: list[Token] = []
             if lexeme.kind == "chunk":
                 read = [] if self._belongs_to_next(lexeme.text) else self._chunk(lexeme)
@@ -354,6 +380,15 @@ class _Tokenizer:
             return False
         before, after = self.text[max(lexeme.start - 1, 0) : lexeme.start], self.text[lexeme.end : lexeme.end + 1]
         return before.isalnum() and not after.isalnum()
+
+
+@lru_cache(maxsize=4096)
+def _plain_word(text: str) -> tuple[Token, Token] | None:
+    """The token of a word that is nothing but a word, within a clause and as its first; None for others."""
+    if not text.isalpha() or text in _MORE_THAN_WORDS:
+        return None
+    token = Token("word", _stem(text))
+    return token, token._replace(opens=True)
 
 
 def _stem(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Finds answers that do not commit: alternatives of the reference's kind, or the reference quoted to deny it."""
+"""Finds answers that do not commit: alternatives of the reference's kind, or the reference called wrong."""
 
 from __future__ import annotations
 
@@ -20,24 +20,36 @@ from agentic_bayes.evidence.reference.vocabulary import (
     YES_WORDS,
 )
 
-_SHORT = 3  # tokens of an item of a list, and words of a reference that can be one
-_REACH = 12  # tokens before or after "wrong" that it can deny
+SHORT = 3  # tokens of an item of a list, and words of a reference that can be one
+REACH = 12  # tokens before or after "wrong" that it can deny
 _SUBJECT_ENDS, _FILLERS = CONJUNCTIONS | COPULAS, CONJUNCTIONS | POINTERS
 _FEWEST = 3  # numbers of a list without "or"
 _FEWEST_WORDS = 4  # items of an answer that is nothing but a list
-_BETWEEN_POLARITIES = frozenset({"or", "and", "maybe", "perhaps", "possibly", "either", "both"})
+_BETWEEN_POLARITIES = frozenset({"or", "and", "but", "actually", "maybe", "perhaps", "possibly", "either", "both"})
 _ARTICLES = frozenset({"a", "an", "the", "maybe", "perhaps", "possibly", "even", "either"})
 # signs that relate numbers to each other: what stands on both sides is no list
 _RELATION = re.compile("[=*\u00d7\u00f7\u2192:()]")
-_BULLET = re.compile(r"^[ \t]*(?:[-*\u2022\u2013]|\d+[.)])[ \t]+", re.MULTILINE)
+_BULLET = re.compile(r"^[ \t]*(?:[-*\u2022\u2013]|\(?(?:\d+|[A-Za-z])[.)])[ \t]+", re.MULTILINE)
+_INLINE_BULLET = re.compile(r"(?<=\S)[ \t]+(?=\(?(?:\d|[A-Da-d])[.)][ \t])")
+_VERSUS = re.compile(r"\s(?:vs\.?|versus)\s", re.IGNORECASE)
+_GUESSES = re.compile(
+    r"\b(maybe|perhaps|possibly|(?:could|might|may) be)\b([^,.;?!\n]{1,60})[,.;?!]\s*(?:it )?\1\b", re.IGNORECASE
+)
 _SLASH = re.compile(r"(?<![\w./:])([^\W\d_]+) ?/ ?(?=[^\W\d_]+(?![\w./]))")
-_REJECTED = re.compile(r"\?[\"')\]]?\s*(?:no|nope|wrong|incorrect|false)(?:\s*[,.;!:]|\s*$)", re.IGNORECASE)
+_REJECTED = re.compile(
+    r"\?[\"')\]]?\s*(?:no|nope|nein|non|wrong|incorrect|false|not really|i doubt (?:it|that)"
+    r"|i (?:don't|do not) think so)(?:\s*[,.;!:]|\s*$)",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[.!?]\s")
+_WORD = re.compile(r"[^\W\d_]+")
 
 
-def listed_tokens(answer: str) -> list[Token]:
-    """The answer's tokens with "A/B" as "A or B", without bullets, and with signs between numbers as words."""
-    return tokens(_SLASH.sub(r"\1 or ", _RELATION.sub(" is ", _BULLET.sub("", answer))))
+def listed_tokens(answer: str, read: Sequence[Token]) -> Sequence[Token]:
+    """The tokens, without bullets, with "A/B" as "A or B" and signs between numbers as words; `read` as it stands."""
+    plain = _RELATION.sub(" is ", _BULLET.sub("", answer)).replace(" & ", " and ")
+    plain = _SLASH.sub(r"\1 or ", _VERSUS.sub(" or ", _GUESSES.sub(r"\1\2 or", plain)))
+    return read if plain == answer else tokens(plain)
 
 
 def without_hedges(answered: Sequence[Token]) -> list[Token]:
@@ -60,15 +72,16 @@ def without_hedges(answered: Sequence[Token]) -> list[Token]:
     return kept
 
 
-def alternatives(expected: Sequence[Token], wanted: Sequence[Token], answer: str) -> list[str]:
+def alternatives(expected: Sequence[Token], wanted: Sequence[Token], answer: str, read: Sequence[Token]) -> list[str]:
     """The alternatives among which the answer leaves its reader to choose; empty if it commits itself.
 
-    `wanted` is what the reference says beyond the query. An answer commits itself if it gives that outside of every
-    list, too.
+    `wanted` is what the reference says beyond the query, `read` the answer's tokens. An answer commits itself if it
+    gives that outside of every list, too.
     """
-    if not wanted or len({token.key for token in wanted}) > _SHORT or ("word", "or") in {t.key for t in expected}:
+    if not wanted or len({token.key for token in wanted}) > SHORT or ("word", "or") in {t.key for t in expected}:
         return []
-    answered = listed_tokens(answer)
+    answer = _INLINE_BULLET.sub("\n", answer)
+    answered = listed_tokens(answer, read)
     known = {token.key for token in expected}
     sought = {token.key for token in wanted}
     kinds = {token.kind for token in wanted}
@@ -111,13 +124,18 @@ def _lists(answered: Sequence[Token], answer: str, *, first: int) -> Iterator[tu
         for place in clause:
             if answered[place].key == ("word", "or") and (items := _around(place, answered, clauses, number)):
                 yield items, 1
-    if (
-        len(clauses) >= _FEWEST_WORDS
-        and first >= clauses[0].stop
-        and all(len(clause) <= _SHORT for clause in clauses)
-        and not _SENTENCE.search(answer)
-    ):
+    plain = _BULLET.sub("", answer)
+    if any(len(clause) > 2 * SHORT + 1 for clause in clauses) or _SENTENCE.search(plain) or answer.count(":") > 1:
+        return
+    if len(clauses) > 1 and len(_BULLET.findall(answer)) == len(clauses):
+        yield clauses, 1
+    if len(clauses) >= _FEWEST_WORDS and first >= clauses[0].stop and all(len(clause) <= SHORT for clause in clauses):
         yield clauses, _FEWEST_WORDS - 1
+    joints = [i for i, token in enumerate(answered) if token.key == ("word", "and")]
+    named = names(answer)
+    if joints and all(token.kind != "word" or token.text in named or i in joints for i, token in enumerate(answered)):
+        edges = sorted({*starts, *(i + 1 for i in joints), len(answered)})
+        yield [range(start, end - (end - 1 in joints)) for start, end in itertools.pairwise(edges)], 1
 
 
 def _around(place: int, answered: Sequence[Token], clauses: Sequence[range], number: int) -> list[range]:
@@ -128,21 +146,27 @@ def _around(place: int, answered: Sequence[Token], clauses: Sequence[range], num
     if after >= clauses[number].stop or (answered[after].kind == "word" and answered[after].text in STOP_WORDS):
         return []
     stop = after
-    while stop < min(after + _SHORT, clauses[number].stop) and answered[stop].text not in CONJUNCTIONS:
+    while stop < min(after + SHORT, clauses[number].stop) and answered[stop].text not in CONJUNCTIONS:
         stop += 1
     items = [range(after, stop)]
     start, end = clauses[number].start, place
     while True:
         if start < end:
-            items.append(range(max(start, end - _SHORT), end))
+            items.append(range(max(start, end - SHORT), end))
             plain = all(t.text in _ARTICLES or t.text not in STOP_WORDS for t in answered[start:end])
-            if end - start > _SHORT or not plain:
+            if end - start > SHORT or not plain:
                 break
         if number == 0:
             break
         number -= 1
         start, end = clauses[number].start, clauses[number].stop
     return items
+
+
+def names(text: str) -> frozenset[str]:
+    """The words that are written with a capital letter."""
+    capitals = " ".join(word[0] for word in _WORD.finditer(text) if word[0][0].isupper())
+    return frozenset(token.text for token in tokens(capitals))
 
 
 def answered_questions(answer: str) -> str:
@@ -160,9 +184,9 @@ def with_denials(text: Sequence[Token]) -> list[Token]:
         if token.kind != "word" or token.text not in (APPROVALS if token.negated else DENIALS):
             continue
         if i + 1 < len(text) and not text[i + 1].opens and text[i + 1].text in BEFORE_CLAIMS:
-            _negate(out, _clause_after(text, i + 2))
-        elif (copula := _copula_before(text, i)) is not None:
-            _negate(out, _subject(text, copula))
+            _negate(out, clause_after(text, i + 2))
+        elif (copula := copula_before(text, i)) is not None:
+            _negate(out, subject(text, copula))
     return out
 
 
@@ -171,7 +195,7 @@ def _negate(text: list[Token], places: range) -> None:
         text[place] = text[place]._replace(negated=True)
 
 
-def _copula_before(text: Sequence[Token], i: int) -> int | None:
+def copula_before(text: Sequence[Token], i: int) -> int | None:
     """The place of "is" or the like at most three words before this one, in its clause."""
     for place in range(i - 1, max(i - 5, -1), -1):
         if text[place].text in COPULAS:
@@ -181,20 +205,21 @@ def _copula_before(text: Sequence[Token], i: int) -> int | None:
     return None
 
 
-def _clause_after(text: Sequence[Token], start: int) -> range:
+def clause_after(text: Sequence[Token], start: int) -> range:
+    """The places from one on to the end of its clause, within reach."""
     end = start
-    while end < min(len(text), start + _REACH) and not text[end].opens:
+    while end < min(len(text), start + REACH) and not text[end].opens:
         end += 1
     return range(start, end)
 
 
-def _subject(text: Sequence[Token], copula: int) -> range:
+def subject(text: Sequence[Token], copula: int) -> range:
     """What stands before a copula; where that is only a pronoun, the clause before it."""
     start = end = copula
     while _continues(text, start, end) and text[start - 1].text not in _SUBJECT_ENDS:
         start -= 1
     if all(token.text in POINTERS for token in text[start:end]):
-        while start > copula - _REACH and start and text[start - 1].text in _FILLERS:
+        while start > copula - REACH and start and text[start - 1].text in _FILLERS:
             start -= 1
         end = start
         while _continues(text, start, end):
@@ -204,4 +229,4 @@ def _subject(text: Sequence[Token], copula: int) -> range:
 
 def _continues(text: Sequence[Token], start: int, end: int) -> bool:
     """Whether the clause that ends at `end` has a token before `start`, within reach."""
-    return max(end - _REACH, 0) < start and not (start < end and text[start].opens)
+    return max(end - REACH, 0) < start and not (start < end and text[start].opens)

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 
 from agentic_bayes.evidence.reference.answer_text import Token, content, found_in, index_of, normalise, shared, tokens
 from agentic_bayes.evidence.reference.hedging import alternatives, answered_questions, with_denials, without_hedges
-from agentic_bayes.evidence.reference.vocabulary import DENIALS, MONTHS, NO_WORDS, PRONOUNS, STOP_WORDS, YES_WORDS
+from agentic_bayes.evidence.reference.mentions import taken_back, without_doubts
+from agentic_bayes.evidence.reference.vocabulary import (
+    ASSENTS,
+    CLAIMS,
+    DENIALS,
+    FOREIGN_MONTHS,
+    MONTHS,
+    NO_WORDS,
+    PRONOUNS,
+    STOP_WORDS,
+    YES_WORDS,
+)
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.records.model import Conversation
 
@@ -20,6 +31,7 @@ _INCOMPLETE = 0.25  # times the share of numbers present
 _CONTRADICTED = 0.1
 
 _NAMES = {number: name for name, number in reversed(MONTHS.items())}  # the longest spelling wins
+_MONTHS = MONTHS | FOREIGN_MONTHS
 _MODAL = ("may", "march")  # words with another meaning, too
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _FULL_HOUR = re.compile(r"([0-9]{1,2}):00")
@@ -38,7 +50,8 @@ class ReferenceJudge:
     tenths are evaluated: ``½`` is .5)
     together with the unit before or after them (``18°C``, ``18 degrees Celsius``; ``$36``, ``36 dollars``; ``$2M``);
     dates, times and codes (``2024-05-03``, ``10:30``, ``ORD-1042``) as a whole, where ``May 3, 2024`` is 2024-05-03,
-    ``14/03/2026`` is 2026-03-14 (but 03/04/2026 could be two dates and is neither)
+    ``14/03/2026`` is 2026-03-14 (but 03/04/2026 could be two dates and is neither), months are known in some other
+    languages, too (``14. März 2026``, ``2026年3月14日``),
     and ``9 am`` is 9:00 am; a month next to a number counts as a code. Different units do not match (nothing is
     converted), but a missing unit matches any. A token is negated if a negation comes directly before it in its clause
     ("not 42", "isn't equal to 42"; common negations of some other European languages and of Chinese are known), or if
@@ -51,7 +64,9 @@ class ReferenceJudge:
        without polarity → .1.
        An answer that says both yes and no → .1.
     3. The answer leaves a choice between alternatives of the reference's kind ("London or Paris", "41, 42, 43"), and
-       does not say which → .1. It may list other things, or the same in another unit.
+       does not say which → .1. It may list other things, or the same in another unit. Or it names a short reference (at
+       most three words) only as what others say, what it was, what is doubtful, or an end of a range, or corrects
+       itself ("Some say Paris, but it's London", "Paris, sorry, London") → .1.
     4. The answer contains the reference, token by token and with the same negations → .9, right but verbose.
     5. The answer directly negates what the reference affirms, or the reverse → .1.
     6. The reference has numbers or codes that are not in the query: if the answer lacks one → less than .25 (.25 × the
@@ -87,7 +102,8 @@ class ReferenceJudge:
             return Score(0.0, "The answer is blank.")
         if reference == answer:
             return Score(1.0, "The answer is the reference.")
-        expected, answered = with_months(tokens(reference)), with_months(tokens(answer))
+        read = tokens(answer)
+        expected, answered = with_months(tokens(reference)), with_months(read)
         if not expected or not answered:
             return _compare_signs(normalise(reference), normalise(answer))
         if len(expected) == len(answered) and all(map(Token.says, expected, answered)):
@@ -99,7 +115,7 @@ class ReferenceJudge:
             answered = with_denials(answered)
         return (
             _by_polarity(expected, answered, asked)
-            or _by_alternatives(expected, answer, asked)
+            or _by_commitment(expected, reference, answer, read, asked)
             or _by_containment(expected, answered)
             or _by_negation(expected, answered)
             or _by_numbers(expected, answered, asked)
@@ -136,7 +152,7 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
     stated = _opening(committed)
     bare = len(expected) == 1
     if stated is None and (bare or len(committed) < len(answered)):
-        stated = _stated(committed)
+        stated = _stated(without_doubts(committed))
     word = "yes" if wanted else "no"
     if stated is None and len(committed) < len(answered):
         return Score(_CONTRADICTED, f"The reference says {word}, the answer both yes and no.")
@@ -147,6 +163,8 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
     if stated == wanted:
         return Score(_VERBOSE, f"The answer says {word}, as the reference does.")
     implied = _implied(answered, asked)
+    if implied is None and _assents(answered):
+        implied = True
     if implied == wanted:
         return Score(0.8, f"The answer implies {word}, as the reference says.")
     if implied is None:
@@ -154,20 +172,40 @@ def _by_polarity(expected: Sequence[Token], answered: Sequence[Token], asked: Se
     return Score(_CONTRADICTED, f"The reference says {word}, the answer implies the opposite.")
 
 
-def _by_alternatives(expected: Sequence[Token], answer: str, asked: Sequence[Token]) -> Score | None:
+def _by_commitment(
+    expected: Sequence[Token], reference: str, answer: str, read: Sequence[Token], asked: Sequence[Token]
+) -> Score | None:
     required = _left_to_say(expected, asked, numbers=True)
-    numbers = [token for token in required if token.kind in ("number", "code")]
-    if offered := alternatives(expected, numbers or required or content(expected), answer):
+    wanted = [token for token in required if token.kind in ("number", "code")] or required or content(expected)
+    if {token.key for token in wanted}.isdisjoint(token.key for token in read):
+        return None
+    if offered := alternatives(expected, wanted, answer, read):
         return Score(_CONTRADICTED, f"The answer leaves a choice between alternatives: {_listed(offered)}.")
+    if taken := taken_back(expected, wanted, reference, answer, read, asked):
+        return Score(_CONTRADICTED, taken)
     return None
 
 
 def _stated(answered: Sequence[Token]) -> bool | None:
     """The polarity that a text states anywhere, if it states only one."""
-    words = {token.text for token in answered if token.kind == "word" and token.text != "no" and not token.negated}
-    words |= {"no" for i, token in enumerate(answered) if token.text == "no" and _opening(answered[i : i + 2]) is False}
-    yes, no = bool(words & YES_WORDS), bool(words & NO_WORDS)
-    return yes if yes != no else None
+    states: set[bool] = set()
+    for i, token in enumerate(answered):
+        after = answered[i + 1] if i + 1 < len(answered) else None
+        ends = after is None or after.opens or [t.text for t in answered[i + 1 : i + 3]] == ["at", "all"]
+        if token.text == "no":
+            states |= {False} if _opening(answered[i : i + 2]) is False else set()
+        elif token.kind == "word" and token.text in YES_WORDS | NO_WORDS:
+            states.add((token.text in YES_WORDS) != token.negated)
+        elif token.text in ("not", "never") and ends and (i == 0 or answered[i - 1].text not in ("or", "why")):
+            states.add(False)
+        elif token.text in CLAIMS and after is not None and after.text == "so":
+            states.add(not token.negated)
+    return states.pop() if len(states) == 1 else None
+
+
+def _assents(answered: Sequence[Token]) -> bool:
+    """Whether a text opens with "absolutely", "of course" or the like."""
+    return answered[0].text in ASSENTS or [token.text for token in answered[:2]] == ["of", "course"]
 
 
 def _implied(answered: Sequence[Token], asked: Sequence[Token]) -> bool | None:
@@ -222,7 +260,9 @@ def _by_numbers(expected: Sequence[Token], answered: Sequence[Token], asked: Seq
     }
     if not required:
         return None
-    missing = [token for token in required.values() if not _given(token, in_answer)]
+    # what the answer both denies and says, it says in what it does not deny (42 miles, not 42 km)
+    said = {key: {other for other in others if not other.negated} or others for key, others in in_answer.items()}
+    missing = [token for token in required.values() if not _given(token, said)]
     if missing:
         share = 1 - len(missing) / len(required)
         alike = sorted(str(other) for token in missing for other in in_answer.get(token.key, ()))
@@ -272,8 +312,8 @@ def with_months(text: Sequence[Token]) -> list[Token]:
     """The tokens, with every month's name next to a day or year turned into a code."""
     out = list(text)
     for i, token in enumerate(text):
-        if token.kind == "word" and token.text in MONTHS and _is_next_to_number(text, i):
-            out[i] = token._replace(kind="code", text=_NAMES[MONTHS[token.text]])
+        if token.kind == "word" and (month := _MONTHS.get(token.text)) and _is_next_to_number(text, i):
+            out[i] = token._replace(kind="code", text=_NAMES[month])
     return out
 
 
@@ -284,12 +324,13 @@ def _is_next_to_number(text: Sequence[Token], i: int) -> bool:
     if after is not None and _is_whole(after, 1000, 2999):
         return True
     # the point of an abbreviation does not end a clause
-    if after is not None and _is_whole(after, 1, 31) and (not ends or name != _NAMES[MONTHS[name]]):
+    if after is not None and _is_whole(after, 1, 31) and (not ends or name != _NAMES[_MONTHS[name]]):
         return True
-    linked = i > 1 and text[i - 1].text == "of"
+    linked = i > 1 and text[i - 1].text in ("of", "de")
     before = text[i - 1 - linked] if i > linked else None
     dated = linked or ends or name not in _MODAL
-    return dated and not text[i].opens and before is not None and _is_whole(before, 1, 31)
+    # the point after a day, as in German, neither
+    return dated and (name in FOREIGN_MONTHS or not text[i].opens) and before is not None and _is_whole(before, 1, 31)
 
 
 def _is_whole(token: Token, low: int, high: int) -> bool:

@@ -87,24 +87,39 @@ NEGATIONS = _set_of(
 NEGATING_CHARACTERS = frozenset("不没沒未非无無")
 LINKING_CHARACTERS = frozenset("是为為在")
 
+_MONTH_NAMES = _words("january february march april may june july august september october november december")
+# as stems: "mars" is "mar"
+_MONTHS_ELSEWHERE = (
+    "januar februar märz april mai juni juli august september oktober november dezember",
+    "janvier février mar avril mai juin juillet août septembre octobre novembre décembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "januari februari maart april mei juni juli augustus september oktober november december",
+    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+)
 MONTHS = {
     spelling: number
-    for number, name in enumerate(
-        _words("january february march april may june july august september october november december"), start=1
-    )
+    for number, name in enumerate(_MONTH_NAMES, start=1)
     for spelling in (name, name[:3], *(["sept"] if number == 9 else []))
+}
+FOREIGN_MONTHS = {
+    name: number for names in _MONTHS_ELSEWHERE for number, name in enumerate(names.split(), 1) if name not in MONTHS
 }
 
 # They may stand between a negation and what it negates.
 LINKING_WORDS = _set_of(
     "a an the to of by in fact be been being is equal exactly currently actually really quite precisely",
-    "yet any longer at all on for from with as my your our this that es est ist ein eine un une è é",
+    "yet any longer at all necessarily entirely completely strictly",
+    "on for from with as my your our this that es est ist ein eine un une è é",
 )
 
 # After the apostrophe of a contraction; "n't" is read as "not".
 CONTRACTION_TAILS = _set_of("s m d ll re ve")
 CONTRACTED = {"ca": "can", "wo": "will", "sha": "shall"}
 
+ASSENTS = _set_of("absolutely certainly definitely sure indeed affirmative")
 YES_WORDS = _set_of("yes yeah yep true correct")
 NO_WORDS = _set_of("no nope false incorrect")
 PRONOUNS = _set_of("i it you we they he she that this there")
@@ -116,6 +131,42 @@ COPULAS = _set_of("is are was were be been seem sound look")
 BEFORE_CLAIMS = _set_of("that to")
 CONJUNCTIONS = _set_of("and but or so while because although though which who however yet")
 POINTERS = _set_of("that this it which these those answer claim statement reference")
+
+# What says, negated, that a claim is not made ("I don't think it is …"); what doubts or denies the claim that follows.
+CLAIMS = _set_of("think believe say know sure certain confirm suppose guess claim assume agree mean call tell")
+DOUBTS = _set_of(
+    "doubt deny refute dispute unlikely improbable impossible unclear unknown uncertain unsure doubtful wonder",
+    "misconception myth fallacy ruled excluded outdated obsolete",
+)
+TURNED_AWAY = {
+    "than": _set_of("rather other"),
+    "but": _set_of("anything anyone anywhere everything everyone everywhere"),
+}
+ANSWERS = _set_of("answer solution case choice option")
+
+# What takes back what was said before, what opposes it, and what may stand before the new answer.
+CORRECTIONS = _set_of(
+    "no nope sorry wait correction oop actually rather instead mean kidding excuse strike scratch edit corrected truth"
+)
+CONTRASTS = _set_of("but however yet though although whereas while now today currently nowaday other")
+LEADS = (
+    CORRECTIONS
+    | CONTRASTS
+    | POINTERS
+    | COPULAS
+    | _set_of(
+        "be the correct right true real actual new one really i me just make should must has to changed of course",
+        "or say oh well ah um hmm",
+    )
+)
+TRAILS = _set_of("now today actually instead really currently then is right correct")
+# How others see it, or how it was seen.
+REPORTS = _set_of(
+    "say said claim claimed think thought believe believed assume assumed guess guessed expect expected seem seemed",
+    "look looked suggest suggested suppose supposed might could would first initially originally formerly used",
+    "tempting old former obviou obvious misconception many some people often",
+)
+QUESTIONS = _set_of("is are was do doe did could can would might may should how what")
 
 # As stems: "does" is "doe".
 STOP_WORDS = _set_of(

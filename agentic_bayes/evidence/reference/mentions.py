@@ -1,0 +1,187 @@
+"""Finds mentions of the reference that do not stand: quoted, doubted, taken back, or how it was once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from agentic_bayes.evidence.reference.answer_text import Token, tokens
+from agentic_bayes.evidence.reference.hedging import REACH, SHORT, clause_after, copula_before, names, subject
+from agentic_bayes.evidence.reference.vocabulary import (
+    ANSWERS,
+    CLAIMS,
+    CONJUNCTIONS,
+    CONTRASTS,
+    COPULAS,
+    CORRECTIONS,
+    DOUBTS,
+    LEADS,
+    POINTERS,
+    QUESTIONS,
+    REPORTS,
+    STOP_WORDS,
+    TRAILS,
+    TURNED_AWAY,
+)
+
+_RANGE = re.compile(r"(?<![\w.,-])(?<!from )(\d{1,3}) ?(?:-|\u2013|to) ?(\d{1,3})(?![\w-]|[.,]\d)", re.ASCII)
+_FORMERLY = re.compile(
+    r"\b(?:formerly|used to be|(?:previously|originally|once) (?:called|known as|named))\b", re.IGNORECASE
+)
+_IN_FACT = re.compile(r"\bin (?:fact|reality|truth)\b", re.IGNORECASE)
+_ASIDE = re.compile(r"(?<=\S) [-\u2013] |[:|]\W{0,4}no\b", re.IGNORECASE)  # a dash, or a field that says no
+_SHORT_QUESTION = 6  # tokens
+_NEAR = 3 * REACH  # tokens before or after a mention that can bear on it
+
+
+def taken_back(
+    expected: Sequence[Token],
+    wanted: Sequence[Token],
+    reference: str,
+    answer: str,
+    read: Sequence[Token],
+    asked: Sequence[Token],
+) -> str:
+    """How the answer takes back every mention of the reference; empty if one stands, or there is none.
+
+    `wanted` is what the reference says beyond the query, `read` the answer's tokens.
+    """
+    sought = {token.key for token in wanted}
+    context = {token.text for token in (*expected, *asked)}
+    if (
+        not wanted
+        or len(sought) > SHORT
+        or any(token.negated for token in expected)
+        or context & (DOUBTS | {"formerly"})
+    ):
+        return ""
+    timed = "when" in context or "time" in context
+    text = _ASIDE.sub("; ", _IN_FACT.sub("actually", _FORMERLY.sub("formerly", answer)))
+    text = text if timed else _RANGE.sub(r"between \1 and \2", text)
+    answered = read if text == answer else tokens(text)
+    places = [i for i, token in enumerate(answered) if token.key in sought and not token.negated]
+    if not places:
+        return ""
+    known = {token.key for token in (*expected, *asked)}
+    topic = frozenset() if any(token.negated for token in asked) else {token.key for token in asked}
+    around = {i for place in places for i in range(max(place - _NEAR, 0), min(place + _NEAR, len(answered)))}
+    doubted = _doubted(answered, sorted(around), sought, topic)
+    if doubted.issuperset(places) or (len(answered) <= _SHORT_QUESTION and _asks(answered, answer)):
+        return "The answer names the reference, but does not say that it is right."
+    capitals = names(reference)
+    named = names(answer) if all(token.text in capitals for token in wanted) else frozenset()
+    if instead := _replacement(answered[: places[-1] + _NEAR], places[-1], wanted, known, topic, named):
+        return f"The answer names the reference, but then takes it back ({instead})."
+    return ""
+
+
+def _asks(answered: Sequence[Token], answer: str) -> bool:
+    """Whether an answer is a question itself, or several guesses."""
+    sentences = [part for part in re.split(r"(?<=[.!?])\s+", answer.strip()) if part]
+    asks = all(sentence.rstrip("\"')").endswith("?") for sentence in sentences)
+    opens = answered[0].text in QUESTIONS and ("word", "not") not in {token.key for token in answered}
+    return asks and (len(sentences) > 1 or opens)
+
+
+def _doubted(
+    answered: Sequence[Token],
+    around: Iterable[int],
+    sought: Collection[tuple[str, str]],
+    topic: Collection[tuple[str, str]],
+) -> set[int]:
+    """The places of what words around these places deny, doubt, turn away, or make an end of a range."""
+    found: set[int] = set()
+    for i in around:
+        token = answered[i]
+        before = answered[i - 1].text if i else ""
+        after = answered[i + 1 : i + 4]
+        between = token.text == "between" and [t.kind for t in after] == ["number", "word", "number"]
+        if between and after[1].text == "and" and not {after[0].key, after[2].key}.issubset(sought):
+            found |= {i + 1, i + 3}
+        if token.kind != "word":
+            continue
+        denies = token.negated and (token.text in ANSWERS or token.key in topic)
+        doubts = token.text in DOUBTS and not token.negated
+        claims = token.text in CLAIMS and token.negated and [t.text for t in after[:1]] != ["so"]
+        turns_away = before in TURNED_AWAY.get(token.text, ()) and answered[max(i - 2, 0)].text not in ("no", "none")
+        if doubts or claims or turns_away or token.text == "formerly":
+            found.update(_claim_after(answered, i + 1))
+        if (denies or doubts) and (copula := copula_before(answered, i)) is not None:
+            found.update(subject(answered, copula))
+    return found
+
+
+def _claim_after(text: Sequence[Token], start: int) -> range:
+    """The clause from a place on, up to a conjunction."""
+    clause = clause_after(text, start)
+    ends = (place for place in clause if text[place].text in CONJUNCTIONS and text[place].text not in ("or", "so"))
+    return range(start, next(ends, clause.stop))
+
+
+def _replacement(
+    answered: Sequence[Token],
+    last: int,
+    wanted: Sequence[Token],
+    known: Collection[tuple[str, str]],
+    topic: Collection[tuple[str, str]],
+    named: Collection[str],
+) -> str:
+    """What the answer gives in place of the reference, whose last mention is at this place."""
+    begins = last
+    while begins and not answered[begins].opens:
+        begins -= 1
+    place = last + 1
+    while place < len(answered):
+        start = place
+        place += 1
+        if not (answered[start].opens or answered[start].text in CONTRASTS):
+            continue
+        first = start
+        while first < len(answered) and (answered[first].text in LEADS or answered[first].key in topic):
+            first += 1
+        item = answered[first : _item_end(answered, first)]
+        place = max(place, first)
+        if 0 < len(item) <= SHORT and not any(token.negated or token.key in known for token in item):
+            lead = {token.text for token in answered[start:first]}
+            reported = any(token.text in REPORTS for token in answered[begins:start])
+            if _replaces(item, lead, wanted, named, reported=reported):
+                return " ".join(map(str, item))
+    return ""
+
+
+def _item_end(text: Sequence[Token], first: int) -> int:
+    end = first
+    while end < len(text) and (end == first or not text[end].opens) and text[end].text not in CONJUNCTIONS:
+        end += 1
+    while end > first and text[end - 1].text in TRAILS:
+        end -= 1
+    return end
+
+
+def _replaces(
+    item: Sequence[Token], lead: Collection[str], wanted: Sequence[Token], named: Collection[str], *, reported: bool
+) -> bool:
+    """Whether what follows these words is meant instead of the reference, which is perhaps only what others say."""
+    if not reported and not {"was", "were"}.isdisjoint(lead):  # how it was before
+        return False
+    points = not (COPULAS | POINTERS).isdisjoint(lead)
+    corrects = not CORRECTIONS.isdisjoint(lead)
+    opposes = not CONTRASTS.isdisjoint(lead) and ("other" not in lead or reported)
+    if any(token.kind in ("number", "code") for token in wanted):
+        return (corrects or (opposes and (points or reported)) or (reported and points)) and all(
+            token.kind == other.kind and token.fits(other) for token in item for other in wanted
+        )
+    if not all(token.kind == "word" and token.text not in STOP_WORDS for token in item):
+        return False
+    if reported and opposes and points:
+        return True
+    if named:
+        capital = any(token.text in named for token in item)
+        return capital and (corrects or (opposes and (points or reported)) or (reported and points))
+    return corrects and not points and len(item) <= len(wanted)
+
+
+def without_doubts(answered: Sequence[Token]) -> list[Token]:
+    """The tokens without claims that the text does not make ("I don't know whether …")."""
+    doubted = _doubted(answered, range(len(answered)), (), ())
+    return [token for i, token in enumerate(answered) if i not in doubted]
