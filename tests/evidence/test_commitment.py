@@ -1,5 +1,9 @@
 """Answers that name the reference without giving it, and answers that only look as if they did."""
 
+import gzip
+import json
+import re
+
 import pytest
 from scripted import conversation, turn
 
@@ -9,9 +13,13 @@ RIGHT, WRONG = 0.7, 0.3
 CAPITAL = "What is the capital of France?"
 
 
-def value(reference, answer, query="?"):
+def grade(reference, answer, query="?"):
     asked = turn(answer=answer, ground_truth_assistant=reference, query=query)
-    return ReferenceJudge().grade(conversation(asked), 0).value
+    return ReferenceJudge().grade(conversation(asked), 0)
+
+
+def value(reference, answer, query="?"):
+    return grade(reference, answer, query).value
 
 
 # kind → answers to CAPITAL that do not give Paris
@@ -288,3 +296,15 @@ def test_dates_are_read_in_other_languages(date):
     """The months of eight languages are known next to a number."""
     assert value("2026-03-14", f"{date}.") >= RIGHT
     assert value("2026-04-14", f"{date}.") < WRONG
+
+
+def test_long_public_answers_give_what_they_state(shared_data):
+    """Reservations, flights and amounts in answers of tau-bench are found there, but where several are on offer."""
+    runs = json.loads(gzip.decompress(shared_data("taubench_airline/gpt-4o-airline.json.gz").read_bytes()))
+    answers = {m["content"] for run in runs[::4] for m in run["traj"] if m["role"] == "assistant" and m.get("content")}
+    fact = re.compile(r"\b(?=\w*\d)[A-Z0-9]{6}\b|\$\d[\d,]*\b")
+    stated = [(found, answer) for answer in sorted(answers)[::3] for found in fact.findall(answer)[:2]]
+    assert len(stated) > 60
+    grades = [grade(*pair) for pair in stated]
+    assert all(g.value >= RIGHT or g.reason.startswith("The answer leaves a choice") for g in grades)
+    assert sum(g.value >= RIGHT for g in grades) > 0.9 * len(grades)
