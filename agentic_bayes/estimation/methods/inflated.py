@@ -10,9 +10,10 @@ The remedy where the posterior predictive check finds more all-pass or never-pas
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, cast
+from functools import cached_property, partial
+from typing import cast
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from agentic_bayes.estimation.distribution import Distribution, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, InflatedAxis
 from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, log_likelihood_table, log_rising
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior, draw_theta
+from agentic_bayes.estimation.engines.grid.new_task import by_family
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, draws_by_task
 from agentic_bayes.formatting import Metric
@@ -35,11 +37,14 @@ class InflatedPosterior(GridPosterior):
     and `task` from draws.
     """
 
-    def _power(self, grid: AgentGrid, metric: Metric, c: int, n: int, k: int) -> Array:
+    def _powers(
+        self, grid: AgentGrid, power: bool, c: int, n: int, ks: Iterable[int]
+    ) -> Iterator[tuple[int, Array]]:
         """E t given the hyperparameters and c of n, at every node: the Beta part and the point mass where t = 1."""
         never, always, rest = self._responsibility(grid, c, n)
-        mass = always if metric.power else never
-        return np.asarray(mass + rest * super()._power(grid, metric, c, n, k))
+        mass = always if power else never
+        for k, table in super()._powers(grid, power, c, n, ks):
+            yield k, mass + rest * table
 
     def _responsibility(self, grid: AgentGrid, c: int, n: int) -> tuple[Array, Array, Array]:
         """Probabilities that such a task never passes, always passes, or neither, at every node."""
@@ -56,21 +61,23 @@ class InflatedPosterior(GridPosterior):
         point = mass / (mass + beta)
         return (point, zero, 1 - point) if c == 0 else (zero, point, 1 - point)
 
-    def _new_task(self, agent: int, metric: Metric, known: dict[str, Any]) -> Distribution:
+    def _new_tasks(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, Distribution]:
         """From the masses of the nodes, sorted by the value of the metric."""
-        grid = self.fit.agents[agent]
-        table = self._power(grid, metric, 0, 0, metric.k)
-        values = (table if metric.power else 1 - table).reshape(-1)
-        order = np.argsort(values, kind="stable")
-        mass, values = grid.weights.reshape(-1)[order], values[order]
-        middle = np.cumsum(mass) - mass / 2  # the mass up to the middle of each node
-        return Tabulated(
-            below=lambda y: np.interp(y, values, middle, left=0.0, right=1.0),
-            inverse=lambda q: np.interp(q, middle, values),
-            draw=lambda: self._population_draws(agent, metric),
-            smooth=False,
-            **known,
-        )
+        grid, known, found = self.fit.agents[agent], self._new_moments(agent, metrics), dict[Metric, Distribution]()
+        for power, own in by_family(metrics):
+            for k, table in self._powers(grid, power, 0, 0, own):
+                values = (table if power else 1 - table).reshape(-1)
+                order = np.argsort(values, kind="stable")
+                mass, values = grid.weights.reshape(-1)[order], values[order]
+                middle = np.cumsum(mass) - mass / 2  # the mass up to the middle of each node
+                found[own[k]] = Tabulated(
+                    below=partial(np.interp, xp=values, fp=middle, left=0.0, right=1.0),
+                    inverse=partial(np.interp, xp=middle, fp=values),
+                    draw=partial(self._population_draws, agent, own[k]),
+                    smooth=False,
+                    **known[own[k]],
+                )
+        return found
 
     @cached_property
     def _nodes(self) -> tuple[Array, Array]:
