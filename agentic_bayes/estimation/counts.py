@@ -31,14 +31,12 @@ class Counts:
     @classmethod
     def of(cls, outcomes: xr.Dataset) -> Counts:
         """The counts of a checked outcomes dataset."""
-        return cls(
-            tuple(outcomes["agent"].values),
-            tuple(outcomes["task"].values),
-            outcomes["successes"].values,
-            outcomes["trials"].values,
-            outcomes["unscored"].values,
-            {name: outcomes[name].values for name in task_columns(outcomes)},
+        labels, counts = (
+            [outcomes.variables[name].values for name in names]
+            for names in (("agent", "task"), ("successes", "trials", "unscored"))
         )
+        columns = {name: outcomes.variables[name].values for name in task_columns(outcomes)}
+        return cls(*map(tuple, labels), *counts, columns)
 
     @cached_property
     def scored(self) -> Array:

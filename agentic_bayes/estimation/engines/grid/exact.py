@@ -22,6 +22,7 @@ from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
 RHO_CELLS = 128  # for draws of ρ
+BLOCK = 512  # draws at a time, to stay in the processor's cache
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,7 +80,7 @@ class GridPosterior(Posterior):
         found = {}
         for power, own in by_family(metrics):
             for k, table in self._powers(grid, power, 0, 0, own):
-                mean, second = (float(np.sum(grid.weights * values)) for values in (table, table**2))
+                mean, second = (float(np.vdot(grid.weights, values)) for values in (table, table**2))
                 sd = float(np.sqrt(max(second - mean**2, 0)))
                 found[own[k]] = {"mean": float(of_tail(mean, own[k])), "sd": sd, "n_tasks": n_tasks}
         return found
@@ -134,7 +135,7 @@ class GridPosterior(Posterior):
         weights, found = self.fit.agents[agent].weights, {metric: np.empty((2, c.size)) for metric in metrics}
         for pair, cell in enumerate(zip(c.tolist(), n.tolist(), strict=True)):
             for metric, *moments in self._moments(agent, metrics, *cell):
-                found[metric][:, pair] = [float(np.sum(weights * values)) for values in moments]
+                found[metric][:, pair] = [float(np.vdot(weights, values)) for values in moments]
         return found
 
     # -- draws --------------------------------------------------------------------------------------------------
@@ -248,10 +249,18 @@ def draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array |
     out = np.empty(count)
     wide = tau >= 1.2 * axis.spacing_at(m)
     if wide.any():
-        log_mass = grid.log_marginal + np.log(axis.spacing)
-        log_mass = log_mass - 0.5 * ((m[wide, None] - axis.theta) / tau[wide, None]) ** 2
-        mass = np.cumsum(np.exp(log_mass - log_mass.max(axis=1, keepdims=True)), axis=1)
-        node = np.minimum((mass < (uniform[wide] * mass[:, -1])[:, None]).sum(axis=1), axis.size - 1)
+        log_mass, at = grid.log_marginal + np.log(axis.spacing), np.flatnonzero(wide)
+        node = np.empty(at.size, dtype=np.int64)
+        for start in range(0, at.size, BLOCK):
+            some = at[start : start + BLOCK]
+            mass = (m[some, None] - axis.theta) / tau[some, None]
+            mass *= mass
+            mass *= -0.5
+            mass += log_mass
+            mass -= mass.max(axis=1, keepdims=True)
+            np.cumsum(np.exp(mass, out=mass), axis=1, out=mass)
+            node[start : start + BLOCK] = np.count_nonzero(mass < (uniform[some] * mass[:, -1])[:, None], axis=1)
+        node = np.minimum(node, axis.size - 1)
         out[wide] = axis.near(node, jitter[wide])
     if not wide.all():
         # the kernel is narrower than the grid: the likelihood is log-linear across it

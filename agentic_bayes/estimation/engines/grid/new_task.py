@@ -17,7 +17,8 @@ from agentic_bayes.numerics import Array
 REFINE = 3  # nodes of θ per half node of the grid: cubics between them give probabilities to 1e-8
 NEGLIGIBLE = 80.0  # log mass below the greatest
 STENCIL = 20  # nodes of an interpolating polynomial
-QUANTILES = np.linspace(-7.0, 7.0, 141)  # standard normal quantiles near which the distribution is tabulated
+# standard normal quantiles near which the distribution is tabulated
+QUANTILES = np.concatenate([np.linspace(-7, -4.25, 11), np.linspace(-4, 4, 81), np.linspace(4.25, 7, 11)])
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class FineGrid:
         coarse = grid.axis
         size = 2 * coarse.size - 1
         axis = Axis(coarse.centre, coarse.scale, coarse.start, coarse.step / 2 / REFINE, REFINE * (size - 1) + 1)
-        matters = grid.weights.sum(axis=0) > 1e-14
+        matters = grid.weights.sum(axis=0) > 1e-12
         mass = np.empty((size, int(matters.sum())))
         mass[::2] = grid.weights[:, matters]
         mass[1::2] = np.exp(_at_midpoints(grid.log_weights[:, matters], grid.log_weights.max()))
