@@ -107,9 +107,7 @@ class JudgedPosterior(GridPosterior):
         """One metric at a time: the tables with the rates are large."""
         return (metric,)
 
-    def _group_moments(
-        self, agent: int, metrics: tuple[Metric, ...]
-    ) -> Iterator[tuple[int, Metric, Array, Array]]:
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[int, Metric, Array, Array]]:
         for metric in metrics:
             for kind, size in enumerate(self._likelihood(agent).kinds.size.tolist()):
                 once, twice = (self._kind_power(agent, metric, kind, k) for k in (metric.k, 2 * metric.k))

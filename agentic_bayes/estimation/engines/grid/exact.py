@@ -38,9 +38,7 @@ class GridPosterior(Posterior):
 
     # -- closed forms on the grid ------------------------------------------------------------------------------
 
-    def _powers(
-        self, grid: AgentGrid, power: bool, c: int, n: int, ks: Iterable[int]
-    ) -> Iterator[tuple[int, Array]]:
+    def _powers(self, grid: AgentGrid, power: bool, c: int, n: int, ks: Iterable[int]) -> Iterator[tuple[int, Array]]:
         """E t for t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t), given (μ, ρ) and c of n, at every node, by rising k."""
         share, count = (grid.mu, c) if power else (grid.one_minus_mu, n - c)
         return mean_powers(share, grid.rho.rho, grid.rho.one_minus_rho, count, n, ks)
@@ -63,27 +61,31 @@ class GridPosterior(Posterior):
 
     def _new_tasks(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, Distribution]:
         fine = self.once((agent, "fine"), lambda: FineGrid.of(self.fit.agents[agent]))
-        found = dict[Metric, Distribution]()
+        known, found = self._new_moments(agent, metrics), dict[Metric, Distribution]()
         for metric, new in fine.new_tasks(metrics).items():
             found[metric] = Tabulated(
                 below=new.below,
                 inverse=new.quantile,
                 draw=partial(self._population_draws, agent, metric),
                 parts=new.below_by_rho,
-                **self._new_moments(agent, metrics)[metric],
+                **known[metric],
             )
         return found
 
     def _new_moments(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, dict[str, Any]]:
         """What is known of each metric of a new task: mean, sd and the number of tasks that tell of it."""
-        grid, n_tasks = self.fit.agents[agent], int(self.counts.scored[agent].sum())
-        found = {}
+        grid, found = self.fit.agents[agent], {}
         for power, own in by_family(metrics):
             for k, table in self._powers(grid, power, 0, 0, own):
-                mean, second = (float(np.vdot(grid.weights, values)) for values in (table, table**2))
-                sd = float(np.sqrt(max(second - mean**2, 0)))
-                found[own[k]] = {"mean": float(of_tail(mean, own[k])), "sd": sd, "n_tasks": n_tasks}
+                found[own[k]] = self._known(agent, own[k], table)
         return found
+
+    def _known(self, agent: int, metric: Metric, table: Array) -> dict[str, Any]:
+        """The same of one metric, from E t at every node."""
+        weighed = self.fit.agents[agent].weights * table
+        mean = float(weighed.sum())
+        sd = float(np.sqrt(max(float(np.vdot(weighed, table)) - mean**2, 0)))
+        return {"mean": float(of_tail(mean, metric)), "sd": sd, "n_tasks": int(self.counts.scored[agent].sum())}
 
     def _tasks_moments(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, tuple[float, float]]:
         """Mean and sd of the mean over tasks: the variance between nodes plus the one within."""
@@ -104,9 +106,7 @@ class GridPosterior(Posterior):
         """Posterior mass of every node."""
         return self.fit.agents[agent].weights
 
-    def _group_moments(
-        self, agent: int, metrics: tuple[Metric, ...]
-    ) -> Iterator[tuple[int, Metric, Array, Array]]:
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[int, Metric, Array, Array]]:
         """How many tasks have the same counts, and of each metric E t and E t² of one of them at every node."""
         for c, n, size in zip(*(part.tolist() for part in self.counts.groups(agent)), strict=True):
             for metric, first, second in self._moments(agent, metrics, c, n):
@@ -221,7 +221,7 @@ class GridPosterior(Posterior):
 
 def of_tail(tail: Array | float, metric: Metric) -> Array:
     """The mean of a metric from that of p^k (pass^k) or (1-p)^k (pass@k); weights sum to 1 up to rounding only."""
-    return np.clip(tail if metric.power else 1 - tail, 0, 1)
+    return np.minimum(np.maximum(tail if metric.power else 1 - tail, 0), 1)
 
 
 def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:

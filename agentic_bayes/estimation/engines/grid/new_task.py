@@ -112,7 +112,8 @@ class NewTask:
         logits, weight = (part[:, :: 2 * REFINE].ravel() for part in (self.logits, self.fine.density))
         order = np.argsort(logits, kind="stable")
         rough = np.cumsum(np.maximum(weight[order], 0))
-        at = np.unique(np.interp(ndtr(QUANTILES), rough / rough[-1], logits[order]))
+        at = np.interp(ndtr(QUANTILES), rough / rough[-1], logits[order])
+        at = at[np.append(True, np.diff(at) > 0)]
         mass, density = self._below(at)
         z = ndtri(np.clip(mass, 1e-14, 1 - 1e-14))
         rising = np.append(True, np.diff(np.maximum.accumulate(z)) > 0)
