@@ -31,12 +31,15 @@ class Counts:
     @classmethod
     def of(cls, outcomes: xr.Dataset) -> Counts:
         """The counts of a checked outcomes dataset."""
-        labels, counts = (
-            [outcomes.variables[name].values for name in names]
-            for names in (("agent", "task"), ("successes", "trials", "unscored"))
+        values = {str(name): variable.values for name, variable in outcomes.variables.items()}
+        return cls(
+            tuple(values["agent"]),
+            tuple(values["task"]),
+            values["successes"],
+            values["trials"],
+            values["unscored"],
+            {name: values[name] for name in task_columns(outcomes)},
         )
-        columns = {name: outcomes.variables[name].values for name in task_columns(outcomes)}
-        return cls(*map(tuple, labels), *counts, columns)
 
     @cached_property
     def scored(self) -> Array:

@@ -79,8 +79,8 @@ class InflatedPosterior(GridPosterior):
                 values, own_mass = values[order], mass[order]
                 middle = np.cumsum(own_mass) - own_mass / 2  # the mass up to the middle of each node
                 found[own[k]] = Tabulated(
-                    below=partial(np.interp, xp=values, fp=middle, left=0.0, right=1.0),
-                    inverse=partial(np.interp, xp=middle, fp=values),
+                    below=partial(_interpolated, values, middle, 0.0, 1.0),
+                    inverse=partial(_interpolated, middle, values, None, None),
                     draw=partial(self._population_draws, agent, own[k]),
                     smooth=False,
                     **self._known(agent, own[k], table),
@@ -174,6 +174,10 @@ class InflatedPosterior(GridPosterior):
             place if tasks is None else place[tasks],
             lambda pair, count: self._group_draws(agent, int(c[pair]), int(n[pair]), count),
         )
+
+
+def _interpolated(x: Array, y: Array, left: float | None, right: float | None, at: Array) -> Array:
+    return np.interp(at, x, y, left, right)
 
 
 def _log_pmf(c: int, n: int, log_mu: Array, log_nu: Array, rho: Array) -> Array:

@@ -167,7 +167,7 @@ class InflatedLikelihood(AgentLikelihood):
             np.log(seen, out=seen)
             seen *= size
             table += seen
-        return table
+        return np.asarray(table)
 
     def axis(self, ranges: list[tuple[float, float]], nodes: tuple[int, int, int]) -> InflatedAxis:
         """Product of Gauss-Legendre nodes of v, s and t."""

@@ -100,7 +100,7 @@ class _Functions:
                 where[far] = np.divide(mean, total, out=targets[far], where=total > 0)
         out -= np.log(tau * np.sqrt(2 * np.pi))
         if not some_narrow:
-            return out
+            return np.asarray(out)
         narrow = tau < NARROW * self.step * np.hypot(self.scale, where - self.centre)
         for a in map(int, np.flatnonzero(narrow.any(axis=1))):
             z, log_w = hermite_nodes()
@@ -108,7 +108,7 @@ class _Functions:
             if a not in self.splines:
                 self.splines[a] = node_cubic(self.axes[a], self.log_f[a])
             out[a, narrow[a]] = logsumexp(spline_at(self.axes[a], self.splines[a], points) + log_w, axis=1)
-        return out
+        return np.asarray(out)
 
 
 @cache
