@@ -1,8 +1,8 @@
 """The exact engine's numbers on 50 random sets of outcomes, as a slower version of it gave them.
 
-``exact_numbers.npz`` holds the counts and the numbers; ``python tests/estimation/test_same_numbers.py`` writes it again,
-which is right only after a change that is meant to change numbers. The truth of the numbers is tested elsewhere; here
-a change that makes them faster must leave them as they are.
+``exact_numbers.npz`` holds the counts and the numbers; ``python tests/estimation/test_same_numbers.py`` writes it
+again, which is right only after a change that is meant to change numbers. Whether they are right is tested elsewhere;
+here a change that makes them faster must leave them as they are.
 """
 
 from pathlib import Path
@@ -46,7 +46,7 @@ def numbers(c, n, seed):
 
 @pytest.mark.parametrize("first", range(0, SETS, 10))
 def test_faster_code_gives_the_numbers_that_slower_code_gave(first):
-    """Means and standard deviations to 1e-9; quantiles of new tasks to 1e-6; those of the tasks tried, from draws, too."""
+    """Means and standard deviations to 1e-9, medians and ends of intervals to 1e-6."""
     with np.load(FILE) as kept:
         for seed in range(first, first + 10):
             c, n = random_counts(seed)
