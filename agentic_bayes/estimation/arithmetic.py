@@ -12,7 +12,7 @@ from agentic_bayes.numerics import Array
 
 # groups of equal (c, n) above this size contribute to a mean over tasks as a normal with exact moments
 LARGE_GROUP = 100
-MULTIPLIED = 16  # attempts up to which powers are products
+MULTIPLIED = 16  # further attempts up to which a power is a product
 
 
 def apply_metric(p: Array, metric: Metric) -> Array:
@@ -21,15 +21,28 @@ def apply_metric(p: Array, metric: Metric) -> Array:
 
 
 def sum_of_metric(p: Array, metric: Metric) -> Array:
-    """The metric summed over the last axis; by multiplication, which for few attempts is much faster than a power."""
-    if metric.k > MULTIPLIED:
-        return np.asarray(apply_metric(p, metric).sum(axis=-1))
-    base = p if metric.power else 1 - p
-    product = base
-    for _ in range(1, metric.k):
-        product = product * base
-    total = product.sum(axis=-1)
-    return np.asarray(total if metric.power else p.shape[-1] - total)
+    """The metric summed over the last axis."""
+    return sums_of_metrics(p, (metric,))[metric]
+
+
+def sums_of_metrics(p: Array, metrics: Sequence[Metric], axis: int = -1) -> dict[Metric, Array]:
+    """Every metric summed over an axis; by multiplication, which between near k is much faster than a power."""
+    found = {}
+    for power in (True, False):
+        own = {metric.k: metric for metric in metrics if metric.power == power}
+        if not own:
+            continue
+        base = p if power else 1 - p
+        product, done = base, 1
+        for k in sorted(own):
+            if k - done > MULTIPLIED:
+                product = np.power(base, k)
+            else:
+                for _ in range(done, k):
+                    product = product * base
+            done, total = k, product.sum(axis=axis)
+            found[own[k]] = total if power else p.shape[axis] - total
+    return found
 
 
 def mean_of_metric(a: Array, b: Array, metric: Metric) -> Array:
@@ -56,17 +69,17 @@ def mean_over_tasks(
 ) -> list[Array]:
     """Draws of the mean over tasks of f(p), tasks grouped by equal Beta parameters."""
     count, total = a.shape[0], int(sizes.sum())
-    sums = [np.zeros(count) for _ in metrics]
+    sums = {metric: np.zeros(count) for metric in metrics}
     for group, size in enumerate(sizes):
         alpha, beta = a[:, group], b[:, group]
         if size > LARGE_GROUP:
             z = rng.standard_normal(count)
-            for i, metric in enumerate(metrics):
+            for metric in metrics:
                 moved = mean_of_metric(alpha, beta, metric) * size
                 moved += z * np.sqrt(size) * sd_of_metric(alpha, beta, metric)
-                sums[i] += np.clip(moved, 0, size)
+                sums[metric] += np.clip(moved, 0, size)
         else:
             p = rng.beta(alpha, beta, size=(int(size), count))
-            for i, metric in enumerate(metrics):
-                sums[i] += apply_metric(p, metric).sum(axis=0)
-    return [s / total for s in sums]
+            for metric, own in sums_of_metrics(p, metrics, axis=0).items():
+                sums[metric] += own
+    return [sums[metric] / total for metric in metrics]

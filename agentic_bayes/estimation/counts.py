@@ -31,13 +31,14 @@ class Counts:
     @classmethod
     def of(cls, outcomes: xr.Dataset) -> Counts:
         """The counts of a checked outcomes dataset."""
+        values = {str(name): variable.values for name, variable in outcomes.variables.items()}
         return cls(
-            tuple(outcomes["agent"].values),
-            tuple(outcomes["task"].values),
-            outcomes["successes"].values,
-            outcomes["trials"].values,
-            outcomes["unscored"].values,
-            {name: outcomes[name].values for name in task_columns(outcomes)},
+            tuple(values["agent"]),
+            tuple(values["task"]),
+            values["successes"],
+            values["trials"],
+            values["unscored"],
+            {name: values[name] for name in task_columns(outcomes)},
         )
 
     @cached_property

@@ -84,7 +84,10 @@ class Distribution(ABC):
 
     def stats(self, prob: float, kind: CIKind) -> Stats:
         """Mean, sd, median and interval."""
-        (median,), (lower, upper) = self.quantile(np.array([0.5])), self.interval(prob, kind)
+        if kind == "eti":
+            lower, median, upper = self.quantile(np.array([(1 - prob) / 2, 0.5, (1 + prob) / 2]))
+        else:
+            (median,), (lower, upper) = self.quantile(np.array([0.5])), self.interval(prob, kind)
         return Stats(self.mean, self.sd, median, lower, upper, self.n_tasks, self.note)
 
 

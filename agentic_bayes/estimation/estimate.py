@@ -435,7 +435,7 @@ class Estimate(Tabular):
         pandas.DataFrame
             NaN is undefined, and the note says why. For the frequentist method sd is the standard error.
         """
-        rows = list(summary_rows(self.checks, self.outcomes.attrs, tasks=tasks))
+        rows = list(summary_rows(self.checks, self.outcomes.attrs, tasks=tasks, notes=columns == "all"))
         return rows_frame(rows, columns, self.checks, tasks=tasks)
 
     def baseline(self, *, columns: Literal["short", "all"] = "short", tasks: bool = False) -> pd.DataFrame:

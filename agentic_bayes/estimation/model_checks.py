@@ -128,8 +128,9 @@ class ModelChecks:
             if estimand == "task" or isinstance(distribution, PointEstimate):
                 return float("nan"), float("nan")
             move = prior_moves(self.posterior, self.settings.method, agent, estimand, metric).largest
-            lower, upper = distribution.interval(self.settings.ci_prob, "eti")
-            return move, move / (upper - lower) if upper > lower else float("nan")
+            stats = self.posterior.stats(agent, estimand, metric, self.settings.ci_prob, "eti")
+            width = float(stats.upper - stats.lower)
+            return move, move / width if width > 0 else float("nan")
 
         return self.posterior.once(("prior moves", agent, estimand, metric, self.settings.ci_prob), moved)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.counts import Counts
-from agentic_bayes.estimation.distribution import Distribution, Drawn, NoDistribution, Stats
+from agentic_bayes.estimation.distribution import CIKind, Distribution, Drawn, NoDistribution, Stats
 from agentic_bayes.estimation.groups import Grouping
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.formatting import Metric
@@ -83,6 +83,13 @@ class Posterior(ABC):
         if estimand == "tasks" and not self.counts.scored[agent].any():
             return NoDistribution()
         return self.once((agent, estimand, metric), lambda: self._distribution(agent, estimand, metric))
+
+    def stats(
+        self, agent: int, estimand: Estimand, metric: Metric, prob: float, kind: CIKind, group: str = ""
+    ) -> Stats:
+        """Mean, sd, median and interval of the same."""
+        key = ("stats", agent, estimand, metric, prob, kind, group)
+        return self.once(key, lambda: self.distribution(agent, estimand, metric, group).stats(prob, kind))
 
     @abstractmethod
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution: ...

@@ -58,8 +58,13 @@ def overall_rows(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame["group"] == "") | (frame["estimand"] == "task")] if "group" in frame else frame
 
 
-def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) -> Iterator[dict[str, Any]]:
-    """One row per agent, estimand and metric; with `tasks` also one per attempted task."""
+def summary_rows(
+    checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool, notes: bool = True
+) -> Iterator[dict[str, Any]]:
+    """One row per agent, estimand and metric; with `tasks` also one per attempted task.
+
+    Without `notes`, which take time, they are empty.
+    """
     posterior, settings = checks.posterior, checks.settings
     method = settings.method
     common: dict[str, Any] = {
@@ -81,32 +86,40 @@ def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) 
                 key = {"agent": agent, "estimand": estimand, "metric": str(metric), "k": metric.k} | common
                 if posterior.grouping is not None:
                     key["group"] = ""
-                stats = posterior.distribution(index, estimand, metric).stats(settings.ci_prob, settings.ci_kind)
+                stats = posterior.stats(index, estimand, metric, settings.ci_prob, settings.ci_kind)
                 if estimand == "task":
                     yield from _task_rows(checks, index, metric, stats, key)
                     continue
                 flags = checks.row_flags(index, estimand, metric)
-                notes = [stats.note, unscored_note(checks, index), differences, checks.difficulty_note(index)]
-                if "extrapolated" in flags and estimand == "population" and not isinstance(method, Frequentist):
-                    # how far the data alone reach where the model extrapolates; the plug-in formula has no model
-                    notes.append(checks.bounds_note(index, metric, settings.ci_prob))
-                notes.append(checks.prior_note(index, estimand, metric))
+                told = [stats.note, unscored_note(checks, index), differences] if notes else []
+                told += _remarks(checks, index, estimand, metric, flags) if notes else []
                 yield key | {
                     "task": "",
                     **{name: float(getattr(stats, name)) for name in STATISTICS},
                     "n_tasks": stats.n_tasks,
                     "flags": ", ".join(flags),
-                    "note": "; ".join(filter(None, notes)),
+                    "note": "; ".join(filter(None, told)),
                 }
                 for group in posterior.group_labels(estimand):
                     yield key | _group_row(checks, index, estimand, metric, group)
 
 
+def _remarks(
+    checks: ModelChecks, agent: int, estimand: Estimand, metric: Metric, flags: tuple[str, ...]
+) -> Iterator[str]:
+    """What a reader of a row must know of how it was made; some are empty."""
+    yield checks.difficulty_note(agent)
+    method = checks.settings.method
+    if "extrapolated" in flags and estimand == "population" and not isinstance(method, Frequentist):
+        # how far the data alone reach where the model extrapolates; the plug-in formula has no model
+        yield checks.bounds_note(agent, metric, checks.settings.ci_prob)
+    yield checks.prior_note(agent, estimand, metric)
+
+
 def _group_row(checks: ModelChecks, agent: int, estimand: Estimand, metric: Metric, group: str) -> dict[str, Any]:
     """What a row about a group of tasks has of its own."""
-    stats = checks.posterior.distribution(agent, estimand, metric, group).stats(
-        checks.settings.ci_prob, checks.settings.ci_kind
-    )
+    settings = checks.settings
+    stats = checks.posterior.stats(agent, estimand, metric, settings.ci_prob, settings.ci_kind, group)
     return {
         "group": group,
         "task": "",
@@ -164,8 +177,8 @@ def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, not
             for k, group in product(settings.k, ("", *checks.posterior.group_labels(estimand))):
                 cells, marks, n_tasks = list[str](), dict[str, None](), 0
                 for metric in (Metric.of(family, k) for family in FAMILIES):
-                    distribution = checks.posterior.distribution(index, estimand, metric, group)
-                    stats = distribution.stats(settings.ci_prob, settings.ci_kind)
+                    how = settings.ci_prob, settings.ci_kind
+                    stats = checks.posterior.stats(index, estimand, metric, *how, group)
                     cells.append(format_number(float(stats.mean)))
                     cells.append(format_interval(float(stats.lower), float(stats.upper)))
                     marks |= dict.fromkeys(checks.row_flags(index, estimand, metric, group))

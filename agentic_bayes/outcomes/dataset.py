@@ -107,6 +107,7 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
             f"got {type(outcomes).__name__}"
         )
     wrong: list[str] = []
+    kept = outcomes.variables  # without DataArrays, which align their labels in every operation
     for dim in ("agent", "task"):
         if dim not in outcomes.dims:
             wrong.append(f"dimension {dim!r} is missing; dims are {tuple(map(str, outcomes.dims))}")
@@ -114,7 +115,7 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
             wrong.append(f"dimension {dim!r} has no labels")
         elif outcomes.sizes[dim] == 0:
             wrong.append(f"there is no {dim}")
-        elif len({str(label) for label in outcomes[dim].values}) != outcomes.sizes[dim]:
+        elif len({str(label) for label in kept[dim].values}) != outcomes.sizes[dim]:
             wrong.append(f"labels of {dim!r} are not unique")
     for name in ("successes", "trials"):
         if name not in outcomes:
@@ -130,15 +131,16 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
                 wrong.append(f"{name!r} must be ≥ 0, got {int(values.min())}")
             elif values.size and int(values.max()) >= LARGEST:
                 wrong.append(f"{name!r} must be < 2^53, got {int(values.max())}")
-    if not wrong and bool((outcomes["successes"] > outcomes["trials"]).any()):
+    if not wrong and (kept["successes"] > kept["trials"]).values.any():
         wrong.append("successes must not exceed trials")
     if wrong:
         raise OutcomesError("outcomes are not valid: " + "; ".join(wrong))
-    labels = {dim: [str(label) for label in outcomes[dim].values] for dim in ("agent", "task")}
+    labels = {dim: [str(label) for label in kept[dim].values] for dim in ("agent", "task")}
     # the order of the labels decides which random number belongs to which cell
     order = {dim: natural_order(names) for dim, names in labels.items()}
-    ordered = outcomes.isel(order).transpose("agent", "task", ...)
-    kept = ordered.variables  # without DataArrays, which align their labels in every operation
+    in_order = all(own == list(range(len(own))) for own in order.values())
+    ordered = (outcomes.copy(deep=True) if in_order else outcomes.isel(order)).transpose("agent", "task", ...)
+    kept = ordered.variables
     counts = {
         name: kept[name].astype(np.int64) if name in kept else xr.zeros_like(kept["trials"], dtype=np.int64)
         for name in COUNTS

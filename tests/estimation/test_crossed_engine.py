@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from fits import counts
 from scipy import special, stats
+from scipy.stats import qmc
 
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior
@@ -11,6 +12,7 @@ from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
 from agentic_bayes.estimation.engines.importance.normal_scale import logistic
 from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
 from agentic_bayes.estimation.engines.importance.shared_strength import SharedStrength
+from agentic_bayes.estimation.engines.importance.sobol import sobol_points
 from agentic_bayes.estimation.methods.crossed_likelihood import CrossedLikelihood
 from agentic_bayes.estimation.methods.options import Crossed, Hierarchical
 from agentic_bayes.formatting import Metric, metrics_at
@@ -78,3 +80,10 @@ def test_an_agent_without_data_has_the_numbers_of_a_much_finer_grid():
         ]
         ends = [one.quantile(np.array([0.025, 0.5, 0.975])) for one in found]
         np.testing.assert_allclose(*ends, atol=0.005)
+
+
+@pytest.mark.parametrize(("dim", "size"), [(1, 1), (2, 4), (11, 512), (80, 1024)])
+def test_sobol_points_are_those_of_scipy(dim, size):
+    """Bit for bit, since they decide the numbers of every crossed estimate."""
+    theirs = qmc.Sobol(dim, seed=np.random.default_rng([3, dim])).random(size)
+    np.testing.assert_array_equal(sobol_points(dim, size, np.random.default_rng([3, dim])), theirs)

@@ -10,9 +10,10 @@ The remedy where the posterior predictive check finds more all-pass or never-pas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, cast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import cast
 
 import numpy as np
 
@@ -21,10 +22,13 @@ from agentic_bayes.estimation.distribution import Distribution, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, InflatedAxis
 from agentic_bayes.estimation.engines.grid.betabinomial import LONGEST_PRODUCT, log_likelihood_table, log_rising
 from agentic_bayes.estimation.engines.grid.exact import GridPosterior, draw_theta
+from agentic_bayes.estimation.engines.grid.new_task import by_family
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, draws_by_task
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
+
+NEGLIGIBLE = 1e-14  # mass of a node
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,11 +39,17 @@ class InflatedPosterior(GridPosterior):
     and `task` from draws.
     """
 
-    def _power(self, grid: AgentGrid, metric: Metric, c: int, n: int, k: int) -> Array:
+    def _powers(self, grid: AgentGrid, power: bool, c: int, n: int, ks: Iterable[int]) -> Iterator[tuple[int, Array]]:
         """E t given the hyperparameters and c of n, at every node: the Beta part and the point mass where t = 1."""
         never, always, rest = self._responsibility(grid, c, n)
-        mass = always if metric.power else never
-        return np.asarray(mass + rest * super()._power(grid, metric, c, n, k))
+        mass = always if power else never
+        axis = cast(InflatedAxis, grid.rho)
+        alone = replace(grid, rho=axis.distinct)
+        for k, table in super()._powers(alone, power, c, n, ks):
+            values = table[:, axis.place]
+            values *= rest
+            values += mass
+            yield k, values
 
     def _responsibility(self, grid: AgentGrid, c: int, n: int) -> tuple[Array, Array, Array]:
         """Probabilities that such a task never passes, always passes, or neither, at every node."""
@@ -51,26 +61,31 @@ class InflatedPosterior(GridPosterior):
             return zero, zero, zero + 1
         mass = axis.never if c == 0 else axis.always
         log_mu, log_nu = (np.log(part[:, 0]) for part in (grid.mu, grid.one_minus_mu))
-        one = np.array([c]), np.array([n]), np.array([1])
-        beta = axis.rest * np.exp(log_likelihood_table(*one, log_mu, log_nu, axis.rho, axis.one_minus_rho))
+        one, alone = (np.array([c]), np.array([n]), np.array([1])), axis.distinct
+        table = np.exp(log_likelihood_table(*one, log_mu, log_nu, alone.rho, alone.one_minus_rho))
+        beta = axis.rest * table[:, axis.place]
         point = mass / (mass + beta)
         return (point, zero, 1 - point) if c == 0 else (zero, point, 1 - point)
 
-    def _new_task(self, agent: int, metric: Metric, known: dict[str, Any]) -> Distribution:
+    def _new_tasks(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, Distribution]:
         """From the masses of the nodes, sorted by the value of the metric."""
-        grid = self.fit.agents[agent]
-        table = self._power(grid, metric, 0, 0, metric.k)
-        values = (table if metric.power else 1 - table).reshape(-1)
-        order = np.argsort(values, kind="stable")
-        mass, values = grid.weights.reshape(-1)[order], values[order]
-        middle = np.cumsum(mass) - mass / 2  # the mass up to the middle of each node
-        return Tabulated(
-            below=lambda y: np.interp(y, values, middle, left=0.0, right=1.0),
-            inverse=lambda q: np.interp(q, middle, values),
-            draw=lambda: self._population_draws(agent, metric),
-            smooth=False,
-            **known,
-        )
+        grid, found = self.fit.agents[agent], dict[Metric, Distribution]()
+        held = grid.weights > NEGLIGIBLE
+        mass = grid.weights[held]
+        for power, own in by_family(metrics):
+            for k, table in self._powers(grid, power, 0, 0, own):
+                values = table[held] if power else 1 - table[held]
+                order = np.argsort(values)
+                values, own_mass = values[order], mass[order]
+                middle = np.cumsum(own_mass) - own_mass / 2  # the mass up to the middle of each node
+                found[own[k]] = Tabulated(
+                    below=partial(_interpolated, values, middle, 0.0, 1.0),
+                    inverse=partial(_interpolated, middle, values, None, None),
+                    draw=partial(self._population_draws, agent, own[k]),
+                    smooth=False,
+                    **self._known(agent, own[k], table),
+                )
+        return found
 
     @cached_property
     def _nodes(self) -> tuple[Array, Array]:
@@ -159,6 +174,10 @@ class InflatedPosterior(GridPosterior):
             place if tasks is None else place[tasks],
             lambda pair, count: self._group_draws(agent, int(c[pair]), int(n[pair]), count),
         )
+
+
+def _interpolated(x: Array, y: Array, left: float | None, right: float | None, at: Array) -> Array:
+    return np.interp(at, x, y, left, right)
 
 
 def _log_pmf(c: int, n: int, log_mu: Array, log_nu: Array, rho: Array) -> Array:

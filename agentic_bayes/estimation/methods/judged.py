@@ -103,16 +103,21 @@ class JudgedPosterior(GridPosterior):
         """Posterior mass of θ, ρ and the rates, shape (θ nodes, ρ nodes, rates)."""
         return np.asarray(np.exp(self.judged.tables[agent] + self.judged.log_rates[agent]))
 
-    def _group_moments(self, agent: int, metric: Metric) -> Iterator[tuple[int, Array, Array]]:
-        for kind, size in enumerate(self._likelihood(agent).kinds.size.tolist()):
-            once, twice = (self._kind_power(agent, metric, kind, k) for k in (metric.k, 2 * metric.k))
-            yield size, once, twice
+    def _together(self, metric: Metric) -> tuple[Metric, ...]:
+        """One metric at a time: the tables with the rates are large."""
+        return (metric,)
+
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[int, Metric, Array, Array]]:
+        for metric in metrics:
+            for kind, size in enumerate(self._likelihood(agent).kinds.size.tolist()):
+                once, twice = (self._kind_power(agent, metric, kind, k) for k in (metric.k, 2 * metric.k))
+                yield size, metric, once, twice
 
     def _by_task(self, agent: int, metric: Metric) -> Distribution:
         """Every task, computed once per kind of task; a task without data has the population's."""
         kinds, mass = self._likelihood(agent).kinds, self._mass(agent)
         moments = np.array(
-            [[np.sum(mass * power) for power in powers] for _, *powers in self._group_moments(agent, metric)]
+            [[np.sum(mass * power) for power in powers] for _, _, *powers in self._group_moments(agent, (metric,))]
         ).reshape(-1, 2)
         # the last column, -1, is a task of which nothing is known
         kinds_and_new = [*range(kinds.size.size), -1]

@@ -140,6 +140,8 @@ class InflatedAxis(RhoAxis):
     never: Array
     always: Array
     rest: Array
+    distinct: RhoAxis  # nodes of ρ alone
+    place: Array  # shape (nodes,); which of these each node has
 
 
 class InflatedLikelihood(AgentLikelihood):
@@ -153,21 +155,19 @@ class InflatedLikelihood(AgentLikelihood):
         """Log likelihood at these nodes, shape (θ nodes, nodes of ρ and of the weights)."""
         if not isinstance(rho, InflatedAxis):
             return super().__call__(theta, rho)
-        log_mu, log_nu = -softplus(-theta), -softplus(theta)
-        # ρ repeats for every weight: the Beta-Binomial part is made once per distinct ρ
-        distinct, first, place = np.unique(rho.v, return_index=True, return_inverse=True)
-        parts = RhoAxis(distinct, rho.rho[first], rho.one_minus_rho[first], rho.log_weight[first])
-        table = np.zeros((theta.size, rho.v.size))
-        log_rest = np.log(rho.rest)
-        for c, n, size in zip(self.c, self.n, self.size, strict=True):
-            one = np.array([c]), np.array([n]), np.array([1])
-            beta = log_likelihood_table(*one, log_mu, log_nu, parts.rho, parts.one_minus_rho)[:, place] + log_rest
-            if c == 0:
-                beta = np.logaddexp(beta, np.log(rho.never))
-            elif c == n:
-                beta = np.logaddexp(beta, np.log(rho.always))
-            table += size * beta
-        return table
+        at = -softplus(-theta), -softplus(theta), rho.distinct.rho, rho.distinct.one_minus_rho
+        mixed = (self.c > 0) & (self.c < self.n)
+        of_mixed = log_likelihood_table(self.c[mixed], self.n[mixed], self.size[mixed], *at)
+        table = of_mixed[:, rho.place] + self.size[mixed].sum() * np.log(rho.rest)
+        for c, n, size in zip(self.c[~mixed], self.n[~mixed], self.size[~mixed], strict=True):
+            beta = np.exp(log_likelihood_table(np.array([c]), np.array([n]), np.array([1]), *at))
+            seen = beta[:, rho.place]
+            seen *= rho.rest
+            seen += rho.never if c == 0 else rho.always
+            np.log(seen, out=seen)
+            seen *= size
+            table += seen
+        return np.asarray(table)
 
     def axis(self, ranges: list[tuple[float, float]], nodes: tuple[int, int, int]) -> InflatedAxis:
         """Product of Gauss-Legendre nodes of v, s and t."""
@@ -176,7 +176,8 @@ class InflatedLikelihood(AgentLikelihood):
         a, b, c = np.indices(nodes).reshape(3, -1)
         s, t = s[b], t[c]
         log_weight = rho.log_weight[a] + log_s[b] + log_t[c] + np.log(s) + 3 * np.log1p(-s)
-        return InflatedAxis(rho.v[a], rho.rho[a], rho.one_minus_rho[a], log_weight, s * t, s * (1 - t), 1 - s)
+        nodes_of_rho = rho.v[a], rho.rho[a], rho.one_minus_rho[a]
+        return InflatedAxis(*nodes_of_rho, log_weight, s * t, s * (1 - t), 1 - s, rho, a)
 
     def place(self, log_prior: LogDensity, fine: float) -> tuple[float, float, RhoAxis]:
         """The range of θ and the nodes of ρ and of the weights that hold all but a negligible part."""
@@ -186,7 +187,9 @@ class InflatedLikelihood(AgentLikelihood):
             theta = np.linspace(*ranges[0], 33)
             axis = self.axis(ranges[1:], nodes)
             mass = (self(theta, axis) + axis.log_weight + log_prior(theta)[:, None]).reshape(theta.size, *nodes)
-            marginal = [logsumexp(np.moveaxis(mass, i, 0).reshape(mass.shape[i], -1), axis=1) for i in range(4)]
+            share = np.exp(mass - mass.max())
+            with np.errstate(divide="ignore"):
+                marginal = [np.log(share.sum(axis=tuple(j for j in range(4) if j != i))) for i in range(4)]
             cube = (axis.v, 1 - axis.rest, axis.never / (1 - axis.rest))
             first = ((slice(None), 0, 0), (0, slice(None), 0), (0, 0, slice(None)))
             coordinates = [theta, *(part.reshape(nodes)[at] for part, at in zip(cube, first, strict=True))]

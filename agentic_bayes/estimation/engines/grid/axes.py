@@ -112,7 +112,7 @@ Ends = tuple[Array, Array]  # values at the lower and at the upper end of each c
 
 def node_slopes(values: Array) -> Array:
     """Slopes by node number of a smooth function at uniform nodes, along the first axis, to fourth order."""
-    slopes = np.empty(values.shape)
+    slopes = np.empty_like(values)
     slopes[2:-2] = (values[:-4] - values[4:] + 8 * (values[3:-1] - values[1:-3])) / 12
     for sign, v in ((1, values[:5]), (-1, values[:-6:-1])):
         ends = slice(0, 2) if sign > 0 else slice(-1, -3, -1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from agentic_bayes.numerics import Array
@@ -97,12 +99,25 @@ def _stirling(a: Array) -> Array:
 
 def mean_power(mu: Array, rho: Array, one_minus_rho: Array, c: int, n: int, k: int) -> Array:
     """E p^k for p ~ Beta(α + c, β + n - c), in (μ, ρ): Π_{j<k} ((1-ρ)μ + (c+j)ρ)/((1-ρ) + (n+j)ρ)."""
-    base = one_minus_rho * mu
-    if k > LONGEST_PRODUCT:
-        positive = np.maximum(rho, TINY)
-        passed, tried = (np.log(np.maximum(part, TINY)) for part in (base + c * rho, one_minus_rho + n * rho))
-        return np.asarray(np.exp(np.minimum(log_rising(passed, k, positive) - log_rising(tried, k, positive), 0)))
-    out = np.ones(np.broadcast_shapes(base.shape, rho.shape))
-    for j in range(k):
-        out *= (base + (c + j) * rho) / (one_minus_rho + (n + j) * rho)
-    return out
+    ((_, found),) = mean_powers(mu, rho, one_minus_rho, c, n, (k,))
+    return found
+
+
+def mean_powers(
+    mu: Array, rho: Array, one_minus_rho: Array, c: int, n: int, ks: Iterable[int]
+) -> Iterator[tuple[int, Array]]:
+    """Each k, in rising order, and its `mean_power`: a product goes on where the one before it ended."""
+    passed, tried = one_minus_rho * mu + c * rho, one_minus_rho + n * rho
+    out, done = np.ones(np.broadcast_shapes(passed.shape, rho.shape)), 0
+    for k in sorted(ks):
+        if k > LONGEST_PRODUCT:
+            positive = np.maximum(rho, TINY)
+            logs = (log_rising(np.log(np.maximum(part, TINY)), k, positive) for part in (passed, tried))
+            yield k, np.exp(np.minimum(next(logs) - next(logs), 0))
+            continue
+        for j in range(done, k):
+            factor = passed + j * rho
+            factor /= tried + j * rho
+            out *= factor
+        done = k
+        yield k, out.copy()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +13,8 @@ from agentic_bayes.estimation.arithmetic import apply_metric, mean_over_tasks
 from agentic_bayes.estimation.distribution import Distribution, Drawn, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, AgentLikelihood
 from agentic_bayes.estimation.engines.grid.axes import logsumexp, node_cubic, spline_at
-from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_power
-from agentic_bayes.estimation.engines.grid.new_task import FineGrid, NewTask
+from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
+from agentic_bayes.estimation.engines.grid.new_task import FineGrid, by_family
 from agentic_bayes.estimation.engines.grid.quadrature import GridFit, PoolGrid
 from agentic_bayes.estimation.population import Population
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
@@ -22,6 +22,7 @@ from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
 RHO_CELLS = 128  # for draws of ρ
+BLOCK = 512  # draws at a time, to stay in the processor's cache
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,73 +38,105 @@ class GridPosterior(Posterior):
 
     # -- closed forms on the grid ------------------------------------------------------------------------------
 
-    def _power(self, grid: AgentGrid, metric: Metric, c: int, n: int, k: int) -> Array:
-        """E t for t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t), given (μ, ρ) and c of n, at every node."""
-        share, count = (grid.mu, c) if metric.power else (grid.one_minus_mu, n - c)
-        return mean_power(share, grid.rho.rho, grid.rho.one_minus_rho, count, n, k)
+    def _powers(self, grid: AgentGrid, power: bool, c: int, n: int, ks: Iterable[int]) -> Iterator[tuple[int, Array]]:
+        """E t for t = p^k (pass^k) or (1-p)^k (pass@k = 1 - t), given (μ, ρ) and c of n, at every node, by rising k."""
+        share, count = (grid.mu, c) if power else (grid.one_minus_mu, n - c)
+        return mean_powers(share, grid.rho.rho, grid.rho.one_minus_rho, count, n, ks)
+
+    def _together(self, metric: Metric) -> tuple[Metric, ...]:
+        """The metrics that are computed at once when this one is asked for."""
+        return self.metrics if metric in self.metrics else (metric,)
 
     def _distribution(self, agent: int, estimand: Estimand, metric: Metric) -> Distribution:
-        n_tasks = int(self.counts.scored[agent].sum())
+        metrics = self._together(metric)
         match estimand:
             case "population":
-                grid = self.fit.agents[agent]
-                table = self._power(grid, metric, 0, 0, metric.k)
-                mean, second = (float(np.sum(grid.weights * power)) for power in (table, table**2))
-                known: dict[str, Any] = {"mean": float(of_tail(mean, metric)), "n_tasks": n_tasks}
-                known["sd"] = float(np.sqrt(max(second - mean**2, 0)))
-                return self._new_task(agent, metric, known)
+                return self.once((agent, "new tasks", metrics), lambda: self._new_tasks(agent, metrics))[metric]
             case "tasks":
-                mean, sd = self._tasks_moments(agent, metric)
+                mean, sd = self.once((agent, "moments", metrics), lambda: self._tasks_moments(agent, metrics))[metric]
+                n_tasks = int(self.counts.scored[agent].sum())
                 return Drawn(mean=mean, sd=sd, n_tasks=n_tasks, values=self._tasks_draws(agent, metric))
             case "task":
                 return self._by_task(agent, metric)
 
-    def _new_task(self, agent: int, metric: Metric, known: dict[str, Any]) -> Distribution:
+    def _new_tasks(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, Distribution]:
         fine = self.once((agent, "fine"), lambda: FineGrid.of(self.fit.agents[agent]))
-        new = NewTask(fine, metric)
-        return Tabulated(
-            below=new.below,
-            inverse=new.quantile,
-            draw=lambda: self._population_draws(agent, metric),
-            parts=new.below_by_rho,
-            **known,
-        )
+        known, found = self._new_moments(agent, metrics), dict[Metric, Distribution]()
+        for metric, new in fine.new_tasks(metrics).items():
+            found[metric] = Tabulated(
+                below=new.below,
+                inverse=new.quantile,
+                draw=partial(self._population_draws, agent, metric),
+                parts=new.below_by_rho,
+                **known[metric],
+            )
+        return found
 
-    def _tasks_moments(self, agent: int, metric: Metric) -> tuple[float, float]:
+    def _new_moments(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, dict[str, Any]]:
+        """What is known of each metric of a new task: mean, sd and the number of tasks that tell of it."""
+        grid, found = self.fit.agents[agent], {}
+        for power, own in by_family(metrics):
+            for k, table in self._powers(grid, power, 0, 0, own):
+                found[own[k]] = self._known(agent, own[k], table)
+        return found
+
+    def _known(self, agent: int, metric: Metric, table: Array) -> dict[str, Any]:
+        """The same of one metric, from E t at every node."""
+        weighed = self.fit.agents[agent].weights * table
+        mean = float(weighed.sum())
+        sd = float(np.sqrt(max(float(np.vdot(weighed, table)) - mean**2, 0)))
+        return {"mean": float(of_tail(mean, metric)), "sd": sd, "n_tasks": int(self.counts.scored[agent].sum())}
+
+    def _tasks_moments(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, tuple[float, float]]:
         """Mean and sd of the mean over tasks: the variance between nodes plus the one within."""
-        mass = self._mass(agent)
-        centre, within = np.zeros(mass.shape), np.zeros(mass.shape)
-        for size, first, second in self._group_moments(agent, metric):
-            centre += size * first
-            within += size * np.maximum(second - first**2, 0)  # rounding may take it below
-        total = int(self.counts.scored[agent].sum())
-        centre /= total
-        mean = float(np.sum(mass * centre))
-        variance = float(np.sum(mass * ((centre - mean) ** 2 + within / total**2)))
-        return float(of_tail(mean, metric)), float(np.sqrt(variance))
+        mass, total = self._mass(agent), int(self.counts.scored[agent].sum())
+        centre, within = ({metric: np.zeros(mass.shape) for metric in metrics} for _ in range(2))
+        for size, metric, first, second in self._group_moments(agent, metrics):
+            centre[metric] += size * first
+            within[metric] += size * np.maximum(second - first**2, 0)  # rounding may take it below
+        found = {}
+        for metric in metrics:
+            own = centre[metric] / total
+            mean = float(np.sum(mass * own))
+            variance = float(np.sum(mass * ((own - mean) ** 2 + within[metric] / total**2)))
+            found[metric] = float(of_tail(mean, metric)), float(np.sqrt(variance))
+        return found
 
     def _mass(self, agent: int) -> Array:
         """Posterior mass of every node."""
         return self.fit.agents[agent].weights
 
-    def _group_moments(self, agent: int, metric: Metric) -> Iterator[tuple[int, Array, Array]]:
-        """How many tasks have the same counts, and E t and E t² of one of them at every node."""
-        grid, k = self.fit.agents[agent], metric.k
+    def _group_moments(self, agent: int, metrics: tuple[Metric, ...]) -> Iterator[tuple[int, Metric, Array, Array]]:
+        """How many tasks have the same counts, and of each metric E t and E t² of one of them at every node."""
         for c, n, size in zip(*(part.tolist() for part in self.counts.groups(agent)), strict=True):
-            yield size, self._power(grid, metric, c, n, k), self._power(grid, metric, c, n, 2 * k)
+            for metric, first, second in self._moments(agent, metrics, c, n):
+                yield size, metric, first, second
+
+    def _moments(
+        self, agent: int, metrics: tuple[Metric, ...], c: int, n: int
+    ) -> Iterator[tuple[Metric, Array, Array]]:
+        """Of each metric E t and E t² of a task with c of n at every node."""
+        for power, own in by_family(metrics):
+            found = dict(self._powers(self.fit.agents[agent], power, c, n, {j * k for k in own for j in (1, 2)}))
+            for k, metric in own.items():
+                yield metric, found[k], found[2 * k]
 
     def _by_task(self, agent: int, metric: Metric) -> Distribution:
         """Every task; computed once per distinct (c, n)."""
-        grid = self.fit.agents[agent]
-        c, n, place = self.counts.pairs(agent)
-        pairs = list(zip(c.tolist(), n.tolist(), strict=True))
-        first, second = (
-            np.array([float(np.sum(grid.weights * self._power(grid, metric, ci, ni, power))) for ci, ni in pairs])
-            for power in (metric.k, 2 * metric.k)
-        )
+        place, metrics = self.counts.pairs(agent)[2], self._together(metric)
+        first, second = self.once((agent, "by pair", metrics), lambda: self._pair_moments(agent, metrics))[metric]
         sd = np.sqrt(np.clip(second - first**2, 0, None))
         draws = self.once((agent, "pairs"), lambda: self._pair_draws(agent))
         return Drawn(mean=of_tail(first, metric)[place], sd=sd[place], values=apply_metric(draws, metric), place=place)
+
+    def _pair_moments(self, agent: int, metrics: tuple[Metric, ...]) -> dict[Metric, Array]:
+        """Of each metric E t and E t² of every distinct (c, n), shape (2, pairs)."""
+        c, n, _ = self.counts.pairs(agent)
+        weights, found = self.fit.agents[agent].weights, {metric: np.empty((2, c.size)) for metric in metrics}
+        for pair, cell in enumerate(zip(c.tolist(), n.tolist(), strict=True)):
+            for metric, *moments in self._moments(agent, metrics, *cell):
+                found[metric][:, pair] = [float(np.vdot(weights, values)) for values in moments]
+        return found
 
     # -- draws --------------------------------------------------------------------------------------------------
 
@@ -150,14 +183,22 @@ class GridPosterior(Posterior):
 
     def _population_draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the metric of a new task."""
-        theta, rho = (part[:, agent] for part in self._hyper)
-        sign = -1 if metric.power else 1
-        tail = mean_power(np.exp(-np.logaddexp(0, sign * theta)), rho, 1 - rho, 0, 0, metric.k)
-        return tail if metric.power else 1 - tail
+        metrics = self._together(metric)
+
+        def drawn() -> dict[Metric, Array]:
+            theta, rho = (part[:, agent] for part in self._hyper)
+            found = {}
+            for power, own in by_family(metrics):
+                share = np.exp(-np.logaddexp(0, -theta if power else theta))
+                for k, tail in mean_powers(share, rho, 1 - rho, 0, 0, own):
+                    found[own[k]] = tail if power else 1 - tail
+            return found
+
+        return self.once((agent, "new task draws", metrics), drawn)[metric]
 
     def _tasks_draws(self, agent: int, metric: Metric) -> Array:
         """Draws of the mean over the scored tasks; all metrics share the same draws of p."""
-        metrics = self.metrics if metric in self.metrics else (metric,)
+        metrics = self._together(metric)
         c, n, sizes = self.counts.groups(agent)
 
         def drawn() -> dict[Metric, Array]:
@@ -180,7 +221,7 @@ class GridPosterior(Posterior):
 
 def of_tail(tail: Array | float, metric: Metric) -> Array:
     """The mean of a metric from that of p^k (pass^k) or (1-p)^k (pass@k); weights sum to 1 up to rounding only."""
-    return np.clip(tail if metric.power else 1 - tail, 0, 1)
+    return np.minimum(np.maximum(tail if metric.power else 1 - tail, 0), 1)
 
 
 def _draw_pool(pool: PoolGrid, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
@@ -208,10 +249,18 @@ def draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array |
     out = np.empty(count)
     wide = tau >= 1.2 * axis.spacing_at(m)
     if wide.any():
-        log_mass = grid.log_marginal + np.log(axis.spacing)
-        log_mass = log_mass - 0.5 * ((m[wide, None] - axis.theta) / tau[wide, None]) ** 2
-        mass = np.cumsum(np.exp(log_mass - log_mass.max(axis=1, keepdims=True)), axis=1)
-        node = np.minimum((mass < (uniform[wide] * mass[:, -1])[:, None]).sum(axis=1), axis.size - 1)
+        log_mass, at = grid.log_marginal + np.log(axis.spacing), np.flatnonzero(wide)
+        node = np.empty(at.size, dtype=np.int64)
+        for start in range(0, at.size, BLOCK):
+            some = at[start : start + BLOCK]
+            mass = (m[some, None] - axis.theta) / tau[some, None]
+            mass *= mass
+            mass *= -0.5
+            mass += log_mass
+            mass -= mass.max(axis=1, keepdims=True)
+            np.cumsum(np.exp(mass, out=mass), axis=1, out=mass)
+            node[start : start + BLOCK] = np.count_nonzero(mass < (uniform[some] * mass[:, -1])[:, None], axis=1)
+        node = np.minimum(node, axis.size - 1)
         out[wide] = axis.near(node, jitter[wide])
     if not wide.all():
         # the kernel is narrower than the grid: the likelihood is log-linear across it
@@ -231,7 +280,9 @@ def _draw_rho(grid: AgentGrid, likelihood: AgentLikelihood, rng: np.random.Gener
     table = likelihood(grid.axis.theta, cells) + cells.log_weight
     mass = np.exp(table - logsumexp(table, axis=1)[:, None])
     cumulative = np.cumsum(mass, axis=1)
-    below = cumulative[grid.axis.nearest(theta)] < rng.random(theta.size)[:, None]
-    cell = np.minimum(below.sum(axis=1), RHO_CELLS - 1)
+    row = grid.axis.nearest(theta)
+    # one search in all rows: the first rises from 0 to 1, the second from 1 to 2, …
+    stacked = (np.minimum(cumulative, 1) + np.arange(len(cumulative))[:, None]).ravel()
+    cell = np.minimum(np.searchsorted(stacked, row + rng.random(theta.size)) - row * RHO_CELLS, RHO_CELLS - 1)
     drawn = edges[cell] + width * rng.random(theta.size)
     return np.asarray(np.clip(likelihood.concentration.at(drawn, np.zeros(drawn.shape)).rho, 1e-12, 1 - 1e-12))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -9,11 +10,11 @@ import numpy as np
 
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid
 from agentic_bayes.estimation.engines.grid.axes import Axis, hermite, node_slopes
-from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_power
+from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
-REFINE = 6  # nodes of θ per half node of the grid: cubics between them give probabilities to 1e-9
+REFINE = 3  # nodes of θ per half node of the grid: cubics between them give probabilities to 1e-8
 NEGLIGIBLE = 80.0  # log mass below the greatest
 STENCIL = 20  # nodes of an interpolating polynomial
 QUANTILES = np.linspace(-7.0, 7.0, 141)  # standard normal quantiles near which the distribution is tabulated
@@ -30,7 +31,7 @@ class FineGrid:
     axis: Axis  # θ of the fine nodes, uniform in x
     rho: Array  # shape (ρ nodes,)
     one_minus_rho: Array
-    cumulative: Array  # shape (nodes, ρ nodes); posterior mass of this ρ and of θ up to this node
+    cumulative: Array  # shape (ρ nodes, nodes); posterior mass of this ρ and of θ up to this node
     density: Array  # its derivative by the number of the node
 
     @classmethod
@@ -39,13 +40,22 @@ class FineGrid:
         coarse = grid.axis
         size = 2 * coarse.size - 1
         axis = Axis(coarse.centre, coarse.scale, coarse.start, coarse.step / 2 / REFINE, REFINE * (size - 1) + 1)
-        matters = grid.weights.sum(axis=0) > 1e-14
+        matters = grid.weights.sum(axis=0) > 1e-12
         mass = np.empty((size, int(matters.sum())))
         mass[::2] = grid.weights[:, matters]
         mass[1::2] = np.exp(_at_midpoints(grid.log_weights[:, matters], grid.log_weights.max()))
         mass /= mass.sum()
         rho, one_minus_rho = grid.rho.rho[matters], grid.rho.one_minus_rho[matters]
-        return cls(axis, rho, one_minus_rho, *(matrix @ mass for matrix in _sinc_integrals(size)))
+        return cls(axis, rho, one_minus_rho, *(mass.T @ matrix.T for matrix in _sinc_integrals(size)))
+
+    def new_tasks(self, metrics: Iterable[Metric]) -> dict[Metric, NewTask]:
+        """The distribution of each of these metrics."""
+        found = {}
+        for power, own in by_family(metrics):
+            share = np.exp(-np.logaddexp(0, -self.axis.theta if power else self.axis.theta))
+            for k, tail in mean_powers(share, self.rho[:, None], self.one_minus_rho[:, None], 0, 0, own):
+                found[own[k]] = NewTask(self, tail, own[k])
+        return found
 
 
 class NewTask:
@@ -55,18 +65,12 @@ class NewTask:
     the normal quantile of the probability, where it is nearly straight. They agree with a root finder to 1e-5.
     """
 
-    def __init__(self, fine: FineGrid, metric: Metric) -> None:
-        sign = -1 if metric.power else 1
-        share = np.exp(-np.logaddexp(0, sign * fine.axis.theta))[:, None]
-        tail = mean_power(share, fine.rho, fine.one_minus_rho, 0, 0, metric.k)
-        self.power = metric.power
+    def __init__(self, fine: FineGrid, tail: Array, metric: Metric) -> None:
+        self.fine, self.power = fine, metric.power
         # everything of shape (ρ nodes, nodes), increasing along the nodes
-        logits = logit(tail) if self.power else -logit(tail)
-        rise = node_slopes(logits)
-        self.logits = np.ascontiguousarray(logits.T)
-        self.cumulative = np.ascontiguousarray(fine.cumulative.T)
-        self.slopes = np.divide(fine.density, rise, out=np.zeros(rise.shape), where=rise > 0).T.copy()
-        self.mass = np.clip(fine.density, 0, None).T
+        self.logits = logit(tail) if self.power else -logit(tail)
+        rise = node_slopes(self.logits.T).T
+        self.slopes = np.divide(fine.density, rise, out=np.zeros_like(rise), where=rise > 0)
 
     def _below(self, at: Array) -> tuple[Array, Array]:
         """P(logit metric ≤ at) and its density there."""
@@ -76,15 +80,15 @@ class NewTask:
     def _below_by_rho(self, at: Array) -> tuple[Array, Array]:
         """The same for each ρ, by cubic interpolation, shape (ρ nodes, points)."""
         # shape (ρ nodes, points): the cell of each point, and the values at its ends
+        rows, size = self.logits.shape
         cell = np.array([np.searchsorted(logits, at, side="right") for logits in self.logits]) - 1
-        cell = np.minimum(np.maximum(cell, 0), self.logits.shape[1] - 2)
+        cell = np.minimum(np.maximum(cell, 0), size - 2) + size * np.arange(rows)[:, None]
         x, y, slopes = (
-            (np.take_along_axis(table, cell, 1), np.take_along_axis(table, cell + 1, 1))
-            for table in (self.logits, self.cumulative, self.slopes)
+            (table.take(cell), table.take(cell + 1)) for table in (self.logits, self.fine.cumulative, self.slopes)
         )
         value, density = hermite(x, y, slopes, at)
         low, high = at < self.logits[:, :1], at > self.logits[:, -1:]
-        value = np.where(low, 0.0, np.where(high, self.cumulative[:, -1:], value))
+        value = np.where(low, 0.0, np.where(high, self.fine.cumulative[:, -1:], value))
         return value, np.where(low | high, 0.0, density)
 
     def below(self, y: Array) -> Array:
@@ -104,10 +108,11 @@ class NewTask:
         """Normal quantiles, logits of the metric there, and their slopes."""
         from scipy.special import ndtr, ndtri
 
-        logits, weight = self.logits[:, ::REFINE].ravel(), self.mass[:, ::REFINE].ravel()
+        logits, weight = (part[:, ::REFINE].ravel() for part in (self.logits, self.fine.density))
         order = np.argsort(logits, kind="stable")
-        rough = np.cumsum(weight[order])
-        at = np.unique(np.interp(ndtr(QUANTILES), rough / rough[-1], logits[order]))
+        rough = np.cumsum(np.maximum(weight[order], 0))
+        at = np.interp(ndtr(QUANTILES), rough / rough[-1], logits[order])
+        at = at[np.append(True, np.diff(at) > 0)]
         mass, density = self._below(at)
         z = ndtri(np.clip(mass, 1e-14, 1 - 1e-14))
         rising = np.append(True, np.diff(np.maximum.accumulate(z)) > 0)
@@ -129,6 +134,13 @@ class NewTask:
             values = hermite(x, y, slopes, wanted)[0]
         small = np.exp(-np.logaddexp(0, -values if self.power else values))
         return np.asarray(small if self.power else 1 - small)
+
+
+def by_family(metrics: Iterable[Metric]) -> Iterator[tuple[bool, dict[int, Metric]]]:
+    """Whether all attempts must succeed, and the metrics of that family by k."""
+    wanted = tuple(metrics)
+    for power in (False, True):
+        yield power, {metric.k: metric for metric in wanted if metric.power == power}
 
 
 def logit(p: Array) -> Array:

@@ -46,6 +46,8 @@ LogJoint = Callable[[Array, float], tuple[Array, Array]]
 
 STEP_M, STEP_TAU = 0.22, 0.2
 LOWEST = -1e300  # of finite logs
+UNDERFLOW = 1e-200  # of sums of exp
+NARROW = 1.2  # spacings that a kernel must span for the trapezoid rule
 HERMITE_NODES = 9
 TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
 
@@ -62,8 +64,11 @@ class _Functions:
         for a, (axis, values) in enumerate(zip(axes, log_f, strict=True)):
             self.theta[a, : axis.size] = axis.theta
             self.log_mass[a, : axis.size] = values + np.log(axis.spacing)
+        self.top = np.maximum(self.log_mass.max(axis=1, keepdims=True), LOWEST)
+        self.mass = np.exp(self.log_mass - self.top)
         column = [np.array([getattr(axis, name) for axis in axes])[:, None] for name in ("step", "scale", "centre")]
         self.step, self.scale, self.centre = column
+        self.widest = max(float(axis.spacing_at(axis.theta[[0, -1]]).max()) for axis in axes)
 
     def smooth(self, targets: Array, tau: float) -> Array:
         """Log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets).
@@ -75,15 +80,28 @@ class _Functions:
         kernel = targets[:, :, None] - self.theta[:, None, :]
         kernel *= kernel
         kernel *= -0.5 / tau**2
-        kernel += self.log_mass[:, None, :]
-        top = np.maximum(kernel.max(axis=2), LOWEST)
-        kernel -= top[:, :, None]
-        weighed = np.exp(kernel, out=kernel)
-        reached = weighed.sum(axis=2)
-        with np.errstate(divide="ignore"):
-            out = np.log(reached) + top - np.log(tau * np.sqrt(2 * np.pi))
-        where = np.divide((weighed @ self.theta[:, :, None])[:, :, 0], reached, out=targets.copy(), where=reached > 0)
-        narrow = tau < 1.2 * self.step * np.hypot(self.scale, where - self.centre)
+        np.exp(kernel, out=kernel)
+        reached = (kernel @ self.mass[:, :, None])[:, :, 0]
+        far = np.nonzero(reached < UNDERFLOW)  # too far from all mass to be told without its largest term
+        reached[far] = 1
+        out = np.log(reached) + self.top
+        some_narrow = tau < NARROW * self.widest
+        if some_narrow:
+            where = (kernel @ (self.mass * self.theta)[:, :, None])[:, :, 0] / reached
+        if far[0].size:
+            terms = -0.5 * ((targets[far][:, None] - self.theta[far[0]]) / tau) ** 2 + self.log_mass[far[0]]
+            top = np.maximum(terms.max(axis=1), LOWEST)
+            weighed = np.exp(terms - top[:, None])
+            total = weighed.sum(axis=1)
+            with np.errstate(divide="ignore"):
+                out[far] = np.log(total) + top
+            if some_narrow:
+                mean = np.sum(weighed * self.theta[far[0]], axis=1)
+                where[far] = np.divide(mean, total, out=targets[far], where=total > 0)
+        out -= np.log(tau * np.sqrt(2 * np.pi))
+        if not some_narrow:
+            return np.asarray(out)
+        narrow = tau < NARROW * self.step * np.hypot(self.scale, where - self.centre)
         for a in map(int, np.flatnonzero(narrow.any(axis=1))):
             z, log_w = hermite_nodes()
             points = targets[a, narrow[a], None] + tau * z

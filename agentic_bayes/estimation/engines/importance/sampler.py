@@ -16,6 +16,7 @@ from agentic_bayes.estimation.engines.diagnostics import ImportanceDiagnostics
 from agentic_bayes.estimation.engines.importance.judged import JudgedTarget
 from agentic_bayes.estimation.engines.importance.marginals import Marginals, first_marginals
 from agentic_bayes.estimation.engines.importance.pareto import smoothed
+from agentic_bayes.estimation.engines.importance.sobol import sobol_points
 from agentic_bayes.estimation.engines.importance.target import Target, mode_of
 from agentic_bayes.estimation.methods.crossed_likelihood import one_blas_thread
 from agentic_bayes.estimation.methods.judge_labels import JudgeLabels
@@ -93,9 +94,8 @@ class _Copula:
 
 def _normal_points(dim: int, size: int, seed: int, *key: int) -> Array:
     from scipy.special import ndtri
-    from scipy.stats import qmc
 
-    uniform = qmc.Sobol(dim, seed=np.random.default_rng([seed, *key])).random(size)
+    uniform = sobol_points(dim, size, np.random.default_rng([seed, *key]))
     return np.asarray(ndtri(np.clip(uniform, 1e-10, 1 - 1e-10)))
 
 
