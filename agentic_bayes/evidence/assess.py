@@ -240,22 +240,21 @@ class _Assessment:
 
     async def _grade(self, conversation: Conversation, position: int, turn: TurnGrades) -> None:
         """Grade one interaction; each grade is in the ledger before the next grader is asked."""
-        hidden = self._calls.without_secrets
         crash = conversation.error_at(position)
         if crash is not None:
-            crashed = hidden(Unscored(f"{AGENT_ERROR}{crash}"))
+            crashed = Unscored(f"{AGENT_ERROR}{crash}")
             turn.answer, turn.tools = crashed, crashed if turn.has_expectations else None
             turn.metrics = {metric.name: crashed for metric in self._metrics}
             return
         try:
             turn.tools = self._tool_rubric.verdict(conversation.conversation[position])
         except Exception as error:
-            turn.tools = hidden(_failed(error))
-        turn.answer = hidden(await _ask(self._judge, conversation, position))
+            turn.tools = _failed(error)
+        turn.answer = await _ask(self._judge, conversation, position)
         if isinstance(self._judge, RecordedJudge):
             turn.metrics |= self._judge.further(conversation, position)
         for metric in self._metrics:
-            turn.metrics[metric.name] = hidden(await _ask(metric, conversation, position))
+            turn.metrics[metric.name] = await _ask(metric, conversation, position)
 
     def interrupt(self) -> None:
         """Stop the run soon; safe to call from another thread, and after the run has ended."""
@@ -272,8 +271,10 @@ class _Assessment:
             judge=self._judge.identity,
             tool_rubric=self._tool_rubric.identity,
             metrics={metric.name: metric.identity for metric in self._metrics},
-            missing=self._calls.without_secrets(Unscored(self._ending or cause)),
+            missing=Unscored(self._ending or cause),
         )
+        if self._calls.secrets:
+            rows = tuple(self._calls.without_secrets_in(row) for row in rows)
         evidence = Evidence(rows, self._ending and self._ending.removeprefix("stopped").lstrip(": "))
         if self._failure is not None:
             # any exception can carry an attribute that its class does not declare

@@ -55,6 +55,7 @@ _ALLOWED: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "tool_rubric": _ID,
 }
 _DETAILS = ("answer_details", "tool_details", "graders", "metadata")
+SAID = ("answer_reason", "tool_reason", "unscored_reason", "answer_details", "tool_details")  # texts of graders
 COLUMNS = tuple(name for name in _ALLOWED if name != "tool_rubric")
 INDEX_COLUMNS = tuple(name for name, rule in _ALLOWED.items() if rule is _INDEX)
 RESERVED = frozenset({*COLUMNS, "tool_rubric", "metrics", "answer", "tools", "joint"})  # no metric may have these names

@@ -19,6 +19,7 @@ from agentic_bayes.checks import check_count, check_number
 from agentic_bayes.errors import ReplyError, described
 from agentic_bayes.evidence.llm.retries import Sleep, Stopped, is_refused
 from agentic_bayes.evidence.llm.store import READ, Judgement, ModelCall, Store
+from agentic_bayes.evidence.row import SAID, EvidenceRow
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.redaction import Secrets, keys_in
 
@@ -45,7 +46,7 @@ class RunCalls:
             if limit is not None:
                 check_number(limit, name, above_zero=True)
         self._secret_names = keys_in(os.environ)
-        self._secrets = Secrets(self._secret_names)
+        self.secrets = Secrets(self._secret_names)
         self.store: Store | None = None
         self.max_cost, self._fail_fast = max_cost, fail_fast
         self.stopped: str | None = None
@@ -67,18 +68,19 @@ class RunCalls:
         """Hide these, too; the keys of the environment always are."""
         if not names.keys() <= self._secret_names.keys():
             self._secret_names = {**names, **self._secret_names}
-            self._secrets = Secrets(self._secret_names)
-
-    def hidden(self, text: str) -> str:
-        """The text with names in place of secrets."""
-        return self._secrets.in_text(text)
+            self.secrets = Secrets(self._secret_names)
 
     def without_secrets(self, grade: G) -> G:
         """The grade with names in place of secrets."""
-        if not self._secrets:
+        if not self.secrets:
             return grade
-        details = {"details": self._secrets.hide(grade.details)} if isinstance(grade, Score) else {}
-        return replace(grade, reason=self.hidden(grade.reason), **details)
+        details = {"details": self.secrets.hide(grade.details)} if isinstance(grade, Score) else {}
+        return replace(grade, reason=self.secrets.in_text(grade.reason), **details)
+
+    def without_secrets_in(self, row: EvidenceRow) -> EvidenceRow:
+        """The row of evidence with names in place of secrets in all that graders said; ids stay."""
+        said = {name: self.secrets.hide(getattr(row, name)) for name in SAID}
+        return replace(row, **said, metrics={name: self.without_secrets(row.metrics[name]) for name in row.metrics})
 
     async def close(self) -> None:
         """Write what is not yet on disk, give up claims, and close the connections of this run."""
@@ -291,7 +293,7 @@ class MeteredCall:
         cost = None
         if tokens_in is not None and tokens_out is not None and self._price is not None:
             cost = (tokens_in * self._price[0] + tokens_out * self._price[1]) / 1e6
-        outcome = self._calls.hidden(self.outcome or (READ if error is None else described(error)))
+        outcome = self._calls.secrets.in_text(self.outcome or (READ if error is None else described(error)))
         call = ModelCall(self._started, self._latency, tokens_in, tokens_out, cost, outcome)
         self._log.append(call)
         self._calls.end(call, replied=replied)
