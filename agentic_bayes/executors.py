@@ -31,7 +31,7 @@ _ENDED = (
 )
 _CANCELLED = "the executor cancelled a call: it was shut down, or its cluster is gone"
 _GONE = "the Dask cluster has no workers left, or its scheduler is gone"
-_Value = TypeVar("_Value")
+_Returned = TypeVar("_Returned")
 _Item = TypeVar("_Item")
 
 
@@ -252,10 +252,10 @@ def _unpacked(function: bytes) -> Callable[..., Any]:
     return made
 
 
-def awaited(work: Coroutine[Any, Any, _Value]) -> _Value:
+def awaited(work: Coroutine[Any, Any, _Returned]) -> _Returned:
     """In a worker process: what a coroutine gives, on the one event loop that all calls share."""
 
-    async def whole() -> tuple[_Value | None, BaseException | None]:
+    async def whole() -> tuple[_Returned | None, BaseException | None]:
         try:
             return await work, None
         except BaseException as error:  # SystemExit would end the loop

@@ -10,12 +10,12 @@ import numpy as np
 
 from agentic_bayes.checks import check_probability, check_type
 from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
-from agentic_bayes.decisions.many_gates import ManyGates, gate_many
+from agentic_bayes.decisions.many.gates import ManyGates, gate_many
 from agentic_bayes.decisions.missing import MAX_MISSING, as_if
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
-from agentic_bayes.estimation.many import ManyEstimates
+from agentic_bayes.estimation.many.estimates import ManyEstimates
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
@@ -344,8 +344,8 @@ def gate(
     allowed = check_probability(margin, "margin")
     tolerated = check_probability(max_missing, "max_missing")
     if isinstance(est, ManyEstimates):
-        asked = {"at_least": bar, "confidence": required, "metric": metric, "estimand": estimand}
-        return gate_many(est, gate, agent, asked | {"baseline": baseline, "margin": allowed, "max_missing": tolerated})
+        bars = {"at_least": bar, "confidence": required, "metric": metric, "estimand": estimand}
+        return gate_many(est, gate, agent, bars | {"baseline": baseline, "margin": allowed, "max_missing": tolerated})
     check_type("est", est, Estimate, "estimate() makes one")
     index = est.agent_index(agent)
     name = est.agents[index]

@@ -152,7 +152,7 @@ async def assess_async(
     return run.result()
 
 
-_Interaction = tuple[Conversation, int, TurnGrades]
+_ToGrade = tuple[Conversation, int, TurnGrades]
 
 
 class _Assessment:
@@ -205,7 +205,7 @@ class _Assessment:
         if self._workers is not None:
             self._concurrency = max(self._concurrency, 2 * self._workers.size)
 
-    def _pull(self, conversations: Iterable[Conversation]) -> Iterator[_Interaction]:
+    def _pull(self, conversations: Iterable[Conversation]) -> Iterator[_ToGrade]:
         """The interactions one by one; a conversation enters the ledger with its first interaction."""
         for number, conversation in enumerate(conversations):
             if not isinstance(conversation, Conversation):
@@ -255,7 +255,7 @@ class _Assessment:
         except BaseException as error:
             self._failure = error
 
-    async def _grade(self, part: list[_Interaction]) -> None:
+    async def _grade(self, part: list[_ToGrade]) -> None:
         """Grade some interactions, here or in one call of a worker process."""
         if self._workers is None:
             for conversation, position, turn in part:
@@ -296,9 +296,9 @@ class _Assessment:
         return evidence
 
 
-def _parts(items: Iterator[_Interaction], size: int) -> Iterator[list[_Interaction]]:
+def _parts(items: Iterator[_ToGrade], size: int) -> Iterator[list[_ToGrade]]:
     """The interactions, so many at a time; what came before an error comes before the error."""
-    part: list[_Interaction] = []
+    part: list[_ToGrade] = []
     try:
         for item in items:
             part.append(item)

@@ -55,10 +55,7 @@ def split_table(
     if isinstance(opened, EngineTable) and opened.lazy:
         yield from _in_engine(opened, split)
         return
-    if reading.get("wide") is None:
-        taken = [name for name in roles if opened.holds(name)]
-    else:
-        taken = names
+    taken = names if reading.get("wide") else sorted(name for name in roles if opened.holds(name))
     frame = opened.take(taken)
     lines = np.asarray(opened.lines) if isinstance(opened, LocalTable) else np.array([])
     for key, rows, blank in _rows(opened, split):
@@ -112,18 +109,9 @@ def _in_engine(opened: EngineTable, split: Sequence[str]) -> Iterator[tuple[Grou
     for values in found.itertuples(index=False, name=None):
         keys.setdefault(tuple(map(_label, values)), []).append(values)
     for key in sorted(keys, key=lambda key: [natural_key(label) for label in key]):
-        problems = [
-            f"{name} {wrong}"
-            for name, value in zip(split, keys[key][0], strict=True)
-            if (wrong := tables.no_label(value))
-        ]
-        if problems:
+        named = [dict(zip(split, values, strict=True)) for values in keys[key]]
+        if problems := [f"{name} {wrong}" for name, value in named[0].items() if (wrong := tables.no_label(value))]:
             yield key, OutcomesError(f"{opened.source}: {'; '.join(problems)}")
             continue
-        alike = [
-            functools.reduce(
-                operator.and_, (opened.cells(name) == value for name, value in zip(split, values, strict=True))
-            )
-            for values in keys[key]
-        ]
+        alike = [functools.reduce(operator.and_, (opened.cells(n) == v for n, v in values.items())) for values in named]
         yield key, replace(opened, frame=opened.frame.filter(functools.reduce(operator.or_, alike)))

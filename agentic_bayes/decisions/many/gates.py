@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.decisions.decision import Decision
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.estimation.many import GroupAnswer, ManyEstimates, ask_groups, group_records, tidy
+from agentic_bayes.estimation.many.ask import GroupAnswer, ask_groups, group_records, tidy
+from agentic_bayes.estimation.many.estimates import ManyEstimates
 from agentic_bayes.formatting import format_estimate, format_percent, plural
 from agentic_bayes.result_table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-
-    from agentic_bayes.decisions.gate import Gate
 
 __all__ = ["ManyGates"]
 
@@ -116,7 +115,7 @@ class ManyGates(Decision):
         return Table(title=f"Gates: {self}", header=header, rows=rows, notes=notes)
 
 
-def gate_many(many: ManyEstimates, one: Callable[..., Gate], agent: str | None, asked: Mapping[str, Any]) -> ManyGates:
+def gate_many(many: ManyEstimates, one: Callable[..., Any], agent: str | None, asked: Mapping[str, Any]) -> ManyGates:
     """Judge each group where its estimate was made; `one` judges an agent of an estimate."""
     ask = partial(_judged, one=one, agent=agent, asked=asked, options=many.options)
     groups = [(answer.key, answer.error if answer.outcomes is None else answer.outcomes) for answer in many.answers]
@@ -126,7 +125,7 @@ def gate_many(many: ManyEstimates, one: Callable[..., Gate], agent: str | None, 
 def _judged(
     outcomes: xr.Dataset,
     *,
-    one: Callable[..., Gate],
+    one: Callable[..., Any],
     agent: str | None,
     asked: Mapping[str, Any],
     options: Mapping[str, Any],
@@ -138,6 +137,6 @@ def _judged(
     for name in names:
         found = one(est, name, **asked)
         counts = {count: getattr(found.trials, count) for count in _COUNTS}
-        kept = {column: getattr(found, column) for column in (*_OF_A_GATE, "n_tasks", "note")}
+        kept = {column: getattr(found, column) for column in (*_OF_A_GATE, "note")}
         rows.append({**kept, **counts, "flags": ", ".join(found.flags)})
     return rows
