@@ -240,7 +240,7 @@ def _unpacked(function: bytes) -> Callable[..., Any]:
     version, content = pickle.loads(function)
     if version != __version__:
         raise ExecutorError(
-            f"the workers have agentic-bayes {__version__}, and {version} called them: install one version"
+            f"the workers have agentic-bayes {__version__}, and {version} calls them: install the same"
         )
     try:
         made: Callable[..., Any] = pickle.loads(content)

@@ -40,6 +40,10 @@ ExecutorName = Annotated[
     str | None,
     Option("--executor", help="Where to compute: local:N for N processes, dask://HOST:PORT for a Dask cluster."),
 ]
+SplitColumns = Annotated[
+    str | None,
+    Option("--split", help="Columns of a table, comma-separated: every combination of their values by itself."),
+]
 RandomSeed = Annotated[int, Option("--random-seed", help=SEED)]
 DecidedAgent = Annotated[str | None, Option("--agent", help="The agent; only needed if there are several.")]
 MetricName = Annotated[str, Option("--metric", help="Metric, for example pass^3 or pass@1.")]
