@@ -239,9 +239,7 @@ def _unpacked(function: bytes) -> Callable[..., Any]:
 
     version, content = pickle.loads(function)
     if version != __version__:
-        raise ExecutorError(
-            f"the workers have agentic-bayes {__version__}, and {version} calls them: install the same"
-        )
+        raise ExecutorError(f"the workers have agentic-bayes {__version__}, and {version} calls them: install the same")
     try:
         made: Callable[..., Any] = pickle.loads(content)
     except Exception as error:

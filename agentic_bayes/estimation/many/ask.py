@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, EstimateError, described
+from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, EstimateError, InvalidArgument, described
 from agentic_bayes.executors import ExecutorChoice, Workers, packed
 from agentic_bayes.formatting import json_ready
 from agentic_bayes.outcomes.split import GroupKey
@@ -48,7 +48,7 @@ def ask_groups(
     executor: ExecutorChoice | None,
     progress: GroupProgress | None,
 ) -> tuple[GroupAnswer, ...]:
-    """What `ask` gives for the outcomes of each group; an error where it is the same for all groups.
+    """What `ask` gives for the outcomes of each group; an error if no group has an answer for the same reason.
 
     A group's data are a table, which is read here or by a worker, outcomes, or the error that it has instead.
     """
@@ -68,9 +68,11 @@ def ask_groups(
         with Workers.open(executor) as workers:
             together = min(SENT_TOGETHER, 1 + len(groups) // (4 * (workers.size or SENT_TOGETHER)))
             collect(workers.in_order(sent, _parts(groups, reading, together)))
-    errors = [group.error for group in found]
-    if errors[0] is not None and len({repr(error) for error in errors}) == 1:
-        raise errors[0]
+    errors = [group.error for group in found if group.error is not None]
+    if len(errors) == len(found):
+        wrong = [error for error in errors if isinstance(error, InvalidArgument)]
+        if wrong or len({repr(error) for error in errors}) == 1:
+            raise [*wrong, *errors][0]
     return tuple(found)
 
 
