@@ -54,7 +54,7 @@ class ManyGates(Decision):
 
     @property
     def verdict(self) -> str:
-        """ "fail" if any gate fails, else "inconclusive" if any is or a group has no estimate, else "pass"."""
+        """Verdict on all: fail if a gate fails, else inconclusive if one is or a group has no estimate, else pass."""
         verdicts = self.verdicts()
         return next((name for name in ("fail", INCONCLUSIVE) if verdicts.get(name)), "pass")
 
@@ -96,13 +96,13 @@ class ManyGates(Decision):
 
     def table(self) -> Table:
         """One row per group and agent."""
-        rows = list[list[str]]()
+        rows, named = list[list[str]](), [] if "agent" in self.split else ["agent"]
         for answer in self.answers:
             for row in answer.rows:
                 numbers = format_percent(row["probability"]), format_estimate(row["mean"], row["lower"], row["upper"])
-                rows.append([*answer.key, row["agent"], row["verdict"], *numbers, row["flags"]])
+                rows.append([*answer.key, *(row[name] for name in named), row["verdict"], *numbers, row["flags"]])
             if answer.error is not None:
-                rows.append([*answer.key, "–", INCONCLUSIVE, "–", "–", answer.reason])
+                rows.append([*answer.key, *("–" for _ in named), INCONCLUSIVE, "–", "–", answer.reason])
         asked = next((row for answer in self.answers for row in answer.rows), None)
         metric, notes = "metric", list[str]()
         if asked is not None:
@@ -111,7 +111,7 @@ class ManyGates(Decision):
                 f"P({metric} ≥ {asked['at_least']:g}) must reach {format_percent(asked['confidence'])}; "
                 f"estimand {asked['estimand']}"
             )
-        header = [*self.split, "agent", "verdict", "probability", metric, "flags"]
+        header = [*self.split, *named, "verdict", "probability", metric, "flags"]
         return Table(title=f"Gates: {self}", header=header, rows=rows, notes=notes)
 
 

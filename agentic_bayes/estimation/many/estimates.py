@@ -139,7 +139,7 @@ class ManyEstimates(Tabular):
 
     def table(self) -> Table:
         """One row per group and agent: the metrics for a new task, or for the tasks where that is not defined."""
-        rows = list[list[str]]()
+        rows, named = list[list[str]](), [] if "agent" in self.split else ["agent"]
         metrics = list(dict.fromkeys(row["metric"] for answer in self.answers for row in answer.rows))
         for answer in self.answers:
             shown = [
@@ -147,12 +147,14 @@ class ManyEstimates(Tabular):
             ]
             for agent, own in itertools.groupby(shown, key=lambda row: str(row["agent"])):
                 numbers = {row["metric"]: format_estimate(row["mean"], row["lower"], row["upper"]) for row in own}
-                rows.append([*answer.key, agent, *(numbers.get(metric, "–") for metric in metrics), ""])
+                rows.append(
+                    [*answer.key, *(agent for _ in named), *(numbers.get(metric, "–") for metric in metrics), ""]
+                )
             if answer.error is not None:
-                rows.append([*answer.key, "–", *("–" for _ in metrics), answer.reason])
+                rows.append([*answer.key, *("–" for _ in (*named, *metrics)), answer.reason])
         first = next((answer.rows[0] for answer in self.answers if answer.rows), None)
         notes = [] if first is None else [f"estimand {first['estimand']}; {first['method']}"]
-        header = [*self.split, "agent", *metrics, REASON]
+        header = [*self.split, *named, *metrics, REASON]
         return Table(title=repr(self), header=header, rows=rows, notes=notes)
 
 
