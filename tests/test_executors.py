@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -112,7 +112,7 @@ def test_ctrl_c_ends_the_run_and_its_processes(small_parts):
     workers.close()
     assert busy.cancelled()
     assert time.monotonic() - start < 30
-    with pytest.raises(ProcessLookupError):
+    with pytest.raises(ProcessLookupError, match="No such process"):
         os.kill(process, 0)
 
 
@@ -168,8 +168,7 @@ def test_calls_of_a_cluster_that_is_gone_end(monkeypatch):
     waiting = Workers(Mute())
     ours = waiting.submit(b"")
     waiting.close()
-    with pytest.raises(CancelledError):
-        ours.result(timeout=30)
+    assert ours.cancelled()
 
 
 def test_a_cluster_that_cannot_be_used_is_named(monkeypatch):

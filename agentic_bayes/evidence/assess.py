@@ -82,6 +82,10 @@ def assess(
     fail_fast : int, optional
         Stop the run after so many judgements in a row fail for technical reasons (no reply after all attempts); None
         never stops it. Calls that the provider refuses because of their content do not count.
+    executor : str or concurrent.futures.Executor, optional
+        Where to grade, if grading is computing (`ReferenceJudge`, tool rubric, embeddings): ``"local:4"`` for four
+        processes, ``"dask://HOST:PORT"`` for the workers of a Dask cluster, or an executor of your own. The evidence is
+        the same to the last bit. Graders that ask a model are refused, since they wait instead: raise `concurrency`.
 
     Returns
     -------

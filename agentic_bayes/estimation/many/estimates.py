@@ -189,8 +189,8 @@ def estimate_many(
         an executor of your own. The numbers are the same to the last bit.
     progress : callable, optional
         Called with (groups done, all groups), for example a `ProgressBar`.
-    method, k, ci_prob, ci_kind, engine, by, weights, random_seed
-        As for `estimate`, the same for every group. No group borrows strength from another.
+    method, k, ci_prob, ci_kind, engine, by, weights, random_seed : as in `estimate`
+        The same for every group. No group borrows strength from another.
 
     Returns
     -------
