@@ -227,9 +227,9 @@ class _Assessment:
                 group.start_soon(self._worker, group, 1)
         finally:
             RUN.reset(token)
-            await self._calls.close()
             if self._workers is not None:
                 self._workers.close()
+            await self._calls.close()
             if self._own_store is not None:
                 self._own_store.close()
 

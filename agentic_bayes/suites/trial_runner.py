@@ -52,7 +52,7 @@ class LocalWork:
     size = 1  # processes
 
     def __init__(self, suite: Suite, tasks: Sequence[TaskConfig], agent: Agent | None = None) -> None:
-        self._graders = make_graders(suite, tasks)
+        self._suite, self._graders = suite, make_graders(suite, tasks)
         # refuse graders whose model or package is missing, before the first trial costs anything
         every = {id(grader): grader for graders in self._graders.values() for grader in graders}
         problems = {grader.name: ready() for grader in every.values() if (ready := getattr(grader, "ready", None))}
@@ -72,9 +72,11 @@ class LocalWork:
             reply = described(error)
         return reply, time.perf_counter() - started
 
-    async def grades(self, attempt: TrialAttempt, reply: AgentReply) -> Grades:
+    async def grades(self, task: TaskConfig, attempt: TrialAttempt, reply: AgentReply) -> Grades:
         """Grade a reply."""
-        return await _grades_of(self._graders[attempt.task.id], attempt, reply)
+        if task.id not in self._graders:  # a worker process learns of tasks as they come
+            self._graders |= make_graders(self._suite, [task])
+        return await _grades_of(self._graders[task.id], attempt, reply)
 
     async def close(self) -> None:
         """Close the agent's connections."""
@@ -86,9 +88,10 @@ class RemoteWork:
 
     def __init__(self, suite: Suite, tasks: Sequence[TaskConfig], executor: ExecutorChoice) -> None:
         LocalWork(suite, tasks)  # so that a wrong declaration is reported before anything is sent
-        # secrets are hidden here, in what comes back
-        whole = replace(suite, path=suite.path.resolve(), secrets=Secrets({}))
-        self._sent = packed(_SentWork(whole, tuple(tasks)), "the suite")
+        # tasks come with each call; secrets are hidden here, in what comes back
+        config = suite.config.model_copy(update={"tasks": ()})
+        bare = replace(suite, path=suite.path.resolve(), config=config, tasks=(), secrets=Secrets({}))
+        self._sent = packed(_SentWork(bare), "the suite")
         self._workers = Workers.open(executor)
 
     @property
@@ -101,9 +104,9 @@ class RemoteWork:
         asked: AskedAgent = await asyncio.wrap_future(self._workers.submit(self._sent, "reply", attempt))
         return asked
 
-    async def grades(self, attempt: TrialAttempt, reply: AgentReply) -> Grades:
+    async def grades(self, task: TaskConfig, attempt: TrialAttempt, reply: AgentReply) -> Grades:
         """Grade a reply."""
-        grades: Grades = await asyncio.wrap_future(self._workers.submit(self._sent, "grades", attempt, reply))
+        grades: Grades = await asyncio.wrap_future(self._workers.submit(self._sent, "grades", task, attempt, reply))
         return grades
 
     async def close(self) -> None:
@@ -145,15 +148,14 @@ def _refuse(suite: Suite, messages: Iterable[str]) -> None:
 class _SentWork:
     """In a worker process: the work of a suite, made at the first call."""
 
-    suite: Suite
-    tasks: tuple[TaskConfig, ...]
+    suite: Suite  # without its tasks
 
     def __call__(self, part: Literal["reply", "grades"], *arguments: Any) -> Any:
         return awaited(getattr(self._work, part)(*arguments))
 
     @cached_property
     def _work(self) -> LocalWork:
-        return LocalWork(self.suite, self.tasks)
+        return LocalWork(self.suite, ())
 
 
 async def _grades_of(graders: Sequence[TrialGrader], attempt: TrialAttempt, reply: AgentReply) -> Grades:
@@ -197,7 +199,7 @@ async def run_trial(
             return TrialResult(task.id, trial, "error", error=reply, latency=latency, attempts=tries)
     if cache is not None and kept is None:
         cache.add(attempt, reply, latency)
-    verdict = verdict_of(task.id, trial, await work.grades(attempt, reply))
+    verdict = verdict_of(task.id, trial, await work.grades(task, attempt, reply))
     return replace(
         verdict,
         latency=latency,
