@@ -62,12 +62,12 @@ def says_stack(path: Path) -> bool:
 
 
 def samples(item: pytest.Item) -> bool:
-    """Whether a test names PyMC, or the engines: in its parameters, or in the code of its function and fixtures."""
+    """Whether a test names PyMC, NUTS, or the engines: in its parameters, or in the code of its function and fixtures."""
     fixtures = getattr(item, "_fixtureinfo", None)
     found = [one.func for defined in fixtures.name2fixturedefs.values() for one in defined] if fixtures else []
     codes = [getattr(function, "__code__", None) for function in (getattr(item, "function", None), *found)]
     words = " ".join((item.name, *(text for code in codes for text in texts_in(code)))).lower()
-    return "pymc" in words or "engines" in words.split()
+    return any(word in words for word in ("pymc", "nuts", "sampler")) or "engines" in words.split()
 
 
 def texts_in(code: Any) -> Iterator[str]:

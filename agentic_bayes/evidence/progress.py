@@ -123,7 +123,7 @@ class _Notebook:
         from IPython.display import display
 
         self._what, self._shown, self._last = what, -math.inf, f"{what}: begun"
-        self._handle = display({"text/plain": self._last}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        self._handle = display({"text/plain": self._last}, raw=True, display_id=True)
 
     def show(self, state: ProgressState, words: str) -> None:
         self._last = f"{self._what}: {words}"

@@ -35,7 +35,7 @@ _UNCLOSED = re.compile(r"<(?:think|thinking|thought|reasoning)\s*>", re.IGNORECA
 # after so many unreadable objects, or so much text read for them, we give up on a reply
 _MAX_BROKEN, _MAX_REREAD = 1_000, 50  # … objects, times the length of the text
 _LEAST_REREAD = 5_000_000  # characters
-_NESTED_COST = 50_000  # characters; the price of giving up on a deeply nested object
+_NESTED_COST = 1_000_000  # characters; giving up on one takes 12 ms where PyMC has raised the limit of recursion
 _MOST_VERDICTS = 50  # different ones, in one reply
 # what stands for the reasoning where a reply shows the form instead of filling it in
 _PLACEHOLDERS = frozenset(
