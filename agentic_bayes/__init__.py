@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agentic_bayes.estimation.engines.nuts import build_model as build_model
     from agentic_bayes.estimation.estimate import Estimate as Estimate
     from agentic_bayes.estimation.estimate import estimate as estimate
+    from agentic_bayes.estimation.many.estimates import estimate_many as estimate_many
     from agentic_bayes.estimation.methods.near_zero import NearZero as NearZero
     from agentic_bayes.estimation.methods.options import Conjugate as Conjugate
     from agentic_bayes.estimation.methods.options import Crossed as Crossed
@@ -74,7 +75,6 @@ if TYPE_CHECKING:
     from agentic_bayes.reports.plots.posterior import plot_prior as plot_prior
     from agentic_bayes.reports.plots.tasks import plot_heatmap as plot_heatmap
     from agentic_bayes.reports.plots.tasks import plot_shrinkage as plot_shrinkage
-    from agentic_bayes.reports.plots.thresholds import plot_threshold_curve as plot_threshold_curve
     from agentic_bayes.reports.plots.tools import plot_judge_calibration as plot_judge_calibration
     from agentic_bayes.reports.plots.tools import plot_tools as plot_tools
     from agentic_bayes.reports.reproduction import reproduce as reproduce

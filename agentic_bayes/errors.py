@@ -11,6 +11,7 @@
     ├── EstimateError (ValueError)        an estimate cannot give what you asked for, or a saved one cannot be read
     ├── SuiteError (ValueError)           a suite's files cannot be used; lists every problem found
     ├── AgentError (RuntimeError)         an agent of a suite crashed, or its reply cannot be used
+    ├── ExecutorError (RuntimeError)      worker processes died, or a cluster is not there
     ├── MissingPackage (ImportError)      an optional package is needed but not installed
     └── ReplyError (ValueError)           a judge's reply holds no verdict; retried, then Unscored
 
@@ -40,6 +41,7 @@ __all__ = [
     "DoubtfulRecords",
     "EstimateError",
     "EvidenceError",
+    "ExecutorError",
     "HookFailed",
     "InvalidArgument",
     "MissingPackage",
@@ -188,6 +190,10 @@ class SuiteError(AgenticBayesError, ValueError):
 
 class AgentError(AgenticBayesError, RuntimeError):
     """An agent of a suite crashed, or its reply cannot be used; its trial is errored, not failed."""
+
+
+class ExecutorError(AgenticBayesError, RuntimeError):
+    """The worker processes of an executor died, cannot be reached, or cannot load what was sent to them."""
 
 
 class MissingPackage(AgenticBayesError, ImportError):

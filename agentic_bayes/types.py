@@ -2,11 +2,13 @@
 
 from agentic_bayes.decisions.compare import Comparison
 from agentic_bayes.decisions.gate import Gate
+from agentic_bayes.decisions.many.gates import ManyGates
 from agentic_bayes.decisions.monitor import StoppingRule
 from agentic_bayes.decisions.plan import Plan
 from agentic_bayes.decisions.rank import Ranking
 from agentic_bayes.decisions.tiers import TierProbabilities
 from agentic_bayes.estimation.engines.diagnostics import Diagnostics
+from agentic_bayes.estimation.many.estimates import ManyEstimates
 from agentic_bayes.estimation.sensitivity import Sensitivity
 from agentic_bayes.evidence.llm.store import Store, Usage
 from agentic_bayes.evidence.metrics.session import SessionScore
@@ -26,6 +28,8 @@ __all__ = [
     "ExpectedTools",
     "Gate",
     "Grader",
+    "ManyEstimates",
+    "ManyGates",
     "Matcher",
     "Plan",
     "ProgressBar",

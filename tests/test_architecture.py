@@ -24,8 +24,8 @@ PACKAGE = ROOT / "agentic_bayes"
 HEAVY = ("pymc", "nutpie", "arviz", "matplotlib", "langchain_core", "pandas", "xarray", "scipy")
 
 # stage → what it may import beside itself, as the table in DESIGN says
-GROUND = {"errors", "checks", "formatting", "redaction", "result_table", "numerics"}
-UPSTREAM: dict[str, set[str]] = {"errors": set(), "redaction": set()}
+GROUND = {"errors", "checks", "executors", "formatting", "redaction", "result_table", "numerics"}
+UPSTREAM: dict[str, set[str]] = {"errors": set(), "redaction": set(), "executors": {"errors"}}
 UPSTREAM |= {"checks": {"errors"}, "formatting": {"errors", "checks"}, "numerics": {"errors", "checks"}}
 UPSTREAM["result_table"] = {"formatting"}
 UPSTREAM["records"] = GROUND
@@ -48,6 +48,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "nutpie": ("estimation.engines.nuts",),
     "arviz": ("estimation.io",),
     "matplotlib": ("reports.plots",),
+    "distributed": ("executors",),
     "langchain": ("evidence.llm", "records.formats.messages.langchain", "suites.agents"),
 }
 GENERATORS = {"default_rng", "Generator", "SeedSequence", "BitGenerator", "PCG64", "PCG64DXSM", "Philox"}
@@ -487,8 +488,8 @@ def test_every_dependency_is_used():
     found = {name for source in SOURCES for name in used(source)}
     assert needed - found == set()
     imported = {name.split(".")[0] for source in SOURCES for name, _, _ in imports(source)}
-    # what comes with pydantic, PyMC and Jinja; what is there where its module is used (notebook, pytest, Parquet)
-    others = {"agentic_bayes", "markupsafe", "pydantic_core", "pytensor", "IPython", "pytest", "pyarrow"}
+    # what comes with pydantic, PyMC and Jinja; what is there where its module is used (notebook, pytest, Parquet, Dask)
+    others = {"agentic_bayes", "markupsafe", "pydantic_core", "pytensor", "IPython", "pytest", "pyarrow", "distributed"}
     assert imported - needed - set(sys.stdlib_module_names) - others == set()
 
 

@@ -27,6 +27,7 @@ BUILTINS = {
     "EvidenceError": ValueError,
     "OutcomesError": ValueError,
     "EstimateError": ValueError,
+    "ExecutorError": RuntimeError,
     "MissingPackage": ImportError,
     "ReplyError": ValueError,
     "SuiteError": ValueError,

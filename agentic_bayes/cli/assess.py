@@ -52,6 +52,7 @@ def assess(
         None, help="Model for the metrics that need one (default: the first LLM of --judge)."
     ),
     tool_rubric: opt.RubricFile = None,
+    executor: opt.ExecutorName = None,
     records: opt.ConversationOptions,
     to: opt.To = None,
 ) -> None:
@@ -89,6 +90,7 @@ def assess(
             tool_rubric=opt.read_rubric(tool_rubric),
             concurrency=concurrency,
             store=kept,
+            executor=executor,
             **limits,
         )
         if kept is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option, Typer
 
 from agentic_bayes.cli import options as opt
+from agentic_bayes.cli.estimate import estimate_groups, refuse_with_split
 from agentic_bayes.cli.exits import EXIT_CODES, exit_code
 from agentic_bayes.cli.output import answer, say_json, show
 from agentic_bayes.errors import InvalidArgument
@@ -121,6 +122,8 @@ def gate(
         "inconclusive", help="How an inconclusive gate exits: inconclusive (11), fail (10) or pass (0)."
     ),
     junit: Path | None = Option(None, help="Also write JUnit XML to this file."),
+    split: opt.SplitColumns = None,
+    executor: opt.ExecutorName = None,
     fit: opt.FitOptions,
     read: opt.EvidenceOptions,
     to: opt.To = None,
@@ -143,9 +146,17 @@ def gate(
     check_choice("inconclusive_is", inconclusive_is, ("inconclusive", "fail", "pass"))
     if junit is not None:
         check_output_file(junit, "--junit", source=file)
-    est = read_estimate(file, settings=fit.settings(), agents=[agent, baseline], choose="--agent", **read.reading(fit))
     bars: dict[str, Any] = {"at_least": at_least, "confidence": confidence, "margin": margin}
-    result = judge_agent(est, agent, baseline=baseline, max_missing=max_missing, **bars, **question)
+    bars |= {"baseline": baseline, "max_missing": max_missing, **question}
+    if split is not None or executor is not None:
+        refuse_with_split(split, {"--executor": executor}, {"--junit": junit, "--judge-labels": fit.judge_labels})
+        many = estimate_groups(file, split or "", executor, read.reading(fit), **fit.settings())
+        gates = judge_agent(many, agent, **bars)
+        code = exit_code(inconclusive_is if gates.verdict == "inconclusive" else gates.verdict)
+        answer(gates, "", to, exit_code=code) if to == "json" else show(gates.table(), to=to)
+        raise Exit(code)
+    est = read_estimate(file, settings=fit.settings(), agents=[agent, baseline], choose="--agent", **read.reading(fit))
+    result = judge_agent(est, agent, **bars)
     code = exit_code(inconclusive_is if result.verdict == "inconclusive" else result.verdict)
     if junit is not None:
         junit.write_text(junit_xml(result, excused=inconclusive_is == "pass"), encoding="utf-8")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from typer import Option, Typer
 
 from agentic_bayes.cli import options as opt
-from agentic_bayes.cli.output import complain, say_json, show
+from agentic_bayes.cli.output import answer, complain, say_json, show
 from agentic_bayes.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from agentic_bayes.estimation.estimate import Estimate
+    from agentic_bayes.estimation.many.estimates import ManyEstimates
 
 commands = Typer()
 
@@ -32,6 +33,8 @@ def estimate(
     read: opt.EvidenceOptions,
     output: opt.OutputFolder = None,
     pictures: bool = Option(False, "--pictures", help="Also write plots to the -o folder."),
+    split: opt.SplitColumns = None,
+    executor: opt.ExecutorName = None,
     to: opt.To = None,
 ) -> None:
     """Estimate pass@k and pass^k with intervals, next to the frequentist baseline."""
@@ -45,6 +48,13 @@ def estimate(
     if pictures and output is None:
         raise InvalidArgument("--pictures needs a folder: give -o DIR")
     settings = fit.settings() | ({"method": _inflated(fit.method)} if inflate else {})
+    if split is not None or executor is not None:
+        refuse_with_split(split, {"--executor": executor}, {"--output": output, "--judge-labels": fit.judge_labels})
+        many = estimate_groups(
+            file, split or "", executor, read.reading(fit), k=opt.parse_ks(k), engine=engine, **settings
+        )
+        answer(many, "", to) if to == "json" else show(many.table(), to=to)
+        return
     est = fit_model(read_outcomes(file, **read.reading(fit)), k=opt.parse_ks(k), engine=engine, **settings)  # type: ignore[arg-type]
     if "taken" in est.outcomes.attrs:
         complain(f"read as {est.outcomes.attrs['taken']}")
@@ -58,6 +68,24 @@ def estimate(
     lines += [f"method {est.method.name}: {est.note}"] if est.note else []
     lines += [f"results written to {output}"] if output is not None else []
     show(*estimate_tables(est), *group_tables(est), lines=lines, to=to)
+
+
+def refuse_with_split(split: str | None, needing: dict[str, Any], unused: dict[str, Any]) -> None:
+    """Refuse options that need --split where it is missing, and those that it does not use where it is given."""
+    wrong = needing if split is None else unused
+    if names := [name for name, value in wrong.items() if value is not None]:
+        raise InvalidArgument(f"{' and '.join(names)} {'needs' if split is None else 'cannot be used with'} --split")
+
+
+def estimate_groups(file: str, split: str, executor: str | None, reading: Any, **settings: Any) -> ManyEstimates:
+    """An estimate of every group of a table, with a bar that shows the progress."""
+    from agentic_bayes.estimation.many.estimates import estimate_many
+    from agentic_bayes.evidence.progress import ProgressBar
+    from agentic_bayes.suites.inputs import table_arguments
+
+    names, columns = [name.strip() for name in split.split(",")], table_arguments(file, **reading)
+    with ProgressBar("estimating") as progress:
+        return estimate_many(file, split=names, columns=columns, executor=executor, progress=progress, **settings)
 
 
 def _inflated(method: str | None) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from io import TextIOWrapper
 
 from agentic_bayes.cli.output import complain
-from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning
+from agentic_bayes.errors import AgenticBayesError, AgenticBayesWarning, ExecutorError
 
 EXIT_CODES = "Exit codes: 0 ok, 2 usage or bad input, 1 crash or stopped early, 10 gate failed, 11 gate inconclusive."
 STOPPED = 1
@@ -38,7 +38,7 @@ def errors_end_the_program() -> Iterator[None]:
             yield
         except AgenticBayesError as error:
             complain(f"error: {error}")
-            sys.exit(BAD_INPUT)
+            sys.exit(STOPPED if isinstance(error, ExecutorError) else BAD_INPUT)
         except OSError as error:
             if error.filename is not None:
                 complain(f"error: {error.filename}: {error.strerror}")

@@ -36,6 +36,14 @@ OutputFolder = Annotated[Path | None, Option("-o", "--output", help="Folder to w
 To = Annotated[OutputFormat | None, Option("--to", help="Output format (default: plain text).")]
 ToJson = Annotated[Literal["json"] | None, Option("--to", help="Output format (default: plain text).")]
 Ks = Annotated[str, Option("--k", help=KS)]
+ExecutorName = Annotated[
+    str | None,
+    Option("--executor", help="Where to compute: local:N for N processes, dask://HOST:PORT for a Dask cluster."),
+]
+SplitColumns = Annotated[
+    str | None,
+    Option("--split", help="Columns of a table, comma-separated: every combination of their values by itself."),
+]
 RandomSeed = Annotated[int, Option("--random-seed", help=SEED)]
 DecidedAgent = Annotated[str | None, Option("--agent", help="The agent; only needed if there are several.")]
 MetricName = Annotated[str, Option("--metric", help="Metric, for example pass^3 or pass@1.")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from typer import Argument, Exit, Option, Typer
 
 from agentic_bayes.cli.exits import EXIT_CODES, STOPPED, exit_code
-from agentic_bayes.cli.options import Ks, To, ToJson, parse_ks
+from agentic_bayes.cli.options import ExecutorName, Ks, To, ToJson, parse_ks
 from agentic_bayes.cli.output import OutputFormat, complain, printing_without, say, say_json, show
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ def run(
     exclude_tags: str | None = Option(None, help="Skip tasks with any of these tags, comma-separated."),
     limit: int | None = Option(None, help="Run only the first N tasks.", min=1),
     jobs: int | None = Option(
-        None, "-j", "--jobs", help="Number of trials to run in parallel (default: the suite's).", min=1
+        None,
+        "-j",
+        "--jobs",
+        help="Number of trials to run in parallel (default: the suite's, or one per worker).",
+        min=1,
     ),
     resume: str | None = Option(None, help="Run to resume (default: the latest unfinished one)."),
     new: bool = Option(False, "--new", help="Start a new run even if one is unfinished."),
@@ -38,6 +42,7 @@ def run(
     gate: str | None = Option(None, help='Exit with 10 if this gate fails, 11 if inconclusive: "pass^3>=0.7@0.95".'),
     errors: str = Option("unscored", help="Count errored trials as unscored, or as fail."),
     by: str | None = Option(None, help="Field of the tasks' metadata that groups them, to estimate each group."),
+    executor: ExecutorName = None,
     dry_run: bool = Option(False, "--dry-run", help="Show what would run, without running it."),
     output: Path | None = Option(None, "-o", "--output", help="Folder for the runs (default: the suite's)."),
     to: To = None,
@@ -50,7 +55,14 @@ def run(
     from agentic_bayes.formatting import plural
     from agentic_bayes.suites.config import load_suite
     from agentic_bayes.suites.results import RunResults
-    from agentic_bayes.suites.runner import check_groups, check_suite, plan_run, run_suite, select_tasks
+    from agentic_bayes.suites.runner import (
+        check_groups,
+        check_suite,
+        check_suite_executor,
+        plan_run,
+        run_suite,
+        select_tasks,
+    )
 
     ks = parse_ks(k)
     check_choice("errors", errors, ("unscored", "fail"))
@@ -63,6 +75,7 @@ def run(
         if to is None and suite.config.output.format == "json":
             to = "json"
         check_groups(tasks, by)
+        check_suite_executor(suite, executor)
         planned = plan_run(suite, tasks, output=output, resume=resume, new=new)
         check_suite(suite, tasks)
         work = f"{plural(len(tasks), 'task')}, {plural(planned.total, 'trial')}, {len(planned.pending):,} to run"
@@ -83,7 +96,7 @@ def run(
             # what the agent prints must not get into output that a program reads
             quiet = contextlib.nullcontext() if to is None else contextlib.redirect_stdout(sys.stderr)
             with quiet, _trial_progress() as progress:
-                asyncio.run(run_suite(planned, concurrency=jobs, progress=progress))
+                asyncio.run(run_suite(planned, executor=executor, concurrency=jobs, progress=progress))
         except KeyboardInterrupt:
             stopped = True
         whole = RunResults.of(planned.folder, errors=errors, by=by)  # type: ignore[arg-type]

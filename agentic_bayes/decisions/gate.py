@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
 from agentic_bayes.checks import check_probability, check_type
 from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
+from agentic_bayes.decisions.many.gates import ManyGates, gate_many
 from agentic_bayes.decisions.missing import MAX_MISSING, as_if
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.many.estimates import ManyEstimates
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
@@ -257,6 +259,7 @@ def worst(verdicts: Iterable[GateVerdict]) -> GateVerdict:
     return "fail" if "fail" in found else "inconclusive" if "inconclusive" in found else "pass"
 
 
+@overload
 def gate(
     est: Estimate,
     agent: str | None = None,
@@ -268,7 +271,32 @@ def gate(
     baseline: str | None = None,
     margin: float = 0.0,
     max_missing: float = MAX_MISSING,
-) -> Gate:
+) -> Gate: ...
+@overload
+def gate(
+    est: ManyEstimates,
+    agent: str | None = None,
+    *,
+    at_least: float,
+    confidence: float = 0.95,
+    metric: str = "pass^1",
+    estimand: Estimand = "population",
+    baseline: str | None = None,
+    margin: float = 0.0,
+    max_missing: float = MAX_MISSING,
+) -> ManyGates: ...
+def gate(
+    est: Estimate | ManyEstimates,
+    agent: str | None = None,
+    *,
+    at_least: float,
+    confidence: float = 0.95,
+    metric: str = "pass^1",
+    estimand: Estimand = "population",
+    baseline: str | None = None,
+    margin: float = 0.0,
+    max_missing: float = MAX_MISSING,
+) -> Gate | ManyGates:
     """Judge an agent against a bar and, if asked, against a baseline.
 
     Nothing is fitted again, unless too many trials are missing to ignore them: what they might have been must then not
@@ -277,10 +305,10 @@ def gate(
 
     Parameters
     ----------
-    est : Estimate
-        An estimate with a posterior.
+    est : Estimate or ManyEstimates
+        An estimate with a posterior; or those of many groups, each of which is judged by itself.
     agent : str, optional
-        Name; may be left out where there is only one.
+        Name; may be left out where there is only one. Of many groups, all agents are judged without it.
     at_least : float
         The bar, in [0, 1].
     confidence : float
@@ -302,6 +330,7 @@ def gate(
     Returns
     -------
     Gate
+        Or `ManyGates`, if `est` is `ManyEstimates`.
 
     Raises
     ------
@@ -310,11 +339,14 @@ def gate(
     EstimateError
         If the estimate has no posterior or does not define the estimand.
     """
-    check_type("est", est, Estimate, "estimate() makes one")
     bar = check_probability(at_least, "at_least")
     required = check_confidence(confidence)
     allowed = check_probability(margin, "margin")
     tolerated = check_probability(max_missing, "max_missing")
+    if isinstance(est, ManyEstimates):
+        bars = {"at_least": bar, "confidence": required, "metric": metric, "estimand": estimand}
+        return gate_many(est, gate, agent, bars | {"baseline": baseline, "margin": allowed, "max_missing": tolerated})
+    check_type("est", est, Estimate, "estimate() makes one")
     index = est.agent_index(agent)
     name = est.agents[index]
     wanted = Metric(metric)

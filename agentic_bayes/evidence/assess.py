@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
@@ -16,23 +15,25 @@ import anyio
 from anyio.abc import TaskGroup
 
 from agentic_bayes.checks import check_count, check_type
-from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly, described
+from agentic_bayes.errors import EvidenceError, InvalidArgument, StoppedEarly
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.grading import Graders, failed
 from agentic_bayes.evidence.ledger import Ledger, TurnGrades
 from agentic_bayes.evidence.llm.calls import RUN, RunCalls
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.evidence.progress import DetailedProgress, ProgressState
-from agentic_bayes.evidence.recorded import RecordedJudge
-from agentic_bayes.evidence.row import AGENT_ERROR, RESERVED
-from agentic_bayes.evidence.score import Grade, Grader, Score, Unscored
+from agentic_bayes.evidence.row import RESERVED
+from agentic_bayes.evidence.score import Grader, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
+from agentic_bayes.executors import ExecutorChoice, Workers, check_executor, packed
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 
 __all__ = ["assess", "assess_async"]
 
 ProgressCallback = Callable[[int, int | None], object]
+SENT_TOGETHER = 64  # interactions in one call of a worker process
 _INTERRUPTED = "stopped: interrupted"
 _NO_CONVERSATIONS = "there are no conversations to assess"
 
@@ -49,6 +50,7 @@ def assess(
     requests_per_second: float | None = None,
     max_cost: float | None = None,
     fail_fast: int | None = 5,
+    executor: ExecutorChoice | None = None,
 ) -> Evidence:
     """Score every interaction.
 
@@ -80,6 +82,10 @@ def assess(
     fail_fast : int, optional
         Stop the run after so many judgements in a row fail for technical reasons (no reply after all attempts); None
         never stops it. Calls that the provider refuses because of their content do not count.
+    executor : str or concurrent.futures.Executor, optional
+        Where to grade, if grading is computing (`ReferenceJudge`, tool rubric, embeddings): ``"local:4"`` for four
+        processes, ``"dask://HOST:PORT"`` for the workers of a Dask cluster, or an executor of your own. The evidence is
+        the same to the last bit. Graders that ask a model are refused, since they wait instead: raise `concurrency`.
 
     Returns
     -------
@@ -95,6 +101,8 @@ def assess(
         If conversations contradict each other, for example by using a session_id twice.
     EvidenceError
         If there are no conversations, or an item is not one.
+    ExecutorError
+        If a worker process died or the cluster is not there.
 
     Warns
     -----
@@ -113,7 +121,7 @@ def assess(
     The graders run in a thread of their own, so this works in a notebook, too.
     """
     calls = RunCalls(requests_per_second=requests_per_second, max_cost=max_cost, fail_fast=fail_fast)
-    run = _Assessment(conversations, judge, tool_rubric, metrics, concurrency, progress, store, calls)
+    run = _Assessment(conversations, judge, tool_rubric, metrics, concurrency, progress, store, executor, calls)
     context = contextvars.copy_context()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="assess") as thread:
         try:
@@ -136,15 +144,19 @@ async def assess_async(
     requests_per_second: float | None = None,
     max_cost: float | None = None,
     fail_fast: int | None = 5,
+    executor: ExecutorChoice | None = None,
 ) -> Evidence:
     """Run `assess` in the caller's event loop.
 
     Parameters, results, errors and warnings are those of `assess`. Cancelling the task cancels the run.
     """
     calls = RunCalls(requests_per_second=requests_per_second, max_cost=max_cost, fail_fast=fail_fast)
-    run = _Assessment(conversations, judge, tool_rubric, metrics, concurrency, progress, store, calls)
+    run = _Assessment(conversations, judge, tool_rubric, metrics, concurrency, progress, store, executor, calls)
     await run.work()
     return run.result()
+
+
+_ToGrade = tuple[Conversation, int, TurnGrades]
 
 
 class _Assessment:
@@ -159,6 +171,7 @@ class _Assessment:
         concurrency: int,
         progress: ProgressCallback | None,
         store: Store | str | os.PathLike[str] | None,
+        executor: ExecutorChoice | None,
         calls: RunCalls,
     ) -> None:
         self._concurrency = check_count(concurrency, "concurrency")
@@ -167,7 +180,9 @@ class _Assessment:
             raise InvalidArgument(
                 "max_cost needs the price of the judge's tokens, for example LLMJudge(…, price=(0.15, 0.6))"
             )
-        self._judge, self._tool_rubric, self._metrics = judge, tool_rubric, tuple(metrics)
+        self._graders = Graders(judge, tool_rubric, tuple(metrics))
+        check_executor(executor)
+        self._packed = b"" if executor is None else _packed(self._graders)
         self._calls, self._progress = calls, progress
         detailed: object = progress
         self._report = detailed.report if isinstance(detailed, DetailedProgress) else None
@@ -186,11 +201,15 @@ class _Assessment:
                 raise misfit  # check first, pay later
             self._total = len(items)
             self._items = iter(items)
-        # opened last, so that a refused run creates no file
+        # opened last, so that a refused run creates no file and starts no process
+        self._parts = _parts(self._items, 1 if executor is None else SENT_TOGETHER)
         self._own_store = None if isinstance(store, Store) or store is None else Store(store)
         calls.store = store if isinstance(store, Store) else self._own_store
+        self._workers = None if executor is None else Workers.open(executor)
+        if self._workers is not None:
+            self._concurrency = max(self._concurrency, 2 * self._workers.size)
 
-    def _pull(self, conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int, TurnGrades]]:
+    def _pull(self, conversations: Iterable[Conversation]) -> Iterator[_ToGrade]:
         """The interactions one by one; a conversation enters the ledger with its first interaction."""
         for number, conversation in enumerate(conversations):
             if not isinstance(conversation, Conversation):
@@ -208,6 +227,8 @@ class _Assessment:
                 group.start_soon(self._worker, group, 1)
         finally:
             RUN.reset(token)
+            if self._workers is not None:
+                self._workers.close()
             await self._calls.close()
             if self._own_store is not None:
                 self._own_store.close()
@@ -215,16 +236,16 @@ class _Assessment:
     async def _worker(self, group: TaskGroup, number: int) -> None:
         """Judge interactions from the iterator that all workers share; each worker starts the next one."""
         try:
-            for conversation, position, turn in self._items:
+            for part in self._parts:
                 if self._ending is not None or self._failure is not None:
                     return
                 if number < self._concurrency:
                     group.start_soon(self._worker, group, number + 1)
                     number = self._concurrency
-                await self._grade(conversation, position, turn)
+                await self._grade(part)
                 self._ending = self._ending or self._calls.stopped
-                self._done += 1
-                self._unscored += isinstance(turn.answer, Unscored)
+                self._done += len(part)
+                self._unscored += sum(isinstance(turn.answer, Unscored) for _, _, turn in part)
                 if self._report is not None:
                     self._report(ProgressState(self._done, self._total, self._unscored, self._calls.spent))
                 elif self._progress is not None:
@@ -238,23 +259,16 @@ class _Assessment:
         except BaseException as error:
             self._failure = error
 
-    async def _grade(self, conversation: Conversation, position: int, turn: TurnGrades) -> None:
-        """Grade one interaction; each grade is in the ledger before the next grader is asked."""
-        crash = conversation.error_at(position)
-        if crash is not None:
-            crashed = Unscored(f"{AGENT_ERROR}{crash}")
-            turn.answer, turn.tools = crashed, crashed if turn.has_expectations else None
-            turn.metrics = {metric.name: crashed for metric in self._metrics}
+    async def _grade(self, part: list[_ToGrade]) -> None:
+        """Grade some interactions, here or in one call of a worker process."""
+        if self._workers is None:
+            for conversation, position, turn in part:
+                await self._graders.grade(conversation, position, turn)
             return
-        try:
-            turn.tools = self._tool_rubric.verdict(conversation.conversation[position])
-        except Exception as error:
-            turn.tools = _failed(error)
-        turn.answer = await _ask(self._judge, conversation, position)
-        if isinstance(self._judge, RecordedJudge):
-            turn.metrics |= self._judge.further(conversation, position)
-        for metric in self._metrics:
-            turn.metrics[metric.name] = await _ask(metric, conversation, position)
+        sent = [(conversation, position) for conversation, position, _ in part]
+        grades = await asyncio.wrap_future(self._workers.submit(self._packed, sent))
+        for (_, _, turn), (answer, tools, metrics) in zip(part, grades, strict=True):
+            turn.answer, turn.tools, turn.metrics = answer, tools, metrics
 
     def interrupt(self) -> None:
         """Stop the run soon; safe to call from another thread, and after the run has ended."""
@@ -266,11 +280,11 @@ class _Assessment:
         """The evidence; if an error ended the run, raises it with the evidence attached."""
         if self._failure is None and self._ending is None:
             self._failure = self._ledger.misfit()
-        cause = f"stopped: {_failed(self._failure).reason if self._failure else 'cancelled'}"
+        cause = f"stopped: {failed(self._failure).reason if self._failure else 'cancelled'}"
         rows = self._ledger.rows(
-            judge=self._judge.identity,
-            tool_rubric=self._tool_rubric.identity,
-            metrics={metric.name: metric.identity for metric in self._metrics},
+            judge=self._graders.judge.identity,
+            tool_rubric=self._graders.tool_rubric.identity,
+            metrics={metric.name: metric.identity for metric in self._graders.metrics},
             missing=Unscored(self._ending or cause),
         )
         if self._calls.secrets:
@@ -288,33 +302,34 @@ class _Assessment:
         return evidence
 
 
-async def _ask(grader: Grader, conversation: Conversation, position: int) -> Grade:
-    """The grader's grade, or `Unscored` with the reason."""
+def _parts(items: Iterator[_ToGrade], size: int) -> Iterator[list[_ToGrade]]:
+    """The interactions, so many at a time; what came before an error comes before the error."""
+    part: list[_ToGrade] = []
     try:
-        grade: object = grader.grade(conversation, position)
-        if inspect.isawaitable(grade):
-            grade = await grade
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise  # the run is cancelled
-        return _failed(error)  # the grader's own call was
-    except Exception as error:
-        return _failed(error)
-    if isinstance(grade, Unscored) and grade.reason.startswith(AGENT_ERROR):
-        return Unscored(f"judge: {grade.reason}")  # only a crashed agent has the bare prefix
-    if isinstance(grade, Score):
-        # the score was paid for: an odd reason must not lose it
-        reason, details = cast("object", grade.reason), cast("object", grade.details)
-        text = reason if isinstance(reason, str) else str(reason or "")
-        return Score(grade.value, text, details if isinstance(details, Mapping) else {})
-    if not isinstance(grade, Unscored):
-        return Unscored(f"{grader.name} must give a Score or Unscored, got {short(grade)}")
-    return grade
+        for item in items:
+            part.append(item)
+            if len(part) == size:
+                yield part
+                part = []
+    except Exception:
+        if part:
+            yield part
+        raise
+    if part:
+        yield part
 
 
-def _failed(error: BaseException) -> Unscored:
-    return Unscored(described(error))
+def _packed(graders: Graders) -> bytes:
+    """The graders, ready to be sent to worker processes; refused before anything is judged if they cannot be."""
+    for grader in (graders.judge, *graders.metrics):
+        if hasattr(grader, "price"):
+            raise InvalidArgument(
+                f"an executor is for graders that compute; {grader.name} asks a model and waits for it: leave executor "
+                "out, and judge more answers at a time with concurrency"
+            )
+        packed(grader.grade, f"the grader {grader.name!r}")
+    packed(graders.tool_rubric.verdict, "tool_rubric")
+    return packed(graders.grade_elsewhere, "the graders")
 
 
 def _check_arguments(

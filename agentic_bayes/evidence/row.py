@@ -118,7 +118,7 @@ class EvidenceRow:
             object.__setattr__(self, name, None if value is None else float(value))
         for name in _DETAILS:
             object.__setattr__(self, name, _plain(getattr(self, name)))
-        object.__setattr__(self, "metrics", {name: _kept(self.metrics[name]) for name in sorted(self.metrics)})
+        object.__setattr__(self, "metrics", {name: kept_grade(self.metrics[name]) for name in sorted(self.metrics)})
 
     @property
     def key(self) -> tuple[str, str, int, int]:
@@ -174,7 +174,7 @@ def _row_problems(values: Mapping[str, object]) -> list[tuple[str, str]]:
     return wrong
 
 
-def _kept(grade: Grade) -> Grade:
+def kept_grade(grade: Grade) -> Grade:
     """The grade with details that a JSON file can hold."""
     return Score(grade.value, grade.reason, _plain(grade.details)) if isinstance(grade, Score) else grade
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import AgenticBayesError, did_you_mean
-from agentic_bayes.evidence.frames import LocalTable, OpenTable, open_frame
+from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, open_frame
 from agentic_bayes.evidence.table_files import open_file
 from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.strict_json import strict_json
@@ -129,6 +129,8 @@ def no_repetition(places: Iterable[Hashable], name: Callable[[Any], str], proble
 
 def open_table(table: Any, *, error: Failure) -> OpenTable:
     """A table of any kind, its columns known and its cells not yet read."""
+    if isinstance(table, LocalTable | EngineTable):
+        return table
     return open_file(Path(table), error=error) if isinstance(table, (str, Path)) else open_frame(table, error=error)
 
 

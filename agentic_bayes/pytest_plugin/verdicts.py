@@ -336,7 +336,8 @@ def _judged(test: _RepeatedTest) -> Gate:
 
         d = test.design
         est = _estimate(_evidence([test]), [Metric(d.metric).k])
-        return gate(est, at_least=d.at_least, confidence=d.confidence, metric=d.metric, estimand="tasks")
+        decision: Gate = gate(est, at_least=d.at_least, confidence=d.confidence, metric=d.metric, estimand="tasks")
+        return decision
 
 
 def _trials_needed(decision: Gate, test: _RepeatedTest) -> str:

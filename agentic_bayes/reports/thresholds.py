@@ -79,6 +79,22 @@ class ThresholdCurve(Tabular):
         frame.insert(3, "estimand", self.estimand)
         return frame.assign(method=self.method)
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the metric of every agent over the threshold, with intervals.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from agentic_bayes.reports.plots.thresholds import draw_threshold_curve
+
+        return draw_threshold_curve(self, ax)
+
     def __repr__(self) -> str:
         spans = []
         for agent in self.agents:

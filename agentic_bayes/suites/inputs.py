@@ -147,11 +147,31 @@ def _outcomes_in(
                 outcomes.attrs |= {"source": str(path), "taken": opened.taken}
             return outcomes
         case table:
-            rules = {name: value for name, value in counting.items() if name in ("errors", "threshold")}
-            _refuse(
-                {name: rule for name, rule in others.items() if name not in {*task_columns, *rules}}, path, "a table"
-            )
-            return outcomes_from_table(table, **dict(needed) | dict(columns) | rules)
+            return outcomes_from_table(table, **_table_arguments(path, columns, counting, needed))
+
+
+def _table_arguments(
+    path: str | Path, columns: Mapping[str, Any], counting: Mapping[str, Any], needed: Mapping[str, str]
+) -> dict[str, Any]:
+    rules = {name: value for name, value in counting.items() if name in ("errors", "threshold")}
+    used = {*rules, "group", "weight"}
+    _refuse({name: rule for name, rule in counting.items() if name not in used}, path, "a table")
+    return dict(needed) | dict(columns) | rules
+
+
+def table_arguments(
+    path: str | Path,
+    *,
+    columns: Mapping[str, Any],
+    counting: Mapping[str, Any],
+    needed: Mapping[str, str],
+    results: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The arguments of `outcomes_from_table` for a file; any other file is refused."""
+    if not isinstance(open_input(path, columns=columns, results=results), Path):
+        raise InvalidArgument(f"{path} is not a table, which --split needs")
+    _refuse(results, path, "not the results of another tool")
+    return _table_arguments(path, columns, counting, needed)
 
 
 def evidence_in(opened: Evidence | ToolResults, counting: Mapping[str, Any]) -> tuple[Evidence, dict[str, Any]]:

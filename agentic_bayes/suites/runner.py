@@ -7,15 +7,15 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from agentic_bayes.errors import AgenticBayesWarning, DoubtfulRecords, InvalidArgument
+from agentic_bayes.executors import ExecutorChoice, check_executor
 from agentic_bayes.formatting import Metric, plural
 from agentic_bayes.suites.adaptive import allocate, end_of, first_plan, round_size
 from agentic_bayes.suites.config import Suite, as_task
@@ -25,6 +25,9 @@ from agentic_bayes.suites.secrets import errors_without
 from agentic_bayes.suites.stores.run_index import indexed_run, note_run
 from agentic_bayes.suites.stores.run_store import FILE, RunStore, each_run
 from agentic_bayes.suites.trial import Agent, TrialResult
+
+if TYPE_CHECKING:
+    from agentic_bayes.suites.trial_runner import LocalWork, RemoteWork
 
 TrialProgress = Callable[[TrialResult, int, int], object]
 """Called after every trial with its result, the number of finished trials, and the number of all trials."""
@@ -216,30 +219,62 @@ def check_suite(suite: Suite, tasks: Sequence[TaskConfig]) -> None:
         asyncio.run(close_agent(agent))
 
 
+def check_suite_executor(suite: Suite, executor: ExecutorChoice | None) -> None:
+    """Refuse an executor that cannot be, or that this suite's agent does not need; nothing is started."""
+    check_executor(executor)
+    if executor is not None and (kind := suite.config.agent.type) not in ("python", "command"):
+        raise InvalidArgument(
+            f"an executor runs agents of type python and command, not {kind}, which waits for others: run more trials "
+            "at a time instead (--jobs)"
+        )
+
+
 async def run_suite(
     run: SuiteRun,
     *,
     agent: Agent | None = None,
-    executor: Executor | None = None,
+    executor: ExecutorChoice | None = None,
     concurrency: int | None = None,
     progress: TrialProgress | None = None,
 ) -> bool:
     """Run the pending trials and save each as soon as it ends; return whether every trial now has a verdict.
 
-    `agent` replaces the suite's own. `executor` runs and grades trials of python and command agents elsewhere, for
-    example on other machines with Dask's ``client.get_executor()``. `concurrency` is the number of trials at a time
-    (default: the suite's). Raises `SuiteError`, before anything runs, if the declaration of the agent or of a grader
-    is wrong.
+    `agent` replaces the suite's own. `executor` runs and grades trials of python and command agents in other processes:
+    ``"local:4"``, ``"dask://HOST:PORT"`` or an executor of `concurrent.futures`. `concurrency` is the number of trials
+    at a time (default: the suite's, or one for each worker). Raises `SuiteError`, before anything runs, if the
+    declaration of the agent or of a grader is wrong, and `ExecutorError` if workers died; finished trials are saved.
     """
-    from agentic_bayes.suites.stores.reply_cache import ReplyCache
-    from agentic_bayes.suites.trial_runner import LocalWork, Pace, RemoteWork, fit_to_keep, run_trial
+    from agentic_bayes.suites.trial_runner import LocalWork, RemoteWork
 
-    suite, execution = run.suite, run.suite.config.execution
-    if executor is not None and suite.config.agent.type not in ("python", "command"):
-        raise InvalidArgument(f"an executor runs agents of type python and command, not {suite.config.agent.type}")
+    suite = run.suite
+    check_suite_executor(suite, executor)
     with errors_without(suite.secrets):
-        work = LocalWork(suite, run.tasks, agent) if executor is None else RemoteWork(suite, executor)
-    cache = ReplyCache(suite) if suite.config.cache.enabled and agent is None else None
+        work = LocalWork(suite, run.tasks, agent) if executor is None else RemoteWork(suite, run.tasks, executor)
+    execution = suite.config.execution
+    if concurrency is None:
+        declared = "concurrency" in execution.model_fields_set
+        concurrency = execution.concurrency if declared else max(work.size, execution.concurrency)
+    cached = suite.config.cache.enabled and agent is None
+    try:
+        return await _run_trials(run, work, concurrency=concurrency, cached=cached, progress=progress)
+    finally:
+        await work.close()
+
+
+async def _run_trials(
+    run: SuiteRun,
+    work: LocalWork | RemoteWork,
+    *,
+    concurrency: int,
+    cached: bool,
+    progress: TrialProgress | None,
+) -> bool:
+    """Run the pending trials, round by round; whether every trial now has a verdict."""
+    from agentic_bayes.suites.stores.reply_cache import ReplyCache
+    from agentic_bayes.suites.trial_runner import Pace, fit_to_keep, run_trial
+
+    suite = run.suite
+    cache = ReplyCache(suite) if cached else None
     replaced: Counter[str] = Counter()
     run.folder.mkdir(parents=True, exist_ok=True)
     with RunStore(run.folder, create=True) as store:
@@ -249,7 +284,7 @@ async def run_suite(
         _note(store, run)
         note_run(run.folder)
         ended = run.total - len(run.pending)
-        pace = Pace(execution.rate_limit_rps)
+        pace = Pace(suite.config.execution.rate_limit_rps)
         hooks = HookRunner(suite.config.hooks, suite.folder, suite.secrets)
         open_tasks: Counter[str] = Counter()
         begun: set[str] = set()
@@ -282,7 +317,7 @@ async def run_suite(
                 open_tasks.update(task.id for task, _ in pending)
                 items = iter(pending)
                 async with anyio.create_task_group() as group:
-                    for _ in range(min(concurrency or execution.concurrency, len(pending))):
+                    for _ in range(min(concurrency, len(pending))):
                         group.start_soon(worker, items)
                 pending = _next_round(run, store, pending)
                 if not pending:
@@ -293,7 +328,6 @@ async def run_suite(
                 error = error.exceptions[0]
             raise error from None
         finally:
-            await work.close()
             if cache is not None:
                 cache.close()
         if count := replaced.total():

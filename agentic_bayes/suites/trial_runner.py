@@ -6,14 +6,15 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
 
 import anyio
 
 from agentic_bayes.errors import Problem, SuiteError, described
 from agentic_bayes.evidence.score import Score, Unscored
+from agentic_bayes.executors import ExecutorChoice, Workers, awaited, packed
 from agentic_bayes.formatting import plural
 from agentic_bayes.records.wire.characters import replaced
 from agentic_bayes.redaction import Secrets
@@ -23,6 +24,7 @@ from agentic_bayes.suites.declaration import TaskConfig
 from agentic_bayes.suites.stores.reply_cache import ReplyCache
 from agentic_bayes.suites.trial import Agent, AgentReply, TrialAttempt, TrialGrader, TrialResult
 
+AskedAgent = tuple[AgentReply | str, float]  # the reply, or why there is none, and the seconds that it took
 Grades = dict[str, dict[str, Any]]  # grader → its grade, in JSON values
 
 
@@ -47,20 +49,33 @@ class Pace:
 class LocalWork:
     """Runs and grades trials in this process."""
 
-    def __init__(self, suite: Suite, tasks: Sequence[TaskConfig], agent: Agent | None) -> None:
-        self._graders = make_graders(suite, tasks)
+    size = 1  # processes
+
+    def __init__(self, suite: Suite, tasks: Sequence[TaskConfig], agent: Agent | None = None) -> None:
+        self._suite, self._graders = suite, make_graders(suite, tasks)
         # refuse graders whose model or package is missing, before the first trial costs anything
         every = {id(grader): grader for graders in self._graders.values() for grader in graders}
         problems = {grader.name: ready() for grader in every.values() if (ready := getattr(grader, "ready", None))}
         _refuse(suite, [f"{name}: {problem}" for name, problem in problems.items() if problem])
         self._agent = agent or make_agent(suite.config.agent, folder=suite.folder)
+        self._timeout = suite.config.execution.timeout
 
-    async def reply(self, attempt: TrialAttempt) -> AgentReply:
+    async def reply(self, attempt: TrialAttempt) -> AskedAgent:
         """Ask the agent."""
-        return await self._agent.attempt(attempt)
+        started = time.perf_counter()
+        try:
+            with anyio.fail_after(self._timeout):
+                reply: AgentReply | str = await self._agent.attempt(attempt)
+        except TimeoutError as error:
+            reply = f"no reply within {self._timeout:g} s" if not str(error) else described(error)
+        except Exception as error:
+            reply = described(error)
+        return reply, time.perf_counter() - started
 
     async def grades(self, task: TaskConfig, attempt: TrialAttempt, reply: AgentReply) -> Grades:
         """Grade a reply."""
+        if task.id not in self._graders:  # a worker process learns of tasks as they come
+            self._graders |= make_graders(self._suite, [task])
         return await _grades_of(self._graders[task.id], attempt, reply)
 
     async def close(self) -> None:
@@ -69,22 +84,34 @@ class LocalWork:
 
 
 class RemoteWork:
-    """Runs and grades trials in the processes of an executor, which make the agent and the graders themselves."""
+    """Runs and grades trials in worker processes, each of which makes the agent and the graders once."""
 
-    def __init__(self, suite: Suite, executor: Executor) -> None:
-        make_graders(suite, suite.tasks)  # so that a wrong declaration is reported before anything is sent
-        self._suite, self._executor = suite, executor
+    def __init__(self, suite: Suite, tasks: Sequence[TaskConfig], executor: ExecutorChoice) -> None:
+        LocalWork(suite, tasks)  # so that a wrong declaration is reported before anything is sent
+        # tasks come with each call; secrets are hidden here, in what comes back
+        config = suite.config.model_copy(update={"tasks": ()})
+        bare = replace(suite, path=suite.path.resolve(), config=config, tasks=(), secrets=Secrets({}))
+        self._sent = packed(_SentWork(bare), "the suite")
+        self._workers = Workers.open(executor)
 
-    async def reply(self, attempt: TrialAttempt) -> AgentReply:
+    @property
+    def size(self) -> int:
+        """The number of worker processes; 0 if unknown."""
+        return self._workers.size
+
+    async def reply(self, attempt: TrialAttempt) -> AskedAgent:
         """Ask the agent."""
-        return await asyncio.wrap_future(self._executor.submit(_remote_reply, self._suite, attempt))
+        asked: AskedAgent = await asyncio.wrap_future(self._workers.submit(self._sent, "reply", attempt))
+        return asked
 
     async def grades(self, task: TaskConfig, attempt: TrialAttempt, reply: AgentReply) -> Grades:
         """Grade a reply."""
-        return await asyncio.wrap_future(self._executor.submit(_remote_grades, self._suite, task, attempt, reply))
+        grades: Grades = await asyncio.wrap_future(self._workers.submit(self._sent, "grades", task, attempt, reply))
+        return grades
 
     async def close(self) -> None:
-        """Leave the executor open, which belongs to the caller."""
+        """End the workers; an executor that was passed in belongs to the caller and stays open."""
+        self._workers.close()
 
 
 def make_graders(suite: Suite, tasks: Iterable[TaskConfig]) -> dict[str, list[TrialGrader]]:
@@ -117,19 +144,18 @@ def _refuse(suite: Suite, messages: Iterable[str]) -> None:
         raise SuiteError(problems)
 
 
-def _remote_reply(suite: Suite, attempt: TrialAttempt) -> AgentReply:
-    async def ask() -> AgentReply:
-        agent = make_agent(suite.config.agent, folder=suite.folder)
-        try:
-            return await agent.attempt(attempt)
-        finally:
-            await close_agent(agent)
+@dataclass(frozen=True)
+class _SentWork:
+    """In a worker process: the work of a suite, made at the first call."""
 
-    return asyncio.run(ask())
+    suite: Suite  # without its tasks
 
+    def __call__(self, part: Literal["reply", "grades"], *arguments: Any) -> Any:
+        return awaited(getattr(self._work, part)(*arguments))
 
-def _remote_grades(suite: Suite, task: TaskConfig, attempt: TrialAttempt, reply: AgentReply) -> Grades:
-    return asyncio.run(_grades_of(make_graders(suite, [task])[task.id], attempt, reply))
+    @cached_property
+    def _work(self) -> LocalWork:
+        return LocalWork(self.suite, ())
 
 
 async def _grades_of(graders: Sequence[TrialGrader], attempt: TrialAttempt, reply: AgentReply) -> Grades:
@@ -161,29 +187,18 @@ async def run_trial(
     attempt = TrialAttempt(as_task(task), trial, _seed_of(suite, task, trial))
     delay, tries = execution.retry_delay, 0
     kept = None if cache is None else cache.get(attempt)
-    while kept is None:
+    reply, latency = kept or ("", 0.0)
+    while not isinstance(reply, AgentReply):
+        if tries:
+            await anyio.sleep(delay)
+            delay *= 2
         tries += 1
         await pace.wait()
-        started = time.perf_counter()
-        try:
-            with anyio.fail_after(execution.timeout):
-                reply = await work.reply(attempt)
-            break
-        except TimeoutError as error:
-            problem = f"no reply within {execution.timeout:g} s" if not str(error) else described(error)
-        except Exception as error:
-            problem = described(error)
-        latency = time.perf_counter() - started
-        if tries > execution.max_retries:
-            return TrialResult(task.id, trial, "error", error=problem, latency=latency, attempts=tries)
-        await anyio.sleep(delay)
-        delay *= 2
-    if kept is not None:
-        reply, latency = kept
-    else:
-        latency = time.perf_counter() - started
-        if cache is not None:
-            cache.add(attempt, reply, latency)
+        reply, latency = await work.reply(attempt)
+        if isinstance(reply, str) and tries > execution.max_retries:
+            return TrialResult(task.id, trial, "error", error=reply, latency=latency, attempts=tries)
+    if cache is not None and kept is None:
+        cache.add(attempt, reply, latency)
     verdict = verdict_of(task.id, trial, await work.grades(task, attempt, reply))
     return replace(
         verdict,

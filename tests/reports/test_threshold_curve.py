@@ -9,7 +9,6 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.evidence.recorded import evidence_from_table
 from agentic_bayes.outcomes.count import count_outcomes
-from agentic_bayes.reports.plots.thresholds import plot_threshold_curve
 from agentic_bayes.reports.thresholds import threshold_curve
 
 
@@ -58,7 +57,7 @@ def test_it_shows_itself(curve):
     assert repr(curve).startswith("pass^3 by threshold of the judge's score: v1 0.")
     assert curve.table().header == ["threshold", "v1", "v2"]
     assert len(curve.to_dict()["points"]) == 10
-    ax = plot_threshold_curve(curve, ax=Figure().subplots())
+    ax = curve.plot(ax=Figure().subplots())
     assert [len(line.get_xdata()) for line in ax.lines] == [5, 5]
     np.testing.assert_allclose(ax.lines[0].get_ydata(), curve.to_pandas().query("agent == 'v1'")["mean"])
 

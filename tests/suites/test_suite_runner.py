@@ -12,14 +12,13 @@ import sys
 import textwrap
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import agentic_bayes as ab
-from agentic_bayes.errors import DoubtfulRecords, HookFailed, InvalidArgument, SuiteError
+from agentic_bayes.errors import DoubtfulRecords, ExecutorError, HookFailed, InvalidArgument, SuiteError
 from agentic_bayes.reports.reproduction import reproduce
 from agentic_bayes.suites.config import example_folder, load_suite
 from agentic_bayes.suites.results import RunResults
@@ -338,25 +337,62 @@ def test_hooks_are_told_and_a_failing_one_stops_nothing(make, tmp_path):
     assert results.pending == 0
 
 
-def test_trials_run_in_other_processes(make):
-    """Any executor: the declaration is sent, replies and grades come back."""
-    with ProcessPoolExecutor(2) as executor:
-        results = run(make(), executor=executor)
-    assert [t.status for t in results.trials] == ["pass"] * 4 + ["fail"] * 4
-    assert results.trials[4].grades["exact_match"]["pass"] is False
+def test_trials_run_in_other_processes(make, tmp_path):
+    """The same answers, verdicts and reasons of errors; time that a trial waits for a worker is not the agent's."""
+    agent = """
+        import time
+
+        def answer(prompt, *, seed, trial):
+            if prompt == "good" and trial == 1:
+                raise type("Local", (Exception,), {})("cannot be pickled")
+            time.sleep(5 if (prompt, trial) == ("bad", 2) else 0.1)
+            return str(seed) if trial else "right"
+    """
+    suite = make(
+        SUITE.replace("timeout: 5s", "timeout: 1s").replace("myagent:answer", "${WHERE:-myagent:answer}"), agent
+    )
+    here, there = run(suite, output=tmp_path / "here"), run(suite, output=tmp_path / "there", executor="local:2")
+    assert [replace(trial, latency=0) for trial in there.trials] == [replace(trial, latency=0) for trial in here.trials]
+    assert {trial.error for trial in there.trials} == {"", "Local: cannot be pickled", "no reply within 1 s"}
+
+
+def test_a_worker_that_dies_ends_the_run_which_can_be_resumed(make, tmp_path):
+    """Trials that ended before are saved; the next command runs the others."""
+    agent = """
+        import os, pathlib
+
+        def answer(prompt, *, trial):
+            if (prompt, trial) == ("bad", 2) and not os.path.exists("here"):
+                open("here", "w").close()
+                os._exit(3)
+            return "right"
+    """.replace('"here"', repr(str(tmp_path / "died")))
+    suite = make(SUITE.replace("concurrency: 3", "concurrency: 1"), agent)
+    with pytest.raises(ExecutorError, match="a worker process ended before its work was done"):
+        run(suite, executor="local:1")
+    resumed = plan_run(suite, suite.tasks)
+    assert [(task.id, trial) for task, trial in resumed.pending] == [("bad", 2), ("bad", 3)]
+    assert run(suite).pending == 0
 
 
 def test_trials_run_on_a_dask_cluster(make):
-    """Dask hands out executors: the same run on two of its workers, each a process of its own."""
-    from distributed import Client, LocalCluster
+    """The cluster is named by its scheduler."""
+    from distributed import LocalCluster
 
-    suite = make(SUITE.replace("timeout: 5s", "timeout: 60s"))  # a worker imports the package within its first trial
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        results = run(suite, executor=client.get_executor())
+    cluster = LocalCluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None)
+    with cluster:
+        results = run(make(), executor=cluster.scheduler_address.replace("tcp://", "dask://"))
     assert [t.status for t in results.trials] == ["pass"] * 4 + ["fail"] * 4
+
+
+def test_only_agents_that_compute_run_in_an_executor(make):
+    """An agent at an address waits for others: more of its trials at a time are what helps."""
+    http = 'type: http, config: {url: "http://127.0.0.1:1/", body: {}, answer: "$.text"}'
+    suite = make(SUITE.replace('type: python, name: v1, config: {function: "myagent:answer"}', http))
+    with pytest.raises(InvalidArgument, match=r"python and command, not http, which waits for others: .*--jobs"):
+        run(suite, executor="local:2")
+    with pytest.raises(InvalidArgument, match="executor must be"):
+        run(suite, executor="cluster")
 
 
 def test_the_example_agents_are_one_agent_in_three_forms(tmp_path):

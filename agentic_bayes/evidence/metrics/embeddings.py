@@ -40,6 +40,9 @@ class Embedder:
         self._given = embeddings
         self._kept: OrderedDict[str, Floats] = OrderedDict()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_kept": OrderedDict()}  # another process makes its own vectors
+
     @property
     def name(self) -> str:
         """The embeddings' name, for identities."""

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.checks import check_type
 from agentic_bayes.formatting import interval_kind
 from agentic_bayes.reports.plots import style
-from agentic_bayes.reports.thresholds import ThresholdCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_threshold_curve"]
 
 SIZE = (7.0, 4.6)  # inches
 MARKERS = "osD^v"
 
 
-def plot_threshold_curve(curve: ThresholdCurve, *, ax: Axes | None = None) -> Axes:
-    """How the answer depends on the threshold of the judge's score, agent by agent, with intervals.
-
-    Parameters
-    ----------
-    curve : ThresholdCurve
-        From `threshold_curve`.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
-    check_type("curve", curve, ThresholdCurve, "threshold_curve() makes one")
+def draw_threshold_curve(curve: Any, ax: Axes | None) -> Axes:
+    """One metric of every agent over the threshold, with bands for the intervals."""
     ax = style.axes_for(ax, SIZE)
     entries: list[style.LegendEntry] = []
     for index, agent in enumerate(curve.agents):

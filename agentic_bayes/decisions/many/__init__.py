@@ -1,0 +1,1 @@
+"""Decisions on many groups of one table."""

@@ -1,0 +1,1 @@
+"""Estimates of many groups of one table."""
