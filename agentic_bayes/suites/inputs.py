@@ -50,6 +50,8 @@ def open_input(
     if (run := find_run(str(path))) is not None:
         return RunResults.of(run)
     source = Path(path)
+    if source.is_dir():
+        return read_results(source, **(results or {}))
     if not source.is_file():
         raise InvalidArgument(no_such_file(source))
     with source.open("rb") as stream:
