@@ -79,7 +79,10 @@ def _turns_with(
                 continue  # the agent crashed before this turn
             have = ", ".join(repr(turn.qa_id) for turn in turns[:SHOWN])
             if place is None:
-                raise EvidenceError(f"{where}: it has {len(turns)} interactions, so give the qa_id of one: {have}")
+                raise EvidenceError(
+                    f"{where}: it has {len(turns)} interactions, so give the qa_id of one: {have}; {what} for one turn "
+                    "says nothing of the others, so give one row per turn"
+                )
             if isinstance(place, int):
                 raise EvidenceError(f"{where}: has no turn {place + 1}; it has {len(turns)} turns: {have}")
             raise EvidenceError(f"{where}: {len(at)} of its interactions have qa_id {place!r}; it has: {have}")

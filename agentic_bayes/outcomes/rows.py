@@ -45,7 +45,9 @@ class TableFindings:
         _, first = np.unique(codes, return_index=True)
         again = np.setdiff1d(np.arange(len(keys)), first)
         shown = again[: tables.SHOWN + 1].tolist()
-        self.problems += [f"{self._both(first[codes[row]], row)} are both {name(row)}" for row in shown]
+        for row in shown:
+            places = tables.both(self.place(int(first[codes[row]])), self.place(row))
+            self.problems.append(f"{places} are both {name(row)}")
         self.problems += [""] * (len(again) - len(shown))
         return True
 
@@ -55,10 +57,6 @@ class TableFindings:
             more = f"; … and {len(self.problems) - tables.SHOWN:,} more" if len(self.problems) > tables.SHOWN else ""
             advice = "".join(f". {text}" for text in dict.fromkeys(self.advice))
             raise OutcomesError(f"{source}: {'; '.join(self.problems[: tables.SHOWN])}{more}{advice}")
-
-    def _both(self, one: int, other: int) -> str:
-        kind, _, number = self.place(int(one)).partition(" ")
-        return f"{kind}s {number} and {self.place(other).removeprefix(f'{kind} ')}"
 
 
 @dataclass(frozen=True)

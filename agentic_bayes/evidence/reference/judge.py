@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agentic_bayes.evidence.reference.answer_text import Token, content, found_in, index_of, normalise, shared, tokens
 from agentic_bayes.evidence.reference.hedging import alternatives, answered_questions, with_denials, without_hedges
 from agentic_bayes.evidence.reference.vocabulary import DENIALS, MONTHS, NO_WORDS, PRONOUNS, STOP_WORDS, YES_WORDS
-from agentic_bayes.evidence.score import Score, Unscored
+from agentic_bayes.evidence.score import NO_REFERENCE, Score, Unscored
 from agentic_bayes.records.model import Conversation
 
 __all__ = ["ReferenceJudge"]
@@ -80,7 +80,7 @@ class ReferenceJudge:
         turn = conversation.conversation[position]
         reference, answer = turn.ground_truth_assistant, turn.assistant
         if reference is None or not reference.strip():
-            return Unscored("no reference answer")
+            return Unscored(NO_REFERENCE)
         if answer is None:
             return Unscored("no answer was recorded")
         if not answer.strip():
