@@ -20,10 +20,11 @@ from agentic_bayes.records.wire.strict_json import strict_json
 TRUE = frozenset({"1", "1.0", "true"})
 FALSE = frozenset({"0", "0.0", "false"})
 BLANK = frozenset({"", "nan", "na", "n/a", "#n/a", "none", "null"})
+NO_ERROR = FALSE | {"no", "ok", "-", "success", "passed", "[]", "{}"}  # in a column of errors, besides blanks
 BLANK_LABEL = "must not be blank"
 SHOWN = 20
 SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold half of a surrogate pair, UTF-8 cannot
-WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.0*)?")
+WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.(?!000$)0*)?")  # 1.000 may be a thousand
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 TableColumns = Mapping[str, Sequence[Any]]

@@ -56,6 +56,8 @@ def open_input(
         raise InvalidArgument(no_such_file(source))
     with source.open("rb") as stream:
         head = stream.read(4)
+    if head[:2] == b"PK" and source.suffix.lower() in (".xlsx", ".xlsm", ".ods"):
+        return source  # the reader of tables says what to do
     if head == HDF5:
         return Estimate.load(source)
     if "answer_score" in _first_keys(source):
