@@ -74,8 +74,8 @@ class LogOptions(ScoreOptions):
     fields: Annotated[
         str | None,
         Option(
-            help="Where a record says its agent, task, trial, session or reference: "
-            "agent=metadata.version,task=metadata.task."
+            help="Where a record says its agent, task, trial, session or reference: task=metadata.task, more after "
+            "commas (describe proposes them)."
         ),
     ] = None
     skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out records that cannot be read, and count them.")] = (

@@ -43,6 +43,7 @@ def results_in(folder: Path) -> ResultsFolder:
     """The results in a folder, which must be of one tool."""
     found: dict[str, list[Path]] = {}
     others: list[Path] = []
+    broken: list[EvidenceError] = []
     for path in sorted(folder.rglob("*")):
         name = path.name.lower().removesuffix(".gz")
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
@@ -51,8 +52,15 @@ def results_in(folder: Path) -> ResultsFolder:
         format = results_format_of(path)
         if format is not None:
             found.setdefault(format.name, []).append(path)
-        elif not name.endswith(_WHOLE) or read_content(path):
-            others.append(path)
+            continue
+        others.append(path)
+        try:
+            if name.endswith(_WHOLE):
+                read_content(path)
+        except EvidenceError as error:  # it may be of the tool that wrote the others
+            broken.append(error)
+    if broken and found:
+        raise broken[0]
     if len(found) != 1:
         raise EvidenceError(f"{folder}: {_several(folder, found) if found else _none(folder, others)}")
     ((tool, paths),) = found.items()
@@ -71,7 +79,7 @@ def _none(folder: Path, others: Sequence[Path]) -> str:
     there = f"it holds {_names(folder, others)}" if others else f"no file in it ends in {', '.join(_ENDINGS)}"
     return (
         f"holds no results of a tool that is read ({known}); {there}. Conversations are read by read_conversations and "
-        "assess; of a table, give the file"
+        f"assess; of a table, give the file. What there is, and how it is read: agentic-bayes describe {folder}"
     )
 
 
