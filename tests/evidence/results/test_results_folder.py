@@ -114,7 +114,7 @@ def test_trials_of_one_number_in_two_files_are_refused_until_it_is_said_whose_th
         ({"t.csv": "task,correct\na,1\n"}, "it holds t.csv. Conversations are read by"),
         ({"ok.xml": None, "cut.json": '{"evalId": "e", "results": {"resu'}, "cut.json: not JSON"),
         ({"ok.xml": None, "empty.json": ""}, "empty.json: must be JSON"),
-        ({"ok.xml": None, "p.jsonl": None}, "holds results of 2 tools (junit: ok.xml; promptfoo: p.jsonl). Read those"),
+        ({"ok.xml": None, "p.jsonl": None}, "holds results of 2 tools (junit: ok.xml; promptfoo: p.jsonl). Read one"),
         ({"ok.xml": None, "cut.xml": "<testsuite><testcase"}, "cut.xml (junit): not complete XML"),
     ],
 )
