@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentic_bayes.evidence import table as tables
@@ -35,8 +35,6 @@ _LIKELY = {
 """What other words probably mean, for advice only."""
 SHOWN = 8  # values that a message names
 
-Place = Callable[[int], str]  # where the n-th of the values first stands
-
 
 def is_verdict(value: object) -> bool:
     """Whether a cell holds a verdict in one of the spellings."""
@@ -44,11 +42,11 @@ def is_verdict(value: object) -> bool:
 
 
 def read_verdicts(
-    values: Sequence[Any], *, column: str, threshold: float | None, comma: bool, place: Place, advice: list[str]
+    values: Sequence[Any], *, column: str, threshold: float | None, comma: bool, place: tables.Place, advice: list[str]
 ) -> tuple[list[int], str | None]:
     """The code of each distinct value, and what is wrong with them, if anything is.
 
-    `comma` says that numbers may be written with a decimal comma.
+    `comma` says that numbers may be written with a decimal comma, `place` where the n-th value first stands.
     """
     codes: list[int] = []
     kinds: dict[str, int] = {}  # spelling → its first value
@@ -94,7 +92,7 @@ def _word(value: object) -> str:
     return str(value).strip().lower()
 
 
-def _listed(values: Sequence[Any], chosen: Sequence[int], place: Place) -> str:
+def _listed(values: Sequence[Any], chosen: Sequence[int], place: tables.Place) -> str:
     more = f" and {len(chosen) - SHOWN:,} more values" if len(chosen) > SHOWN else ""
     return ", ".join(f"{tables.shown(values[i])} ({place(i)})" for i in chosen[:SHOWN]) + more
 
