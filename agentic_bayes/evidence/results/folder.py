@@ -78,8 +78,9 @@ def _none(folder: Path, others: Sequence[Path]) -> str:
     known = ", ".join(format.name for format in results_formats())
     there = f"it holds {_names(folder, others)}" if others else f"no file in it ends in {', '.join(_ENDINGS)}"
     return (
-        f"must be a file, is a folder without results of a tool that is read ({known}); {there}. Conversations are read by read_conversations and "
-        f"assess; of a table, give the file. What there is, and how it is read: agentic-bayes describe {folder}"
+        f"must be a file, is a folder without results of a tool that is read ({known}); {there}. Conversations are read "
+        "by read_conversations and assess; of a table, give the file. What there is, and how it is read: agentic-bayes "
+        f"describe {folder}"
     )
 
 
