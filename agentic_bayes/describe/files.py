@@ -15,7 +15,7 @@ from agentic_bayes.errors import AgenticBayesError, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_format_of
-from agentic_bayes.evidence.results.folder import results_in
+from agentic_bayes.evidence.results.folder import files_of_results, results_in
 from agentic_bayes.evidence.table import read_columns
 from agentic_bayes.formatting import plural
 from agentic_bayes.outcomes.count import count_outcomes
@@ -60,9 +60,13 @@ def describe(paths: Sequence[str]) -> Description:
 
 
 def _holds_results(folder: Path) -> bool:
-    """Whether a folder holds results of tools, and none of them conversations besides."""
-    found = [path for path in folder.rglob("*") if path.is_file() and results_format_of(path) is not None]
-    return bool(found) and not any(map(holds_conversations, found))
+    """Whether a folder holds results of a tool, and no conversations."""
+    for path in files_of_results(folder):
+        if holds_conversations(path):
+            return False
+        if results_format_of(path) is not None:
+            return True
+    return False
 
 
 def _opened(path: str) -> Any:

@@ -65,7 +65,8 @@ def evidence_from_results(
     agent : str, optional
         The agent's name, or a rule (``"{stem}"``, ``"{parent}"``, ``"{grandparent}"``), for files of one agent each
         (default: as the file, the files or folder about it name it; else the file's name without its ending, or the
-        nearest folder names that tell the files apart where they share one). Trials of a folder are numbered anew.
+        nearest folder names that tell the files apart where they share one). With it, trials of a folder are numbered
+        anew.
     fields : mapping, optional
         Where a result says its ``agent``, ``task`` or ``trial`` if it is not the usual place: ``{"agent":
         "testCase.metadata.version"}``.

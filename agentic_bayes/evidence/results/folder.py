@@ -39,23 +39,27 @@ class ResultsFolder:
         return f"{plural(len(self.files), 'file')}{left_out}"
 
 
+def files_of_results(folder: Path) -> Iterator[Path]:
+    """The files of a folder that may hold results, by their endings; hidden ones are left out."""
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if not hidden and path.name.lower().removesuffix(".gz").endswith(_ENDINGS) and path.is_file():
+            yield path
+
+
 def results_in(folder: Path) -> ResultsFolder:
     """The results in a folder, which must be of one tool."""
     found: dict[str, list[Path]] = {}
     others: list[Path] = []
     broken: list[EvidenceError] = []
-    for path in sorted(folder.rglob("*")):
-        name = path.name.lower().removesuffix(".gz")
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if hidden or not name.endswith(_ENDINGS) or not path.is_file():
-            continue
+    for path in files_of_results(folder):
         format = results_format_of(path)
         if format is not None:
             found.setdefault(format.name, []).append(path)
             continue
         others.append(path)
         try:
-            if name.endswith(_WHOLE):
+            if path.name.lower().removesuffix(".gz").endswith(_WHOLE):
                 read_content(path)
         except EvidenceError as error:  # it may be of the tool that wrote the others
             broken.append(error)
@@ -78,9 +82,9 @@ def _none(folder: Path, others: Sequence[Path]) -> str:
     known = ", ".join(format.name for format in results_formats())
     there = f"it holds {_names(folder, others)}" if others else f"no file in it ends in {', '.join(_ENDINGS)}"
     return (
-        f"must be a file, is a folder without results of a tool that is read ({known}); {there}. Conversations are read "
-        "by read_conversations and assess; of a table, give the file. What there is, and how it is read: agentic-bayes "
-        f"describe {folder}"
+        f"must be a file, is a folder without results of a tool that is read ({known}); {there}. Conversations are "
+        "read by read_conversations and assess; of a table, give the file. What there is, and how it is read: "
+        f"agentic-bayes describe {folder}"
     )
 
 
