@@ -578,6 +578,22 @@ def test_results_of_no_call_are_counted_and_said(read):
     assert "results_without_call" not in turn.metadata
 
 
+def test_a_result_unlike_that_of_its_call_belongs_to_none(read):
+    """Reported twice or written in another way it is the same; with other words it is the result of a lost call."""
+
+    def returned(text):
+        parts = [{"type": "tool_call_response", "id": "x", "response": text}]
+        return CHAT | {"gen_ai.input.messages": json.dumps([ASKED[2], {"role": "tool", "parts": parts}])}
+
+    asked = span("a", "", 1, CHAT | calling({"id": "x"}))
+    spans = [asked, span("b", "", 2, returned("4 C")), span("c", "", 3, returned('{"t": "4 C"}'))]
+    (turn,) = read(exported(spans))[0].conversation
+    assert [call.result for call in turn.agentic.tools_used] == ["4 C"]
+    assert "results_without_call" not in turn.metadata
+    with pytest.warns(DoubtfulRecords, match="belong to no recorded call: 1"):
+        read(exported([asked, span("b", "", 2, returned("4 C")), span("c", "", 3, returned("snow"))]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["chats", "chats with ids", "chain of chats", "tools", "chain of tools", "scores"])
 def test_time_and_memory_grow_with_the_number_of_spans_in_a_trace(read, shape):
