@@ -90,6 +90,6 @@ def _turns_with(
             raise EvidenceError(f"{where}: one interaction is given both with its qa_id and without")
         done.add(at[0])
         if not _is_free(turns[at[0]], field) and not replace:
-            raise EvidenceError(f"{where} already has {what}; replace=True replaces what is there")
+            raise EvidenceError(f"{where} already has {what}; replace=True replaces what is there (--replace)")
         turns[at[0]] = turns[at[0]].model_copy(update={field: value})
     return turns
