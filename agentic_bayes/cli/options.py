@@ -24,8 +24,8 @@ SEED = "Random seed, for reproducible results."
 SEED_0 = "Random seed, for reproducible results (default: 0)."
 CONVERSATIONS = "Conversation files, folders or globs (JSON, JSONL, .gz, .eval)"
 INPUT = (
-    "Outcomes (CSV or TSV), evidence (JSONL), results of another tool (promptfoo, …), a saved estimate (.nc) or a "
-    "suite run (folder or id)."
+    "Outcomes (CSV or TSV), evidence (JSONL), results of another tool (promptfoo, …; a file or a folder), a saved "
+    "estimate (.nc) or a suite run (folder or id)."
 )
 
 ConversationFiles = Annotated[list[str], Argument(metavar="FILES", help=f"{CONVERSATIONS}.")]
@@ -82,8 +82,8 @@ class LogOptions(ScoreOptions):
     fields: Annotated[
         str | None,
         Option(
-            help="Where a record says its agent, task, trial, session or reference: "
-            "agent=metadata.version,task=metadata.task."
+            help="Where a record says its agent, task, trial, session or reference: task=metadata.task, more after "
+            "commas (describe proposes them)."
         ),
     ] = None
     skip_bad: Annotated[bool, Option("--skip-bad", help="Leave out records that cannot be read, and count them.")] = (
@@ -126,6 +126,10 @@ class ConversationOptions(RecordOptions):
         Path | None, Option(help="Expected tool calls: a table, or JSON that maps tasks to lists of calls.")
     ] = None
 
+    replace: Annotated[
+        bool, Option("--replace", help="Replace references and expected tool calls that the files have already.")
+    ] = False
+
     def read(self, files: list[str]) -> Conversations:
         """The conversations in the files."""
         from agentic_bayes.evidence.reference.join import join_references
@@ -137,7 +141,7 @@ class ConversationOptions(RecordOptions):
         found = read_conversations(files, format=format, agent=self.agent, on_error=on_error, **self.options())
         for path, join in ((self.references, join_references), (self.expected_tools, join_expected_tools)):
             if path is not None:
-                found = Conversations(join(found, path), found.left_out)
+                found = Conversations(join(found, path, replace=self.replace), found.left_out)
         return found
 
 
@@ -171,6 +175,13 @@ class OutcomeOptions(ScoreOptions):
         _reading("Count trials whose agent crashed as unscored (the default), as fail, or both ways (bounds)."),
     ] = None
 
+    fields: Annotated[
+        str | None,
+        _reading(
+            "For results of another tool, where a result says its agent, task or trial: task=metadata.case; "
+            "agent={parent} is the name of the file's folder, {stem} of the file."
+        ),
+    ] = None
     group: Annotated[
         str | None, _reading("Group of each task: for evidence a field, metadata.domain; for a table a column.")
     ] = None
@@ -189,11 +200,17 @@ class OutcomeOptions(ScoreOptions):
         """What was given, as `open_input` takes it."""
         return {"columns": self._columns(), "results": self.scoring()}
 
+    def scoring(self) -> dict[str, Any]:
+        """What was given, as `evidence_from_results` takes it; an agent in braces is a rule, not a field."""
+        found = {} if self.fields is None else parse_fields(self.fields)
+        rule = found.pop("agent") if "{" in found.get("agent", "") else None
+        return super().scoring() | given(fields=found or None, agent=rule)
+
     def counting(self) -> dict[str, Any]:
         """The arguments of `count_outcomes` that were given."""
         from agentic_bayes.outcomes.count import INDICATORS
 
-        rules = given(**vars(self) | dict.fromkeys(("columns", "wide", "scorer", "scale")))
+        rules = given(**vars(self) | dict.fromkeys(("columns", "wide", "scorer", "scale", "fields")))
         indicator = rules.get("indicator", "answer")
         if "threshold" in rules and indicator not in INDICATORS:
             raise InvalidArgument(

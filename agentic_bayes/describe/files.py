@@ -15,6 +15,7 @@ from agentic_bayes.errors import AgenticBayesError, OutcomesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_format_of
+from agentic_bayes.evidence.results.folder import files_of_results, results_in
 from agentic_bayes.evidence.table import read_columns
 from agentic_bayes.formatting import plural
 from agentic_bayes.outcomes.count import count_outcomes
@@ -33,6 +34,8 @@ def describe(paths: Sequence[str]) -> Description:
     if len(paths) > 1 or os.path.isdir(paths[0]):
         if len(paths) == 1 and isinstance(opened := _opened(paths[0]), RunResults):
             return _outcomes(paths[0], "a run of a suite", lambda: opened.outcomes, ())
+        if len(paths) == 1 and _holds_results(Path(paths[0])):
+            return _results(paths[0])
         return describe_logs(paths)
     name, path = paths[0], Path(paths[0])
     if path.suffix.lower() in (".yaml", ".yml"):
@@ -54,6 +57,16 @@ def describe(paths: Sequence[str]) -> Description:
                 name, f"evidence of {plural(len(evidence), 'interaction')}", lambda: count_outcomes(evidence), code
             )
     return _table(name)
+
+
+def _holds_results(folder: Path) -> bool:
+    """Whether a folder holds results of a tool, and no conversations."""
+    for path in files_of_results(folder):
+        if holds_conversations(path):
+            return False
+        if results_format_of(path) is not None:
+            return True
+    return False
 
 
 def _opened(path: str) -> Any:
@@ -98,23 +111,26 @@ def _tried(read: Callable[[], Any]) -> tuple[str, str]:
 
 def _results(name: str) -> Description:
     """Results of another tool, with the score that would count."""
-    content = read_content(Path(name))
-    format = format_of_results(content)
+    folder = results_in(Path(name)) if os.path.isdir(name) else None
+    contents = [read_content(file) for file in (folder.files if folder else [Path(name)])]
+    format = format_of_results(contents[0])
     assert format is not None  # as `results_format_of` says
-    scores = list(dict.fromkeys(score for trial in format.trials(content) for score in trial.scores))
+    trials = (trial for content in contents for trial in format.trials(content))
+    scores = list(dict.fromkeys(score for trial in trials for score in trial.scores))
     outcome, failure = _tried(lambda: outcomes_from_results(name))
     scorer = None
     if failure and len(scores) > 1:
         tried = ((score, *_tried(partial(outcomes_from_results, name, scorer=score))) for score in scores)
         scorer, outcome, failure = next((one for one in tried if one[1]), (None, outcome, failure))
-    taken = {**format.taken, "score": scorer or format.verdict or scores[0]} if scores else dict(format.taken)
+    taken = {"agent": "the name of the file or its folder"} | dict(format.taken)
+    taken |= {"score": scorer or format.verdict or scores[0]} if scores else {}
     reason = f"as {format.name} writes it"
     others = [score for score in scores if score != taken.get("score")]
     more = {"score": f"of {plural(len(scores), 'score')}, the first that can be read"} if scorer else {}
     call = call_of("ab.outcomes_from_results", name, scorer=scorer)
     return Description(
         name=name,
-        kind=f"results of {format.name}",
+        kind=f"results of {format.name}" + (f", {folder}" if folder else ""),
         proposals=[Proposal(role=role, source=what, reason=more.get(role, reason)) for role, what in taken.items()],
         commands=[command_of("estimate", name, scorer=scorer)],
         code=[IMPORT, f"outcomes = {call}", ESTIMATE],

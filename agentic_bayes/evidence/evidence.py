@@ -28,7 +28,7 @@ from agentic_bayes.evidence.row import (
     row_from_json,
     row_to_json,
 )
-from agentic_bayes.evidence.score import Score
+from agentic_bayes.evidence.score import NO_REFERENCE, Score
 from agentic_bayes.formatting import format_estimate, plural
 from agentic_bayes.records.identity import FEWEST_UNTOLD, UNTOLD_TASKS
 from agentic_bayes.records.wire.strict_json import strict_json
@@ -43,6 +43,10 @@ __all__ = ["Evidence"]
 _COUNTS = ("conversations", "scored", "unscored", "agent_errors")
 _SHOWN = 50
 UNCHECKED_ARGUMENTS = "arguments of tool calls were not compared: the expectations say nothing about them"
+PARTLY_JUDGED = (
+    "{} with references for some turns only: each counts as failed if one of these fails and else as unscored, so too "
+    'few pass; give every turn its reference, or count turns (unit="interaction", --unit interaction)'
+)
 MOST_REASONS = 3  # that a notebook shows
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -117,6 +121,7 @@ class Evidence(Tabular):
         silent = Counter(row.tool_reason for row in self.rows if row.tools_unscored and not row.crashed)
         summary = self.summary()
         wrong_tools = int(summary["right_answer_wrong_tools"].sum())
+        partly = _partly_judged(self.rows)
         notes = [
             f"judge: {', '.join(judges) or 'none'}; scored and unscored are turns; score: mean over tasks with 95 % t "
             "interval; tools right: of those with a verdict",
@@ -127,6 +132,7 @@ class Evidence(Tabular):
             *(f"{count:,} × {reason}" for reason, count in silent.most_common(MOST_REASONS)),
             UNCHECKED_ARGUMENTS if _compares_no_argument(self.rows) else "",
             f"doubtful: {UNTOLD_TASKS.format(self.untold_tasks)}" if self.untold_tasks else "",
+            f"doubtful: {PARTLY_JUDGED.format(plural(partly, 'conversation'))}" if partly else "",
         ]
         means = task_means(self.rows, score_of("answer"))
         header = ["agent", "conversations", "scored", "unscored", "agent errors", "score", "tools right"]
@@ -287,6 +293,12 @@ def _compares_no_argument(rows: Iterable[EvidenceRow]) -> bool:
     """Whether calls were matched with expected ones, and none of their arguments was compared."""
     tools = [counts for row in rows for counts in row.tool_details.values() if counts.get("matched")]
     return bool(tools) and not any(counts.get("arguments") for counts in tools)
+
+
+def _partly_judged(rows: Iterable[EvidenceRow]) -> int:
+    """How many conversations have a score at one turn, and no reference at another."""
+    scored = {row.key[:3] for row in rows if row.answer_score is not None}
+    return len(scored & {row.key[:3] for row in rows if row.unscored_reason == NO_REFERENCE})
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

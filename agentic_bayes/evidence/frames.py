@@ -89,6 +89,11 @@ class LocalTable:
             cells = [_dig(cell, parts) for cell in cells]
         return pd.Series(cells, dtype=object) if isinstance(cells, list) else cells.array
 
+    def cells(self, name: str) -> list[Any]:
+        """The cells of one column or field of a table that is held in lists."""
+        head, parts = _split(name, self.columns)
+        return [_dig(cell, parts) for cell in self.columns[head]]
+
     def place(self, row: int) -> str:
         """Where a row stands."""
         return f"line {self.lines[row]}" if len(self.lines) else f"row {row + 1}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.frames import LocalTable
 from agentic_bayes.evidence.row import RESERVED, EvidenceRow, place_name
 from agentic_bayes.evidence.score import Grade, Score, Unscored
 from agentic_bayes.records.base import is_share, short
@@ -107,7 +108,8 @@ def evidence_from_table(
     table : pandas.DataFrame or path
         CSV, TSV, JSONL or Parquet; CSV, TSV and JSONL may be gzipped.
     agent, task, trial : str
-        Column names. Without an ``agent`` column there is one agent, named ``agent``. Trials are integers ≥ 0; without
+        Column names; a dotted name reaches into nested columns. Without an ``agent`` column there is one agent, named
+        ``agent``. Trials are integers ≥ 0; without
         a ``trial`` column every row is trial 0, and no (agent, task) may occur twice.
     score, correct : str
         Column names. ``score`` holds numbers in [0, 1], ``correct`` 0/1, booleans or "true"/"false"; blank means
@@ -131,7 +133,8 @@ def evidence_from_table(
     Raises
     ------
     EvidenceError
-        If a column is missing or has invalid values; the message lists all problems.
+        If a column is missing or has invalid values; the message lists all problems, each with its line in the file
+        (or its row).
     InvalidArgument
         If an argument is outside what is allowed.
 
@@ -144,29 +147,32 @@ def evidence_from_table(
     if not isinstance(judge, str) or not judge.strip():
         raise InvalidArgument(f"judge must be text that is not blank, got {short(judge)}")
     names = _metric_names(metrics)
-    source, columns = tables.read_columns(table, error=EvidenceError)
-    value = _score_column(columns, score, correct)
+    whole = tables.read_whole(table, error=EvidenceError)
+    value = _score_column(whole, score, correct)
     optional = ("agent", "trial", "interaction", "qa_id", "session_id", "reason", "unscored_reason")
     given = (agent, trial, interaction, qa_id, session_id, reason, unscored_reason)
     named = [name for default, name in zip(optional, given, strict=True) if name != default]
     hint = 'Name the columns: task="…", score="…" or correct="…"'
-    tables.require_columns(source, columns, [task, value, *named, *names], hint=hint, error=EvidenceError)
+    asked = dict.fromkeys([task, value, *given, *names])
+    nested = {name: whole.cells(name) for name in asked if name not in whole.columns and whole.holds(name)}
+    columns = {**whole.columns, **nested}
+    tables.require_columns(whole.source, columns, [task, value, *named, *names], hint=hint, error=EvidenceError)
     problems: list[str] = []
-    reader = _ColumnReader(columns, problems)
+    reader = _ColumnReader(columns, problems, whole.place)
     size = len(columns[task])
-    agents = tables.labels(columns.get(agent, ["agent"] * size), agent, problems)
-    tasks = tables.labels(columns[task], task, problems)
-    trials = tables.whole_numbers(columns, trial, size, problems)
-    turns = tables.whole_numbers(columns, interaction, size, problems)
+    agents = tables.labels(columns.get(agent, ["agent"] * size), agent, problems, whole.place)
+    tasks = tables.labels(columns[task], task, problems, whole.place)
+    trials = tables.whole_numbers(columns, trial, size, problems, whole.place)
+    turns = tables.whole_numbers(columns, interaction, size, problems, whole.place)
     advice = "" if trial in columns else f" (several attempts of a task need a column {trial!r})"
     places = zip(agents, tasks, trials, turns, strict=True)
-    tables.no_repetition(places, lambda place: place_name(place) + advice, problems)
+    tables.no_repetition(places, lambda place: place_name(place) + advice, problems, whole.place)
     answers = reader.grades(value, reason, unscored_reason, zero_or_one=value == correct and value != score)
     further = {name: reader.grades(name, None, None, zero_or_one=False) for name in names}
     with_turn = [f"{name}/{turn}" for name, turn in zip(tasks, turns, strict=True)]
     questions = reader.texts(qa_id, with_turn if interaction in columns else tasks)
     sessions = reader.texts(session_id, [f"{name}/{number}" for name, number in zip(tasks, trials, strict=True)])
-    tables.refuse(source, problems, error=EvidenceError)
+    tables.refuse(whole.source, problems, error=EvidenceError)
     return Evidence(
         tuple(
             EvidenceRow(
@@ -189,15 +195,16 @@ def evidence_from_table(
 class _ColumnReader:
     """Reads columns into labels and grades, and collects their problems."""
 
-    def __init__(self, columns: tables.TableColumns, problems: list[str]) -> None:
-        self._columns, self._problems = columns, problems
+    def __init__(self, columns: tables.TableColumns, problems: list[str], place: tables.Place) -> None:
+        self._columns, self._problems, self._place = columns, problems, place
 
     def texts(self, column: str, otherwise: Sequence[str]) -> list[str]:
         """The labels of a column; `otherwise` replaces blank cells and a missing column."""
         if column not in self._columns:
             return list(otherwise)
         cells = zip(self._columns[column], otherwise, strict=True)
-        return tables.labels([text if tables.is_blank(cell) else cell for cell, text in cells], column, self._problems)
+        filled = [text if tables.is_blank(cell) else cell for cell, text in cells]
+        return tables.labels(filled, column, self._problems, self._place)
 
     def grades(self, column: str, reason: str | None, unscored: str | None, *, zero_or_one: bool) -> list[Grade]:
         """Scores with their reasons."""
@@ -212,9 +219,9 @@ class _ColumnReader:
             if not tables.is_blank(cell):
                 value = tables.zero_one(cell) if zero_or_one else tables.number(cell)
                 if value is None or not 0 <= value <= 1:
-                    self._problems.append(f"row {i + 1}: {column} must be {allowed}, got {short(cell)}")
+                    self._problems.append(f"{self._place(i)}: {column} must be {allowed}, got {short(cell)}")
                 elif not tables.is_blank(why_not):
-                    self._problems.append(f"row {i + 1}: {column} and {unscored} must not both be given")
+                    self._problems.append(f"{self._place(i)}: {column} and {unscored} must not both be given")
                 else:
                     grade = Score(value, "" if tables.is_blank(text) else str(text).strip())
             grades.append(grade)
@@ -230,11 +237,11 @@ def _metric_names(metrics: Sequence[str]) -> tuple[str, ...]:
     return tuple(metrics)
 
 
-def _score_column(columns: tables.TableColumns, score: str, correct: str) -> str:
+def _score_column(table: LocalTable, score: str, correct: str) -> str:
     """The column of the scores: the one the user named, else `score` if the table has it, else `correct`."""
     if correct != "correct" and score != "score":
         raise InvalidArgument("give a `score` column or a `correct` column, not both")
-    if correct != "correct" or (score == "score" and score not in columns and correct in columns):
+    if correct != "correct" or (score == "score" and not table.holds(score) and table.holds(correct)):
         return correct
     return score
 

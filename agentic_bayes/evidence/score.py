@@ -12,6 +12,9 @@ from agentic_bayes.records.model import Conversation
 
 __all__ = ["Grade", "Grader", "Score", "Unscored"]
 
+NO_REFERENCE = "no reference answer"
+"""Why a judge that needs a reference gives no score."""
+
 
 @dataclass(frozen=True, slots=True)
 class Score:

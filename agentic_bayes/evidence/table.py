@@ -6,6 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ from agentic_bayes.records.wire.strict_json import strict_json
 TRUE = frozenset({"1", "1.0", "true"})
 FALSE = frozenset({"0", "0.0", "false"})
 BLANK = frozenset({"", "nan", "na", "n/a", "#n/a", "none", "null"})
+NO_ERROR = FALSE | {"no", "ok", "-", "success", "passed", "[]", "{}"}  # in a column of errors, besides blanks
 BLANK_LABEL = "must not be blank"
 SHOWN = 20
 SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold half of a surrogate pair, UTF-8 cannot
-WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.0*)?")
+WHOLE_NUMBER = re.compile(r"0*([0-9]{1,16})(\.(?!000$)0*)?")  # 1.000 may be a thousand
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 TableColumns = Mapping[str, Sequence[Any]]
+Place = Callable[[int], str]  # where a row stands: "line 3", else "row 2"
 Failure = type[AgenticBayesError]
 
 
@@ -101,30 +104,45 @@ def no_label(value: object) -> str:
     return f"must not contain the character NUL, got {value!r}" if "\0" in text else ""
 
 
-def labels(values: Sequence[Any], column: str, problems: list[str]) -> list[str]:
+def row_number(row: int) -> str:
+    """What a row is called where it has no line."""
+    return f"row {row + 1}"
+
+
+def labels(values: Sequence[Any], column: str, problems: list[str], place: Place = row_number) -> list[str]:
     """The labels of a column; blank cells, and cells that hold no label, are problems."""
-    problems += [f"row {i + 1}: {column} {wrong}" for i, value in enumerate(values) if (wrong := no_label(value))]
+    problems += [f"{place(i)}: {column} {wrong}" for i, value in enumerate(values) if (wrong := no_label(value))]
     return [label(value) for value in values]
 
 
-def whole_numbers(columns: TableColumns, column: str, size: int, problems: list[str]) -> list[int]:
+def whole_numbers(
+    columns: TableColumns, column: str, size: int, problems: list[str], place: Place = row_number
+) -> list[int]:
     """A column of whole numbers ≥ 0; zeros if there is no such column."""
     numbers = []
     for i, value in enumerate(columns.get(column, [0] * size)):
         index = whole_number(value)
         if index is None:
-            problems.append(f"row {i + 1}: {column} must be a whole number ≥ 0, got {short(value)}")
+            problems.append(f"{place(i)}: {column} must be a whole number ≥ 0, got {short(value)}")
         numbers.append(index or 0)
     return numbers
 
 
-def no_repetition(places: Iterable[Hashable], name: Callable[[Any], str], problems: list[str]) -> None:
-    """Collect a problem for every place that occurs twice."""
+def no_repetition(
+    keys: Iterable[Hashable], name: Callable[[Any], str], problems: list[str], place: Place = row_number
+) -> None:
+    """Collect a problem for every key that occurs twice."""
     first: dict[Hashable, int] = {}
-    for i, place in enumerate(places):
-        before = first.setdefault(place, i)
+    for i, key in enumerate(keys):
+        before = first.setdefault(key, i)
         if before != i:
-            problems.append(f"rows {before + 1} and {i + 1} are both {name(place)}")
+            problems.append(f"{both(place(before), place(i))} are both {name(key)}")
+
+
+def both(one: str, other: str) -> str:
+    """Two places: "lines 2 and 4"."""
+    kind, _, number = one.partition(" ")
+    return f"{kind}s {number} and {other.removeprefix(f'{kind} ')}"
 
 
 def open_table(table: Any, *, error: Failure) -> OpenTable:
@@ -134,15 +152,20 @@ def open_table(table: Any, *, error: Failure) -> OpenTable:
     return open_file(Path(table), error=error) if isinstance(table, (str, Path)) else open_frame(table, error=error)
 
 
-def read_columns(table: Any, *, error: Failure) -> tuple[str, TableColumns]:
-    """The name of a table's source, and its columns."""
+def read_whole(table: Any, *, error: Failure) -> LocalTable:
+    """A table with all its cells, in lists."""
     opened = open_table(table, error=error)
     opened = opened.careful() or opened
-    if isinstance(opened, LocalTable):
-        cells = {name: values for name, values in opened.columns.items() if name.strip()}
-        return opened.source, {name: v if isinstance(v, list) else v.tolist() for name, v in cells.items()}
-    frame = opened.take(opened.names)
-    return opened.source, {name: frame[name].tolist() for name in frame.columns}
+    frame = opened.columns if isinstance(opened, LocalTable) else opened.take(opened.names)
+    cells = {name: frame[name] for name in opened.names}
+    lists = {name: v if isinstance(v, list) else v.tolist() for name, v in cells.items()}
+    return replace(opened, columns=lists) if isinstance(opened, LocalTable) else LocalTable(opened.source, lists)
+
+
+def read_columns(table: Any, *, error: Failure) -> tuple[str, TableColumns]:
+    """The name of a table's source, and its columns."""
+    whole = read_whole(table, error=error)
+    return whole.source, whole.columns
 
 
 def read_json(path: Path, *, error: Failure) -> Any:

@@ -18,11 +18,21 @@ from agentic_bayes.checks import no_such_file
 from agentic_bayes.errors import AgenticBayesError, MissingPackage
 from agentic_bayes.evidence.csv_text import from_cell
 from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, open_frame, twice
+from agentic_bayes.formatting import plural
 from agentic_bayes.records.wire.strict_json import strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_GZIP = b"\x1f\x8b"
+_WORKBOOK = "an Excel workbook, not a CSV or TSV table; read it with pandas.read_excel(path)"
+_NO_TEXT = {
+    b"PK\x03\x04": _WORKBOOK,
+    b"\xd0\xcf\x11\xe0": _WORKBOOK,
+    b"%PDF": "a PDF file, not a table; export the table itself, as CSV",
+    b"\x89PNG": "a picture, not a table",
+    b"SQLite format 3": "a SQLite database, not a table; read it with pandas.read_sql(query, connection)",
+}
 QUOTED = re.compile(r'"[^"]*("|$)')
 LARGE = 1 << 21  # bytes from which a CSV file is first tried with pyarrow's reader
 
@@ -35,8 +45,9 @@ def open_file(path: Path, *, error: Refusal) -> OpenTable:
         raise error(no_such_file(path))
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     with path.open("rb") as stream:
-        if stream.read(4) == b"PK\x03\x04":
-            raise error(f"{path}: an Excel workbook, not a CSV or TSV table; read it with pandas.read_excel(path)")
+        head = stream.read(512)
+    if kind := next((kind for mark, kind in _NO_TEXT.items() if head.startswith(mark)), ""):
+        raise error(f"{path}: {kind}")
     if suffix == ".parquet":
         return ParquetFile.opened(path, error=error)
     if suffix not in (".jsonl", ".ndjson", ".json"):
@@ -165,14 +176,14 @@ def _parquet(path: Path, error: Refusal) -> Iterator[None]:
 def _text(path: Path, error: Refusal) -> Iterator[Any]:
     """The lines of a file; a file that is not text is refused with advice."""
     try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8-sig", newline="") as stream
-        ):
+        with path.open("rb") as packed:
+            opened: Any = gzip.open if path.suffix == ".gz" or packed.read(2) == _GZIP else open
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
             yield stream
     except UnicodeDecodeError as cause:
         first = cause.object[cause.start]
+        if bytes(cause.object[:2]) == _GZIP:
+            raise error(f"{path}: packed by gzip twice; unpack it once") from None
         encoding = "utf-16" if first in (0xFE, 0xFF) else "cp1252"
         raise error(
             f"{path}: must be UTF-8, got byte {first:#04x}; if it came from Excel, save it as CSV UTF-8, or read it "
@@ -198,6 +209,12 @@ def _read_csv(path: Path, *, error: Refusal) -> LocalTable:
     with _text(path, error) as stream:
         lines = iter(stream)
         head = next(lines, "")
+        if ("\0" in head[:40:2]) != ("\0" in head[1:40:2]) and head[:40].count("\0") > 3:
+            raise error(f"{path}: text of two bytes a letter; read it with pandas.read_csv(path, encoding='utf-16-le')")
+        if head.lstrip()[:1] == "<":
+            raise error(
+                f"{path}: HTML or XML, not a CSV or TSV table; of HTML, pandas.read_html(path) reads the tables"
+            )
         if "\0" in head or head.lstrip()[:1] in ("{", "["):
             raise error(f"{path}: not a CSV or TSV table (JSONL is read from files named .jsonl)")
         if (first := head.strip().lower()).startswith("sep=") and len(first) == len("sep=,"):  # a line of Excel's
@@ -210,7 +227,9 @@ def _read_csv(path: Path, *, error: Refusal) -> LocalTable:
             if not any(header):
                 raise error(f"{path}: the file is empty" + (" or its first line is" if next(rows, None) else ""))
             if repeated := sorted({name for name in header if name and header.count(name) > 1}):
-                raise error(f"{path}: {twice(repeated)}")
+                headless = any(re.fullmatch("[0-9.]+|true|false|pass|fail|yes|no", name.lower()) for name in repeated)
+                missing = "; or the header is missing: pandas.read_csv(path, names=['task', 'correct', …])"
+                raise error(f"{path}: {twice(repeated)}{missing if headless else ''}")
             columns: list[list[str]] = [[] for _ in header]
             numbers: list[int] = []
             text = cache(from_cell)  # one object for each text
@@ -235,13 +254,17 @@ def _read_csv(path: Path, *, error: Refusal) -> LocalTable:
 def _ragged(line: int, header: Sequence[str], row: Sequence[str], delimiter: str, *, first: bool) -> str:
     """The message that a row has more or fewer fields than the header."""
     advice = ""
-    if first and len(header) == 1:
+    if first and header[0].startswith("#"):
+        advice = "; if lines that begin with # are comments, read it with pandas.read_csv(path, comment='#')"
+    elif first and len(header) == 1:
         advice = f"; if line {line} is the header, read it with pandas.read_csv(path, header={line - 1})"
     elif len(row) > len(header):
         advice = f"; put quotes around text that contains {delimiter!r}"
         if delimiter == "," and any(re.fullmatch(r"[0-9]+", cell.strip()) for cell in row):
             advice += ", and write decimals with a point"
-    return f"line {line} must have {len(header)} fields as the header, got {len(row)}{advice}"
+    else:
+        advice = f"; a field that is blank still has its {delimiter!r}. Was the file cut off, or is this line a note?"
+    return f"line {line} must have {plural(len(header), 'field')} as the header, got {len(row)}{advice}"
 
 
 def _read_jsonl(stream: Any, source: str, *, error: Refusal) -> LocalTable:
@@ -252,7 +275,8 @@ def _read_jsonl(stream: Any, source: str, *, error: Refusal) -> LocalTable:
         try:
             row = strict_json(line, finite=False)
         except ValueError as cause:
-            raise error(f"{source}: line {number} is not JSON ({cause})") from None
+            python = "; it looks printed by Python: write it with json.dumps" if line.startswith("{'") else ""
+            raise error(f"{source}: line {number} is not JSON ({cause}){python}") from None
         if not isinstance(row, dict):
             raise error(f"{source}: line {number} must be an object, got {type(row).__name__}")
         rows.append(row)
@@ -270,6 +294,10 @@ def _read_array(text: str, source: str, *, error: Refusal) -> LocalTable:
     if isinstance(rows, Mapping):
         lists = [key for key, value in rows.items() if isinstance(value, list)]
         within = f"; the rows may be in it: pandas.DataFrame(json.load(open(path))[{lists[0]!r}])" if lists else ""
+        if {"columns", "data"} <= rows.keys():
+            within = "; it looks written by pandas: pandas.read_json(path, orient='split')"
+        elif rows and (all(isinstance(v, Mapping) for v in rows.values()) or len(lists) == len(rows) > 1):
+            within = "; it looks like columns: pandas.read_json(path)"
         raise error(f"{source}: must be an array of objects, got one object{within}")
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping):

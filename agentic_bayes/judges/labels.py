@@ -78,27 +78,28 @@ def read_human_labels(
     table: pd.DataFrame | str | Path, *, agents: Sequence[str]
 ) -> tuple[tuple[HumanLabel, ...], bool, int]:
     """The labels of a table, whether they are of turns, and the number of blank cells."""
-    source, columns = tables.read_columns(table, error=EvidenceError)
+    whole = tables.read_whole(table, error=EvidenceError)
+    columns = whole.columns
     needed = ["task", "human", *(["agent"] if len(agents) > 1 else [])]
     hint = "A table of labels has agent, task, trial and human (0 or 1)"
-    tables.require_columns(source, columns, needed, hint=hint, error=EvidenceError)
+    tables.require_columns(whole.source, columns, needed, hint=hint, error=EvidenceError)
     problems: list[str] = []
     size = len(columns["task"])
-    of_agent = tables.labels(columns.get("agent", [*agents, ""][:1] * size), "agent", problems)
-    of_task = tables.labels(columns["task"], "task", problems)
-    trials = tables.whole_numbers(columns, "trial", size, problems)
+    of_agent = tables.labels(columns.get("agent", [*agents, ""][:1] * size), "agent", problems, whole.place)
+    of_task = tables.labels(columns["task"], "task", problems, whole.place)
+    trials = tables.whole_numbers(columns, "trial", size, problems, whole.place)
     turns = not all(map(tables.is_blank, columns.get("interaction", [None])))
-    at = tables.whole_numbers(columns, "interaction", size, problems) if turns else [None] * size
+    at = tables.whole_numbers(columns, "interaction", size, problems, whole.place) if turns else [None] * size
     places: list[LabelPlace] = list(zip(of_agent, of_task, trials, at, strict=True))
-    tables.no_repetition(places, place_name, problems)
+    tables.no_repetition(places, place_name, problems, whole.place)
     human_labels = []
     for i, (place, cell) in enumerate(zip(places, columns["human"], strict=True)):
         label = tables.zero_one(cell)
         if label in (0, 1):
             human_labels.append(HumanLabel(place, label == 1))
         elif label is not None:
-            problems.append(f"row {i + 1}: human must be 0, 1, true, false or blank, got {short(cell)}")
-    tables.refuse(source, problems, error=EvidenceError)
+            problems.append(f"{whole.place(i)}: human must be 0, 1, true, false or blank, got {short(cell)}")
+    tables.refuse(whole.source, problems, error=EvidenceError)
     human_labels.sort(key=lambda label: (*label.place[:3], label.place[3] or 0))
     return tuple(human_labels), turns, size - len(human_labels)
 

@@ -40,7 +40,7 @@ def count_in_engine(
         columns[correct] = nw.when(within).then(reached).otherwise(score.cast(nw.Float64))
     if error is not None and table.kind(error) != nw.Boolean:
         text = table.cells(error).cast(nw.String).str.strip_chars().str.to_lowercase()
-        columns[error] = ~(text.is_null() | text.is_in([*tables.BLANK, *tables.FALSE]))
+        columns[error] = ~(text.is_null() | text.is_in([*tables.BLANK, *tables.NO_ERROR]))
     if trial is not None:
         columns[trial] = nw.when(~table.cells(trial).is_null()).then(nw.lit("given"))
     return _grouped(table, columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 
 WHOLE = "a whole number in [0, 2^53)"
+_THOUSANDS = re.compile("[0-9]{1,3}([ ,.'’\u00a0\u202f][0-9]{3})+")
 
 
 @dataclass
@@ -28,6 +30,7 @@ class TableFindings:
     place: Callable[[int], str]  # where a row stands
     problems: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)  # what may be wrong although it can be read
 
     def at(self, rows: Array, message: str) -> None:
         """The same problem in several rows."""
@@ -45,7 +48,9 @@ class TableFindings:
         _, first = np.unique(codes, return_index=True)
         again = np.setdiff1d(np.arange(len(keys)), first)
         shown = again[: tables.SHOWN + 1].tolist()
-        self.problems += [f"{self._both(first[codes[row]], row)} are both {name(row)}" for row in shown]
+        for row in shown:
+            places = tables.both(self.place(int(first[codes[row]])), self.place(row))
+            self.problems.append(f"{places} are both {name(row)}")
         self.problems += [""] * (len(again) - len(shown))
         return True
 
@@ -54,11 +59,9 @@ class TableFindings:
         if self.problems:
             more = f"; … and {len(self.problems) - tables.SHOWN:,} more" if len(self.problems) > tables.SHOWN else ""
             advice = "".join(f". {text}" for text in dict.fromkeys(self.advice))
+            if self.place(0).startswith("line") and 'table["' in advice:
+                advice += f". Before: table = pandas.read_csv({source!r}); after: table.to_csv('new.csv', index=False)"
             raise OutcomesError(f"{source}: {'; '.join(self.problems[: tables.SHOWN])}{more}{advice}")
-
-    def _both(self, one: int, other: int) -> str:
-        kind, _, number = self.place(int(one)).partition(" ")
-        return f"{kind}s {number} and {self.place(other).removeprefix(f'{kind} ')}"
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,9 @@ def read_labels(cells: pd.Series, column: str, findings: TableFindings) -> Coded
                 findings.at(coded.rows([code]), f"{column} {wrong}")
     if len(rows := coded.rows(blank)):
         findings.at(rows, f"{column} {tables.BLANK_LABEL}")
+        if rows[0] > 0:
+            filled = f'table["{column}"] = table["{column}"].ffill()'
+            findings.advice.append(f"If the cells above hold for these rows too (merged cells): {filled}")
     places, labels = pd.factorize(np.asarray([tables.label(value) for value in coded.values], dtype=object))
     return CodedColumn(coded.mapped(places, 0), labels.tolist() or [""])
 
@@ -132,8 +138,14 @@ def _count_advice(wrong: Sequence[Any], column: str) -> list[str]:
     if any("/" in text for text in texts):
         both = f'table[["successes", "trials"]] = table["{column}"].str.split("/", expand=True)'
         return [f'Split "7/10" into two columns: {both}']
-    if any("," in text for text in texts):
-        return [f'Write numbers without commas: table["{column}"] = table["{column}"].str.replace(",", "")']
+    if texts and all(_THOUSANDS.fullmatch(text) for text in texts):
+        marks = dict.fromkeys(mark for text in texts for mark in text if not mark.isdecimal())
+        bare = f'table["{column}"]' + "".join(f'.str.replace("{mark}", "")' for mark in marks)
+        return [f'Write numbers without marks of thousands: table["{column}"] = {bare}']
+    if texts and all(text.startswith("-") for text in texts):
+        return [
+            f'If less than 0 means "not run", leave these rows out: table = table[table["{column}"].astype(int) >= 0]'
+        ]
     if any((tables.number(text.rstrip("% ")) or 0) % 1 for text in texts) or any("%" in text for text in texts):
         return [f'For rates, counts are rate × trials: table["{column}"] = (rate * trials).round().astype(int)']
     return []
@@ -166,7 +178,13 @@ def read_outcomes_of_rows(
     crashed = np.zeros(len(frame), dtype=bool)
     if error is not None:
         marks = CodedColumn.of(frame[error])
-        crashed = marks.mapped([tables.zero_one(value) not in (None, 0) for value in marks.values], False).astype(bool)
+        crashed = marks.mapped([_is_error(value) for value in marks.values], False).astype(bool)
+        if crashed.all() and not all(map(tables.is_blank, cells)):
+            cell = tables.shown(marks.values[0])
+            findings.doubts.append(
+                f"every row has an error in column {error!r} ({cell}), so that no trial has a verdict; if it holds "
+                "no errors, leave the column out or give it another name"
+            )
         if crashed.any():  # what stands beside an error is not looked at
             cells = cells.mask(crashed)
     coded = CodedColumn.of(cells)
@@ -185,6 +203,11 @@ def read_outcomes_of_rows(
     return np.where(crashed, verdicts.ERRORED, coded.mapped(np.asarray(codes, dtype=np.int64), verdicts.NONE))
 
 
+def _is_error(value: Any) -> bool:
+    """Whether a cell of a column of errors holds one."""
+    return not tables.is_blank(value) and str(value).strip().lower() not in tables.NO_ERROR
+
+
 def read_counts(
     frame: pd.DataFrame, names: tuple[str, str], agents: CodedColumn, tasks: CodedColumn, findings: TableFindings
 ) -> CountedTable:
@@ -196,6 +219,10 @@ def read_counts(
     errored = read_numbers(frame["errored"], "errored", findings) if "errored" in frame else zeros
     unscored = read_numbers(frame["unscored"], "unscored", findings) if "unscored" in frame else errored
     if len(findings.problems) == before:
+        rates = set(map(str, frame[successes].unique())) <= {"0.0", "1.0"} and columns[0].any()
+        if rates and columns[1].min() > 1:
+            few = f"{successes} are all 0.0 or 1.0, of more than one trial each"
+            findings.doubts.append(f"{few}: if these are rates, counts are rate × trials")
         for (part, name), (whole, of) in (
             ((columns[0], successes), (columns[1], trials)),
             ((errored, "errored"), (unscored, "unscored")),

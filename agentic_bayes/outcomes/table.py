@@ -30,10 +30,14 @@ from agentic_bayes.outcomes.rows import (
 from agentic_bayes.outcomes.table_advice import (
     ambiguous,
     check_required,
+    check_roles,
+    check_wide,
+    doubts,
     other_columns,
     repeated_trials,
-    similar_agents,
+    similar,
     swapped,
+    warn,
 )
 
 if TYPE_CHECKING:
@@ -161,12 +165,16 @@ def outcomes_from_table(
         extra=extra,
         threshold=threshold,
     )
+    check_roles(opened.source, roles.columns())
     read = _read(opened, roles, wide)
     if read.findings.problems and (careful := opened.careful()) is not None:
         opened = careful
         read = _read(opened, roles, wide)
     read.findings.refuse(opened.source)
-    similar_agents(read.counted.agents, agent, opened.source)
+    agents, tasks = read.counted.agents, read.counted.tasks
+    named_agents = roles.agent is not None or wide == "agents"
+    said = [*read.findings.doubts, *similar(agents, agent)]
+    warn(opened.source, [*said, *doubts(opened, agents, tasks, agent, named=named_agents)])
     attrs: dict[str, Any] = {"unit": "conversation", "indicator": counts[0] if counts else str(correct)}
     if threshold is not None:
         attrs["threshold"] = threshold
@@ -191,6 +199,14 @@ class _Roles:
     error: str | None
     extra: dict[str, str]  # column → "group" or "weight"
     threshold: float | None
+
+    def columns(self) -> dict[str, str]:
+        """Role → column."""
+        successes, trials = self.counts or (None, None)
+        correct = self.correct if self.counts is None else None
+        found = {"agent": self.agent, "task": self.task, "trial": self.trial, "correct": correct}
+        found |= {"successes": successes, "trials": trials, "error": self.error}
+        return {role: name for role, name in found.items() if name is not None}
 
     @property
     def labels(self) -> list[str]:
@@ -262,6 +278,7 @@ def _long(opened: OpenTable, roles: _Roles, wide: WideColumns, findings: TableFi
     names = [name for name in opened.names if name not in kept]
     if not names:
         raise OutcomesError(f"{opened.source}: wide={wide!r} needs columns that are {wide}, got {list(opened.names)}")
+    check_wide(opened.source, names, wide)
     frame = opened.take([*kept, *names])
     size = len(frame)
     long = {name: pd.concat([frame[name]] * len(names), ignore_index=True) for name in kept}

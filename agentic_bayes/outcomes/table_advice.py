@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agentic_bayes.errors import AgenticBayesWarning, OutcomesError, did_you_mean
+from agentic_bayes.errors import AgenticBayesWarning, InvalidArgument, OutcomesError, did_you_mean
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import LocalTable, OpenTable
 from agentic_bayes.outcomes.verdicts import is_verdict
@@ -42,6 +42,11 @@ USUAL = {  # what other tools call a column
 }
 
 
+_FAILURES = ("failed", "fail", "failure", "failures", "incorrect", "wrong", "bug", "broken", "crashed", "is_error")
+_SUMS = ("total", "sum", "overall", "average", "mean", "avg", "gesamt", "summe")
+_NO_TRIALS = (*_SUMS, "median", "std", "index", "count", "pass_rate", "success_rate", "accuracy")
+
+
 def ambiguous(source: str) -> str:
     """The message that a table holds both verdicts and counts."""
     return (
@@ -68,11 +73,17 @@ def check_required(opened: OpenTable, required: Sequence[str], standard: Mapping
 
 def _near(name: str, standard: Mapping[str, str], names: Sequence[str]) -> str:
     """The column that is probably meant."""
-    same = [other for other in names if other.strip().lower() == name.strip().lower()]
+    found = did_you_mean(name, names)
+    if (same := _called(name, names)) is not None:
+        return f"did you mean {same!r}?"
     role = next((role for role, column in standard.items() if column == name), "")
     usual = [other for word in USUAL.get(role, ()) for other in names if other.lower() == word]
-    found = did_you_mean(name, names)
-    return f"did you mean {(same or usual)[0]!r}?" if same or (usual and "did you mean" not in found) else found
+    return f"did you mean {usual[0]!r}?" if usual and "did you mean" not in found else found
+
+
+def _called(name: str, names: Sequence[str]) -> str | None:
+    """The column of this name in other letters or between quotes."""
+    return next((other for other in names if other.strip(" '`").lower() == name.strip().lower()), None)
 
 
 def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str], standard: Mapping[str, str]) -> str:
@@ -82,18 +93,34 @@ def _what_it_is(opened: OpenTable, names: Sequence[str], missing: Sequence[str],
     words = [str(next(iter(cells), "")).strip().lower() for cells in opened.columns.values()]
     if all(name.lower() in words for name in missing):
         return f"The header seems to be {opened.place(0)}: read it with pandas.read_csv(path, header=1)"
-    if len(names) == 1 and (mark := next((mark for mark in "|:" if mark in names[0]), "")):
-        return f"The fields seem to be separated by {mark!r}: read it with pandas.read_csv(path, sep={mark!r})"
+    if len(names) == 1 and (mark := next((mark for mark in "|: " if mark in names[0]), "")):
+        sep = repr(mark) if mark.strip() else r"r'\s+'"
+        return f"The fields seem to be separated by {mark!r}: read it with pandas.read_csv(path, sep={sep})"
+    same = {name: _called(name, names) for name in missing}
+    if all(other is not None for other in same.values()):
+        if all(str(other).startswith("'") for other in same.values()):
+            return """The names are between quotes: read it with pandas.read_csv(path, quotechar="'")"""
+        roles = {column: role for role, column in standard.items()}
+        pairs = [(roles.get(name, name), other) for name, other in same.items()]
+        python = ", ".join(f'{role}="{other}"' for role, other in pairs)
+        return f"Name the columns: {python} (--columns {','.join(f'{role}={other}' for role, other in pairs)})"
     if len(missing) > 1 and any(is_verdict(name) or tables.number(name) is not None for name in names):
         return "The header seems to be missing: read it with pandas.read_csv(path, names=['task', 'correct', …])"
     if list(missing) == [standard["correct"]]:
         others = [
-            name for name in names if name not in ("agent", standard["task"], "trial") and _verdicts(opened, name)
+            name
+            for name in names
+            if name not in ("agent", standard["task"], "trial", "error") and _verdicts(opened, name)
         ]
         if len(others) > 1:
             return (
                 f"The table may be wide, {', '.join(map(repr, others[:4]))} being trials or agents: give "
                 'wide="trials" or wide="agents" (--wide)'
+            )
+        if others and others[0].strip().lower() in _FAILURES:
+            return (
+                f'Column {others[0]!r} seems to mark failures, so that 1 is wrong: table["correct"] = '
+                f'table["{others[0]}"].astype(int).rsub(1)'
             )
         if others:
             return f"Column {others[0]!r} holds verdicts: give correct={others[0]!r} (--columns correct={others[0]})"
@@ -131,6 +158,37 @@ def swapped(columns: Mapping[str, Sequence[Any]], correct: str) -> str:
     return ""
 
 
+def check_wide(source: str, names: Sequence[str], wide: str) -> None:
+    """Refuse columns of a wide table that sum up or number others."""
+    if odd := [name for name in names if name.strip().lower() in _NO_TRIALS]:
+        raise OutcomesError(
+            f"{source}: {', '.join(map(repr, odd))} would be counted among the {wide}: leave out what is none, "
+            f"table.drop(columns={odd}), or give it another name"
+        )
+
+
+def check_roles(source: str, roles: Mapping[str, str]) -> None:
+    """Refuse a column that has two roles."""
+    first: dict[str, str] = {}
+    for role, column in roles.items():
+        if (before := first.setdefault(column, role)) != role:
+            raise InvalidArgument(f"{source}: column {column!r} cannot be both {before} and {role}")
+
+
+def doubts(opened: OpenTable, agents: Sequence[str], tasks: Sequence[str], agent: str, *, named: bool) -> Iterator[str]:
+    """What may be wrong although the table can be read: sums among the tasks, agents in a column of another name."""
+    if sums := [task for task in tasks if len(tasks) > 1 and task.strip().lower() in _SUMS]:
+        yield f"task {sums[0]!r} counts as a task: if it sums up the others, leave its rows out"
+    if not named and isinstance(opened, LocalTable):
+        names = [name for name in opened.names if name.lower() in USUAL["agent"][:4]]
+        several = [name for name in names if len(set(map(str, opened.columns[name]))) > 1]
+        if several:
+            yield (
+                f"there is no column {agent!r}, so all rows are one agent: if {several[0]!r} names agents, give "
+                f"agent={several[0]!r} (--columns agent={several[0]})"
+            )
+
+
 def other_columns(names: Iterable[str], cells: Iterable[Any]) -> list[str]:
     """The advice to leave out columns of a wide table that hold text other than verdicts."""
     wrong = {
@@ -141,17 +199,21 @@ def other_columns(names: Iterable[str], cells: Iterable[Any]) -> list[str]:
     return [f"If these are no trials, leave them out: table.drop(columns={list(wrong)})"] if wrong else []
 
 
-def similar_agents(agents: Sequence[str], column: str, source: str) -> None:
-    """Warn of agents whose names differ in case or spaces only."""
+def similar(agents: Sequence[str], column: str) -> Iterator[str]:
+    """The doubt that agents differ in case or spaces only."""
     seen: dict[str, str] = {}
     pairs = [
         (before, name) for name in agents if (before := seen.setdefault(" ".join(name.lower().split()), name)) != name
     ]
     if pairs:
         listed = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:5])
-        warnings.warn(
-            f"{source}: agents {listed} differ in case or spaces only and are counted apart; to join them: "
-            f'table["{column}"] = table["{column}"].str.lower().str.split().str.join(" ")',
-            AgenticBayesWarning,
-            stacklevel=3,
+        yield (
+            f"agents {listed} differ in case or spaces only and are counted apart; to join them: "
+            f'table["{column}"] = table["{column}"].str.lower().str.split().str.join(" ")'
         )
+
+
+def warn(source: str, doubts: Iterable[str]) -> None:
+    """Warn of these doubts about a table."""
+    for doubt in doubts:
+        warnings.warn(f"{source}: {doubt}", AgenticBayesWarning, stacklevel=3)

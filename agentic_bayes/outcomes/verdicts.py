@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentic_bayes.evidence import table as tables
@@ -24,9 +24,16 @@ _CRASHES = ("error", "errored", "crash", "crashed", "timeout", "exception")
 _UNSCORED = ("skip", "skipped", "unscored", "unknown", "pending", "n.a.", "-", "--", "?")
 ALLOWED = "0/1, true/false, yes/no, pass/fail, passed/failed, correct/incorrect, C/I or blank"
 SECOND_HEADER = "There seems to be a second header line: pandas.read_csv(path, skiprows=[1])"
+_LIKELY = {
+    **dict.fromkeys(
+        ("y", "t", "ja", "wahr", "oui", "vrai", "si", "sí", "verdadero", "good", "right", "ok", "success"), 1
+    ),
+    **dict.fromkeys(("succeeded", "solved", "resolved", "win", "✓", "✔", "✅"), 1),
+    **dict.fromkeys(("n", "f", "nein", "falsch", "non", "faux", "falso", "bad", "wrong", "ko", "failure", "x"), 0),
+    **dict.fromkeys(("unsolved", "unresolved", "loss", "✗", "✘", "❌"), 0),
+}
+"""What other words probably mean, for advice only."""
 SHOWN = 8  # values that a message names
-
-Place = Callable[[int], str]  # where the n-th of the values first stands
 
 
 def is_verdict(value: object) -> bool:
@@ -35,11 +42,11 @@ def is_verdict(value: object) -> bool:
 
 
 def read_verdicts(
-    values: Sequence[Any], *, column: str, threshold: float | None, comma: bool, place: Place, advice: list[str]
+    values: Sequence[Any], *, column: str, threshold: float | None, comma: bool, place: tables.Place, advice: list[str]
 ) -> tuple[list[int], str | None]:
     """The code of each distinct value, and what is wrong with them, if anything is.
 
-    `comma` says that numbers may be written with a decimal comma.
+    `comma` says that numbers may be written with a decimal comma, `place` where the n-th value first stands.
     """
     codes: list[int] = []
     kinds: dict[str, int] = {}  # spelling → its first value
@@ -55,6 +62,8 @@ def read_verdicts(
             codes.append(int(score) if kind else REFUSED)
     wrong = [i for i, code in enumerate(codes) if code == REFUSED]
     if wrong:
+        if wrong == [0] and kinds.keys() - {""} and tables.number(values[0]) is None:
+            advice.append(f"If {place(0)} is a second header line: pandas.read_csv(path, skiprows=[1])")
         advice += _advice([values[i] for i in wrong], column, threshold, others=bool(kinds.keys() - {""}))
         allowed = ALLOWED if threshold is None else f"scores between 0 and 1, or {ALLOWED}"
         return codes, f"{column} must be {allowed}, got {_listed(values, wrong, place)}"
@@ -83,7 +92,7 @@ def _word(value: object) -> str:
     return str(value).strip().lower()
 
 
-def _listed(values: Sequence[Any], chosen: Sequence[int], place: Place) -> str:
+def _listed(values: Sequence[Any], chosen: Sequence[int], place: tables.Place) -> str:
     more = f" and {len(chosen) - SHOWN:,} more values" if len(chosen) > SHOWN else ""
     return ", ".join(f"{tables.shown(values[i])} ({place(i)})" for i in chosen[:SHOWN]) + more
 
@@ -101,10 +110,14 @@ def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, other
             return [f"Scores must be between 0 and 1: {cell} = {cell}.clip(0, 1) if less than 0 means 0{give}"]
         if largest <= 1:
             return ["For scores, give threshold=0.7 (--threshold 0.7), the least score that passes"]
-        if largest <= 10 and all(number == int(number) for number in known) and threshold is None and not others:
-            scale = f"{cell} = ({cell} - 1) / {4 if largest <= 5 else 9}"
+        if largest <= 10 and all(number == int(number) for number in known) and threshold is None:
+            best = 5 if largest <= 5 else 10
+            scale = f"1 … {best}, {cell} = ({cell} - 1) / {best - 1}, or 0 … {best}, {cell} = {cell} / {best}"
             counts = 'successes="…", trials="…"'
-            return [f"If it is a rating, bring it to 0 … 1: {scale}{give}", f"If these are counts, name them: {counts}"]
+            return [
+                f"If it is a rating, bring it to 0 … 1: from {scale}{give}",
+                f"If these are counts, name them: {counts}",
+            ]
         if largest <= 10:
             return [f"Bring the scores to 0 … 1, from 0 … 10 by {cell} = {cell} / 10{give}"]
         if largest <= 100:
@@ -127,5 +140,8 @@ def _advice(wrong: Sequence[Any], column: str, threshold: float | None, *, other
         return [f"Leave trials without a verdict blank: {cell} = {cell}.replace({found[0]!r}, None)"]
     if len(words) == 1 and others and words[0] == column.lower():
         return [SECOND_HEADER]
-    example = ", ".join(f"{str(value)!r}: {1 - i}" for i, value in enumerate(wrong[:2]))
-    return [f"If these words are verdicts, say what they mean: {cell} = {cell}.map({{{example}}})"]
+    if others:
+        shown = ", ".join(f"{str(value)!r}: '…'" for value in wrong[:4])
+        return [f"If these words are verdicts, write them as the others: {cell} = {cell}.replace({{{shown}}})"]
+    shown = ", ".join(f"{str(value)!r}: {_LIKELY.get(_word(value), '…')}" for value in wrong[:4])
+    return [f"If these words are verdicts, say what they mean, 1 or 0: {cell} = {cell}.map({{{shown}}})"]

@@ -90,6 +90,9 @@ class Doubts:
             warnings.warn(DoubtfulRecords(message), stacklevel=4)
 
 
+SHOWN = 3
+
+
 class LeftOut:
     """The records and files that could not be read and were left out: counted, with their first problems."""
 
@@ -131,7 +134,9 @@ class LeftOut:
         return " and ".join(filter(None, (records, files)))
 
     def __str__(self) -> str:
-        return f"{self.counts} could not be read and were left out: {self.problems.kept[0]}"
+        shown = "; ".join(map(str, self.problems.kept[:SHOWN]))
+        more = f"; … and {self.problems.total - SHOWN:,} more" if self.problems.total > SHOWN else ""
+        return f"{self.counts} could not be read and were left out: {shown}{more}"
 
     def warn(self) -> None:
         """Say how many there are."""

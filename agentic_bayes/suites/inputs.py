@@ -50,10 +50,14 @@ def open_input(
     if (run := find_run(str(path))) is not None:
         return RunResults.of(run)
     source = Path(path)
+    if source.is_dir():
+        return read_results(source, **(results or {}))
     if not source.is_file():
         raise InvalidArgument(no_such_file(source))
     with source.open("rb") as stream:
         head = stream.read(4)
+    if head[:2] == b"PK" and source.suffix.lower() in (".xlsx", ".xlsm", ".ods"):
+        return source  # the reader of tables says what to do
     if head == HDF5:
         return Estimate.load(source)
     if "answer_score" in _first_keys(source):

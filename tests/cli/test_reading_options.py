@@ -118,3 +118,16 @@ def test_wide_tables_and_scores_are_read(run):
     code, _, err = run("estimate", "e.jsonl", "--wide", "agents")
     assert code == 2
     assert "is evidence, which does not use wide" in err
+
+
+def test_references_that_logs_have_stay_unless_they_are_replaced(run):
+    """Refused with the way out, then replaced."""
+    chats = [{"messages": TURNS, "metadata": {"task": "a", "expected": "no"}} for _ in range(2)]
+    Path("has.jsonl").write_text("\n".join(map(json.dumps, chats)))
+    Path("refs.csv").write_text("task,reference\na,!\n")
+    fields = ("--fields", "task=metadata.task,reference=metadata.expected", "--references", "refs.csv")
+    code, _, err = run("assess", "has.jsonl", "-o", "e.jsonl", *fields)
+    assert code == 2
+    assert "already has a reference; replace=True replaces what is there (--replace)" in err
+    assert run("assess", "has.jsonl", "-o", "e.jsonl", *fields, "--replace")[0] == 0
+    assert [row.answer_score for row in ab.Evidence.read("e.jsonl")] == [1, 1]

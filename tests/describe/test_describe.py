@@ -238,3 +238,30 @@ def test_results_of_another_tool_are_named_with_their_scores(run):
     found = describe([str(next(FILES.rglob("samples_df.csv")))])
     assert "--scorer" in found.commands[0]
     assert run(f"{found.commands[0]} --method conjugate")[0] == 0
+
+
+RESULTS = [path for path in sorted((FILES / "evidence/results/files").glob("*.*")) if path.suffix != ".md"]
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.name)
+def test_the_command_for_a_file_of_results_works_when_it_is_pasted(run, path):
+    """Whatever the tool, whichever of its scores would count."""
+    (command,) = describe([str(path)]).commands
+    assert run(f"{command} --method conjugate --k 1")[0] == 0
+
+
+def test_a_folder_of_results_is_described_as_one(run):
+    """Files of one tool are one posterior; those of several are refused with the list."""
+    for version in ("v1", "v2"):
+        Path(version).mkdir()
+        text = (FILES / "evidence/results/files/pydantic_evals_report.json").read_text("utf-8")
+        Path(version, "report.json").write_text(text.replace('"agent"', f'"{version}"'), "utf-8")
+    found = describe(["."])
+    assert found.kind == "results of pydantic-evals, 2 files"
+    assert found.outcome.startswith("2 agents (v1, v2), 2 tasks, 10 scored trials")
+    assert run(f"{found.commands[0]} --method conjugate --k 1")[0] == 0
+    Path("junit.xml").write_text("<testsuite><testcase name='a'/></testsuite>", "utf-8")
+    assert (
+        "holds results of 2 tools (junit: junit.xml; pydantic-evals: v1/report.json"
+        in run("agentic-bayes describe .")[2]
+    )

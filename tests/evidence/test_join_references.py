@@ -96,9 +96,9 @@ def test_references_are_not_replaced_silently():
         ("task,expected,answer\n1,x,y\n", "may be in 'expected' or 'answer'; call the right column 'reference'"),
         ("id,question,reference\n1,x,y\n", "the task may be in 'question' or 'id'; call the right column 'task'"),
         ("task,turn,qa_id,reference\n1,1,q,y\n", "the turn is given by 'turn' and 'qa_id'"),
-        ("task,turn,reference\n1,0,y\n", "row 1: turn must be a whole number ≥ 1, got '0'"),
-        ("task,reference\n,y\n", "row 1: task must not be blank"),
-        ("task,reference\n1,x\n1,y\n", "row 2: another reference for task '1', 'y'; it was 'x'"),
+        ("task,turn,reference\n1,0,y\n", "line 2: turn must be a whole number ≥ 1, got '0'"),
+        ("task,reference\n,y\n", "line 2: task must not be blank"),
+        ("task,reference\n1,x\n1,y\n", "line 3: another reference for task '1', 'y'; it was 'x'"),
         ("task,reference\n1,\n", "has no references"),
     ],
 )
@@ -126,3 +126,11 @@ def test_joined_conversations_are_judged():
     """The score is that of a reference in the file."""
     (joined,) = ab.join_references([conversation("1")], {"1": "a"})
     assert [row.answer_score for row in ab.assess([joined], judge=ab.ReferenceJudge())] == [1]
+
+
+def test_references_for_some_turns_only_are_doubtful():
+    """A conversation that did not fail at the judged turns is unscored for the others, which the table says."""
+    two = conversation("1", qa_ids=("turn 1", "turn 2"))
+    evidence = ab.assess(ab.join_references([two], {"1": [None, "a"]}), judge=ab.ReferenceJudge())
+    assert "doubtful: 1 conversation with references for some turns only" in " ".join(evidence.table().notes)
+    assert int(ab.count_outcomes(evidence)["unscored"].sum()) == 1

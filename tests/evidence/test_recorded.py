@@ -245,3 +245,18 @@ def test_many_rows_are_all_kept():
     rows = 20_000
     table = pd.DataFrame({"task": np.arange(rows) // 4, "trial": np.arange(rows) % 4, "score": 0.5})
     assert len(evidence_from_table(table)) == rows
+
+
+def test_rows_of_a_file_are_called_by_their_line_and_dotted_names_reach_inside(tmp_path):
+    """A message names the line of a CSV file, and a nested column is named by its path."""
+    path = tmp_path / "scores.csv"
+    path.write_text("task,score\n\na,0.9\nb,85\n", encoding="utf-8")
+    with pytest.raises(EvidenceError, match=r"csv: line 4: score must be a number in \[0, 1\] or blank, got '85'"):
+        evidence_from_table(path)
+    path.write_text("task,score\na,0.9\na,0.8\n", encoding="utf-8")
+    with pytest.raises(EvidenceError, match="lines 2 and 3 are both agent 'agent', task 'a'"):
+        evidence_from_table(path)
+    path = tmp_path / "scores.jsonl"
+    path.write_text('{"case": {"id": "a"}, "grade": {"score": 0.5}}\n{"case": {"id": "b"}, "grade": null}\n')
+    rows = evidence_from_table(path, task="case.id", score="grade.score").rows
+    assert [(row.task, row.answer_score) for row in rows] == [("a", 0.5), ("b", None)]

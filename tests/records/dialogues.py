@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
+TRANSFER = "transfer_to_"
+
 
 @dataclass(frozen=True)
 class Call:
@@ -19,11 +21,17 @@ class Call:
 
 @dataclass(frozen=True)
 class Step:
-    """What the agent thinks, says and calls at once."""
+    """What the agent thinks, says and calls at once; a hand-off is a call after which another agent goes on."""
 
     thought: str = ""
     said: str = ""
     calls: tuple[Call, ...] = ()
+
+    @property
+    def next_agent(self):
+        """The agent that takes over, if one does."""
+        last = self.calls[-1] if self.calls else None
+        return last.name.removeprefix(TRANSFER) if last and last.name.startswith(TRANSFER) and last.result else None
 
 
 @dataclass(frozen=True)
@@ -56,8 +64,16 @@ calls = st.builds(
 maybe = st.just("") | texts
 
 
+hand_offs = st.builds(
+    lambda to, identity: Call(f"{TRANSFER}{to}", {}, identity, f"Transferred to {to}."),
+    st.sampled_from(["meteo", "desk"]),
+    st.sampled_from(["a", "b"]),
+)
+
+
 def steps(parallel):
-    return st.builds(Step, maybe, maybe, st.lists(calls, min_size=1, max_size=parallel).map(tuple))
+    made = st.lists(calls, min_size=1, max_size=parallel) | st.tuples(hand_offs)
+    return st.builds(Step, maybe, maybe, made.map(tuple))
 
 
 @st.composite
@@ -120,6 +136,7 @@ def read_back(conversation):
 def openai_chat(dialogue):
     """Chat Completions, with thoughts as some services give them; a failed call looks like any other."""
     messages = [{"role": "system", "content": dialogue.system}] if dialogue.system else []
+    speaker = {}
     for turn in dialogue.turns:
         parts = [{"type": "text", "text": turn.query}]
         parts += [{"type": "image_url", "image_url": {"url": "u"}}] if turn.image else []
@@ -130,13 +147,16 @@ def openai_chat(dialogue):
                 for c in step.calls
             ]
             thought = {"reasoning_content": step.thought} if step.thought else {}
-            messages.append({"role": "assistant", "content": step.said or None, "tool_calls": made, **thought})
+            messages.append(
+                {"role": "assistant", "content": step.said or None, "tool_calls": made, **thought, **speaker}
+            )
             for c in step.calls:
                 if c.result is not None:
                     messages.append({"role": "tool", "tool_call_id": c.id, "content": c.result})
+            speaker = {"name": step.next_agent} if step.next_agent else speaker
         if turn.answer is not None:
             inline = f"<think>\n{turn.thought}\n</think>\n\n" if turn.thought else ""
-            messages.append({"role": "assistant", "content": inline + turn.answer})
+            messages.append({"role": "assistant", "content": inline + turn.answer, **speaker})
     functions = [{"type": "function", "function": {"name": name}} for name in dialogue.tools]
     return {"messages": messages, "tools": functions}
 
@@ -349,30 +369,35 @@ def vercel_model(dialogue):
 
 
 def autogen(dialogue):
-    """A `TaskResult` of AutoGen."""
+    """A `TaskResult` of AutoGen, in which the message of a hand-off repeats the result of its call."""
     events = []
+    bot = "bot"
     for turn in dialogue.turns:
         if turn.image:
             events.append(_event("MultiModalMessage", [turn.query, {"data": "AA=="}], "user"))
         else:
             events.append(_event("TextMessage", turn.query, "user"))
         for step in turn.steps:
-            events += [_event("ThoughtEvent", step.thought)] if step.thought else []
-            events += [_event("TextMessage", step.said)] if step.said else []
+            events += [_event("ThoughtEvent", step.thought, bot)] if step.thought else []
+            events += [_event("TextMessage", step.said, bot)] if step.said else []
             made = [{"id": c.id, "name": c.name, "arguments": json.dumps(c.arguments)} for c in step.calls]
-            events.append(_event("ToolCallRequestEvent", made))
+            events.append(_event("ToolCallRequestEvent", made, bot))
             results = [
                 {"call_id": c.id, "name": c.name, "content": c.result, "is_error": c.failed}
                 for c in step.calls
                 if c.result is not None
             ]
-            events += [_event("ToolCallExecutionEvent", results)] if results else []
-        events += [_event("ThoughtEvent", turn.thought)] if turn.thought else []
-        events += [_event("TextMessage", turn.answer)] if turn.answer is not None else []
+            events += [_event("ToolCallExecutionEvent", results, bot)] if results else []
+            if step.next_agent:
+                handed = _event("HandoffMessage", step.calls[-1].result, bot)
+                events.append({**handed, "target": step.next_agent, "context": []})
+                bot = step.next_agent
+        events += [_event("ThoughtEvent", turn.thought, bot)] if turn.thought else []
+        events += [_event("TextMessage", turn.answer, bot)] if turn.answer is not None else []
     return {"messages": events, "stop_reason": None}
 
 
-def _event(kind, content, source="bot"):
+def _event(kind, content, source):
     return {"id": "e", "source": source, "models_usage": None, "metadata": {}, "content": content, "type": kind}
 
 
@@ -450,6 +475,6 @@ MARKED = Dialogue(
             "MARKt2",
             "MARKa1",
         ),
-        Turn("MARKq2", False, (), "", "MARKa2"),
+        Turn("MARKq2", False, (Step("", "MARKs2", (Call("transfer_to_meteo", {}, "c", "MARKr4"),)),), "", "MARKa2"),
     )
 )

@@ -301,3 +301,20 @@ def test_a_changed_log_is_refused_or_nothing_in_it_is_lost_in_silence(load, name
     texts = json.dumps([conversation.model_dump(mode="json") for conversation in found])
     lost = set(re.findall("MARK..", json.dumps(written))) - set(re.findall("MARK..", texts))
     assert not lost or said
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "message"),
+    [
+        ("vercel/ui_messages_v4.json", '"content": "It is 4 C."', '"content": []', "content: must be text"),
+        ("openai/responses.json", '"output": "4 C"', '"outputs": "4 C"', "output: must be given, got nothing"),
+        ("vercel/model_messages.json", '"type": "tool-result"', '"type": "reasoning"', "must not be reasoning"),
+    ],
+)
+def test_a_result_in_an_unusual_place_is_refused(tmp_path, file, before, after, message):
+    """It is not lost in silence."""
+    text = (FILES / file).read_text("utf-8")
+    assert before in text
+    (tmp_path / "log.json").write_text(text.replace(before, after, 1), "utf-8")
+    with pytest.raises(RecordsError, match=message):
+        list(read_conversations(tmp_path / "log.json"))

@@ -5,6 +5,8 @@ import io
 import json
 import math
 import random
+import time
+import tracemalloc
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -576,11 +578,49 @@ def test_results_of_no_call_are_counted_and_said(read):
     assert "results_without_call" not in turn.metadata
 
 
+def test_a_result_unlike_that_of_its_call_belongs_to_none(read):
+    """Reported twice or written in another way it is the same; with other words it is the result of a lost call."""
+
+    def returned(text):
+        parts = [{"type": "tool_call_response", "id": "x", "response": text}]
+        return CHAT | {"gen_ai.input.messages": json.dumps([ASKED[2], {"role": "tool", "parts": parts}])}
+
+    asked = span("a", "", 1, CHAT | calling({"id": "x"}))
+    spans = [asked, span("b", "", 2, returned("4 C")), span("c", "", 3, returned('{"t": "4 C"}'))]
+    (turn,) = read(exported(spans))[0].conversation
+    assert [call.result for call in turn.agentic.tools_used] == ["4 C"]
+    assert "results_without_call" not in turn.metadata
+    with pytest.warns(DoubtfulRecords, match="belong to no recorded call: 1"):
+        read(exported([asked, span("b", "", 2, returned("4 C")), span("c", "", 3, returned("snow"))]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["chats", "chats with ids", "chain of chats", "tools", "chain of tools", "scores"])
-def test_many_spans_in_one_trace_take_no_long_time(read, shape):
-    """Tens of thousands, side by side or one within the other: what grows with their square would be minutes."""
-    number = 60_000
+def test_time_and_memory_grow_with_the_number_of_spans_in_a_trace(read, shape):
+    """Side by side or one within the other: four times as many take four times as much, not sixteen times."""
+
+    def turn_of(number):
+        log, expected = many_spans(shape, number)
+        begin = time.process_time()
+        (turn,) = read(log)[0].conversation
+        seconds = time.process_time() - begin
+        assert len(turn.agentic.tools_used) == expected
+        assert shape != "scores" or len(turn.metadata["scores"]) == number
+        return seconds
+
+    few = 15_000 if shape == "chats with ids" else 2_000
+    assert turn_of(4 * few) < 8 * turn_of(few)
+    peaks = []
+    for number in (1_000, 4_000):
+        tracemalloc.start()
+        turn_of(number)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 6 * peaks[0]
+
+
+def many_spans(shape, number):
+    """A log of one trace, and how many calls are in it."""
     spans, expected = [], number
     for n in range(number):
         parent = f"s{n - 1}" if "chain" in shape else "a"
@@ -597,9 +637,7 @@ def test_many_spans_in_one_trace_take_no_long_time(read, shape):
         spans, expected = current(as_text=True), 1
         rated = {"gen_ai__evaluation__name": "x", "gen_ai__evaluation__score__value": 0.5}
         spans[0]["events"] = [event("gen_ai.evaluation.result", n, **rated) for n in range(number)]
-    (turn,) = read(exported(spans))[0].conversation
-    assert len(turn.agentic.tools_used) == expected
-    assert shape != "scores" or len(turn.metadata["scores"]) == number
+    return exported(spans), expected
 
 
 @pytest.mark.parametrize("text", ['[{"type": []}]', '[{"type": {}}]', '[{"type": [], "text": "x"}]'])

@@ -155,6 +155,17 @@ def test_the_tools_on_offer_and_the_thoughts_are_kept():
     assert named.metadata["available_tools"] == ["weather"]
 
 
+def test_agents_outside_of_the_tasks_of_the_sdk_are_doubtful(tmp_path):
+    """A trace of two tasks of which one cannot be told is one turn, which is said."""
+    lines = [json.loads(line) for line in (FILES / "openai_agents/chat_completions.jsonl").read_text().splitlines()]
+    tasks = [line["span_data"] for line in lines if line.get("span_data", {}).get("name") == "task"]
+    del tasks[-1]["data"]
+    path = tmp_path / "trace.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.warns(DoubtfulRecords, match="traces with several agent runs, each read as one turn"):
+        list(read_conversations(path))
+
+
 def test_what_a_stream_or_trace_does_not_hold_is_said():
     """The query of updates, and the texts of the Responses API."""
     with pytest.warns(DoubtfulRecords, match="updates do not hold what the user asked"):

@@ -14,7 +14,7 @@ from agentic_bayes.evidence.llm.calls import TokenPrice
 from agentic_bayes.evidence.llm.models import StructuredMethod
 from agentic_bayes.evidence.llm.prompt import Prompt, digest
 from agentic_bayes.evidence.llm.reply import REASONING, SCORE, read_objects, read_text
-from agentic_bayes.evidence.score import Grade, Score, Unscored
+from agentic_bayes.evidence.score import NO_REFERENCE, Grade, Score, Unscored
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 
@@ -172,7 +172,7 @@ class LLMJudge:
         if turn.assistant is None:
             return Unscored("no answer to judge")
         if turn.ground_truth_assistant is None or not turn.ground_truth_assistant.strip():
-            return Unscored("no reference answer")
+            return Unscored(NO_REFERENCE)
         material = {"query": turn.query, "reference": turn.ground_truth_assistant, "answer": turn.assistant}
         if self._chatbot_role:
             material = {"role of the agent": conversation.chatbot_role or "", **material}

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 from agentic_bayes.checks import check_flag
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.by_task import TurnPlace, join_by_task
-from agentic_bayes.evidence.table import TableColumns, label, labels, read_columns, read_json, refuse, whole_number
+from agentic_bayes.evidence.table import (
+    Place,
+    TableColumns,
+    label,
+    labels,
+    read_json,
+    read_whole,
+    refuse,
+    row_number,
+    whole_number,
+)
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.roles import ROLES, named, plain
@@ -87,14 +97,14 @@ def read_references(references: Any) -> tuple[str, dict[tuple[str, TurnPlace], s
             rows = list(_of_object(value))
         elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
             names = dict.fromkeys(name for row in value for name in row)
-            rows = _of_table(source, {name: [row.get(name) for row in value] for name in names}, problems)
+            rows = _of_table(source, {name: [row.get(name) for row in value] for name in names}, problems, row_number)
         else:
             raise EvidenceError(
                 f"{source}: must be an object (task → reference) or a list of objects, got {short(value)}"
             )
     else:
-        source, columns = read_columns(references, error=EvidenceError)
-        rows = _of_table(source, columns, problems)
+        whole = read_whole(references, error=EvidenceError)
+        source, rows = whole.source, _of_table(whole.source, whole.columns, problems, whole.place)
     wanted: dict[tuple[str, TurnPlace], str] = {}
     for where, task, place, value in rows:
         if value is None or (isinstance(value, str) and not value.strip()) or value != value:
@@ -122,14 +132,14 @@ def _of_object(tasks: Mapping[str, Any]) -> Iterator[_ReferenceRow]:
             yield f"task {task!r}", label(task), turn if several else None, one
 
 
-def _of_table(source: str, columns: TableColumns, problems: list[str]) -> list[_ReferenceRow]:
+def _of_table(source: str, columns: TableColumns, problems: list[str], row: Place) -> list[_ReferenceRow]:
     task, reference = (_column(source, columns, role) for role in ("task", "reference"))
     turns = [name for name in columns if plain(name) in _TURNS]
     if len(turns) > 1:
         raise EvidenceError(f"{source}: the turn is given by {' and '.join(map(repr, turns))}; leave only one of them")
-    tasks = labels(columns[task], task, problems)
-    places = _places(columns[turns[0]], turns[0], problems) if turns else [None] * len(tasks)
-    return [(f"row {i + 1}", *row) for i, row in enumerate(zip(tasks, places, columns[reference], strict=True))]
+    tasks = labels(columns[task], task, problems, row)
+    places = _places(columns[turns[0]], turns[0], problems, row) if turns else [None] * len(tasks)
+    return [(row(i), *cells) for i, cells in enumerate(zip(tasks, places, columns[reference], strict=True))]
 
 
 def _column(source: str, columns: TableColumns, role: str) -> str:
@@ -149,7 +159,7 @@ def _column(source: str, columns: TableColumns, role: str) -> str:
     )
 
 
-def _places(values: Sequence[Any], name: str, problems: list[str]) -> list[TurnPlace]:
+def _places(values: Sequence[Any], name: str, problems: list[str], row: Place) -> list[TurnPlace]:
     """The turns that a column names; a blank cell is the only turn."""
     first, found = {"turn": 1, "interaction": 0}.get(plain(name)), list[TurnPlace]()
     for i, value in enumerate(values):
@@ -158,7 +168,7 @@ def _places(values: Sequence[Any], name: str, problems: list[str]) -> list[TurnP
         if blank or first is None:
             found.append(None if blank else label(value))
         elif number is None or number < first:
-            problems.append(f"row {i + 1}: {name} must be a whole number ≥ {first}, got {short(value)}")
+            problems.append(f"{row(i)}: {name} must be a whole number ≥ {first}, got {short(value)}")
             found.append(None)
         else:
             found.append(number - first)

@@ -20,7 +20,7 @@ from agentic_bayes.evidence.reference.vocabulary import (
     STOP_WORDS,
     YES_WORDS,
 )
-from agentic_bayes.evidence.score import Score, Unscored
+from agentic_bayes.evidence.score import NO_REFERENCE, Score, Unscored
 from agentic_bayes.records.model import Conversation
 
 __all__ = ["ReferenceJudge"]
@@ -95,7 +95,7 @@ class ReferenceJudge:
         turn = conversation.conversation[position]
         reference, answer = turn.ground_truth_assistant, turn.assistant
         if reference is None or not reference.strip():
-            return Unscored("no reference answer")
+            return Unscored(NO_REFERENCE)
         if answer is None:
             return Unscored("no answer was recorded")
         if not answer.strip():

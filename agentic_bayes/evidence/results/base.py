@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from agentic_bayes.errors import EvidenceError
@@ -48,6 +49,12 @@ class ResultTrial:
     metadata: Mapping[str, Any] = field(default_factory=dict)  # short values that may group tasks
     place: str = ""  # where in the file
     raw: Mapping[str, Any] = field(default_factory=dict)  # what it was read from, where `fields` look
+    uid: str | None = None  # the tool's own id of the attempt, which no other has
+
+
+def _none(files: Collection[Path]) -> Collection[Path]:
+    """No file repeats another."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +66,7 @@ class ResultsFormat:
     trials: Callable[[ResultsContent], Iterable[ResultTrial]]
     taken: Mapping[str, str]  # agent, task, trial, score, error → what of the file it is, in words
     verdict: str | None = None  # the score that is the tool's own verdict, where it gives one
+    repeated: Callable[[Collection[Path]], Collection[Path]] = _none  # of these files, those whose results others hold
 
 
 def each(items: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -10,13 +10,21 @@ from typing import Any
 
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence.evidence import Evidence
-from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial, first_text
+from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat, ResultTrial
 from agentic_bayes.evidence.results.detection import format_of_results, read_content, results_formats
+from agentic_bayes.evidence.results.folder import (
+    ResultsFile,
+    ResultsFolder,
+    check_attempts,
+    in_order,
+    results_in,
+    with_agents,
+)
 from agentic_bayes.evidence.row import AGENT_ERROR, RESERVED, EvidenceRow, kept_metadata
 from agentic_bayes.evidence.score import Grade, Score, Unscored
-from agentic_bayes.evidence.table import whole_number
+from agentic_bayes.records.agents import check_agent
 from agentic_bayes.records.base import short
-from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path, identity_from
+from agentic_bayes.records.wire.options import NOTHING, ReadOptions, at_path
 from agentic_bayes.records.wire.scores import chosen_score
 
 __all__ = ["evidence_from_results"]
@@ -46,16 +54,19 @@ def evidence_from_results(
     Parameters
     ----------
     path : str, Path, frame, dict or list
-        A file that the tool wrote, or what is in it: a frame, or the value of the JSON. Which tool it is is found by
-        its content; `docs/tables.md` lists them.
+        A file that the tool wrote, or a folder of them, in whatever folders below; or what is in a file: a frame, or
+        the value of the JSON. Which tool it is is found by the content; `docs/tables.md` lists them. A folder must hold
+        results of one tool; other files in it are counted and left out.
     scorer : str, optional
         The score that counts. It may be left out where the tool gives a verdict of its own, or one score only; the
         others become metrics, each of which can be an indicator.
     scale : (float, float), optional
         The lowest and the highest value of the scores (default: 0 and 1).
     agent : str, optional
-        The agent's name, for files of one agent (default: as the file, the files or folder about it name it; else the
-        file's name without its ending).
+        The agent's name, or a rule (``"{stem}"``, ``"{parent}"``, ``"{grandparent}"``), for files of one agent each
+        (default: as the file, the files or folder about it name it; else the file's name without its ending, or the
+        nearest folder names that tell the files apart where they share one). With it, trials of a folder are numbered
+        anew.
     fields : mapping, optional
         Where a result says its ``agent``, ``task`` or ``trial`` if it is not the usual place: ``{"agent":
         "testCase.metadata.version"}``.
@@ -86,7 +97,13 @@ def read_results(
     """The same, with what the evidence was made of."""
     if wrong := sorted(set(fields or ()) - {"agent", "task", "trial"}):
         raise InvalidArgument(f"fields of results may name agent, task and trial, got {short(wrong[0])}")
-    content = read_content(path, options=ReadOptions(fields or {}, scorer=scorer, scale=scale))
+    options = ReadOptions(fields or {}, scorer=scorer, scale=scale)
+    check_agent(agent)
+    if isinstance(path, (str, Path)) and Path(path).is_dir():
+        folder = results_in(Path(path))
+        files = [ResultsFile.of(read_content(file, options=options), folder.format) for file in folder.files]
+        return _as_evidence(files, str(path), folder.format, options, agent, folder)
+    content = read_content(path, options=options)
     format = format_of_results(content)
     if format is None:
         known = ", ".join(known.name for known in results_formats())
@@ -101,29 +118,44 @@ def read_results(
 
 
 def as_evidence(content: ResultsContent, format: ResultsFormat, *, agent: str | None = None) -> ToolResults:
-    """The results of one tool as evidence; what is wrong names the file and the tool."""
+    """The results of one file as evidence; what is wrong names the file and the tool."""
+    return _as_evidence([ResultsFile.of(content, format)], content.source, format, content.options, agent)
+
+
+def _as_evidence(
+    files: Sequence[ResultsFile],
+    source: str,
+    format: ResultsFormat,
+    options: ReadOptions,
+    agent: str | None,
+    folder: ResultsFolder | None = None,
+) -> ToolResults:
     try:
-        return _as_evidence(content, format, agent)
+        return _counted_by(files, format, options, agent, folder)
     except EvidenceError as error:
-        raise EvidenceError(f"{content.source} ({format.name}): {error}") from None
+        raise EvidenceError(f"{source} ({format.name}): {error}") from None
 
 
-def _as_evidence(content: ResultsContent, format: ResultsFormat, agent: str | None) -> ToolResults:
-    """The trials that a format finds, as evidence."""
-    trials = [_identified(found, content.options.fields) for found in format.trials(content)]
-    if not trials:
-        raise EvidenceError("there are no results in it")
-    agents = sorted({found.agent for found in trials if found.agent is not None})
-    if agent is not None and len(agents) > 1:
-        names = ", ".join(map(short, agents[:_SHOWN]))
-        raise EvidenceError(f"names {len(agents)} agents ({names}): agent= is for files of one")
-    stem = Path(content.source).name.split(".")[0]
+def _counted_by(
+    files: Sequence[ResultsFile],
+    format: ResultsFormat,
+    options: ReadOptions,
+    agent: str | None,
+    folder: ResultsFolder | None,
+) -> ToolResults:
+    """The trials of all files as evidence, counted by one of their scores."""
+    unnamed = not any(file.agents for file in files)
+    check_attempts(files)
+    files = with_agents(files, agent)
+    trials = [found for file in files for found in file.trials]
+    if folder is not None:
+        trials = list(in_order(folder, files, numbered=agent is None or "trial" in options.fields))
     own_verdict = format.verdict if any(format.verdict in found.scores for found in trials) else None
-    name = content.options.scorer or own_verdict or _only_score(trials)
+    name = options.scorer or own_verdict or _only_score(trials)
     ran = [found for found in trials if found.error is None]
     if ran and all(at_path(found.scores, name) is NOTHING for found in trials):
         raise EvidenceError(f"no trial has a score {name!r}; there are {_names(trials)}")
-    options = replace(content.options, scorer=name)
+    options = replace(options, scorer=name)
     faults = [(found.place, chosen_score(found.scores, options).fault) for found in ran]
     problems = [f"{place}: {fault}" for place, fault in faults if fault is not None]
     if problems:
@@ -132,34 +164,20 @@ def _as_evidence(content: ResultsContent, format: ResultsFormat, agent: str | No
     numbers: Counter[tuple[str, str]] = Counter()
     rows = []
     for found in trials:
-        place = agent or found.agent or stem, found.task
+        place = str(found.agent), found.task
         rows.append(_row(found, place, numbers[place], options, format.name))
         numbers[place] += 1
     told = [row.unscored_reason for row in rows if row.unscored_reason is not None and not row.crashed]
     if told and all(row.answer_score is None for row in rows):
         raise EvidenceError(f"nothing is scored: {told[0]}")
     taken = {**format.taken, "score": name, **{role: f"{path} (fields)" for role, path in options.fields.items()}}
-    if agent is not None or not agents:
-        taken |= {"agent": agent or stem}
+    if agent is not None or unnamed:
+        names = sorted({str(found.agent) for found in trials})
+        taken |= {"agent": ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")}
     parts = "; ".join(f"{role} = {what}" for role, what in taken.items())
+    files_read = "" if folder is None else f"{folder}; "
     own = sorted({found.thresholds[name] for found in trials if name in found.thresholds})
-    return ToolResults(Evidence(tuple(rows)), f"{format.name}: {parts}", tuple(own))
-
-
-def _identified(found: ResultTrial, fields: Mapping[str, str]) -> ResultTrial:
-    """The trial with the identity that `fields` say."""
-    if not fields:
-        return found
-    values, faults = identity_from([found.raw, {"metadata": found.metadata}], fields)
-    if faults:
-        raise EvidenceError(f"{found.place}: " + "; ".join(f"{path}: {text}" for path, text in faults))
-    for role, value in values.items():
-        whole = whole_number(value) if role == "trial" else first_text(value)
-        if whole is None:
-            what = "a whole number" if role == "trial" else "text or a number"
-            raise EvidenceError(f"{found.place}: {fields[role]} must be {what}, got {short(value)}")
-        values[role] = whole
-    return replace(found, **values)
+    return ToolResults(Evidence(tuple(rows)), f"{format.name}: {files_read}{parts}", tuple(own))
 
 
 def _row(found: ResultTrial, place: tuple[str, str], number: int, options: ReadOptions, tool: str) -> EvidenceRow:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from agentic_bayes.checks import check_flag
 from agentic_bayes.errors import DoubtfulRecords, EvidenceError, did_you_mean
 from agentic_bayes.evidence.by_task import TurnPlace, join_by_task
-from agentic_bayes.evidence.table import is_blank, label, read_columns, read_json, refuse, require_columns, whole_number
+from agentic_bayes.evidence.table import is_blank, label, read_json, read_whole, refuse, require_columns, whole_number
 from agentic_bayes.records.base import problems_of, short
 from agentic_bayes.records.model import Conversation, ExpectedTools
 from agentic_bayes.records.wire.strict_json import strict_json
@@ -95,7 +95,8 @@ def _rows(expected: Any) -> tuple[str, list[_Row], bool]:
         if not isinstance(value, dict):
             raise EvidenceError(f"{expected}: must be an object (task → expected calls) or a list, got {short(value)}")
         return str(expected), _of_object(value), False
-    source, columns = read_columns(expected, error=EvidenceError)
+    whole = read_whole(expected, error=EvidenceError)
+    source, columns = whole.source, whole.columns
     hint = "Expected: task and tool_name, or task and expected_tools (all calls of it)"
     require_columns(source, columns, ["task"], hint=hint, error=EvidenceError)
     if "expected_tools" not in columns:
@@ -106,7 +107,7 @@ def _rows(expected: Any) -> tuple[str, list[_Row], bool]:
     if unchecked:
         rows = [row | _ANY_ARGUMENTS if "tool_name" in row else row for row in rows]
     # a table row without a tool means that none is expected
-    return source, [(f"row {i + 1}", {"tool_name": None, **row}) for i, row in enumerate(rows)], unchecked
+    return source, [(whole.place(i), {"tool_name": None, **row}) for i, row in enumerate(rows)], unchecked
 
 
 def _absent(name: str, value: Any) -> bool:

@@ -71,6 +71,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             error=str(raw).partition("\n")[0] if crashed else None,
             metadata={"category": category},
             place=where,
+            raw=entry,
         )
 
 

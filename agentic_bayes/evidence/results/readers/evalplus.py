@@ -34,6 +34,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
                 scores=scores,
                 reasons={name: str(sample[f"{name}_status"]) for name in scores},
                 place=where,
+                raw=sample,
             )
 
 

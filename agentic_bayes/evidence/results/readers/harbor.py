@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,14 @@ def _trial(value: dict[str, Any], where: str) -> ResultTrial:
         error=what if spoilt or not rewards else None,
         metadata={"source": value.get("source"), "exception": what if raised else None},
         place=where,
+        raw=value,
+        uid=first_text(value.get("id")),
     )
+
+
+def _in_jobs(files: Collection[Path]) -> set[Path]:
+    """The trials that are read with their job."""
+    return {path for path in files if path.parent.with_name(path.name) in files}
 
 
 def _words(exception: dict[str, Any]) -> str:
@@ -75,4 +82,5 @@ FORMAT = ResultsFormat(
         "error": "exception_info that leaves no valid reward, or no reward",
     },
     verdict="reward",
+    repeated=_in_jobs,
 )

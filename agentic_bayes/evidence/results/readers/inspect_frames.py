@@ -39,6 +39,7 @@ def _samples(content: ResultsContent) -> Iterator[ResultTrial]:
             },
             place=where,
             raw=row,
+            uid=first_text(row.get("sample_id")),
         )
 
 

@@ -63,6 +63,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             trial=int(found["trial"]) if found else None,
             metadata={} if of_suite or not group else {"class": group},
             place=where,
+            raw={**case.attrib, "properties": _properties(case)},
             **verdict,
         )
 
@@ -80,6 +81,11 @@ def _verdict(case: ElementTree.Element) -> dict[str, Any]:
     if why.startswith(_ERRORED):
         return {"error": why.removeprefix(_ERRORED)}
     return {"unscored": f"skipped: {why}" if why else "skipped"}
+
+
+def _properties(case: ElementTree.Element) -> dict[str, str | None]:
+    """What a case says of itself beyond its verdict."""
+    return {one.get("name", ""): one.get("value") for one in case.iterfind("properties/property")}
 
 
 def _reason(case: ElementTree.Element, tag: str) -> str | None:

@@ -23,6 +23,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             metadata={name: value for name, value in row.items() if name.startswith(_INPUT) and not is_blank(value)},
             place=where,
             raw=row,
+            uid=first_text(row.get("id")),
         )
 
 

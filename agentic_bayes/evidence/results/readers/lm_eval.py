@@ -38,6 +38,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             scores=scores if trial is None else {**trial.scores, **scores},
             metadata={"task": name["task"]} if name else {},
             place=where if trial is None else trial.place,
+            raw=row,
         )
     yield from merged.values()
 

@@ -27,6 +27,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             error="the trace ended in an error" if failed else None,
             place=where,
             raw=row,
+            uid=first_text(row.get("trace_id")),
         )
 
 

@@ -56,6 +56,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             metadata=part(test.get("metadata")),
             place=where,
             raw=result,
+            uid=first_text(result.get("id")),
         )
 
 

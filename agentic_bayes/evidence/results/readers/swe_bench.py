@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             reasons={"resolved": str(entry.get("infra_failure_reason") or "")},
             metadata=_repository(instance),
             place=instance,
+            raw=entry,
         )
 
 
@@ -76,6 +77,12 @@ def _of_run(report: dict[str, Any], *, agent: str | None) -> Iterator[ResultTria
         raise EvidenceError(f"total_instances is {total}, but {len(places)} are listed in {', '.join(_LISTS)}")
 
 
+def _in_runs(files: Collection[Path]) -> set[Path]:
+    """The reports of instances, ``RUN/MODEL/INSTANCE/report.json``, that the report of their run repeats."""
+    runs = {path.name for path in files}
+    return {path for path in files if len(path.parts) > 3 and f"{path.parts[-3]}.{path.parts[-4]}.json" in runs}
+
+
 def _repository(instance: str) -> dict[str, str]:
     return {"repository": instance.rpartition("-")[0].replace("__", "/")}
 
@@ -91,4 +98,5 @@ FORMAT = ResultsFormat(
         "error": "error_ids; an empty patch is a failure, and what was not submitted (incomplete_ids) is unscored",
     },
     verdict="resolved",
+    repeated=_in_runs,
 )

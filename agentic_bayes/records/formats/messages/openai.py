@@ -226,6 +226,8 @@ def _message(message: Fields, log: MessageLog, *, is_item: bool) -> None:
 def _result(item: Fields, log: MessageLog) -> None:
     output = item.raw("output")
     answers = item.identity("call_id")
+    if output is None and "output" not in item:
+        item.faults.add((*item.path, "output"), "must be given, got nothing")
     if isinstance(output, dict):
         kind = item.mapping("output").text("type")
         output = f"[{kind}]" if kind else output  # a screenshot is all image

@@ -64,7 +64,7 @@ def _take(value: Any, path: FieldPath, log: MessageLog) -> None:
         return
     if isinstance(message.raw("parts"), list):
         blocks = [block for part in message.mappings("parts") for block in _part(part, log)]
-    elif isinstance(message.raw("content"), list):
+    elif isinstance(message.raw("content"), list) and "toolInvocations" not in message:
         blocks = [block for part in message.mappings("content") for block in _part(part, log)]
     else:
         if "content" not in message.value:
@@ -93,6 +93,8 @@ def _part(part: Fields, log: MessageLog) -> Iterator[dict[str, Any]]:
     match kind:
         case "text":
             yield {"type": "text", "text": part.text("text")}
+        case "reasoning" if {"output", "result"} & part.value.keys():
+            part.faults.add((*part.path, "type"), "must not be reasoning, as this is a result")
         case "reasoning" | "redacted-reasoning":
             yield from _thought(part.raw("text") or part.raw("reasoning"))
         case "tool-call":

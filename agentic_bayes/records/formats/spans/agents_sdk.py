@@ -71,10 +71,14 @@ def read(stream: BufferedReader, origin: Origin) -> Iterator[Parsed]:
     wrong = yield from taken(stream, take)
     traces = Traces(NAME)
     for identity, listed in spans.items():
-        for run, span in _by_run(listed, runs):
+        run_of = _runs_of(listed, runs)
+        several = len(set(run_of.values()) - {""}) > 1
+        outside = not runs or any(span.counts and not run_of[span.id] for span in listed)
+        for span in listed:
+            run = run_of[span.id] if several and run_of[span.id] else identity
             trace = traces.traces[run]
             trace.add(span)
-            trace.one_run = bool(runs) or identity in handed_over
+            trace.one_run = not outside or identity in handed_over
             if not trace.about:
                 session = about.get(identity, SpanNames()).session or (identity if run != identity else None)
                 trace.about.append(replace(about.get(identity, SpanNames()), session=session))
@@ -95,16 +99,18 @@ def _is_run(item: Fields) -> bool:
     return kind == "task" and item.raw("parent_id") is None
 
 
-def _by_run(spans: list[Span], runs: set[str]) -> Iterator[tuple[str, Span]]:
-    """Every span with its run, where a trace holds several; otherwise with its trace."""
+def _runs_of(spans: list[Span], runs: set[str]) -> dict[str, str]:
+    """The run that every span of a trace belongs to; "" outside of all runs."""
     parents = {span.id: span.parent for span in spans}
-    several = len(runs & parents.keys()) > 1
-    for span in spans:
-        here, seen = span.id, set()
-        while several and here not in runs and here in parents and here not in seen:
-            seen.add(here)
+    found: dict[str, str] = {}
+    for start in parents:
+        here, way = start, dict[str, None]()
+        while here not in runs and here in parents and here not in way and here not in found:
+            way[here] = None
             here = parents[here]
-        yield (here if several and here in runs else span.trace), span
+        run = found.get(here, here if here in runs else "")
+        found |= dict.fromkeys((start, *way), run)
+    return found
 
 
 def _span(item: Fields) -> Span | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -192,9 +194,11 @@ class MergedCalls:
             rest = self._rest(("id", identity), lambda one: one.answered_by == self._source)
             left = list(rest)
             one = next((one for one in left if one.result in ((), (result,))), None)
+            if one is None and left:  # reported twice, or written in another way
+                written = _written(result)
+                return any(_alike(_written(one.result[0]), written) for one in left)
             if one is None:
-                # reported twice, or written in another way
-                return bool(left) or any(one.result == (result,) for one in self._queues["id", identity])
+                return any(one.result == (result,) for one in self._queues["id", identity])
         elif one is None and identity is not None:
             self._early.setdefault((identity, _hashable(result)), result)
             return True
@@ -209,6 +213,17 @@ class MergedCalls:
         while self._answered < len(self.made) and self.made[self._answered].result:
             self._answered += 1
         return self.made[self._answered] if self._answered < len(self.made) else None
+
+
+def _written(result: Any) -> str:
+    """The letters and digits of a result."""
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    return re.sub(r"\W+", "", text).casefold()
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two results say the same, one perhaps with more around it."""
+    return one in other or other in one
 
 
 def _waiting_keys(call: ChatCall) -> Iterator[tuple[str, str]]:
