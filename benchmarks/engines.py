@@ -1,8 +1,9 @@
 """Time, memory and error of the engines of the hierarchical model.
 
-``python benchmarks/engines.py`` prints two tables: the exact engine over sizes of data, with the draws of `tasks` and
-`task` timed separately; and the exact engine next to PyMC with nutpie (4 × 1,000 draws) on the same outcomes. Seconds
-are wall time: for the exact engine the median of five runs after a warm-up, for the sampler one run.
+``python benchmarks/engines.py`` prints three tables: the exact engine over sizes of data, with the draws of `tasks` and
+`task` timed separately; how its time grows, as slopes of log time over log size; and the exact engine next to PyMC with
+nutpie (4 × 1,000 draws) on the same outcomes. Seconds are wall time: for the exact engine the median of five runs after
+a warm-up, for the sampler one run.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from agentic_bayes.estimation.engines.grid.quadrature import fit_agents
 from agentic_bayes.estimation.methods.hierarchical import HierarchicalPosterior
 from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.estimation.posterior import CHAINS, DRAWS, Estimand, Posterior
-from agentic_bayes.formatting import metrics_at
+from agentic_bayes.formatting import Metric, metrics_at
 
 # agents, tasks, trials
 SIZES = (
@@ -35,16 +37,25 @@ SIZES = (
     *((3, 50, 5), (13, 80, 5), (50, 50, 5), (200, 50, 5)),
 )
 COMPARED = ((1, 50, 5), (3, 50, 5))
+# what grows → its place in a size, and the two sizes that a slope is taken between
+GROWING = {
+    "agents": (0, (3, 50, 5), (48, 50, 5)),
+    "tasks": (1, (1, 100, 5), (1, 100_000, 5)),
+    "trials": (2, (1, 50, 10), (1, 50, 1_000)),
+}
+FEW_KS, MANY_KS = 5, 100
 METRICS = metrics_at((1, 3, 5))
 REPEAT = 5
 
 
 def main(sizes: Sequence[tuple[int, int, int]] = SIZES, compared: Sequence[tuple[int, int, int]] = COMPARED) -> None:
-    """Run everything and print both tables."""
+    """Run everything and print the tables."""
     print_table(
         ("agents × tasks × trials", "fit", "population", "tasks", "task", "peak of fit", "peak of all"),
         [scaling(*size) for size in sizes],
     )
+    print()
+    print_table(("grows with", "from", "to", "slope of log time"), slopes())
     print()
     print_table(
         ("agents × tasks × trials", "engine", "time", "exact is", "error of means", "error of 95 % ends"),
@@ -69,10 +80,11 @@ def exact(counts: Counts, fine: float = 1.0) -> GridPosterior:
     return GridPosterior(counts=counts, random_seed=0, fit=fit, metrics=METRICS)
 
 
-def aggregates(posterior: Posterior, estimand: Estimand) -> np.ndarray:
+def aggregates(posterior: Posterior, estimand: Estimand, metrics: Sequence[Metric] = METRICS) -> np.ndarray:
     """Mean and interval of every agent and metric."""
+    posterior = posterior.with_metrics(tuple(metrics))
     agents = range(len(posterior.counts.agents))
-    distributions = [posterior.distribution(agent, estimand, metric) for agent in agents for metric in METRICS]
+    distributions = [posterior.distribution(agent, estimand, metric) for agent in agents for metric in metrics]
     return np.array([(d.mean, *d.interval(0.95, "eti")) for d in distributions])
 
 
@@ -123,6 +135,31 @@ def scaling(agents: int, tasks: int, trials: int) -> tuple[str, ...]:
         *(f"{1e3 * value:.0f} ms" for value in times),
         *(f"{value:.0f} MB" for value in memory),
     )
+
+
+def slopes() -> list[tuple[str, ...]]:
+    """How the time of a fit with every mean and interval of `population` grows."""
+    found = []
+    for name, (place, small, large) in GROWING.items():
+        times = [
+            seconds(lambda counts: aggregates(exact(counts), "population"), lambda o=outcomes: Counts.of(o))
+            for outcomes in (simulated(*small), simulated(*large))
+        ]
+        sizes = (" × ".join(f"{part:,}" for part in size) for size in (small, large))
+        found.append((name, *sizes, f"{slope(times, (small[place], large[place])):.2f}"))
+    counts = Counts.of(simulated(3, 50, 5))
+    times = []
+    for most in (FEW_KS, MANY_KS):
+        metrics = metrics_at(range(1, most + 1))
+        times.append(
+            seconds(lambda posterior, m=metrics: aggregates(posterior, "population", m), lambda: exact(counts))
+        )
+    return [*found, ("k", f"1 to {FEW_KS}", f"1 to {MANY_KS}", f"{slope(times, (FEW_KS, MANY_KS)):.2f}")]
+
+
+def slope(times: Sequence[float], sizes: Sequence[int]) -> float:
+    """Of log time over log size."""
+    return float(np.log(times[1] / times[0]) / np.log(sizes[1] / sizes[0]))
 
 
 @dataclass(frozen=True)

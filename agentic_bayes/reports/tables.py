@@ -101,10 +101,10 @@ def estimate_tables(est: Estimate) -> list[Table]:
 
 def group_tables(est: Estimate) -> list[Table]:
     """Per agent and estimand: pass@k and pass^k of every group of tasks; none where tasks are not grouped."""
+    if est.posterior.grouping is None:
+        return []
     metrics, by, found = metrics_at(est.settings.k), est.settings.by or "weight", list[Table]()
     summary = est.to_pandas()
-    if "group" not in summary:
-        return []
     for (agent, estimand), part in summary[summary["group"] != ""].groupby(["agent", "estimand"], sort=False):
         rows, notes = [], dict[str, None]()
         for group, own in part.groupby("group", sort=False):
