@@ -13,6 +13,7 @@ from typer import Argument, Exit, Option, Typer
 from agentic_bayes.cli.exits import EXIT_CODES, STOPPED, exit_code
 from agentic_bayes.cli.options import ExecutorName, Ks, To, ToJson, parse_ks
 from agentic_bayes.cli.output import OutputFormat, complain, printing_without, say, say_json, show
+from agentic_bayes.errors import ExecutorError
 
 if TYPE_CHECKING:
     from agentic_bayes.decisions.bars import Ruling
@@ -98,6 +99,11 @@ def run(
             with quiet, _trial_progress() as progress:
                 asyncio.run(run_suite(planned, executor=executor, concurrency=jobs, progress=progress))
         except KeyboardInterrupt:
+            stopped = True
+        except ExecutorError as error:
+            if not planned.folder.is_dir():
+                raise
+            complain(f"error: {error}")
             stopped = True
         whole = RunResults.of(planned.folder, errors=errors, by=by)  # type: ignore[arg-type]
         est = whole.write(ks)

@@ -48,8 +48,8 @@ def split_table(
     """
     opened = tables.open_table(table, error=OutcomesError)
     opened = opened.careful() or opened
-    columns = dict.fromkeys(opened.names, ()) | {name: () for name in split if opened.holds(name)}
-    tables.require_columns(opened.source, dict.fromkeys(columns, "?"), split, hint="", error=OutcomesError)
+    held = dict.fromkeys([*opened.names, *filter(opened.holds, split)], "?")
+    tables.require_columns(opened.source, held, split, hint="", error=OutcomesError)
     roles = {str(reading.get(role) or role) for role in _NAMED} | {str(reading.get(r)) for r in ("group", "weight")}
     names = [name for name in opened.names if name not in split or name in roles]
     if isinstance(opened, EngineTable) and opened.lazy:
@@ -64,8 +64,8 @@ def split_table(
             continue
         part = frame.iloc[rows].reset_index(drop=True)
         where = lines[rows].tolist() if len(lines) else ()
-        held = {str(name): part[name] for name in taken}
-        yield key, TablePart(opened.source, held, where, opened.decimal_comma, rows=rows.tolist(), whole=names)
+        cells = {str(name): part[name] for name in taken}
+        yield key, TablePart(opened.source, cells, where, opened.decimal_comma, rows=rows.tolist(), whole=names)
 
 
 def _rows(opened: OpenTable, split: Sequence[str]) -> Iterator[tuple[GroupKey, Array, str]]:

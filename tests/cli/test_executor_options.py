@@ -1,6 +1,7 @@
 """The options --executor and --split of commands."""
 
 import json
+from concurrent.futures import Future
 
 import pytest
 from scripted import conversation, turn
@@ -9,6 +10,8 @@ from agentic_bayes.cli.app import main
 from agentic_bayes.errors import ExecutorError
 from agentic_bayes.evidence import assess as assessing
 from agentic_bayes.records.write import write_conversations
+from agentic_bayes.suites import trial_runner
+from agentic_bayes.suites.trial import AgentReply
 
 
 @pytest.fixture
@@ -84,3 +87,39 @@ def test_an_executor_that_breaks_down_stops_the_command(run, monkeypatch):
     write_conversations([conversation(turn())], "talks.jsonl")
     code, _, errors = run("assess", "talks.jsonl", "-o", "e.jsonl", "--executor", "local:2")
     assert (code, errors.strip()) == (1, "error: a worker process ended")
+
+
+def test_a_run_whose_workers_die_shows_what_it_has(run, monkeypatch, tmp_path):
+    """Trials that ended are counted, and the same command resumes the rest."""
+    suite = """
+name: s
+agent: {type: command, config: {command: cat}}
+defaults: {trials_per_task: 2, graders: [{type: regex, config: {pattern: x}}]}
+"""
+    (tmp_path / "eval.yaml").write_text(suite + "tasks: [{id: t, input: {prompt: x}}]\n", encoding="utf-8")
+    calls = []
+
+    class Short:
+        """Workers that answer one trial and are gone."""
+
+        size = 1
+
+        def submit(self, sent, part, *arguments):
+            """Answer twice, a reply and its grades."""
+            calls.append(part)
+            if len(calls) > 2:
+                raise ExecutorError("a worker process ended")
+            ended = Future()
+            grade = {"score": 1.0, "pass": True, "reason": "", "weight": 1.0}
+            ended.set_result((AgentReply(("x",)), 0.1) if part == "reply" else {"regex": grade})
+            return ended
+
+        def close(self):
+            """Nothing to end."""
+
+    monkeypatch.setattr(trial_runner.Workers, "open", lambda executor: Short())
+    code, out, errors = run("run", "--executor", "local:1")
+    assert code == 1
+    assert "1 of 1 trials passed" in out
+    assert "error: a worker process ended" in errors
+    assert "stopped: 1 trial left; the same command resumes the run" in errors
