@@ -20,6 +20,7 @@ import numpy as np
 from agentic_bayes.checks import (
     check_choice,
     check_count,
+    check_path,
     check_probability,
     check_replaceable,
     check_seed,
@@ -260,7 +261,7 @@ class StoppingRule(Tabular):
         -------
         pathlib.Path
         """
-        target = Path(path)
+        target = check_path(path)
         check_replaceable(target)
         text = json.dumps(json_ready({"format": FORMAT, **asdict(self)}), indent=2, allow_nan=False)
         beside = target.with_name(f".{target.name}.writing")
@@ -288,7 +289,7 @@ class StoppingRule(Tabular):
         EstimateError
             If it is not such a file.
         """
-        source = Path(path)
+        source = check_path(path)
         if not source.is_file():
             raise EstimateError(no_such_file(source))
         try:

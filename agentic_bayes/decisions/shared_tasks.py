@@ -83,6 +83,13 @@ class SharedTasks:
         return est.posterior.once(("shared tasks", tuple(agents), tuple(names), s.k, s.ci_prob, s.ci_kind), fit)
 
 
+def task_words(common: SharedTasks, different: bool, who: str) -> str:
+    """What a reader must know of the tasks that agents are compared on; `who` did not try those that are left out."""
+    if common.n_left_out:
+        return f"{plural(common.n_left_out, 'task')} that {who} tried left out"
+    return ASSUMED if different else ""
+
+
 @dataclass(frozen=True)
 class Side:
     """One of two agents, and the posterior that its draws come from."""

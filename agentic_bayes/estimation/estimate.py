@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from agentic_bayes.checks import check_choice, check_ks, check_probability, no_such_file
+from agentic_bayes.checks import check_choice, check_ks, check_path, check_probability, no_such_file
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.distribution import CIKind, Distribution
@@ -545,7 +545,7 @@ class Estimate(Tabular):
             "draws": kept_draws(self.draws, self.posterior),
             "sample_stats": self.sample_stats,
         }
-        return write_groups(Path(path), self._record(), groups)
+        return write_groups(check_path(path), self._record(), groups)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -565,7 +565,7 @@ class Estimate(Tabular):
         EstimateError
             If it is not such a file.
         """
-        source = Path(path)
+        source = check_path(path)
         if not source.is_file():
             raise EstimateError(no_such_file(source))
         try:

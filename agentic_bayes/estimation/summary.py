@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice
+from agentic_bayes.checks import check_choice, check_flag
 from agentic_bayes.estimation.distribution import STATISTICS, Stats
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import ModelChecks, flag_words
@@ -61,6 +61,7 @@ def overall_rows(frame: pd.DataFrame) -> pd.DataFrame:
 def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) -> Iterator[dict[str, Any]]:
     """One row per agent, estimand and metric; with `tasks` also one per attempted task."""
     posterior, settings = checks.posterior, checks.settings
+    check_flag(tasks, "tasks")
     method = settings.method
     common: dict[str, Any] = {
         "ci_kind": settings.ci_kind,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.checks import no_such_file
+from agentic_bayes.checks import check_path, no_such_file
 from agentic_bayes.errors import AgenticBayesError, did_you_mean
 from agentic_bayes.evidence.frames import LocalTable, OpenTable, open_frame
 from agentic_bayes.evidence.table_files import open_file
@@ -129,7 +129,9 @@ def no_repetition(places: Iterable[Hashable], name: Callable[[Any], str], proble
 
 def open_table(table: Any, *, error: Failure) -> OpenTable:
     """A table of any kind, its columns known and its cells not yet read."""
-    return open_file(Path(table), error=error) if isinstance(table, (str, Path)) else open_frame(table, error=error)
+    return (
+        open_file(check_path(table), error=error) if isinstance(table, (str, Path)) else open_frame(table, error=error)
+    )
 
 
 def read_columns(table: Any, *, error: Failure) -> tuple[str, TableColumns]:

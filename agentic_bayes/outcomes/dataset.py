@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice
+from agentic_bayes.checks import check_choice, check_texts
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.coordinates import TaskColumns, checked_columns, combined_columns, with_columns
@@ -186,11 +186,13 @@ def combine_outcomes(
     """
     if not outcomes:
         raise OutcomesError("combine_outcomes needs at least one outcomes dataset, got none")
-    allowed = (allow,) if isinstance(allow, str) else tuple(allow)
+    allowed = (allow,) if isinstance(allow, str) else check_texts("allow", allow, "a list of attributes")
     for name in allowed:
         check_choice("attribute to allow", name, SHARED)
     checked = [check_outcomes(ds) for ds in outcomes]
-    labels = [None] * len(checked) if names is None else [names] if isinstance(names, str) else list(names)
+    labels: Sequence[str | None] = [None] * len(checked)
+    if names is not None:
+        labels = check_texts("names", [names] if isinstance(names, str) else names, "a list of names of agents")
     if len(labels) != len(checked):
         raise InvalidArgument(f"names must hold one name per dataset ({len(checked)}), got {len(labels)}")
     counts: dict[tuple[str, str], list[int]] = {}

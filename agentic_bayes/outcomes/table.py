@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice, check_probability
+from agentic_bayes.checks import check_choice, check_probability, check_text
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, OpenTable
@@ -123,6 +123,11 @@ def outcomes_from_table(
     >>> outcomes_from_table(scores, wide="trials", threshold=0.7)["successes"].values.tolist()
     [[2, 1]]
     """
+    for role, name in {"agent": agent, "task": task, "trial": trial, "correct": correct, "error": error}.items():
+        check_text(role, name, "the name of a column")
+    for role, name in {"successes": successes, "trials": trials}.items():
+        if name is not None:
+            check_text(role, name, "the name of a column")
     check_choice("errors", errors, get_args(ErrorHandling))
     if wide is not None:
         check_choice("wide", wide, get_args(WideColumns))

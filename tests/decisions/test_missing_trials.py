@@ -5,13 +5,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from fits import counts
+from fits import counts, rows
 from typer.testing import CliRunner
 
 from agentic_bayes.cli.app import app
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.missing import as_if
 from agentic_bayes.estimation.estimate import estimate
+from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.outcomes.dataset import check_outcomes
 from agentic_bayes.outcomes.missing import counted_as
 from agentic_bayes.outcomes.table import outcomes_from_table
@@ -144,3 +146,16 @@ def test_few_missing_trials_are_shown_and_change_nothing():
     found = gate(est, at_least=0.7)
     assert (found.verdict, found.if_missing) == ("pass", ())
     assert "1 of 101 trials unscored" in str(found)
+
+
+def test_what_missing_trials_are_taken_for_is_no_verdict_of_a_judge():
+    """Through a judge that guesses nothing is known but what is assumed: as many trials, failed or passed."""
+    tasks = 10
+    est = estimate(counts({"v1": [(2, 4, 4)] * tasks}), judge_labels={"sensitivity": 0.5, "specificity": 0.5})
+    for filled, passed in ((as_if(est, failed="v1"), 0), (as_if(est, passed="v1"), 4)):
+        plain = estimate(counts({"v1": [(passed, 4)] * tasks}), Hierarchical(pool_agents=False))
+        for name in ("mean", "lower", "upper"):
+            found, wanted = (
+                rows(one.summary(), estimand="population", metric="pass^1")[name] for one in (filled, plain)
+            )
+            assert found.item() == pytest.approx(wanted.item(), abs=2e-3)

@@ -9,6 +9,7 @@ from fits import counts, rows
 from pictures import below_title, legend_texts
 
 from agentic_bayes.decisions.compare import compare
+from agentic_bayes.decisions.gate import gate
 from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import estimate
@@ -140,7 +141,17 @@ def test_an_agent_that_tried_the_easy_half_is_no_better():
     assert [row["prob_best"] for row in ranking.rows] == [0.5, 0.5]
     assert "30 tasks all attempted, 30 left out" in str(ranking)
     assert below_title(plot_comparison(found)).endswith("30 shared tasks, 30 left out")
+    gated = gate(est, "B", at_least=0.1, baseline="A")
+    assert [one.probability for one in gated.requirements] == [pytest.approx(1, abs=1e-3), 0.5]
+    assert "30 tasks that only one of B and A tried left out" in gated.note
+    assert "different_tasks" in gated.flags
     alone = counts({"A": [(4, 4), (0, 0)], "B": [(0, 0), (4, 4)]})
     with pytest.raises(EstimateError, match="tasks='own'"):
         rank(estimate(alone))
+    with pytest.raises(EstimateError, match="tasks='own'"):
+        gate(estimate(alone), "A", at_least=0.1, baseline="B")
+    assert (
+        "assuming that all of them sample one kind of task"
+        in gate(estimate(alone), "A", at_least=0.1, baseline="B", tasks="own").note
+    )
     assert "assuming that all of them sample one kind of task" in rank(estimate(alone), tasks="own").rows[0]["note"]
