@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, collected
+from agentic_bayes.outcomes.rows import NO_ERROR
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,7 @@ def count_in_engine(
         columns[correct] = nw.when(within).then(reached).otherwise(score.cast(nw.Float64))
     if error is not None and table.kind(error) != nw.Boolean:
         text = table.cells(error).cast(nw.String).str.strip_chars().str.to_lowercase()
-        columns[error] = ~(text.is_null() | text.is_in([*tables.BLANK, *tables.FALSE]))
+        columns[error] = ~(text.is_null() | text.is_in([*tables.BLANK, *NO_ERROR]))
     if trial is not None:
         columns[trial] = nw.when(~table.cells(trial).is_null()).then(nw.lit("given"))
     return _grouped(table, columns)
@@ -48,7 +49,13 @@ def count_in_engine(
 
 def repeated_in_engine(table: EngineTable, names: Sequence[str]) -> pd.DataFrame:
     """Some of the combinations of labels that occur more than once, and how often."""
-    return _grouped(table, {name: table.cells(name) for name in names}, repeated=True)
+    import narwhals as nw
+
+    texts = {name: table.cells(name) for name in names}
+    for name in names:
+        if table.kind(name) == nw.String:
+            texts[name] = texts[name].str.strip_chars()  # as labels are read
+    return _grouped(table, texts, repeated=True)
 
 
 def _grouped(table: EngineTable, columns: Mapping[str, Any], *, repeated: bool = False) -> pd.DataFrame:

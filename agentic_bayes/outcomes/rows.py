@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 WHOLE = "a whole number in [0, 2^53)"
+NO_ERROR = frozenset({*tables.FALSE, "no"})  # what an error column may say where nothing crashed, besides a blank
 
 
 @dataclass
@@ -166,7 +167,7 @@ def read_outcomes_of_rows(
     crashed = np.zeros(len(frame), dtype=bool)
     if error is not None:
         marks = CodedColumn.of(frame[error])
-        crashed = marks.mapped([tables.zero_one(value) not in (None, 0) for value in marks.values], False).astype(bool)
+        crashed = marks.mapped([_is_error(value) for value in marks.values], False).astype(bool)
         if crashed.any():  # what stands beside an error is not looked at
             cells = cells.mask(crashed)
     coded = CodedColumn.of(cells)
@@ -183,6 +184,13 @@ def read_outcomes_of_rows(
         findings.problems.append(wrong)
         return np.full(len(frame), verdicts.NONE)
     return np.where(crashed, verdicts.ERRORED, coded.mapped(np.asarray(codes, dtype=np.int64), verdicts.NONE))
+
+
+def _is_error(value: Any) -> bool:
+    """Whether a cell of an error column says that there was one."""
+    if isinstance(value, (list, dict)):
+        return bool(value)
+    return not tables.is_blank(value) and str(value).strip().lower() not in NO_ERROR
 
 
 def read_counts(

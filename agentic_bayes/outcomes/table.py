@@ -85,8 +85,8 @@ def outcomes_from_table(
         but no ``correct``. Columns ``unscored`` and ``errored`` (a part of it) are then read, too. A table with all
         three is refused unless you name the columns.
     error : str
-        Column name, optional, of a table with one row per trial: any value but 0 and false marks the trial as errored
-        (its agent crashed), so that it has no verdict.
+        Column name, optional, of a table with one row per trial: any value but 0, false and no marks the trial as
+        errored (its agent crashed), so that it has no verdict.
     errors : {"unscored", "fail", "bounds"}
         What errored trials count as; see `count_outcomes`.
     group, weight : str, optional
