@@ -38,7 +38,8 @@ def as_if(
         outcomes = counted_as(est.outcomes, failed=down, passed=up, which=which)
         settings = est.settings
         if settings.judge is not None:  # what is assumed of a trial is no verdict that may be wrong
-            settings = replace(settings, judge=replace(settings.judge, assumed=_assumed(est.outcomes, outcomes)))
+            assumed = (*settings.judge.assumed, *_assumed(est.outcomes, outcomes))
+            settings = replace(settings, judge=replace(settings.judge, assumed=assumed))
         return replace(estimate_as(outcomes, settings), versions=est.versions)
 
     return est.posterior.once(("as if", frozenset(down), frozenset(up), which), fit)

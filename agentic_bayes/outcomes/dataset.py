@@ -196,6 +196,7 @@ def combine_outcomes(
     if len(labels) != len(checked):
         raise InvalidArgument(f"names must hold one name per dataset ({len(checked)}), got {len(labels)}")
     counts: dict[tuple[str, str], list[int]] = {}
+    crashed: dict[tuple[str, str], int] = {}  # the failures that no judge has seen
     seen: dict[str, int] = {}
     for position, (ds, label) in enumerate(zip(checked, labels, strict=True)):
         single = ds.sizes["agent"] == 1
@@ -208,8 +209,13 @@ def combine_outcomes(
             seen[name] = position
             cells = np.stack([ds[variable].values[i] for variable in COUNTS], axis=1)
             counts |= {(name, task): cell for task, cell in zip(ds["task"].values, cells.tolist(), strict=True)}
+            if "crashed" in ds:
+                crashed |= {(name, task): n for task, n in zip(ds["task"].values, ds["crashed"].values[i], strict=True)}
     attrs = _combined_attrs(checked, allowed)
     ds = dataset_from_counts(counts, attrs, combined_columns(checked))
+    if crashed:
+        of_cell = [[crashed.get((a, t), 0) for t in ds["task"].values] for a in ds["agent"].values]
+        ds = ds.assign(crashed=(("agent", "task"), np.asarray(of_cell, dtype=np.int64)))
     return with_bounds(ds) if attrs.get("errors") == "bounds" else ds
 
 

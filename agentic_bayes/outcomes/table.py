@@ -17,7 +17,7 @@ from agentic_bayes.outcomes.coordinates import by_task, check_columns, column_na
 from agentic_bayes.outcomes.count import ErrorHandling
 from agentic_bayes.outcomes.dataset import dataset_from_arrays, with_bounds
 from agentic_bayes.outcomes.engine import COUNTED, count_in_engine, repeated_in_engine
-from agentic_bayes.outcomes.missing import counted_as
+from agentic_bayes.outcomes.missing import crashes_failed
 from agentic_bayes.outcomes.rows import (
     CodedColumn,
     CountedTable,
@@ -180,7 +180,7 @@ def outcomes_from_table(
         attrs["errors"] = errors
     ds = dataset_from_arrays(read.counted.agents, read.counted.tasks, read.counted.counts, attrs, read.extra)
     if errors == "fail":
-        return counted_as(ds, failed=ds["agent"].values.tolist(), which="errored")
+        return crashes_failed(ds)
     return with_bounds(ds) if errors == "bounds" else ds
 
 

@@ -34,6 +34,7 @@ from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 HowKnown = Literal["none", "estimated", "fixed"]
 Located = tuple[tuple[str, str, int, int, int, int], ...]
@@ -168,6 +169,18 @@ class JudgeLabels:
             return None
         known = {name: tuple(map(tuple, record.get(name, ()))) for name in ("located", "assumed")}
         return cls(**record | known)
+
+
+def judge_of(labels: pd.DataFrame | Mapping[str, float], outcomes: xr.Dataset, counts: Counts) -> JudgeLabels:
+    """Labels as `estimate` takes them; failures by crash are no verdicts, and so are as sure as labels."""
+    found = read_labels(labels, counts)
+    if "crashed" not in outcomes:
+        return found
+    crashed = outcomes["crashed"].values
+    assumed = tuple(
+        (counts.agents[a], counts.tasks[i], int(crashed[a, i]), 0, 0, 0) for a, i in np.argwhere(crashed > 0).tolist()
+    )
+    return replace(found, assumed=assumed)
 
 
 def read_labels(labels: pd.DataFrame | Mapping[str, float], counts: Counts) -> JudgeLabels:

@@ -62,8 +62,8 @@ def ask(
     check_choice("estimand", estimand, get_args(Estimand)[:2])
     asked: dict[str, Any] = {"metric": wanted, "estimand": estimand}
     for name in (agent, baseline):
-        if isinstance(name, str):
-            est.agent_index(name)
+        if name is not None and (name is agent or isinstance(name, str)):
+            est.agent_index(name)  # type: ignore[arg-type]
     ranking, note = None, ""
     if len(est.agents) > 2:
         try:
