@@ -105,6 +105,18 @@ class Look(Decision):
         """Whether the run is over."""
         return self.verdict != "continue"
 
+    def to_pandas(self) -> pd.DataFrame:
+        """The look in one row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The attributes except `rule`, and stop.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([{name: value for name, value in self.to_dict().items() if name != "sentence"}])
+
     def __str__(self) -> str:
         rule, asked = self.rule, ""
         if rule.at_least is not None:
