@@ -77,7 +77,7 @@ class SharedTasks:
         def fit() -> Estimate:
             kept = np.isin(est.outcomes["task"].values, list(names))
             outcomes = est.outcomes.isel(agent=sorted(agents), task=kept)
-            judge = s.judge and s.judge.within({est.agents[i] for i in agents}, set(names))
+            judge = s.judge and s.judge.needed_for({est.agents[i] for i in agents}, est.agents)
             return estimate_as(outcomes, replace(s, judge=judge))
 
         return est.posterior.once(("shared tasks", tuple(agents), tuple(names), s.k, s.ci_prob, s.ci_kind), fit)

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from calibration.decisions import half_tried
 from fits import counts, rows
@@ -11,6 +12,7 @@ from pictures import below_title, legend_texts
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
 from agentic_bayes.decisions.rank import rank
+from agentic_bayes.decisions.shared_tasks import pair_of
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks
@@ -155,3 +157,17 @@ def test_an_agent_that_tried_the_easy_half_is_no_better():
         in gate(estimate(alone), "A", at_least=0.1, baseline="B", tasks="own").note
     )
     assert "assuming that all of them sample one kind of task" in rank(estimate(alone), tasks="own").rows[0]["note"]
+
+
+def test_labels_of_tasks_that_are_left_out_still_tell_of_the_judge():
+    """Compared on the tasks that both tried, each agent keeps the labels that name it, and no others."""
+    data = counts({"A": [(3, 4)] * 12, "B": [*[(3, 4)] * 6, *[(0, 0)] * 6], "C": [(2, 4)] * 12})
+    label = {"agent": "A", "judge": 1, "human": 1}
+    labels = [{**label, "task": data["task"].values[i]} for i in range(6, 12) for _ in range(2)]
+    labels += [{"agent": "C", "task": data["task"].values[0], "judge": 0, "human": 1}]
+    est = estimate(data, "hierarchical", judge_labels=pd.DataFrame(labels), k=1)
+    fit = pair_of(est, "B", "A", "shared").first.fit
+    assert fit.counts.trials.tolist() == [[4] * 6] * 2
+    rates = rows(fit.judge_error(), rate="sensitivity").set_index("agent")
+    assert rates["n_labels"].to_dict() == {"A": 12, "B": 0}
+    assert rates.loc["A", "mean"] > 0.85

@@ -103,8 +103,8 @@ class JudgeLabels:
 
     def of_agent(self, agent: str) -> JudgeLabels:
         """The labels that name this agent."""
-        located, assumed = (tuple(one for one in part if one[0] == agent) for part in (self.located, self.assumed))
-        return JudgeLabels(*self._told(located), located, assumed, self.clustering)
+        located = tuple(one for one in self.located if one[0] == agent)
+        return JudgeLabels(*self._told(located), located, clustering=self.clustering)
 
     @staticmethod
     def _told(located: Located) -> tuple[int, int, int, int]:
@@ -123,20 +123,27 @@ class JudgeLabels:
         return self.sensitivity == 1 and self.specificity == 1
 
     def cells(self, counts: Counts) -> tuple[Array, Array, Array]:
-        """Attempts known without the judge, truly right ones and judged-right ones, each of shape (agents, tasks)."""
+        """Attempts known without the judge, truly right ones and judged-right ones, each of shape (agents, tasks).
+
+        Labels may also be of tasks that are left out of the counts: they tell of the judge alone.
+        """
         tables = np.zeros((3, *counts.trials.shape), dtype=np.int64)
         agents = {name: i for i, name in enumerate(counts.agents)}
         tasks = {name: i for i, name in enumerate(counts.tasks)}
         for agent, task, known, right, passed, _ in (*self.located, *self.assumed):
-            tables[:, agents[agent], tasks[task]] += known, right, passed
+            if agent in agents and task in tasks:
+                tables[:, agents[agent], tasks[task]] += known, right, passed
         return tables[0], tables[1], tables[2]
 
-    def within(self, agents: set[str], tasks: set[str]) -> Self:
-        """The labels that counts of these agents and tasks need: all still tell the judge's error rates."""
-        located, assumed = (
-            tuple(one for one in part if one[0] in agents and one[1] in tasks) for part in (self.located, self.assumed)
-        )
-        return replace(self, located=located, assumed=assumed)
+    def needed_for(self, agents: set[str], among: tuple[str, ...]) -> JudgeLabels:
+        """The labels that an estimate of some of the agents needs, on whatever tasks.
+
+        Where each agent has rates of its own, the labels of others say nothing of them.
+        """
+        if not self.per_agent(among):
+            return self
+        located, assumed = (tuple(one for one in part if one[0] in agents) for part in (self.located, self.assumed))
+        return JudgeLabels(*self._told(located), located, assumed, self.clustering)
 
     def log_likelihood(self, sensitivity: Array, specificity: Array) -> tuple[Array, Array]:
         """Of each rate, at values of it inside (0, 1), from labels whose attempt is known."""
