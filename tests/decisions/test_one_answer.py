@@ -17,6 +17,7 @@ from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.formatting import format_share
+from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.reports.html.question import ask
 from agentic_bayes.reports.plots.comparison import plot_comparison
 from agentic_bayes.reports.tables import superiority_table
@@ -171,3 +172,19 @@ def test_labels_of_tasks_that_are_left_out_still_tell_of_the_judge():
     rates = rows(fit.judge_error(), rate="sensitivity").set_index("agent")
     assert rates["n_labels"].to_dict() == {"A": 12, "B": 0}
     assert rates.loc["A", "mean"] > 0.85
+
+
+@pytest.mark.parametrize("weights", [{"x": 0.9, "y": 0.1}, {"x": 0.0, "y": 1.0}, "w"])
+def test_groups_without_a_shared_task_have_no_weight_in_a_comparison(weights):
+    """Compared on the tasks of group x only, the weights of group y are left out."""
+    table = [
+        {"agent": agent, "task": f"{group}{i}", "successes": 2, "trials": 4, "g": group, "w": float(group == "y")}
+        for agent, groups in (("A", "xy"), ("B", "x"))
+        for group in groups
+        for i in range(4)
+    ]
+    outcomes = outcomes_from_table(table, group="g", weight="w")
+    est = estimate(outcomes, "conjugate", by="g", weights=weights, k=1)
+    found = compare(est, "B", baseline="A", estimand="tasks")
+    assert found.n_left_out == 4
+    assert [one.group for one in found.groups] == ["x", *(["(weighted)"] if weights == {"x": 0.9, "y": 0.1} else [])]
