@@ -301,3 +301,21 @@ def test_a_changed_log_is_refused_or_nothing_in_it_is_lost_in_silence(load, name
     texts = json.dumps([conversation.model_dump(mode="json") for conversation in found])
     lost = set(re.findall("MARK..", json.dumps(written))) - set(re.findall("MARK..", texts))
     assert not lost or said
+
+
+@pytest.mark.parametrize("form", ["messages_to_dict", "model_dump", "dumpd", "a state", "openai"])
+def test_an_empty_question_and_a_blank_answer_are_what_they_are(load, form):
+    """By every way in LangChain's messages "" and " " are that query and that answer."""
+    from langchain_core.load import dumpd
+    from langchain_core.messages import AIMessage, HumanMessage, messages_to_dict
+
+    messages = [HumanMessage(""), AIMessage(" ")]
+    forms = {
+        "messages_to_dict": messages_to_dict(messages),
+        "model_dump": [message.model_dump() for message in messages],
+        "dumpd": dumpd(messages),
+        "a state": {"messages": dumpd(messages)},
+        "openai": [{"role": "user", "content": ""}, {"role": "assistant", "content": " "}],
+    }
+    ((turn,),) = (conversation.conversation for conversation in load(forms[form]))
+    assert (turn.query, turn.assistant) == ("", " ")
