@@ -125,9 +125,9 @@ def outcomes_from_table(
     """
     for role, name in {"agent": agent, "task": task, "trial": trial, "correct": correct, "error": error}.items():
         check_text(role, name, "the name of a column")
-    for role, name in {"successes": successes, "trials": trials}.items():
-        if name is not None:
-            check_text(role, name, "the name of a column")
+    for role, column in (("successes", successes), ("trials", trials)):
+        if column is not None:
+            check_text(role, column, "the name of a column")
     check_choice("errors", errors, get_args(ErrorHandling))
     if wide is not None:
         check_choice("wide", wide, get_args(WideColumns))

@@ -311,7 +311,7 @@ class Retriever(ABC):
 
 
 def check_conversations(value: object) -> None:
-    """Refuse what is no iterable of conversations."""
+    """Refuse anything but an iterable of conversations."""
     if isinstance(value, (str, bytes, dict, Conversation)) or not isinstance(value, Iterable):
         raise InvalidArgument(
             f"conversations must be an iterable of Conversation (read_conversations() makes one), got {short(value)}"

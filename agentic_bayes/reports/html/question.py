@@ -63,7 +63,7 @@ def ask(
     asked: dict[str, Any] = {"metric": wanted, "estimand": estimand}
     for name in (agent, baseline):
         if name is not None and (name is agent or isinstance(name, str)):
-            est.agent_index(name)  # type: ignore[arg-type]
+            est.agent_index(name)
     ranking, note = None, ""
     if len(est.agents) > 2:
         try:
