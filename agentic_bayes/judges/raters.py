@@ -249,7 +249,7 @@ def agreement(
     Fleiss, Cohen and Everitt (1969), Psychol. Bull. 72, 323-327, doi:10.1037/h0028106.
     Krippendorff (2011), Computing Krippendorff's alpha-reliability, https://repository.upenn.edu/asc_papers/43.
     """
-    names = check_texts("raters", raters, "a list of two different column names or more")
+    names = check_texts("raters", raters, "at least two different column names")
     if len(names) < 2 or len(set(names)) < len(names):
         raise InvalidArgument(f"raters must be at least two different column names, got {short(raters)}")
     check_choice("level", level, get_args(Level))

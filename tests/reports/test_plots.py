@@ -276,7 +276,7 @@ class TestPlotPassCurves:
         assert (ax.get_title(), ax.lines[3].get_color()) == ("Mine", "red")
         assert plot_posterior(two, colors=["black", "tab:blue"]).lines[0].get_color() == "black"
         for colors in (["red"], "red", {"v1": "no colour"}, {"v9": "red"}):
-            with pytest.raises(InvalidArgument, match="colors must|unknown agent 'v9'"):
+            with pytest.raises(InvalidArgument, match=r"colors must|unknown agent 'v9'"):
                 plot_posterior(two, colors=colors)
 
     def test_curves_are_the_summarys_numbers(self, two):
