@@ -181,7 +181,7 @@ class JudgeLabels:
 def judge_of(labels: pd.DataFrame | Mapping[str, float], outcomes: xr.Dataset, counts: Counts) -> JudgeLabels:
     """Labels as `estimate` takes them; failures by crash are no verdicts, and so are as sure as labels."""
     found = read_labels(labels, counts)
-    if "crashed" not in outcomes:
+    if "crashed" not in outcomes or outcomes["crashed"].dims != ("agent", "task"):
         return found
     crashed = outcomes["crashed"].values
     assumed = tuple(
