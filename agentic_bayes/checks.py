@@ -44,6 +44,35 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
         raise UnknownName(name, value, names)
 
 
+def check_text(name: str, value: object, what: str = "text") -> None:
+    """Refuse what is not text."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} must be {what}, got {value!r}")
+
+
+def check_texts(name: str, value: object, what: str) -> tuple[str, ...]:
+    """Several texts, or an error that says what came."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidArgument(f"{name} must be {what}, got {value!r}")
+    texts = tuple(value)
+    for one in texts:
+        check_text(name, one, f"{what}, all of them text")
+    return texts
+
+
+def check_path(value: object, name: str = "path") -> Path:
+    """A path that a system can hold, or an error that says what came."""
+    if not isinstance(value, (str, os.PathLike)) or isinstance(value, bytes):
+        raise InvalidArgument(f"{name} must be a file name or a Path, got {value!r}")
+    path = Path(value)
+    try:
+        if b"\0" not in os.fsencode(path):
+            return path
+    except UnicodeEncodeError:
+        pass
+    raise InvalidArgument(f"{name} must be a name that the system allows, got {str(path)!r}")
+
+
 def check_probability(value: object, name: str, *, open_ends: bool = False) -> float:
     """A number in [0, 1], or in (0, 1) with `open_ends`, or an error that says what came."""
     allowed = "strictly between 0 and 1" if open_ends else "in [0, 1]"

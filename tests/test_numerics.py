@@ -463,3 +463,23 @@ class TestBootstrapInterval:
         assert (lower, upper) == numerics.t_interval([1.0] * 10)
         assert lower < upper
         assert np.isnan(numerics.bootstrap_interval([])).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: numerics.wilson_interval(12, 10), r"c must lie in \[0, n\]"),
+        (lambda: numerics.clopper_pearson_interval(-1, 10), r"c must lie in \[0, n\]"),
+        (lambda: numerics.wilson_interval(1, 10, 95), "ci_prob must be a number strictly between 0 and 1, got 95"),
+        (lambda: numerics.t_interval([0.1, 0.2], 1), "ci_prob must be a number strictly between 0 and 1, got 1"),
+        (lambda: numerics.hdi_from_draws("x"), "draws must hold numbers, got 'x'"),
+        (lambda: numerics.beta_quantile(0.5, {}, 1), "a must hold numbers"),
+        (lambda: numerics.plugin_pass_pow_k(0.5, 2.5), "k must be an integer ≥ 1, got 2.5"),
+        (lambda: numerics.beta_pass_at_k_mean(1, 1, 0), "k must be an integer ≥ 1, got 0"),
+        (lambda: numerics.bootstrap_interval([0.1, 0.2], resamples=0), "resamples must be an integer ≥ 1, got 0"),
+    ],
+)
+def test_what_is_no_number_is_refused_in_words(call, message):
+    """Formulas refuse what they cannot compute with, and say what came."""
+    with pytest.raises(InvalidArgument, match=message):
+        call()

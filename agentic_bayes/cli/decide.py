@@ -115,6 +115,7 @@ def gate(
     confidence: opt.VerdictConfidence = 0.95,
     baseline: str | None = Option(None, help="Also require that the metric is not below this agent's."),
     margin: float = Option(0.0, help="How far below the baseline the metric may fall."),
+    tasks: opt.TaskSetsOption = "shared",
     max_missing: float = Option(
         0.02, help="Share of missing trials beyond which the gate is inconclusive where they could change it."
     ),
@@ -143,10 +144,11 @@ def gate(
     check_probability(margin, "margin")
     check_probability(max_missing, "max_missing")
     check_confidence(confidence)
+    check_choice("tasks", tasks, ("shared", "own"))
     check_choice("inconclusive_is", inconclusive_is, ("inconclusive", "fail", "pass"))
     if junit is not None:
         check_output_file(junit, "--junit", source=file)
-    bars: dict[str, Any] = {"at_least": at_least, "confidence": confidence, "margin": margin}
+    bars: dict[str, Any] = {"at_least": at_least, "confidence": confidence, "margin": margin, "tasks": tasks}
     bars |= {"baseline": baseline, "max_missing": max_missing, **question}
     if split is not None or executor is not None:
         refuse_with_split(split, {"--executor": executor}, {"--junit": junit, "--judge-labels": fit.judge_labels})

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from agentic_bayes.checks import check_text
 from agentic_bayes.decisions.decision import share_above_zero
 from agentic_bayes.decisions.shared_tasks import TwoAgents
 from agentic_bayes.errors import EstimateError
@@ -66,6 +67,8 @@ def group_differences(
 
 def _grouped(est: Estimate, by: str | None) -> Posterior:
     """The estimate's posterior, with the groups that are asked for."""
+    if by is not None:
+        check_text("by", by, "the name of a coordinate of the tasks")
     if by is None or by == est.settings.by:
         return est.posterior
     if est.settings.by is not None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, overload
 
 import numpy as np
 
-from agentic_bayes.checks import check_probability, check_type
+from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.decisions.decision import Decision, basis_words, described, remarks, summarised
 from agentic_bayes.decisions.many.gates import ManyGates, gate_many
 from agentic_bayes.decisions.missing import MAX_MISSING, as_if
+from agentic_bayes.decisions.shared_tasks import TaskSets, pair_of, task_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.distribution import CIKind
 from agentic_bayes.estimation.estimate import Estimate
@@ -271,6 +272,7 @@ def gate(
     baseline: str | None = None,
     margin: float = 0.0,
     max_missing: float = MAX_MISSING,
+    tasks: TaskSets = "shared",
 ) -> Gate: ...
 @overload
 def gate(
@@ -284,6 +286,7 @@ def gate(
     baseline: str | None = None,
     margin: float = 0.0,
     max_missing: float = MAX_MISSING,
+    tasks: TaskSets = "shared",
 ) -> ManyGates: ...
 def gate(
     est: Estimate | ManyEstimates,
@@ -296,6 +299,7 @@ def gate(
     baseline: str | None = None,
     margin: float = 0.0,
     max_missing: float = MAX_MISSING,
+    tasks: TaskSets = "shared",
 ) -> Gate | ManyGates:
     """Judge an agent against a bar and, if asked, against a baseline.
 
@@ -319,13 +323,16 @@ def gate(
         On new tasks of this kind, or on the observed tasks.
     baseline : str, optional
         An agent of the same estimate. P(metric - baseline's metric ≥ -margin) must then reach `confidence`, too. A
-        crossed estimate compares them on the same tasks; others do not, and need more data to pass.
+        crossed estimate pairs them by task; others do not, and need more data to pass.
     margin : float
         By how much the metric may lie below the baseline's, in [0, 1].
     max_missing : float
         Share of the agent's trials (or of the baseline's), in [0, 1], that may be unscored, errored ones included,
         without asking what they might have been. With outcomes counted with ``errors="bounds"`` that is always asked of
         the errored trials and shown.
+    tasks : {"shared", "own"}
+        Where the agent and the baseline did not try the same tasks, which ones the drop is about; see `compare`. The
+        bar is about all of the agent's.
 
     Returns
     -------
@@ -337,15 +344,19 @@ def gate(
     UnknownName, InvalidArgument
         If an argument is not valid.
     EstimateError
-        If the estimate has no posterior or does not define the estimand.
+        If the estimate has no posterior or does not define the estimand, or if the agent and the baseline tried
+        different tasks and share fewer than two.
     """
+    check_choice("tasks", tasks, get_args(TaskSets))
     bar = check_probability(at_least, "at_least")
     required = check_confidence(confidence)
     allowed = check_probability(margin, "margin")
     tolerated = check_probability(max_missing, "max_missing")
     if isinstance(est, ManyEstimates):
         bars = {"at_least": bar, "confidence": required, "metric": metric, "estimand": estimand}
-        return gate_many(est, gate, agent, bars | {"baseline": baseline, "margin": allowed, "max_missing": tolerated})
+        return gate_many(
+            est, gate, agent, bars | {"baseline": baseline, "margin": allowed, "max_missing": tolerated, "tasks": tasks}
+        )
     check_type("est", est, Estimate, "estimate() makes one")
     index = est.agent_index(agent)
     name = est.agents[index]
@@ -354,8 +365,8 @@ def gate(
         raise InvalidArgument(f"agent and baseline must differ, got {name!r} for both")
     if baseline is None and allowed:
         raise InvalidArgument(f"margin needs a baseline, got margin {allowed:g} without one")
-    asked = _Question(name, wanted, estimand, bar, required, baseline, allowed)
-    requirements, doubts, flags = asked.answer(est)
+    asked = _Question(name, wanted, estimand, bar, required, baseline, allowed, tasks)
+    requirements, notes, flags = asked.answer(est)
     trials = TrialCounts.of(est.outcomes, name)
     others = None if baseline is None else TrialCounts.of(est.outcomes, baseline)
     counts = [one for one in (trials, others) if one is not None]
@@ -384,7 +395,7 @@ def gate(
         max_missing=tolerated,
         if_missing=tuple(side for side, _ in shown),
         flags=flags,
-        note="; ".join(filter(None, [*doubts, est.differences, est.judge_note])),
+        note="; ".join(filter(None, [*notes, est.differences, est.judge_note])),
         **described(summarised(est, name, wanted, estimand), est, name, wanted, estimand),
     )
 
@@ -400,23 +411,27 @@ class _Question:
     required: float
     baseline: str | None
     margin: float
+    tasks: TaskSets
 
     def answer(self, est: Estimate) -> tuple[list[Requirement], list[str], tuple[str, ...]]:
-        """Every requirement with its verdict, why nothing can be decided, and the flags."""
+        """Every requirement with its verdict, what a reader must know of them, and the flags."""
         question: dict[str, Any] = {"metric": self.metric, "estimand": self.estimand}
         met = est.prob_at_least(self.agent, self.bar, **question)
         flags = est.flags(self.agent, **question)
         doubts = _doubts(self.agent, flags)
-        asked = [(f"P({self.metric} ≥ {self.bar:g})", met, doubts)]
+        asked, words = [(f"P({self.metric} ≥ {self.bar:g})", met, doubts)], ""
         if (other := self.baseline) is not None:
-            difference = est.metric_draws(self.agent, **question) - est.metric_draws(other, **question)
             text = f"P(at most {self.margin:g} below {other})" if self.margin else f"P(not below {other})"
-            of_other = est.flags(other, **question)
-            doubts = list(dict.fromkeys([*doubts, *_doubts(other, of_other)]))
-            asked.append((text, float(np.mean(difference >= -self.margin)), doubts))
-            flags = tuple(dict.fromkeys([*flags, *of_other]))
+            doubts = [*doubts, *_doubts(other, est.flags(other, **question))]
+            pair = pair_of(est, self.agent, other, "own" if doubts else self.tasks)  # nothing scored is not refused
+            own, theirs = pair.draws(self.metric, self.estimand)
+            flags = tuple(dict.fromkeys([*flags, *pair.flags(self.metric, self.estimand)]))
+            if not doubts and "not_converged" in flags:
+                doubts = _doubts(other, ("not_converged",))
+            words = task_words(pair.common, pair.counts.different_tasks, f"only one of {self.agent} and {other}")
+            asked.append((text, float(np.mean(own - theirs >= -self.margin)), doubts))
         verdicts = [Requirement(text, p, "inconclusive" if why else ruling(p, self.required)) for text, p, why in asked]
-        return verdicts, doubts, flags
+        return verdicts, list(dict.fromkeys([*doubts, words])), flags
 
     def if_missing(self, est: Estimate, up: bool, which: MissingTrials) -> tuple[IfMissing, list[Requirement]]:
         """The answer with the agent's missing trials passed (or failed) and the baseline's the other way round."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
+from agentic_bayes.estimation.methods.judge_labels import Located
 from agentic_bayes.outcomes.missing import MissingTrials, counted_as
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MAX_MISSING = 0.02  # share of missing trials up to which nobody asks what they might have been
 
@@ -31,6 +36,19 @@ def as_if(
 
     def fit() -> Estimate:
         outcomes = counted_as(est.outcomes, failed=down, passed=up, which=which)
-        return replace(estimate_as(outcomes, est.settings), versions=est.versions)
+        settings = est.settings
+        if settings.judge is not None:  # what is assumed of a trial is no verdict that may be wrong
+            assumed = (*settings.judge.assumed, *_assumed(est.outcomes, outcomes))
+            settings = replace(settings, judge=replace(settings.judge, assumed=assumed))
+        return replace(estimate_as(outcomes, settings), versions=est.versions)
 
     return est.posterior.once(("as if", frozenset(down), frozenset(up), which), fit)
+
+
+def _assumed(before: xr.Dataset, after: xr.Dataset) -> Located:
+    """The trials that were filled in, by agent and task: how many, and as right and passed or as neither."""
+    more, right = (after[name].values - before[name].values for name in ("trials", "successes"))
+    agents, tasks = (after[dim].values.tolist() for dim in ("agent", "task"))
+    return tuple(
+        (agents[a], tasks[i], int(more[a, i]), *[int(right[a, i])] * 3) for a, i in np.argwhere(more > 0).tolist()
+    )

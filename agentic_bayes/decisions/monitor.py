@@ -20,6 +20,7 @@ import numpy as np
 from agentic_bayes.checks import (
     check_choice,
     check_count,
+    check_path,
     check_probability,
     check_replaceable,
     check_seed,
@@ -103,6 +104,18 @@ class Look(Decision):
     def stop(self) -> bool:
         """Whether the run is over."""
         return self.verdict != "continue"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The look in one row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The attributes except `rule`, and stop.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([{name: value for name, value in self.to_dict().items() if name != "sentence"}])
 
     def __str__(self) -> str:
         rule, asked = self.rule, ""
@@ -260,7 +273,7 @@ class StoppingRule(Tabular):
         -------
         pathlib.Path
         """
-        target = Path(path)
+        target = check_path(path)
         check_replaceable(target)
         text = json.dumps(json_ready({"format": FORMAT, **asdict(self)}), indent=2, allow_nan=False)
         beside = target.with_name(f".{target.name}.writing")
@@ -288,7 +301,7 @@ class StoppingRule(Tabular):
         EstimateError
             If it is not such a file.
         """
-        source = Path(path)
+        source = check_path(path)
         if not source.is_file():
             raise EstimateError(no_such_file(source))
         try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.decisions.decision import Decision, basis_words, described, summarised
-from agentic_bayes.decisions.shared_tasks import ASSUMED, SharedTasks, TaskSets
+from agentic_bayes.decisions.shared_tasks import SharedTasks, TaskSets, task_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.model_checks import DIFFERENT_TASKS, flag_words
@@ -213,7 +213,7 @@ def rank(
     best = best / best.sum(axis=1, keepdims=True)
     tail = (1 - est.settings.ci_prob) / 2
     different = est.counts.different_tasks
-    note = "; ".join(filter(None, (_task_words(common, different), est.differences, est.judge_note)))
+    note = "; ".join(filter(None, (task_words(common, different, "not all agents"), est.differences, est.judge_note)))
     rows: list[dict[str, Any]] = []
     for index, agent in enumerate(fit.agents):
         group = np.flatnonzero(alike == alike[index])
@@ -244,13 +244,6 @@ def rank(
         _draws=draws,
         _alike=alike,
     )
-
-
-def _task_words(common: SharedTasks, different: bool) -> str:
-    """What a reader must know of the tasks that the agents are ranked on."""
-    if common.n_left_out:
-        return f"{plural(common.n_left_out, 'task')} that not all agents tried left out"
-    return ASSUMED if different else ""
 
 
 def _ranks(est: Estimate, metric: Metric, estimand: Estimand) -> tuple[Array, Array, Array]:

@@ -16,6 +16,7 @@ import numpy as np
 from agentic_bayes.errors import EstimateError, InvalidArgument
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.estimate import Estimate, estimate_as
+from agentic_bayes.estimation.groups import Weights
 from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.estimation.model_checks import DIFFERENT_TASKS
 from agentic_bayes.estimation.posterior import Estimand
@@ -77,10 +78,29 @@ class SharedTasks:
         def fit() -> Estimate:
             kept = np.isin(est.outcomes["task"].values, list(names))
             outcomes = est.outcomes.isel(agent=sorted(agents), task=kept)
-            judge = s.judge and s.judge.within({est.agents[i] for i in agents}, set(names))
-            return estimate_as(outcomes, replace(s, judge=judge))
+            judge = s.judge and s.judge.needed_for({est.agents[i] for i in agents}, est.agents)
+            return estimate_as(outcomes, replace(s, judge=judge, weights=_weights_of(est, kept)))
 
         return est.posterior.once(("shared tasks", tuple(agents), tuple(names), s.k, s.ci_prob, s.ci_kind), fit)
+
+
+def _weights_of(est: Estimate, kept: Array) -> Weights | None:
+    """The weights on some of the tasks: those of the groups that are left, or none where nothing left has any."""
+    groups, weights = est.posterior.grouping, est.settings.weights
+    if groups is None or weights is None:
+        return None
+    if isinstance(weights, str):
+        return weights if groups.per_task is not None and groups.per_task[kept].any() else None
+    left = {groups.names[i] for i in groups.place[kept].tolist()}
+    found = {name: share for name, share in weights.items() if name in left}
+    return found if any(found.values()) else None
+
+
+def task_words(common: SharedTasks, different: bool, who: str) -> str:
+    """What a reader must know of the tasks that agents are compared on; `who` did not try those that are left out."""
+    if common.n_left_out:
+        return f"{plural(common.n_left_out, 'task')} that {who} tried left out"
+    return ASSUMED if different else ""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from agentic_bayes.checks import check_choice, check_ks, check_probability, no_such_file
+from agentic_bayes.checks import check_choice, check_ks, check_path, check_probability, no_such_file
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.counts import Counts
 from agentic_bayes.estimation.distribution import CIKind, Distribution
@@ -18,7 +18,7 @@ from agentic_bayes.estimation.groups import Weights
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.estimation.io.groups import draw_groups, kept_draws
 from agentic_bayes.estimation.io.netcdf import installed_versions, read_groups, write_groups
-from agentic_bayes.estimation.methods.judge_labels import judge_words, rates_table, read_labels
+from agentic_bayes.estimation.methods.judge_labels import judge_of, judge_words, rates_table
 from agentic_bayes.estimation.methods.options import Estimator, Frequentist, Method, MethodName
 from agentic_bayes.estimation.model_checks import ModelChecks
 from agentic_bayes.estimation.posterior import Estimand, Posterior
@@ -107,7 +107,7 @@ def estimate(
     """
     checked = check_outcomes(outcomes)
     counts = Counts.of(checked)
-    judge = None if judge_labels is None else read_labels(judge_labels, counts)
+    judge = None if judge_labels is None else judge_of(judge_labels, checked, counts)
     if judge is not None and "judge" in differing(checked.attrs):
         raise InvalidArgument(f"judge_labels need counts of one judge, these have {checked.attrs['judge']}")
     errs = None if judge is None or judge.perfect else judge
@@ -545,7 +545,7 @@ class Estimate(Tabular):
             "draws": kept_draws(self.draws, self.posterior),
             "sample_stats": self.sample_stats,
         }
-        return write_groups(Path(path), self._record(), groups)
+        return write_groups(check_path(path), self._record(), groups)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -565,7 +565,7 @@ class Estimate(Tabular):
         EstimateError
             If it is not such a file.
         """
-        source = Path(path)
+        source = check_path(path)
         if not source.is_file():
             raise EstimateError(no_such_file(source))
         try:

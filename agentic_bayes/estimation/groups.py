@@ -38,7 +38,7 @@ class Grouping:
             return None
         labels = np.full(len(counts.tasks), "", dtype=object) if by is None else _column(counts, by, "by")
         if labels.dtype.kind == "f":
-            labels = np.array([f"{value:g}" for value in labels.tolist()], dtype=object)
+            labels = np.array([repr(value).removesuffix(".0") for value in labels.tolist()], dtype=object)
         names = tuple(dict.fromkeys(sorted(labels.tolist(), key=natural_key)))
         if {NEW, WEIGHTED} & set(names):
             raise InvalidArgument(f"groups must not be called {NEW!r} or {WEIGHTED!r}, which name rows of the summary")

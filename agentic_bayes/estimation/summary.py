@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice
+from agentic_bayes.checks import check_choice, check_flag
 from agentic_bayes.estimation.distribution import STATISTICS, Stats
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.model_checks import ModelChecks, flag_words
@@ -66,6 +66,7 @@ def summary_rows(
     Without `notes`, which take time, they are empty.
     """
     posterior, settings = checks.posterior, checks.settings
+    check_flag(tasks, "tasks")
     method = settings.method
     common: dict[str, Any] = {
         "ci_kind": settings.ci_kind,

@@ -28,7 +28,7 @@ from agentic_bayes.evidence.score import Grader, Unscored
 from agentic_bayes.evidence.tools.rubric import ToolRubric
 from agentic_bayes.executors import ExecutorChoice, Workers, check_executor, packed
 from agentic_bayes.records.base import short
-from agentic_bayes.records.model import Conversation
+from agentic_bayes.records.model import Conversation, check_conversations
 
 __all__ = ["assess", "assess_async"]
 
@@ -335,11 +335,7 @@ def _packed(graders: Graders) -> bytes:
 def _check_arguments(
     conversations: object, judge: object, tool_rubric: object, metrics: object, progress: object
 ) -> None:
-    if isinstance(conversations, (str, bytes, Conversation)) or not isinstance(conversations, Iterable):
-        raise InvalidArgument(
-            "conversations must be an iterable of Conversation (read_conversations() makes one), "
-            f"got {short(conversations)}"
-        )
+    check_conversations(conversations)
     _check_grader("judge", judge)
     check_type("tool_rubric", tool_rubric, ToolRubric, "ToolRubric() is the default one")
     if not isinstance(metrics, Sequence):

@@ -6,9 +6,10 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from agentic_bayes.checks import check_type
 from agentic_bayes.errors import DoubtfulRecords, EvidenceError
 from agentic_bayes.records.identity import task_label
-from agentic_bayes.records.model import Conversation, Interaction
+from agentic_bayes.records.model import Conversation, Interaction, check_conversations
 
 TurnPlace = str | int | None
 """A turn of a conversation: its qa_id, its position from 0, or None for the only one."""
@@ -30,9 +31,11 @@ def join_by_task(
     by_task: dict[str, dict[TurnPlace, Any]] = {}
     for (task, place), value in wanted.items():
         by_task.setdefault(task, {})[place] = value
+    check_conversations(conversations)
     met: set[str] = set()
     without: set[str] = set()
     for conversation in conversations:
+        check_type("conversations", conversation, Conversation, "read_conversations() yields them")
         task = conversation.task_id or task_label(conversation.qa_ids)
         places = by_task.get(task)
         if places is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.checks import check_probability, no_such_file
+from agentic_bayes.checks import check_path, check_probability, no_such_file
 from agentic_bayes.errors import EvidenceError, Problem
 from agentic_bayes.evidence.means import mean_interval, score_of, task_means
 from agentic_bayes.evidence.row import (
@@ -256,7 +256,7 @@ class Evidence(Tabular):
             If there is no such file, or anything in it is wrong; the message lists all problems, each with its line and
             field.
         """
-        source = Path(path)
+        source = check_path(path)
         if not source.exists() or source.is_dir():
             raise EvidenceError(no_such_file(source))
         return cls(_read_rows(source))

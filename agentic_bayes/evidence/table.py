@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.checks import no_such_file
+from agentic_bayes.checks import check_path, no_such_file
 from agentic_bayes.errors import AgenticBayesError, did_you_mean
 from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, open_frame
 from agentic_bayes.evidence.table_files import open_file
@@ -149,7 +149,9 @@ def open_table(table: Any, *, error: Failure) -> OpenTable:
     """A table of any kind, its columns known and its cells not yet read."""
     if isinstance(table, LocalTable | EngineTable):
         return table
-    return open_file(Path(table), error=error) if isinstance(table, (str, Path)) else open_frame(table, error=error)
+    if isinstance(table, (str, Path)):
+        return open_file(check_path(table), error=error)
+    return open_frame(table, error=error)
 
 
 def read_whole(table: Any, *, error: Failure) -> LocalTable:

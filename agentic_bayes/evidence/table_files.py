@@ -19,6 +19,7 @@ from agentic_bayes.errors import AgenticBayesError, MissingPackage
 from agentic_bayes.evidence.csv_text import from_cell
 from agentic_bayes.evidence.frames import EngineTable, LocalTable, OpenTable, open_frame, twice
 from agentic_bayes.formatting import plural
+from agentic_bayes.records.base import short
 from agentic_bayes.records.wire.strict_json import strict_json
 
 if TYPE_CHECKING:
@@ -291,6 +292,8 @@ def _read_array(text: str, source: str, *, error: Refusal) -> LocalTable:
         rows = strict_json(text, finite=False)
     except ValueError as cause:
         raise error(f"{source}: must be JSON ({cause})") from None
+    if not isinstance(rows, (list, Mapping)):
+        raise error(f"{source}: must be an array of objects, got {short(rows)}")
     if isinstance(rows, Mapping):
         lists = [key for key, value in rows.items() if isinstance(value, list)]
         within = f"; the rows may be in it: pandas.DataFrame(json.load(open(path))[{lists[0]!r}])" if lists else ""

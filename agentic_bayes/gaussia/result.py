@@ -371,7 +371,7 @@ class AgenticResult(Sequence[AgenticMetric], Tabular):
         return estimate(self.outcomes(**counting), **{"k": tuple(range(1, self._settings.k + 1))} | arguments)
 
 
-_COUNTING = ("unit", "indicator", "threshold", "tool_threshold", "agents", "errors")
+_COUNTING = ("unit", "indicator", "threshold", "tool_threshold", "agents", "errors", "group", "weight")
 
 
 def _value_and_limits(value: float, low: float | None, high: float | None) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from agentic_bayes.checks import check_bootstrap, check_choice
+from agentic_bayes.checks import check_bootstrap, check_choice, check_text, check_texts
 from agentic_bayes.errors import EvidenceError, InvalidArgument
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.formatting import format_interval, format_number, one_line, plural
@@ -249,13 +249,15 @@ def agreement(
     Fleiss, Cohen and Everitt (1969), Psychol. Bull. 72, 323-327, doi:10.1037/h0028106.
     Krippendorff (2011), Computing Krippendorff's alpha-reliability, https://repository.upenn.edu/asc_papers/43.
     """
-    names = () if isinstance(raters, str) else tuple(raters)
-    if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+    names = check_texts("raters", raters, "at least two different column names")
+    if len(names) < 2 or len(set(names)) < len(names):
         raise InvalidArgument(f"raters must be at least two different column names, got {short(raters)}")
     check_choice("level", level, get_args(Level))
     check_bootstrap(ci_prob, resamples, random_seed)
-    if isinstance(categories, str):
+    if categories is not None and not isinstance(categories, (list, tuple)):
         raise InvalidArgument(f"categories must be a list, got {short(categories)}")
+    if cluster is not None:
+        check_text("cluster", cluster, "the name of a column")
     source, columns = tables.read_columns(table, error=EvidenceError)
     needed = [*names, *([] if cluster is None else [cluster])]
     tables.require_columns(source, columns, needed, hint='Name the columns: raters=["…", "…"]', error=EvidenceError)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentic_bayes.numerics.arrays import Floats
+from agentic_bayes.checks import check_bootstrap, check_probability
+from agentic_bayes.numerics.arrays import Floats, numbers, proportions
 
 
 def beta_quantile(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Floats:
@@ -29,7 +30,7 @@ def beta_quantile(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Floats:
     """
     from scipy.special import betaincinv
 
-    alpha, beta, probability = (np.asarray(value, dtype=np.float64) for value in (a, b, q))
+    alpha, beta, probability = numbers("a", a), numbers("b", b), numbers("q", q)
     return np.asarray(betaincinv(alpha, beta, probability), dtype=np.float64)
 
 
@@ -54,8 +55,10 @@ def wilson_interval(c: ArrayLike, n: ArrayLike, ci_prob: float = 0.95) -> tuple[
     """
     from scipy.special import ndtri
 
-    z = -float(ndtri((1 - ci_prob) / 2))  # 0.5 + ci_prob / 2 may round to 1
-    successes, trials = np.asarray(c, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    z = -float(
+        ndtri((1 - check_probability(ci_prob, "ci_prob", open_ends=True)) / 2)
+    )  # 0.5 + ci_prob / 2 may round to 1
+    successes, trials = proportions(c, n)
     safe = np.where(trials > 0, trials, 1.0)
     p = successes / safe
     centre = (p + z**2 / (2 * safe)) / (1 + z**2 / safe)
@@ -84,8 +87,8 @@ def clopper_pearson_interval(c: ArrayLike, n: ArrayLike, ci_prob: float = 0.95) 
     ----------
     Clopper and Pearson (1934), Biometrika 26, 404-413, doi:10.1093/biomet/26.4.404.
     """
-    tail = (1 - ci_prob) / 2
-    successes, trials = np.asarray(c, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    tail = (1 - check_probability(ci_prob, "ci_prob", open_ends=True)) / 2
+    successes, trials = proportions(c, n)
     failures = trials - successes
     low = beta_quantile(tail, np.where(successes > 0, successes, 1.0), failures + 1)
     high = beta_quantile(1 - tail, successes + 1, np.where(failures > 0, failures, 1.0))
@@ -110,7 +113,7 @@ def t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:
     """
     from scipy.special import stdtrit
 
-    array = np.asarray(values, dtype=np.float64)
+    array, tail = numbers("values", values).ravel(), (1 - check_probability(ci_prob, "ci_prob", open_ends=True)) / 2
     size = array.size
     if size == 0:
         return math.nan, math.nan
@@ -120,7 +123,7 @@ def t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, float]:
         lower, upper = wilson_interval(float(array.sum()), size, ci_prob)
         return float(lower), float(upper)
     mean, error = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(size)
-    half = -float(stdtrit(size - 1, (1 - ci_prob) / 2)) * error
+    half = -float(stdtrit(size - 1, tail)) * error
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
@@ -145,11 +148,11 @@ def logit_t_interval(values: ArrayLike, ci_prob: float = 0.95) -> tuple[float, f
     """
     from scipy.special import expit, logit, stdtrit
 
-    array = np.asarray(values, dtype=np.float64)
+    array, tail = numbers("values", values).ravel(), (1 - check_probability(ci_prob, "ci_prob", open_ends=True)) / 2
     if array.size < 2 or np.all(array == array[0]):
         return math.nan, math.nan
     mean, error = float(array.mean()), float(array.std(ddof=1)) / math.sqrt(array.size)
-    half = -float(stdtrit(array.size - 1, (1 - ci_prob) / 2)) * error / (mean * (1 - mean))
+    half = -float(stdtrit(array.size - 1, tail)) * error / (mean * (1 - mean))
     return float(expit(logit(mean) - half)), float(expit(logit(mean) + half))
 
 
@@ -179,7 +182,8 @@ def bootstrap_interval(
     ----------
     Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
     """
-    array = np.asarray(values, dtype=np.float64)
+    array = numbers("values", values).ravel()
+    check_bootstrap(ci_prob, resamples, random_seed)
     if array.size == 0 or np.all(array == 0) or np.all(array == 1):
         return t_interval(array, ci_prob)
     # only how often each distinct value is drawn matters
@@ -203,8 +207,10 @@ def hdi_from_draws(draws: ArrayLike, ci_prob: float = 0.95) -> tuple[float, floa
     -------
     lower, upper : float
     """
-    ordered = np.sort(np.asarray(draws, dtype=np.float64).ravel())
-    span = max(1, math.floor(ci_prob * ordered.size))
+    ordered = np.sort(numbers("draws", draws).ravel())
+    span = max(1, math.floor(check_probability(ci_prob, "ci_prob", open_ends=True) * ordered.size))
+    if not ordered.size:
+        return math.nan, math.nan
     if span >= ordered.size:
         return float(ordered[0]), float(ordered[-1])
     widths = ordered[span:] - ordered[: ordered.size - span]

@@ -6,21 +6,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agentic_bayes.errors import InvalidArgument
-from agentic_bayes.numerics.arrays import Floats
+from agentic_bayes.numerics.arrays import Floats, attempts, numbers
 
 
 def _counts(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Validated, broadcast (n, c, k)."""
-    ks = np.asarray(k)
-    if ks.dtype.kind not in "iu" or (ks.size and ks.min() < 1):
-        raise InvalidArgument(f"k must be an integer ≥ 1, got {k!r}")
-    arrays = []
+    ks, arrays = attempts(k), []
     for name, values in (("n", n), ("c", c)):
         array = np.asarray(values)
         if array.dtype.kind not in "iuf" or not np.all(np.isfinite(array)) or np.any(array != np.floor(array)):
             raise InvalidArgument(f"{name} must hold whole numbers ≥ 0, got {values!r}")
         arrays.append(array.astype(np.float64))
-    trials, successes, ks = np.broadcast_arrays(arrays[0], arrays[1], ks.astype(np.int64))
+    trials, successes, ks = np.broadcast_arrays(arrays[0], arrays[1], ks)
     if np.any(successes < 0) or np.any(successes > trials):
         raise InvalidArgument(f"c must lie in [0, n], got n={n!r}, c={c!r}")
     return trials, successes, ks
@@ -115,7 +112,7 @@ def plugin_pass_pow_k(p: ArrayLike, k: ArrayLike) -> Floats:
     -------
     ndarray of float
     """
-    return np.power(np.asarray(p, dtype=np.float64), k)
+    return np.asarray(np.power(numbers("p", p), attempts(k)))
 
 
 def plugin_pass_at_k(p: ArrayLike, k: ArrayLike) -> Floats:
@@ -131,7 +128,7 @@ def plugin_pass_at_k(p: ArrayLike, k: ArrayLike) -> Floats:
     ndarray of float
     """
     with np.errstate(divide="ignore"):
-        return np.asarray(-np.expm1(np.asarray(k) * np.log1p(-np.asarray(p, dtype=np.float64))))
+        return np.asarray(-np.expm1(attempts(k) * np.log1p(-numbers("p", p))))
 
 
 def beta_pass_pow_k_mean(a: ArrayLike, b: ArrayLike, k: int) -> Floats:
@@ -149,7 +146,9 @@ def beta_pass_pow_k_mean(a: ArrayLike, b: ArrayLike, k: int) -> Floats:
     ndarray of float
         Π_{j<k} (a + j)/(a + b + j).
     """
-    alpha, beta = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
+    alpha, beta = np.broadcast_arrays(numbers("a", a), numbers("b", b))
+    if attempts(k).ndim:
+        raise InvalidArgument(f"k must be one integer ≥ 1, got {k!r}")
     if k > 1000:  # the ratio B(a + k, b)/B(a, b); the product is exact to rounding but long
         from scipy.special import betaln
 

@@ -15,6 +15,7 @@ from agentic_bayes.evidence.score import Score
 from agentic_bayes.evidence.tools.rubric import ROUNDING
 from agentic_bayes.outcomes.coordinates import METADATA, TaskColumns, by_task, check_columns, column_name
 from agentic_bayes.outcomes.dataset import dataset_from_counts, with_bounds
+from agentic_bayes.outcomes.missing import crashes_failed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -145,7 +146,6 @@ def count_outcomes(
         threshold=check_probability(threshold, "threshold"),
         tool_threshold=check_probability(tool_threshold, "tool_threshold"),
         metric_threshold=metric_threshold(evidence, indicator),
-        errors=errors,
     )
     asked = check_columns(group, weight)
     cells, left_out = _cells(evidence, rule, unit, agents)
@@ -167,6 +167,8 @@ def count_outcomes(
     if indicator in ("tools", "joint", *TOOL_DIMENSIONS):
         attrs["tool_rubric"] = "; ".join(sorted({row.tool_rubric for row in evidence.rows}))
     ds = dataset_from_counts(counts, attrs, _columns(evidence, unit, agents, asked, {task for _, task in cells}))
+    if errors == "fail":
+        return crashes_failed(ds)
     return with_bounds(ds) if errors == "bounds" else ds
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice
+from agentic_bayes.checks import check_choice, check_texts
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.numerics import Array
 from agentic_bayes.outcomes.coordinates import TaskColumns, checked_columns, combined_columns, with_columns
@@ -188,14 +188,17 @@ def combine_outcomes(
     """
     if not outcomes:
         raise OutcomesError("combine_outcomes needs at least one outcomes dataset, got none")
-    allowed = (allow,) if isinstance(allow, str) else tuple(allow)
+    allowed = (allow,) if isinstance(allow, str) else check_texts("allow", allow, "a list of attributes")
     for name in allowed:
         check_choice("attribute to allow", name, SHARED)
     checked = [check_outcomes(ds) for ds in outcomes]
-    labels = [None] * len(checked) if names is None else [names] if isinstance(names, str) else list(names)
+    labels: Sequence[str | None] = [None] * len(checked)
+    if names is not None:
+        labels = check_texts("names", [names] if isinstance(names, str) else names, "a list of names of agents")
     if len(labels) != len(checked):
         raise InvalidArgument(f"names must hold one name per dataset ({len(checked)}), got {len(labels)}")
     counts: dict[tuple[str, str], list[int]] = {}
+    crashed: dict[tuple[str, str], int] = {}  # the failures that no judge has seen
     seen: dict[str, int] = {}
     for position, (ds, label) in enumerate(zip(checked, labels, strict=True)):
         single = ds.sizes["agent"] == 1
@@ -208,8 +211,13 @@ def combine_outcomes(
             seen[name] = position
             cells = np.stack([ds[variable].values[i] for variable in COUNTS], axis=1)
             counts |= {(name, task): cell for task, cell in zip(ds["task"].values, cells.tolist(), strict=True)}
+            if "crashed" in ds:
+                crashed |= {(name, task): n for task, n in zip(ds["task"].values, ds["crashed"].values[i], strict=True)}
     attrs = _combined_attrs(checked, allowed)
     ds = dataset_from_counts(counts, attrs, combined_columns(checked))
+    if crashed:
+        of_cell = [[crashed.get((a, t), 0) for t in ds["task"].values] for a in ds["agent"].values]
+        ds = ds.assign(crashed=(("agent", "task"), np.asarray(of_cell, dtype=np.int64)))
     return with_bounds(ds) if attrs.get("errors") == "bounds" else ds
 
 

@@ -48,7 +48,13 @@ def count_in_engine(
 
 def repeated_in_engine(table: EngineTable, names: Sequence[str]) -> pd.DataFrame:
     """Some of the combinations of labels that occur more than once, and how often."""
-    return _grouped(table, {name: table.cells(name) for name in names}, repeated=True)
+    import narwhals as nw
+
+    texts = {name: table.cells(name) for name in names}
+    for name in names:
+        if table.kind(name) == nw.String:
+            texts[name] = texts[name].str.strip_chars()  # as labels are read
+    return _grouped(table, texts, repeated=True)
 
 
 def _grouped(table: EngineTable, columns: Mapping[str, Any], *, repeated: bool = False) -> pd.DataFrame:

@@ -123,6 +123,12 @@ def counted_as(
     return outcomes.assign({name: (outcomes[name].dims, value) for name, value in values.items()})
 
 
+def crashes_failed(outcomes: xr.Dataset) -> xr.Dataset:
+    """Outcomes in which all crashed agents failed; ``crashed`` says how many failures no judge has seen."""
+    failed = counted_as(outcomes, failed=outcomes["agent"].values.tolist(), which="errored")
+    return failed.assign(crashed=outcomes["errored"]) if bool(outcomes["errored"].any()) else failed
+
+
 def _chosen(outcomes: xr.Dataset, agents: str | Iterable[str] | None) -> Array:
     """Positions of these agents; of all where none are named."""
     known = outcomes["agent"].values.tolist()

@@ -205,6 +205,8 @@ def read_outcomes_of_rows(
 
 def _is_error(value: Any) -> bool:
     """Whether a cell of a column of errors holds one."""
+    if isinstance(value, (list, dict)):
+        return bool(value)
     return not tables.is_blank(value) and str(value).strip().lower() not in tables.NO_ERROR
 
 

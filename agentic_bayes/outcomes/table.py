@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from agentic_bayes.checks import check_choice, check_probability
+from agentic_bayes.checks import check_choice, check_probability, check_text
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, OpenTable
@@ -17,7 +17,7 @@ from agentic_bayes.outcomes.coordinates import by_task, check_columns, column_na
 from agentic_bayes.outcomes.count import ErrorHandling
 from agentic_bayes.outcomes.dataset import dataset_from_arrays, with_bounds
 from agentic_bayes.outcomes.engine import COUNTED, count_in_engine, repeated_in_engine
-from agentic_bayes.outcomes.missing import counted_as
+from agentic_bayes.outcomes.missing import crashes_failed
 from agentic_bayes.outcomes.rows import (
     CodedColumn,
     CountedTable,
@@ -89,8 +89,8 @@ def outcomes_from_table(
         but no ``correct``. Columns ``unscored`` and ``errored`` (a part of it) are then read, too. A table with all
         three is refused unless you name the columns.
     error : str
-        Column name, optional, of a table with one row per trial: any value but 0 and false marks the trial as errored
-        (its agent crashed), so that it has no verdict.
+        Column name, optional, of a table with one row per trial: any value but 0, false and no marks the trial as
+        errored (its agent crashed), so that it has no verdict.
     errors : {"unscored", "fail", "bounds"}
         What errored trials count as; see `count_outcomes`.
     group, weight : str, optional
@@ -127,6 +127,11 @@ def outcomes_from_table(
     >>> outcomes_from_table(scores, wide="trials", threshold=0.7)["successes"].values.tolist()
     [[2, 1]]
     """
+    for role, name in {"agent": agent, "task": task, "trial": trial, "correct": correct, "error": error}.items():
+        check_text(role, name, "the name of a column")
+    for role, column in (("successes", successes), ("trials", trials)):
+        if column is not None:
+            check_text(role, column, "the name of a column")
     check_choice("errors", errors, get_args(ErrorHandling))
     if wide is not None:
         check_choice("wide", wide, get_args(WideColumns))
@@ -183,7 +188,7 @@ def outcomes_from_table(
         attrs["errors"] = errors
     ds = dataset_from_arrays(read.counted.agents, read.counted.tasks, read.counted.counts, attrs, read.extra)
     if errors == "fail":
-        return counted_as(ds, failed=ds["agent"].values.tolist(), which="errored")
+        return crashes_failed(ds)
     return with_bounds(ds) if errors == "bounds" else ds
 
 

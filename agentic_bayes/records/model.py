@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SerializeAsAny, StrictBool, model_validator
 from pydantic_core import InitErrorDetails
 
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.records.base import (
     Arguments,
     Id,
@@ -27,6 +28,7 @@ from agentic_bayes.records.base import (
     WholeNumber,
     field_of,
     problem_at,
+    short,
 )
 from agentic_bayes.records.matchers import Matcher
 from agentic_bayes.records.wire.thoughts import REASONING, split_thoughts
@@ -306,6 +308,14 @@ class Retriever(ABC):
     @abstractmethod
     def load_dataset(self) -> Iterable[Conversation]:
         """Return the conversations as a list or a generator."""
+
+
+def check_conversations(value: object) -> None:
+    """Refuse anything but an iterable of conversations."""
+    if isinstance(value, (str, bytes, dict, Conversation)) or not isinstance(value, Iterable):
+        raise InvalidArgument(
+            f"conversations must be an iterable of Conversation (read_conversations() makes one), got {short(value)}"
+        )
 
 
 # names used by code written for Gaussia and Fair-Forge

@@ -14,7 +14,7 @@ from pathlib import Path
 from agentic_bayes.checks import check_replaceable
 from agentic_bayes.errors import InvalidArgument, Problem, RecordsError
 from agentic_bayes.records.base import short
-from agentic_bayes.records.model import Conversation
+from agentic_bayes.records.model import Conversation, check_conversations
 from agentic_bayes.records.sources import SUFFIXES, PathLike
 
 __all__ = ["write_conversations"]
@@ -57,8 +57,7 @@ def write_conversations(conversations: Iterable[Conversation], path: PathLike) -
     if not os.path.isdir(folder) or os.path.isdir(name):
         wrong = "is a folder" if os.path.isdir(name) else f"the folder {folder!r} does not exist"
         raise InvalidArgument(f"path must be a file in a folder that exists, got {name!r} ({wrong})")
-    if isinstance(conversations, (Conversation, str, dict)) or not isinstance(conversations, Iterable):
-        raise InvalidArgument(f"conversations must be an iterable of Conversation objects, got {short(conversations)}")
+    check_conversations(conversations)
     array = name.lower().endswith((".json", ".json.gz"))
     opening, between, closing = ("[\n", ",\n", "\n]\n") if array else ("", "\n", "\n")
     written = 0

@@ -160,7 +160,10 @@ class RunResults(Tabular):
 
     def estimate(self, k: Sequence[int] = (1, 3, 5), **settings: Any) -> Estimate:
         """Estimate the run; further arguments are those of `agentic_bayes.estimate`."""
-        return estimate(self.outcomes, k=tuple(k), **({"by": self.by} if self.by is not None else {}) | settings)
+        return self._estimate(self.outcomes, k=tuple(k), **settings)
+
+    def _estimate(self, outcomes: xr.Dataset, **settings: Any) -> Estimate:
+        return estimate(outcomes, **{"by": self.by} | settings)
 
     def rule(self, fail_under: float | None = None, gate: GateBar | None = None) -> tuple[Ruling, ...]:
         """Whether the run reaches a pass rate and passes a gate; undecided as long as no trial has a verdict."""
@@ -172,7 +175,7 @@ class RunResults(Tabular):
             rulings.append(rule_on_pass_rate(passed, scored - passed, missing, fail_under or 0.0, errored=errored))
         if gate is not None:
             try:
-                rulings.append(gate.rule(estimate(self._count(waiting), k=gate.metric.k)))
+                rulings.append(gate.rule(self._estimate(self._count(waiting), k=gate.metric.k)))
             except (OutcomesError, EstimateError) as error:
                 rulings.append(Ruling("inconclusive", f"the gate is inconclusive: {error}"))
         return tuple(rulings)

@@ -5,14 +5,16 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from fits import counts
+from fits import counts, rows
 from typer.testing import CliRunner
 
 from agentic_bayes.cli.app import app
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.missing import as_if
 from agentic_bayes.estimation.estimate import estimate
-from agentic_bayes.outcomes.dataset import check_outcomes
+from agentic_bayes.estimation.methods.options import Hierarchical
+from agentic_bayes.outcomes.dataset import check_outcomes, combine_outcomes
 from agentic_bayes.outcomes.missing import counted_as
 from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.reports.junit import junit_xml
@@ -144,3 +146,32 @@ def test_few_missing_trials_are_shown_and_change_nothing():
     found = gate(est, at_least=0.7)
     assert (found.verdict, found.if_missing) == ("pass", ())
     assert "1 of 101 trials unscored" in str(found)
+
+
+def test_what_missing_trials_are_taken_for_is_no_verdict_of_a_judge():
+    """Through a judge that guesses nothing is known but what is assumed: as many trials, failed or passed."""
+    tasks = 10
+    est = estimate(counts({"v1": [(2, 4, 4)] * tasks}), judge_labels={"sensitivity": 0.5, "specificity": 0.5})
+    for filled, passed in ((as_if(est, failed="v1"), 0), (as_if(est, passed="v1"), 4)):
+        plain = estimate(counts({"v1": [(passed, 4)] * tasks}), Hierarchical(pool_agents=False))
+        for name in ("mean", "lower", "upper"):
+            found, wanted = (
+                rows(one.summary(), estimand="population", metric="pass^1")[name] for one in (filled, plain)
+            )
+            assert found.item() == pytest.approx(wanted.item(), abs=2e-3)
+
+
+@pytest.mark.parametrize("combined", [False, True])
+def test_crashes_that_count_as_failures_are_no_verdicts_of_a_judge(combined):
+    """Through a judge that guesses nothing is known but the crashes, also of combined outcomes."""
+    rows_of_task = [{"correct": 1}, {"correct": 0}, *[{"error": "boom"}] * 4]
+    table = [{"agent": agent, "task": task, **row} for agent in "ab" for task in range(10) for row in rows_of_task]
+    parts = [
+        outcomes_from_table([row for row in table if row["agent"] in names], errors="fail")
+        for names in (("a", "b") if combined else ("ab",))
+    ]
+    guesses = {"sensitivity": 0.5, "specificity": 0.5}
+    est = estimate(combine_outcomes(*parts), "hierarchical", judge_labels=guesses)
+    plain = estimate(counts({"a": [(0, 4)] * 10, "b": [(0, 4)] * 10}), Hierarchical(pool_agents=False))
+    found, wanted = (rows(one.summary(), estimand="population", metric="pass^1") for one in (est, plain))
+    assert found["mean"].tolist() == pytest.approx(wanted["mean"].tolist(), abs=2e-3)

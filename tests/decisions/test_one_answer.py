@@ -3,17 +3,21 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from calibration.decisions import half_tried
 from fits import counts, rows
 from pictures import below_title, legend_texts
 
 from agentic_bayes.decisions.compare import compare
+from agentic_bayes.decisions.gate import gate
 from agentic_bayes.decisions.rank import rank
+from agentic_bayes.decisions.shared_tasks import pair_of
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.io import stacks
 from agentic_bayes.formatting import format_share
+from agentic_bayes.outcomes.table import outcomes_from_table
 from agentic_bayes.reports.html.question import ask
 from agentic_bayes.reports.plots.comparison import plot_comparison
 from agentic_bayes.reports.tables import superiority_table
@@ -140,7 +144,47 @@ def test_an_agent_that_tried_the_easy_half_is_no_better():
     assert [row["prob_best"] for row in ranking.rows] == [0.5, 0.5]
     assert "30 tasks all attempted, 30 left out" in str(ranking)
     assert below_title(plot_comparison(found)).endswith("30 shared tasks, 30 left out")
+    gated = gate(est, "B", at_least=0.1, baseline="A")
+    assert [one.probability for one in gated.requirements] == [pytest.approx(1, abs=1e-3), 0.5]
+    assert "30 tasks that only one of B and A tried left out" in gated.note
+    assert "different_tasks" in gated.flags
     alone = counts({"A": [(4, 4), (0, 0)], "B": [(0, 0), (4, 4)]})
     with pytest.raises(EstimateError, match="tasks='own'"):
         rank(estimate(alone))
+    with pytest.raises(EstimateError, match="tasks='own'"):
+        gate(estimate(alone), "A", at_least=0.1, baseline="B")
+    assert (
+        "assuming that all of them sample one kind of task"
+        in gate(estimate(alone), "A", at_least=0.1, baseline="B", tasks="own").note
+    )
     assert "assuming that all of them sample one kind of task" in rank(estimate(alone), tasks="own").rows[0]["note"]
+
+
+def test_labels_of_tasks_that_are_left_out_still_tell_of_the_judge():
+    """Compared on the tasks that both tried, each agent keeps the labels that name it, and no others."""
+    data = counts({"A": [(3, 4)] * 12, "B": [*[(3, 4)] * 6, *[(0, 0)] * 6], "C": [(2, 4)] * 12})
+    label = {"agent": "A", "judge": 1, "human": 1}
+    labels = [{**label, "task": data["task"].values[i]} for i in range(6, 12) for _ in range(2)]
+    labels += [{"agent": "C", "task": data["task"].values[0], "judge": 0, "human": 1}]
+    est = estimate(data, "hierarchical", judge_labels=pd.DataFrame(labels), k=1)
+    fit = pair_of(est, "B", "A", "shared").first.fit
+    assert fit.counts.trials.tolist() == [[4] * 6] * 2
+    rates = rows(fit.judge_error(), rate="sensitivity").set_index("agent")
+    assert rates["n_labels"].to_dict() == {"A": 12, "B": 0}
+    assert rates.loc["A", "mean"] > 0.85
+
+
+@pytest.mark.parametrize("weights", [{"x": 0.9, "y": 0.1}, {"x": 0.0, "y": 1.0}, "w"])
+def test_groups_without_a_shared_task_have_no_weight_in_a_comparison(weights):
+    """Compared on the tasks of group x only, the weights of group y are left out."""
+    table = [
+        {"agent": agent, "task": f"{group}{i}", "successes": 2, "trials": 4, "g": group, "w": float(group == "y")}
+        for agent, groups in (("A", "xy"), ("B", "x"))
+        for group in groups
+        for i in range(4)
+    ]
+    outcomes = outcomes_from_table(table, group="g", weight="w")
+    est = estimate(outcomes, "conjugate", by="g", weights=weights, k=1)
+    found = compare(est, "B", baseline="A", estimand="tasks")
+    assert found.n_left_out == 4
+    assert [one.group for one in found.groups] == ["x", *(["(weighted)"] if weights == {"x": 0.9, "y": 0.1} else [])]

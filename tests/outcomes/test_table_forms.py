@@ -239,3 +239,30 @@ def test_a_table_in_every_form_gives_equal_outcomes(cells, library, nesting):
     ]
     names = {"agent": "run.of", "trial": "run.n", "task": "case.id", "correct": "ok"}
     assert same(outcomes_from_table(NESTED[nesting](nested), **names), long)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("nothing", [None, "", "no", "False", "0", 0, {}, []])
+def test_an_error_column_may_say_that_there_was_none(lazy, nothing):
+    """Only what names an error marks a crash; a column of no and yes does not make every trial one."""
+    rows = [{"task": "a", "correct": 1, "error": nothing}, {"task": "a", "correct": 1, "error": "boom"}]
+    texts = [{**row, "error": row["error"] if row["error"] is None else str(row["error"] or "")} for row in rows]
+    table = pl.LazyFrame(texts) if lazy else rows
+    ds = outcomes_from_table(table)
+    assert (int(ds["trials"].sum()), int(ds["errored"].sum())) == (1, 1)
+
+
+def test_a_lazy_table_finds_trials_that_repeat_but_for_spaces():
+    """Labels are read without the spaces about them, in an engine too."""
+    with pytest.raises(OutcomesError, match="2 rows are all"):
+        outcomes_from_table(pl.LazyFrame({"task": ["a", "a "], "trial": [0, 0], "correct": [1, 0]}))
+
+
+@pytest.mark.parametrize("role", ["agent", "task", "trial", "correct", "error", "successes", "group"])
+@pytest.mark.parametrize("name", [3, ["task"], np.array([1, 2])])
+def test_the_name_of_a_column_is_text(role, name):
+    """Anything else is refused before the table is read."""
+    with pytest.raises(InvalidArgument, match=f"{role} must be the name of a column"):
+        outcomes_from_table(
+            [{"task": "a", "correct": 1}], **{"trials": "n", role: name} if role == "successes" else {role: name}
+        )

@@ -318,3 +318,21 @@ def test_a_result_in_an_unusual_place_is_refused(tmp_path, file, before, after, 
     (tmp_path / "log.json").write_text(text.replace(before, after, 1), "utf-8")
     with pytest.raises(RecordsError, match=message):
         list(read_conversations(tmp_path / "log.json"))
+
+
+@pytest.mark.parametrize("form", ["messages_to_dict", "model_dump", "dumpd", "a state", "openai"])
+def test_an_empty_question_and_a_blank_answer_are_what_they_are(load, form):
+    """By every way in LangChain's messages "" and " " are that query and that answer."""
+    from langchain_core.load import dumpd
+    from langchain_core.messages import AIMessage, HumanMessage, messages_to_dict
+
+    messages = [HumanMessage(""), AIMessage(" ")]
+    forms = {
+        "messages_to_dict": messages_to_dict(messages),
+        "model_dump": [message.model_dump() for message in messages],
+        "dumpd": dumpd(messages),
+        "a state": {"messages": dumpd(messages)},
+        "openai": [{"role": "user", "content": ""}, {"role": "assistant", "content": " "}],
+    }
+    ((turn,),) = (conversation.conversation for conversation in load(forms[form]))
+    assert (turn.query, turn.assistant) == ("", " ")

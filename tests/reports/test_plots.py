@@ -260,6 +260,25 @@ class TestPlotPassCurves:
         assert_readable(ax)
         assert png(ax, tmp_path).startswith(b"\x89PNG")
 
+    def test_curves_of_several_agents_are_one_picture(self, two):
+        """Each agent has its colour, as in the picture of posteriors, and the numbers of the summary."""
+        ax = plot_pass_curves(two, k=(1, 3))
+        assert legend_texts(ax)[:4] == ["v1: pass@k", "v1: pass^k", "v2: pass@k", "v2: pass^k"]
+        found = row(two.summary(columns="all"), agent="v2", estimand="population", metric="pass^3")
+        assert ax.lines[3].get_ydata()[1] == pytest.approx(found["mean"])
+        densities = plot_posterior(two, agents=["v2"]).lines
+        assert ax.lines[2].get_color() == ax.lines[3].get_color() == densities[0].get_color() != ax.lines[0].get_color()
+        assert_readable(ax)
+
+    def test_colours_and_titles_are_the_users(self, two):
+        """Colours by agent or in order, and a title of one's own; what is no colour is refused."""
+        ax = plot_posterior(two, colors={"v2": "red"}, title="Mine")
+        assert (ax.get_title(), ax.lines[3].get_color()) == ("Mine", "red")
+        assert plot_posterior(two, colors=["black", "tab:blue"]).lines[0].get_color() == "black"
+        for colors in (["red"], "red", {"v1": "no colour"}, {"v9": "red"}):
+            with pytest.raises(InvalidArgument, match=r"colors must|unknown agent 'v9'"):
+                plot_posterior(two, colors=colors)
+
     def test_curves_are_the_summarys_numbers(self, two):
         """A point of a curve is the mean in the summary."""
         ax = plot_pass_curves(two, agent="v1", k=(3,), estimand="tasks")
@@ -317,7 +336,7 @@ class TestPlotPassCurves:
             ({"k": (0, 1)}, "k must be an integer ≥ 1, got 0"),
             ({"k": ()}, "k must hold at least one integer ≥ 1"),
             ({"agent": "v9"}, "unknown agent 'v9'"),
-            ({"agent": None}, "several agents; choose one with agent=: 'v1', 'v2'"),
+            ({"agents": ["v1"]}, "give agent or agents, not both"),
         ],
     )
     def test_wrong_arguments(self, change, message):

@@ -166,6 +166,8 @@ def _quantile(scale: NormalScale, z: Any) -> Any:
 
 def _shift(pm: Any, model: Any, covariates: pd.DataFrame, agents: list[str], tasks: list[str]) -> Any:
     """What covariates add to logit μ, shape (agent, task) by broadcasting."""
+    if not hasattr(covariates, "to_numpy") or not hasattr(covariates, "columns"):
+        raise InvalidArgument(f"covariates must be a DataFrame indexed by task or agent, got {covariates!r}")
     labels = [str(label) for label in covariates.index]
     of_tasks = set(labels) == set(tasks)
     if not of_tasks and set(labels) != set(agents):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agentic_bayes.checks import check_flag
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.io.by_group import group_variables
 from agentic_bayes.estimation.io.log_density import density_groups
@@ -45,6 +46,7 @@ def draw_groups(
     tasks: bool,
 ) -> dict[str, xr.Dataset]:
     """ArviZ's groups; with `tasks` also those with a value per cell or task and draw."""
+    check_flag(tasks, "tasks")
     counts = posterior.counts
     n_agents, n_tasks = counts.successes.shape
     size = CHAINS * DRAWS * n_agents * n_tasks

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.checks import check_replaceable
+from agentic_bayes.checks import check_output_folder, check_replaceable
 from agentic_bayes.errors import EstimateError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def write_groups(target: Path, record: Mapping[str, Any], groups: Mapping[str, x
     """Write a record and datasets under another name first, so that no half-written file is left."""
     import xarray as xr
 
+    check_output_folder(target.parent, "the folder of the file")
     check_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = target.with_name(f".{target.name}.writing")

@@ -34,6 +34,7 @@ from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 HowKnown = Literal["none", "estimated", "fixed"]
 Located = tuple[tuple[str, str, int, int, int, int], ...]
@@ -60,6 +61,8 @@ class JudgeLabels:
     # By task: how many of its attempts are labelled, how many of those are truly right, judged right, and both. These
     # leave the judge's counts and enter as true outcomes.
     located: Located = ()
+    # further trials by task of which it is assumed whether they were right: they say nothing of the judge
+    assumed: Located = ()
     clustering: float = 0.0  # intraclass correlation ρ_J of the judge's errors within a task, in [0, 1)
     sensitivity: float | None = None  # given where they are fixed instead of estimated
     specificity: float | None = None
@@ -101,7 +104,7 @@ class JudgeLabels:
     def of_agent(self, agent: str) -> JudgeLabels:
         """The labels that name this agent."""
         located = tuple(one for one in self.located if one[0] == agent)
-        return JudgeLabels(*self._told(located), located, self.clustering)
+        return JudgeLabels(*self._told(located), located, clustering=self.clustering)
 
     @staticmethod
     def _told(located: Located) -> tuple[int, int, int, int]:
@@ -120,17 +123,27 @@ class JudgeLabels:
         return self.sensitivity == 1 and self.specificity == 1
 
     def cells(self, counts: Counts) -> tuple[Array, Array, Array]:
-        """Labelled attempts, truly right ones and judged-right ones, each of shape (agents, tasks)."""
+        """Attempts known without the judge, truly right ones and judged-right ones, each of shape (agents, tasks).
+
+        Labels may also be of tasks that are left out of the counts: they tell of the judge alone.
+        """
         tables = np.zeros((3, *counts.trials.shape), dtype=np.int64)
         agents = {name: i for i, name in enumerate(counts.agents)}
         tasks = {name: i for i, name in enumerate(counts.tasks)}
-        for agent, task, labelled, right, passed, _ in self.located:
-            tables[:, agents[agent], tasks[task]] = labelled, right, passed
+        for agent, task, known, right, passed, _ in (*self.located, *self.assumed):
+            if agent in agents and task in tasks:
+                tables[:, agents[agent], tasks[task]] += known, right, passed
         return tables[0], tables[1], tables[2]
 
-    def within(self, agents: set[str], tasks: set[str]) -> Self:
-        """The labels that counts of these agents and tasks need: all still tell the judge's error rates."""
-        return replace(self, located=tuple(one for one in self.located if one[0] in agents and one[1] in tasks))
+    def needed_for(self, agents: set[str], among: tuple[str, ...]) -> JudgeLabels:
+        """The labels that an estimate of some of the agents needs, on whatever tasks.
+
+        Where each agent has rates of its own, the labels of others say nothing of them.
+        """
+        if not self.per_agent(among):
+            return self
+        located, assumed = (tuple(one for one in part if one[0] in agents) for part in (self.located, self.assumed))
+        return JudgeLabels(*self._told(located), located, assumed, self.clustering)
 
     def log_likelihood(self, sensitivity: Array, specificity: Array) -> tuple[Array, Array]:
         """Of each rate, at values of it inside (0, 1), from labels whose attempt is known."""
@@ -154,14 +167,27 @@ class JudgeLabels:
     def record(self) -> dict[str, Any]:
         """Plain JSON values, for a file."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return values | {"located": [list(one) for one in self.located]}
+        return values | {name: [list(one) for one in values[name]] for name in ("located", "assumed")}
 
     @classmethod
     def from_record(cls, record: dict[str, Any] | None) -> Self | None:
         """What `record` wrote."""
         if record is None:
             return None
-        return cls(**record | {"located": tuple(tuple(one) for one in record["located"])})
+        known = {name: tuple(map(tuple, record.get(name, ()))) for name in ("located", "assumed")}
+        return cls(**record | known)
+
+
+def judge_of(labels: pd.DataFrame | Mapping[str, float], outcomes: xr.Dataset, counts: Counts) -> JudgeLabels:
+    """Labels as `estimate` takes them; failures by crash are no verdicts, and so are as sure as labels."""
+    found = read_labels(labels, counts)
+    if "crashed" not in outcomes or outcomes["crashed"].dims != ("agent", "task"):
+        return found
+    crashed = outcomes["crashed"].values
+    assumed = tuple(
+        (counts.agents[a], counts.tasks[i], int(crashed[a, i]), 0, 0, 0) for a, i in np.argwhere(crashed > 0).tolist()
+    )
+    return replace(found, assumed=assumed)
 
 
 def read_labels(labels: pd.DataFrame | Mapping[str, float], counts: Counts) -> JudgeLabels:
@@ -204,7 +230,7 @@ def _verdicts(column: Any, name: str) -> Array:
     words = {"true": 1, "false": 0, "1": 1, "0": 0}
     values = [words.get(value.strip().lower(), value) if isinstance(value, str) else value for value in column]
     for row, value in enumerate(values):
-        if pd.isna(value) or value not in (0, 1):
+        if not pd.api.types.is_scalar(value) or pd.isna(value) or value not in (0, 1):
             raise InvalidArgument(f"judge_labels: {name} must be 0 or 1, got {column.iloc[row]!r} in row {row}")
     return np.array(values, dtype=bool)
 

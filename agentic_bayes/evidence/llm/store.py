@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from agentic_bayes.checks import check_replaceable
+from agentic_bayes.checks import check_path, check_replaceable
 from agentic_bayes.errors import InvalidArgument, UnknownName
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.records.base import is_share, short
@@ -153,7 +153,7 @@ class Store:
         self._session = [0, 0, 0, 0, 0, 0, 0.0, 0, 0.0]  # the fields of a Usage
         self._lock = threading.RLock()
         if self.path != ":memory:":
-            check_replaceable(Path(self.path))
+            check_replaceable(check_path(path, "store"))
             if not Path(self.path).absolute().parent.is_dir():
                 raise InvalidArgument(f"{self.path}: the folder does not exist")
         try:

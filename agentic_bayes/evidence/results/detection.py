@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from agentic_bayes.checks import no_such_file
+from agentic_bayes.checks import check_path, no_such_file
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.results.base import ResultsContent, ResultsFormat
 from agentic_bayes.evidence.results.readers import (
@@ -76,7 +76,7 @@ def read_content(source: Any, *, options: ReadOptions = NO_OPTIONS) -> ResultsCo
         return _of_value(source, "results", options)
     if not isinstance(source, (str, Path)):
         return _of_table(source, options)
-    path = Path(source)
+    path = check_path(source)
     if not path.is_file():
         raise EvidenceError(no_such_file(path))
     with path.open("rb") as stream:

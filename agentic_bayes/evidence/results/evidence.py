@@ -95,7 +95,11 @@ def read_results(
     fields: Mapping[str, str] | None = None,
 ) -> ToolResults:
     """The same, with what the evidence was made of."""
-    if wrong := sorted(set(fields or ()) - {"agent", "task", "trial"}):
+    if agent is not None and not (isinstance(agent, str) and agent.strip()):
+        raise InvalidArgument(f"agent must be a name, got {short(agent)}")
+    if fields is not None and not isinstance(fields, Mapping):
+        raise InvalidArgument(f'fields must map roles to paths, {{"agent": "metadata.version"}}, got {short(fields)}')
+    if wrong := [role for role in fields or () if role not in ("agent", "task", "trial")]:
         raise InvalidArgument(f"fields of results may name agent, task and trial, got {short(wrong[0])}")
     options = ReadOptions(fields or {}, scorer=scorer, scale=scale)
     check_agent(agent)

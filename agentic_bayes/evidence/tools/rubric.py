@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from agentic_bayes.checks import check_choice, check_flag, check_number, check_probability
+from agentic_bayes.checks import check_choice, check_flag, check_number, check_path, check_probability
 from agentic_bayes.errors import InvalidArgument, UnknownName, did_you_mean
 from agentic_bayes.evidence.llm.prompt import text_digest
 from agentic_bayes.evidence.score import Unscored
@@ -207,7 +207,7 @@ class ToolRubric:
         InvalidArgument
             If there is no such file, or a setting in it is invalid.
         """
-        declared = read_json(Path(path), error=InvalidArgument)
+        declared = read_json(check_path(path), error=InvalidArgument)
         if not isinstance(declared, dict):
             raise InvalidArgument(f"{path}: must be an object of the rubric's settings, got {short(declared)}")
         known = [setting.name for setting in fields(cls)]

@@ -62,7 +62,7 @@ def ask(
     check_choice("estimand", estimand, get_args(Estimand)[:2])
     asked: dict[str, Any] = {"metric": wanted, "estimand": estimand}
     for name in (agent, baseline):
-        if isinstance(name, str):
+        if name is not None and (name is agent or isinstance(name, str)):
             est.agent_index(name)
     ranking, note = None, ""
     if len(est.agents) > 2:

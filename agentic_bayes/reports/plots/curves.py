@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from agentic_bayes.checks import check_choice, check_type
+from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows
@@ -15,6 +16,7 @@ from agentic_bayes.formatting import plural
 from agentic_bayes.reports.plots import style
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 __all__ = ["plot_pass_curves"]
@@ -33,22 +35,25 @@ def _curve_ks(asked: Sequence[int]) -> Sequence[int]:
 
 def plot_pass_curves(
     est: Estimate,
+    agents: Sequence[str] | None = None,
     *,
     k: Sequence[int] | None = None,
     agent: str | None = None,
     estimand: Estimand = "population",
     ax: Axes | None = None,
 ) -> Axes:
-    """pass@k (rising) and pass^k (falling) over k with their intervals, and the plug-in curves dashed.
+    """pass@k (rising) and pass^k (falling) over k with their intervals; of one agent with the plug-in curves dashed.
 
     Parameters
     ----------
     est : Estimate
         Any estimate.
+    agents : sequence of str, optional
+        Agents to show, at most seven; all by default.
     k : sequence of int, optional
         Numbers of attempts; by default 1 to the estimate's largest k (at least 5).
     agent : str, optional
-        Agent whose curves are drawn; not needed if there is only one.
+        The only agent to show, instead of `agents`.
     estimand : {"population", "tasks"}
         A new task of this kind, or the mean over the observed tasks ("tasks" where the method defines no population).
     ax : matplotlib.axes.Axes, optional
@@ -68,12 +73,18 @@ def plot_pass_curves(
     check_type("est", est, Estimate, "estimate() makes one")
     check_choice("estimand", estimand, ("population", "tasks"))
     estimand = style.defined_estimand(est, estimand)
-    index = est.agent_index(agent)
-    name = est.agents[index]
+    if agent is not None and agents is not None:
+        raise InvalidArgument(f"give agent or agents, not both: got {agent!r} and {agents!r}")
+    chosen = style.chosen_agents(est, agents if agent is None else [agent])
     wide = est.with_k(_curve_ks(est.settings.k) if k is None else k)
     ks = wide.settings.k
     frame = overall_rows(wide.to_pandas())
-    frame = frame[(frame["agent"] == name) & (frame["estimand"] == estimand)]
+    frame = frame[frame["estimand"] == estimand]
+    if len(chosen) > 1:
+        return _of_several(wide, frame, chosen, style.axes_for(ax, CURVES_SIZE), estimand)
+    (name,) = chosen
+    index = est.agent_index(name)
+    frame = frame[frame["agent"] == name]
     plain = wide.baseline(columns="all")
     plain = plain[(plain["agent"] == name) & (plain["estimand"] == estimand) & (plain["estimator"] == "plugin")]
     most = int(est.counts.trials[index].max(initial=0))
@@ -89,13 +100,40 @@ def plot_pass_curves(
         beyond = rows[rows["k"] > most]
         if not beyond.empty:
             ax.plot(beyond["k"], beyond["mean"], marker, color=colour, markerfacecolor="white", markeredgewidth=1.5)
-    style.quiet(ax)
-    entries += _beyond_the_data(ax, ks, most)
-    ax.set(ylim=(-0.02, 1.02), xticks=ks if len(ks) <= 15 else ks[:: len(ks) // 10])
-    style.name_axes(ax, x="k (attempts)", y=f"probability {style.WORDS[estimand]}")
+    entries += _finished(ax, ks, most, estimand)
     title = f"{style.shortened(name, 40)}: pass@k and pass^k"
     style.heading(ax, title, below=f"bands: {style.described(est)}", entries=entries, ncols=2)
     return ax
+
+
+def _of_several(est: Estimate, frame: pd.DataFrame, chosen: Sequence[str], ax: Axes, estimand: Estimand) -> Axes:
+    """The curves of several agents, each in a colour of its own."""
+    if len(chosen) > len(style.COLOURS):
+        raise InvalidArgument(
+            f"curves of at most {len(style.COLOURS)} agents can be told apart, got {len(chosen)}: name some, agents=[…]"
+        )
+    entries: list[style.LegendEntry] = []
+    shown = zip(style.agent_colours(est, chosen, None).items(), style.distinct_names(chosen, 30), strict=True)
+    for (agent, colour), name in shown:
+        for name_of_k, marker in zip(("pass@k", "pass^k"), "os", strict=True):
+            rows = frame[(frame["agent"] == agent) & frame["metric"].str.startswith(name_of_k[:-1])]
+            ax.fill_between(rows["k"], rows["lower"], rows["upper"], color=colour, alpha=0.12, linewidth=0)
+            (line,) = ax.plot(rows["k"], rows["mean"], color=colour, marker=marker, linewidth=2)
+            entries.append((line, f"{name}: {name_of_k}"))
+    most = int(est.counts.trials[[est.agent_index(agent) for agent in chosen]].max(initial=0))
+    entries += _finished(ax, est.settings.k, most, estimand)
+    below = f"rising pass@k, falling pass^k; bands: {style.described(est)}"
+    style.heading(ax, "pass@k and pass^k", below=below, entries=entries, ncols=2)
+    return ax
+
+
+def _finished(ax: Axes, ks: Sequence[int], most: int, estimand: Estimand) -> list[style.LegendEntry]:
+    """Ticks, names of the axes, and the ground where k exceeds the trials."""
+    style.quiet(ax)
+    entries = _beyond_the_data(ax, ks, most)
+    ax.set(ylim=(-0.02, 1.02), xticks=ks if len(ks) <= 15 else ks[:: len(ks) // 10])
+    style.name_axes(ax, x="k (attempts)", y=f"probability {style.WORDS[estimand]}")
+    return entries
 
 
 def _beyond_the_data(ax: Axes, ks: Sequence[int], most: int) -> list[style.LegendEntry]:

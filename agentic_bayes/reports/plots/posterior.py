@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agentic_bayes.checks import check_probability, check_type
+from agentic_bayes.checks import check_probability, check_text, check_type
 from agentic_bayes.errors import EstimateError
 from agentic_bayes.estimation.distribution import Distribution, Stats
 from agentic_bayes.estimation.estimate import Estimate, estimate
@@ -62,6 +62,8 @@ def plot_posterior(
     ref_val: float | None = None,
     rope: float | tuple[float, float] | None = None,
     ax: Axes | None = None,
+    colors: Sequence[str] | Mapping[str, str] | None = None,
+    title: str | None = None,
 ) -> Axes:
     """Posterior density of one metric, one curve per agent, with mean and interval.
 
@@ -81,6 +83,10 @@ def plot_posterior(
         A region of the metric to shade, whose probability is given: a half-width around `ref_val`, or (lower, upper).
     ax : matplotlib.axes.Axes, optional
         Axes to draw on.
+    colors : sequence of str or mapping of str to str, optional
+        Colours that matplotlib knows: one for each agent shown, or agent → colour.
+    title : str, optional
+        Instead of "Posterior of …".
 
     Returns
     -------
@@ -96,6 +102,12 @@ def plot_posterior(
         ref_val = check_probability(ref_val, "ref_val")
     region = None if rope is None else style.check_region(rope, ref_val)
     wanted, chosen = Metric(metric), style.chosen_agents(est, agents)
+    if colors is None and len(chosen) > MOST_OVERLAID:  # names tell them apart
+        colours = dict.fromkeys(chosen, style.COLOURS[0])
+    else:
+        colours = style.agent_colours(est, chosen, colors)
+    if title is not None:
+        check_text("title", title)
     if len(chosen) > MOST_RIDGES:
         raise EstimateError(
             f"at most {MOST_RIDGES} densities can be told apart, got {len(chosen)} agents: name some in agents=[…], "
@@ -117,12 +129,12 @@ def plot_posterior(
         band = ax.axvspan(*region, color=style.GREY, alpha=0.15, linewidth=0)
         entries.append((band, f"region {format_interval(*region, digits=2)}"))
     draw = _overlaid if len(chosen) <= MOST_OVERLAID else _ridges
-    entries += draw(ax, curves, stats, texts)
+    entries += draw(ax, curves, stats, texts, colours)
     if ref_val is not None:
         line = ax.axvline(ref_val, color=style.GREY, linestyle=":", linewidth=2)
         entries.append((line, f"reference {ref_val:g}"))
     style.name_axes(ax, x=f"{wanted}: probability {style.WORDS[estimand]}")
-    style.heading(ax, f"Posterior of {wanted}", below=style.described(est), entries=entries)
+    style.heading(ax, f"Posterior of {wanted}" if title is None else title, below=style.described(est), entries=entries)
     return ax
 
 
@@ -147,13 +159,17 @@ def _equals(probability: float) -> str:
 
 
 def _overlaid(
-    ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats], texts: dict[str, str]
+    ax: Axes,
+    curves: dict[str, tuple[Any, Any]],
+    stats: dict[str, Stats],
+    texts: dict[str, str],
+    colours: dict[str, str],
 ) -> list[style.LegendEntry]:
     """Densities in one place; intervals hang below them, one line each."""
     top = max(float(y.max()) for _, y in curves.values()) or 1.0
     entries: list[style.LegendEntry] = []
     for i, (agent, name) in enumerate(zip(curves, style.distinct_names(tuple(curves), 30), strict=True)):
-        colour, one = style.COLOURS[i], stats[agent]
+        colour, one = colours[agent], stats[agent]
         x, y = curves[agent]
         (line,) = ax.plot(x, y, color=colour, linewidth=2, linestyle=style.LINES[i])
         ax.fill_between(x, y, color=colour, alpha=0.15, linewidth=0)
@@ -168,17 +184,21 @@ def _overlaid(
 
 
 def _ridges(
-    ax: Axes, curves: dict[str, tuple[Any, Any]], stats: dict[str, Stats], texts: dict[str, str]
+    ax: Axes,
+    curves: dict[str, tuple[Any, Any]],
+    stats: dict[str, Stats],
+    texts: dict[str, str],
+    colours: dict[str, str],
 ) -> list[style.LegendEntry]:
     """One density per line, each as high as the line, with its name next to it."""
     for i, (agent, (x, y)) in enumerate(curves.items()):
-        one = stats[agent]
+        one, colour = stats[agent], colours[agent]
         foot = np.full(len(x), float(-i))
         crest = foot + 0.85 * np.asarray(y) / (float(np.max(y)) or 1.0)
-        ax.fill_between(x, foot, crest, color=style.COLOURS[0], alpha=0.25, linewidth=0)
-        ax.plot(x, crest, color=style.COLOURS[0], linewidth=1.2)
-        ax.plot([one.lower, one.upper], [-i, -i], color=style.COLOURS[0], linewidth=4, solid_capstyle="butt")
-        ax.plot(one.mean, -i, "o", color=style.COLOURS[0], markersize=7, markeredgecolor="white")
+        ax.fill_between(x, foot, crest, color=colour, alpha=0.25, linewidth=0)
+        ax.plot(x, crest, color=colour, linewidth=1.2)
+        ax.plot([one.lower, one.upper], [-i, -i], color=colour, linewidth=4, solid_capstyle="butt")
+        ax.plot(one.mean, -i, "o", color=colour, markersize=7, markeredgecolor="white")
         if style.has_room(ax):
             text = texts[agent].replace("\n", ", ")
             style.write(ax, 1.02, -i, text, size=style.TEXT - 2, transform=ax.get_yaxis_transform())

@@ -11,7 +11,7 @@ arguments, colours and rank plots differ. R-hat, effective sample sizes and LOO 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -247,3 +247,29 @@ def chosen_agents(est: Estimate, agents: Sequence[str] | None) -> tuple[str, ...
     if isinstance(agents, str) or not agents:
         raise InvalidArgument(f"agents must be a sequence of one or more names, got {agents!r}")
     return tuple(est.agents[est.agent_index(agent)] for agent in agents)
+
+
+def agent_colours(
+    est: Estimate, chosen: Sequence[str], colors: Sequence[str] | Mapping[str, str] | None
+) -> dict[str, str]:
+    """The colour of each agent: that which was asked for, else the one that it has in every plot."""
+    from matplotlib.colors import is_color_like
+
+    few = len(est.agents) <= len(COLOURS)  # else only those that are shown are told apart
+    known = {name: COLOURS[(est.agents.index(name) if few else i) % len(COLOURS)] for i, name in enumerate(chosen)}
+    if colors is None:
+        return known
+    if isinstance(colors, Mapping):
+        asked = dict(colors)
+        for name in asked:
+            est.agent_index(name)
+    elif not isinstance(colors, str) and isinstance(colors, Sequence) and len(colors) == len(chosen):
+        asked = dict(zip(chosen, colors, strict=True))
+    else:
+        raise InvalidArgument(
+            f"colors must map agents to colours, or hold one for each of {len(chosen)}, got {colors!r}"
+        )
+    for colour in asked.values():
+        if not is_color_like(colour):
+            raise InvalidArgument(f"colors must hold colours that matplotlib knows, got {colour!r}")
+    return known | {name: colour for name, colour in asked.items() if name in known}

@@ -307,6 +307,16 @@ def test_where_every_run_failed_all_trials_are_errored():
     assert counts_in(outcomes_from_results(report)) == {("a", "x"): (0, 0, 2)}
 
 
+def test_providers_of_one_name_are_not_pooled():
+    """Two columns of promptfoo with one provider and prompt (other settings, no labels) are two agents."""
+    results = copy.deepcopy(WHOLE["promptfoo.json"])
+    for column, result in enumerate(results["results"]["results"]):
+        result |= {"promptIdx": column, "provider": {"id": "openai:gpt-4o"}, "prompt": {"raw": "{{q}}"}}
+    assert outcomes_from_results(results)["agent"].values.tolist() == [
+        f"openai:gpt-4o | {{{{q}}}} (column {column})" for column in (0, 1)
+    ]
+
+
 def test_every_command_that_takes_a_file_takes_results(tmp_path):
     """gate, rank, report, estimate -o and compare read results as they read evidence."""
     path, run = str(FILES / "pydantic_evals_report.json"), CliRunner().invoke

@@ -35,20 +35,21 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
     described = defaultdict(set)  # tests of one description but different variables are different tests
     for description, variables in (_name(result) for _, result in found):
         described[description].add(variables)
+    columns = defaultdict(set)  # as are providers of one name: each with a prompt is a column of its own
+    for _, result in found:
+        columns[_agent(result)].add(result.get("promptIdx"))
     for where, result in found:
-        test, prompt, provider = (part(result.get(key)) for key in ("testCase", "prompt", "provider"))
+        test, agent = part(result.get("testCase")), _agent(result)
+        if agent is not None and len(columns[agent]) > 1:
+            agent = f"{agent} (column {result.get('promptIdx')})"
         description, variables = _name(result)
         both = len(described[description]) > 1 and variables is not None
         task = f"{description} {variables}" if description and both else description or variables
-        names = (
-            first_text(provider.get("label"), provider.get("id"), result.get("provider")),
-            first_text(prompt.get("label"), prompt.get("raw"), result.get("promptId")),
-        )
         graded = part(result.get("gradingResult"))
         reason = first_text(graded.get("reason"), result.get("error")) or ""
         crashed = result.get("failureReason") == _ERROR
         yield ResultTrial(
-            agent=" | ".join(name for name in names if name is not None) or None,
+            agent=agent,
             task=needed(task, "testCase.description, nor vars that name the test", where),
             scores={"success": result.get("success"), "score": result.get("score")} | part(result.get("namedScores")),
             reasons={"success": reason},
@@ -58,6 +59,16 @@ def _trials(content: ResultsContent) -> Iterator[ResultTrial]:
             raw=result,
             uid=first_text(result.get("id")),
         )
+
+
+def _agent(result: dict[str, Any]) -> str | None:
+    """The provider and its prompt."""
+    provider, prompt = part(result.get("provider")), part(result.get("prompt"))
+    names = (
+        first_text(provider.get("label"), provider.get("id"), result.get("provider")),
+        first_text(prompt.get("label"), prompt.get("raw"), result.get("promptId")),
+    )
+    return " | ".join(name for name in names if name is not None) or None
 
 
 def _name(result: dict[str, Any]) -> tuple[str | None, str | None]:
@@ -81,7 +92,7 @@ FORMAT = ResultsFormat(
     recognises=_recognises,
     trials=_trials,
     taken={
-        "agent": "provider.label and prompt.label",
+        "agent": "provider.label and prompt.label, and promptIdx where several share these",
         "task": "testCase.description, and vars where it has none or one of several",
         "trial": "repeats of one test, in order",
         "score": "success",
