@@ -353,10 +353,8 @@ def gate(
     allowed = check_probability(margin, "margin")
     tolerated = check_probability(max_missing, "max_missing")
     if isinstance(est, ManyEstimates):
-        bars = {"at_least": bar, "confidence": required, "metric": metric, "estimand": estimand}
-        return gate_many(
-            est, gate, agent, bars | {"baseline": baseline, "margin": allowed, "max_missing": tolerated, "tasks": tasks}
-        )
+        bars = {"at_least": bar, "confidence": required, "metric": metric, "estimand": estimand, "tasks": tasks}
+        return gate_many(est, gate, agent, bars | {"baseline": baseline, "margin": allowed, "max_missing": tolerated})
     check_type("est", est, Estimate, "estimate() makes one")
     index = est.agent_index(agent)
     name = est.agents[index]
