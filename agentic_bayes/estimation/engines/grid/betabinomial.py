@@ -106,7 +106,7 @@ def mean_power(mu: Array, rho: Array, one_minus_rho: Array, c: int, n: int, k: i
 def mean_powers(
     mu: Array, rho: Array, one_minus_rho: Array, c: int, n: int, ks: Iterable[int]
 ) -> Iterator[tuple[int, Array]]:
-    """Each k, in rising order, and its `mean_power`: each product begins where the one before it ended."""
+    """Each k, in rising order, and its `mean_power`: a product starts from the one before it."""
     passed, tried = one_minus_rho * mu + c * rho, one_minus_rho + n * rho
     out, done = np.ones(np.broadcast_shapes(passed.shape, rho.shape)), 0
     for k in sorted(ks):
