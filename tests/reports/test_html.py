@@ -29,7 +29,7 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.store import ModelCall, Store
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
-from agentic_bayes.formatting import format_interval, format_number, format_percent
+from agentic_bayes.formatting import format_interval, format_number, format_percent, format_percent_range
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html import tasks as html_tasks
 from agentic_bayes.reports.html.page import write_report
@@ -180,8 +180,9 @@ class TestVerdict:
         """Where nothing is compared, the heading is the number with its interval."""
         est = estimate(counts({"solo": UNEQUAL}), k=(1, 3))
         row = est.summary(columns="all").iloc[0]
-        head = f"solo: pass^1 is {format_number(row['mean'])}, 95 % interval"
-        assert written(est, tmp_path).verdict().startswith(head)
+        interval = format_percent_range(row["lower"], row["upper"])
+        head = f"solo: {format_percent(row['mean'])} success per attempt, 95 % interval {interval}"
+        assert written(est, tmp_path).verdict() == head
 
     @pytest.mark.parametrize(
         ("bar", "head"), [(0.05, "v2 passes the gate"), (0.99, "v2 fails the gate"), (0.75, "The gate is inconclusive")]
@@ -227,27 +228,44 @@ class TestVerdict:
         est = estimate(counts(dict(zip(("v1", "v2"), cells, strict=True))), method="frequentist", k=1)
         page = written(est, tmp_path)
         assert f"The agents are not compared: {why}" in page.words
-        assert page.verdict().startswith("v2: pass^1 is ")
+        assert re.match(r"v2: \d+ % success per attempt", page.verdict())
         with pytest.raises(EstimateError, match=why):
             written(est, tmp_path, agent="v2", baseline="v1")
 
     def test_the_verdicts_at_other_k_are_told(self, est, page):
         """Whoever reads the first lines alone learns where the verdict is another one at more attempts."""
-        other = [compare(est, "v2", baseline="v1", metric=metric) for metric in ("pass^3", "pass^5")]
-        told = ", ".join(f"{one.metric} {one.verdict} ({format_percent(one.prob_better)})" for one in other)
-        assert f"At other numbers of attempts: {told}." in page.words
+        for words, metric in (("For three attempts in a row", "pass^3"), ("For five attempts in a row", "pass^5")):
+            one = compare(est, "v2", baseline="v1", metric=metric)
+            assert f"{words}: {one.verdict} ({format_percent(one.prob_better)})." in page.words
 
-    def test_five_questions_are_answered(self, page):
-        """Which, how sure, on what data, what failed most, what next; the last with a command. A flag asks one more."""
+    def test_the_heading_says_what_the_verdict_is_not(self, tmp_path):
+        """Better per attempt and undecided for three in a row is said in one sentence, with the rates of both."""
+        cells = {"v1": [(c, 4) for c in (0, 0, 0, 1, 1, 4) * 3], "v2": [(c, 4) for c in (1, 1, 1, 2, 2, 4) * 3]}
+        est = estimate(counts(cells), k=(1, 3))
+        verdicts = [compare(est, "v2", baseline="v1", metric=metric).verdict for metric in ("pass^1", "pass^3")]
+        assert verdicts == ["better", "undecided"]
+        page = written(est, tmp_path, title="Release 2", note="18 tasks of support", date="5 January 2027")
+        assert page.verdict() == "v2 is better than v1 per attempt; not yet shown for three attempts in a row"
+        assert all(text in page.words for text in ("5 January 2027", "Release 2 18 tasks of support v2 is better"))
+        for row in (
+            est.summary(columns="all")
+            .query("estimand == 'population' and metric in ['pass^1', 'pass^3']")
+            .to_dict("records")
+        ):
+            assert f"{format_percent(row['mean'])} {format_percent_range(row['lower'], row['upper'])}" in page.words
+
+    def test_the_questions_of_a_reader_are_answered(self, page):
+        """How sure, what is missing, what next, on what data, what failed; a flag asks one more; no formula answers."""
         asked = [text for tag, text in page.said if tag == "dt"][:6]
         assert asked == [
-            "Which version is better?",
             "How sure is that?",
+            "What is missing?",
+            "What next?",
             "On what data?",
             "What makes it doubtful?",  # the agents did not all try the same tasks
             "What failed most?",
-            "What next?",
         ]
+        assert "3 of 90 trials could not be scored" in page.words
         assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least 0.7" in page.words
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,29 +20,37 @@ from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.estimation.summary import overall_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
-from agentic_bayes.formatting import interval_kind, plain_text, plural
+from agentic_bayes.formatting import interval_kind, middle_cut, plain_text, plural
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html import sections
+from agentic_bayes.reports.html.agents import MOST_RANKED, agent_order, heat_map, ranked_agents
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
+from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
 from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
-from agentic_bayes.reports.html.text import content_hash, cut, is_number_like, json_block, shown
+from agentic_bayes.reports.html.text import LONGEST_SHOWN, content_hash, cut, is_number_like, json_block, named, shown
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
-from agentic_bayes.reports.html.verdict import answers, headline
-from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, superiority_table, tool_problems_tables
+from agentic_bayes.reports.html.verdict import answers
+from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, rows_by_key, superiority_table, tool_problems_tables
 from agentic_bayes.result_table import Table
 
 __all__ = ["write_report"]
 
 StrPath = str | os.PathLike[str]
+MOST_DRAWN = 6  # agents that have curves; with more, what lists every agent is folded
+MOST_COLUMNS = 3  # of many agents in the table of tasks
+MOST_PAIRS = 15  # agents that are compared pair by pair
 
 
 def write_report(
     est: Estimate,
     path: StrPath,
     *,
+    title: str | None = None,
+    note: str | None = None,
+    date: str | None = None,
     evidence: Evidence | None = None,
     conversations: Iterable[Conversation] | None = None,
     agent: str | None = None,
@@ -60,6 +70,12 @@ def write_report(
         The estimate.
     path : path
         File to write; an existing one is replaced as a whole. The same arguments give the same bytes.
+    title : str, optional
+        What the report is about; stands above the verdict.
+    note : str, optional
+        What was tested, in a line or two: the suite, the versions, the occasion.
+    date : str, optional
+        Date of the report, as it is to be shown. Default: today (UTC).
     evidence : Evidence, optional
         The scores behind the counts: adds tools, reasons, judge, and the scores of every conversation.
     conversations : iterable of Conversation, optional
@@ -108,10 +124,12 @@ def write_report(
         check_type("store", store, Store, "from agentic_bayes.Store")
     if not isinstance(source, str):
         raise InvalidArgument(f"source must be text, got {short(source)}")
+    heading = PageHeading.of(title, note, date)
     check_evidence_agents(est, evidence)
     return write_page(
         est,
         target,
+        heading=heading,
         asked=ask(est, agent, baseline, metric, estimand, at_least, confidence),
         trials=find_trials(est, evidence, conversations),
         evidence=evidence,
@@ -119,6 +137,23 @@ def write_report(
         facts={},
         source=source,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PageHeading:
+    """What the author of a page says above the verdict."""
+
+    title: str
+    note: str
+    date: str
+
+    @classmethod
+    def of(cls, title: str | None = None, note: str | None = None, date: str | None = None) -> PageHeading:
+        """Of texts as they were given; the date of today where none was."""
+        for name, value in (("title", title), ("note", note), ("date", date)):
+            if value is not None and not isinstance(value, str):
+                raise InvalidArgument(f"{name} must be text, got {short(value)}")
+        return cls(title or "", note or "", datetime.now(UTC).date().isoformat() if date is None else date)
 
 
 def _target(path: StrPath) -> Path:
@@ -143,6 +178,7 @@ def write_page(
     trials: Sequence[ReportTrial],
     facts: Mapping[str, str],
     source: str,
+    heading: PageHeading | None = None,
     evidence: Evidence | None = None,
     store: Store | None = None,
 ) -> Path:
@@ -152,9 +188,13 @@ def write_page(
         f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"script-src '{content_hash(script)}'; style-src '{content_hash(style)}'"
     )
+    heading = PageHeading.of() if heading is None else heading
     failures = sections.reasons_tables(est, trials)
     tools = tool_problems_tables(evidence) if evidence is not None else []
-    verdict, kind = headline(est, asked)
+    wide = est.with_k(attempts(est, asked.metric.k))
+    own, plain = map(overall_rows, (wide.to_pandas(), wide.baseline(columns="all")))
+    rows = rows_by_key(own, plain)
+    verdict, kind = headline(est, asked, rows)
     text = (
         _environment()
         .get_template("report.html")
@@ -162,13 +202,17 @@ def write_page(
             policy=policy,
             style=style,
             script=script,
-            title=plain_text(verdict),
+            title=plain_text(f"{heading.title}: {verdict}" if heading.title else verdict),
+            heading=heading,
             verdict=verdict,
             kind=kind,
-            answers=answers(est, asked, _failed_most(failures, tools), source),
+            lede=lede(est, asked),
+            rates=rate_groups(est, asked, rows),
+            answers=answers(est, asked, rows, _failed_most(failures, tools), source),
             agents=est.agents,
+            **_many(est, asked),
             data=sections.data_table(est, evidence),
-            **_numbers(est, asked),
+            **_numbers(wide, asked, own, plain, rows, est.settings.k),
             **_comparison(asked),
             failures=failures,
             **_attempts(est, asked, trials),
@@ -192,20 +236,34 @@ def write_page(
     return path
 
 
-def _numbers(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
-    """Tables, curves and the slider; all from one summary at every k of the curves."""
-    wide = est.with_k(attempts(est, asked.metric.k))
-    own, plain = map(overall_rows, (wide.to_pandas(), wide.baseline(columns="all")))
-    curves = [frame[frame["estimand"] == asked.estimand] for frame in (own, plain[plain["estimator"] == "plugin"])]
-    numbers = curve_numbers(wide, *curves)
+def _many(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
+    """What a page of several agents begins with."""
+    heat = heat_map(est, agent_order(est, asked))
     return {
-        "estimates": sections.estimate_sections(est, own, plain, est.settings.k),
+        "many": len(est.agents) > MOST_DRAWN,
+        "ranked": [] if asked.ranking is None else ranked_agents(est, asked.ranking),
+        "most_ranked": MOST_RANKED,
+        "heat": heat,
+        "heat_json": "" if heat is None else json_block({n: getattr(heat, n) for n in ("agents", "tasks", "columns")}),
+    }
+
+
+def _numbers(
+    wide: Estimate, asked: ReportQuestion, own: Any, plain: Any, rows: Rows, ks: Sequence[int]
+) -> dict[str, Any]:
+    """Tables, curves and the slider; all from one summary at every k of the curves."""
+    drawn = sorted(agent_order(wide, asked)[:MOST_DRAWN])
+    curves = [frame[frame["estimand"] == asked.estimand] for frame in (own, plain[plain["estimator"] == "plugin"])]
+    numbers = curve_numbers(wide, drawn, *curves)
+    return {
+        "estimates": sections.estimate_sections(wide, rows, ks),
         "where": ESTIMANDS[asked.estimand],
-        "panels": curve_panels(wide, *curves),
+        "drawn": drawn,
+        "panels": curve_panels(wide, drawn, *curves),
         "numbers": numbers,
         "start": wide.settings.k.index(asked.metric.k),
         "numbers_json": json_block([[one["k"], one["rows"]] for one in numbers]),
-        "flags": sections.flag_lines(est, own[own["k"].isin(est.settings.k)]),
+        "flags": sections.flag_lines(wide, own[own["k"].isin(ks)]),
     }
 
 
@@ -217,7 +275,9 @@ def _comparison(asked: ReportQuestion) -> dict[str, Any]:
         "comparison": sections.comparison_table(comparisons) if comparisons else None,
         "differences": difference_bars(comparisons) if comparisons else None,
         "drivers": sections.driver_table(comparisons[0]) if comparisons else None,
-        "ranks": [] if ranking is None else [ranking.table(), superiority_table(ranking)],
+        "pairs": None if ranking is None or len(ranking.rows) > MOST_PAIRS else superiority_table(ranking),
+        "ranking_table": None if ranking is None else ranking.table(),
+        "gated": None if asked.gate is None else asked.gate.table(),
     }
 
 
@@ -226,6 +286,7 @@ def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
     from markupsafe import Markup
 
     tasks = task_columns(est, asked.comparisons[0] if asked.comparisons else None)
+    tasks["shown"] = _with_columns(est, asked)
     records, left_out = trial_records(est, trials)
     return {
         "tasks": tasks,
@@ -236,6 +297,16 @@ def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
         "left_out": left_out,
         "most_mb": MOST_BYTES // 10**6,
     }
+
+
+def _with_columns(est: Estimate, asked: ReportQuestion) -> list[int]:
+    """The agents that have a column in the table of tasks: all of them where they are few."""
+    order = agent_order(est, asked)
+    if len(order) <= MOST_DRAWN:
+        return sorted(order)
+    compared = [one.baseline for one in asked.comparisons[:1] if isinstance(one.baseline, str)]
+    first = [est.agent_index(name) for name in (asked.agent, *compared)]
+    return list(dict.fromkeys([*first, *order]))[:MOST_COLUMNS]
 
 
 def _failed_most(failures: Sequence[Table], tools: Sequence[Table]) -> list[str]:
@@ -263,7 +334,12 @@ def _environment() -> Any:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"shown": shown, "plain": plain_text}
+    environment.filters |= {
+        "shown": shown,
+        "named": named,
+        "option": lambda name: middle_cut(plain_text(name), LONGEST_SHOWN),
+        "plain": plain_text,
+    }
     environment.tests["number_like"] = is_number_like
     environment.globals |= {"plural": plural, "rope_words": rope_words}
     environment.loader = jinja2.FunctionLoader(_template)

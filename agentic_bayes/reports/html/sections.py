@@ -31,11 +31,13 @@ from agentic_bayes.formatting import (
 from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.judges.several_judges import judge_agreement
 from agentic_bayes.records.identity import UNTOLD_TASKS
+from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
+from agentic_bayes.reports.html.opening import Rows
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.trials import ReportTrial
 from agentic_bayes.reports.html.verdict import worst_tasks
-from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
+from agentic_bayes.reports.tables import ESTIMANDS
 from agentic_bayes.reports.thresholds import threshold_curve
 from agentic_bayes.result_table import Table
 
@@ -78,9 +80,9 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
     return Table(title="Trials by agent", header=header, rows=rows, notes=notes, noun="agent")
 
 
-def estimate_sections(est: Estimate, own: Any, plain: Any, ks: Sequence[int]) -> list[dict[str, Any]]:
+def estimate_sections(est: Estimate, rows: Rows, ks: Sequence[int]) -> list[dict[str, Any]]:
     """The numbers of the terminal's tables, one table per estimand: agents next to each other, intervals drawn."""
-    rows, s, method = rows_by_key(own, plain), est.settings, est.method
+    s, method = est.settings, est.method
     main = method.estimator if isinstance(method, Frequentist) else "posterior"
     kind = "estimate" if isinstance(method, Frequentist) else "posterior mean"
     sections = []
@@ -108,7 +110,7 @@ def estimate_sections(est: Estimate, own: Any, plain: Any, ks: Sequence[int]) ->
             f"{interval_kind(method.name, s.ci_prob, s.ci_kind)}; unit {est.outcomes.attrs['unit']}, "
             f"indicator {indicator_words(est.outcomes.attrs)}"
         )
-        sections.append({"caption": caption, "rows": cells})
+        sections.append({"caption": caption, "where": f"{where[0].upper()}{where[1:]}", "rows": cells})
     return sections
 
 
@@ -172,16 +174,7 @@ def driver_table(one: Comparison) -> Table | None:
 
 def reasons_tables(est: Estimate, trials: Sequence[ReportTrial]) -> list[Table]:
     """The tasks that failed most, then the commonest reasons of failed and of unscored trials."""
-    rows = [
-        [agent, task, f"{passed} of {scored}"]
-        for agent, tasks in worst_tasks(est).items()
-        for task, passed, scored in tasks
-    ]
-    tables = []
-    if rows:
-        notes = ["The lowest success probabilities; the table of tasks has all."]
-        header = ["agent", "task", "passed"]
-        tables.append(Table(title="Tasks that failed most", header=header, rows=rows, notes=notes))
+    tables = [table for table in (_worst_table(est),) if table.rows]
     titles = {"fail": "Why trials failed", "errored": "Why agents crashed", "unscored": "Why trials are unscored"}
     for verdict, title in titles.items():
         counts: Counter[str] = Counter()
@@ -202,6 +195,25 @@ def reasons_tables(est: Estimate, trials: Sequence[ReportTrial]) -> list[Table]:
         notes += [f"{plural(more, 'rarer reason')} left out."] if more else []
         tables.append(Table(title=title, header=["reason", "trials", "agents"], rows=lines, notes=notes))
     return tables
+
+
+def _worst_table(est: Estimate) -> Table:
+    """The tasks with the lowest success probabilities: agent by agent, or across several agents."""
+    notes = ["The lowest success probabilities; the table of tasks has all."]
+    if len(est.agents) < FEWEST:
+        worst = worst_tasks(est, est.agents)
+        rows = [[agent, task, f"{c} of {n}"] for agent, tasks in worst.items() for task, c, n in tasks]
+        return Table(title="Tasks that failed most", header=["agent", "task", "passed"], rows=rows, notes=notes)
+    passed, scored = est.counts.successes, est.counts.trials
+    hardest = [i for i in tasks_by_difficulty(est)[::-1].tolist() if (passed[:, i] < scored[:, i]).any()][:MOST_REASONS]
+    rows = []
+    for i in hardest:
+        tried = scored[:, i] > 0
+        failed, never = (int((tried & mask).sum()) for mask in (passed[:, i] < scored[:, i], passed[:, i] == 0))
+        whole = f"{passed[:, i].sum():,} of {scored[:, i].sum():,}"
+        rows.append([est.counts.tasks[i], f"{failed:,} of {tried.sum():,}", f"{never:,} of {tried.sum():,}", whole])
+    header = ["task", "agents that failed it", "agents that never passed it", "trials passed"]
+    return Table(title="Tasks that failed most", header=header, rows=rows, notes=notes, noun="task")
 
 
 def judge_tables(
