@@ -58,8 +58,10 @@ def overall_rows(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame["group"] == "") | (frame["estimand"] == "task")] if "group" in frame else frame
 
 
-def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) -> Iterator[dict[str, Any]]:
-    """One row per agent, estimand and metric; with `tasks` also one per attempted task."""
+def summary_rows(
+    checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool, agents: Iterable[int] | None = None
+) -> Iterator[dict[str, Any]]:
+    """One row per agent (or those with these indices), estimand and metric; with `tasks` also per attempted task."""
     posterior, settings = checks.posterior, checks.settings
     method = settings.method
     common: dict[str, Any] = {
@@ -73,7 +75,8 @@ def summary_rows(checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool) 
     if settings.judge is not None:
         common |= {"judge_calibration": settings.judge.calibration, "n_labels": settings.judge.n_labels}
     differences = allowed_differences(attrs)
-    for index, agent in enumerate(posterior.counts.agents):
+    for index in range(len(posterior.counts.agents)) if agents is None else agents:
+        agent = posterior.counts.agents[index]
         for estimand in posterior.estimands:
             if estimand == "task" and not tasks:
                 continue

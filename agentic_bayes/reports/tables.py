@@ -99,10 +99,13 @@ def estimate_tables(est: Estimate) -> list[Table]:
     ]
 
 
-def group_tables(est: Estimate) -> list[Table]:
-    """Per agent and estimand: pass@k and pass^k of every group of tasks; none where tasks are not grouped."""
+def group_tables(est: Estimate, summary: pd.DataFrame | None = None) -> list[Table]:
+    """Per agent and estimand: pass@k and pass^k of every group of tasks; none where tasks are not grouped.
+
+    A `summary` with all columns that is at hand need not be made again.
+    """
     metrics, by, found = metrics_at(est.settings.k), est.settings.by or "weight", list[Table]()
-    summary = est.to_pandas()
+    summary = est.to_pandas() if summary is None else summary
     if "group" not in summary:
         return []
     for (agent, estimand), part in summary[summary["group"] != ""].groupby(["agent", "estimand"], sort=False):

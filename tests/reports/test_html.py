@@ -21,6 +21,7 @@ from scripted import in_turn, verdict
 from agentic_bayes.cli import app as cli
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Hierarchical
@@ -32,6 +33,7 @@ from agentic_bayes.evidence.reference.judge import ReferenceJudge
 from agentic_bayes.formatting import format_interval, format_number, format_percent, format_percent_range
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html import tasks as html_tasks
+from agentic_bayes.reports.html.agents import heat_map
 from agentic_bayes.reports.html.page import write_report
 from agentic_bayes.reports.html.text import cut, json_block, shown
 
@@ -152,6 +154,19 @@ def judged_page(tmp_path_factory):
     return written(est, tmp_path_factory.mktemp("judged"), evidence=evidence, conversations=found)
 
 
+@pytest.fixture(scope="module")
+def crowd():
+    """The estimate of 13 agents on 4 tasks, of which the first is the easiest; later agents are better."""
+    cells = {f"agent-{i:02d}-{'x' * 40}": [(min(i // 2 + t, 8), 8) for t in (4, 2, 1, 0)] for i in range(13)}
+    return estimate(counts(cells), "conjugate", k=(1, 3))
+
+
+@pytest.fixture(scope="module")
+def crowded(crowd, tmp_path_factory):
+    """Its report."""
+    return written(crowd, tmp_path_factory.mktemp("crowded"), estimand="tasks")
+
+
 class TestVerdict:
     """What comes first."""
 
@@ -246,7 +261,7 @@ class TestVerdict:
         assert verdicts == ["better", "undecided"]
         page = written(est, tmp_path, title="Release 2", note="18 tasks of support", date="5 January 2027")
         assert page.verdict() == "v2 is better than v1 per attempt; not yet shown for three attempts in a row"
-        assert all(text in page.words for text in ("5 January 2027", "Release 2 18 tasks of support v2 is better"))
+        assert all(text in page.words for text in ("5 January 2027", "Release 2", "18 tasks of support"))
         for row in (
             est.summary(columns="all")
             .query("estimand == 'population' and metric in ['pass^1', 'pass^3']")
@@ -267,6 +282,43 @@ class TestVerdict:
         ]
         assert "3 of 90 trials could not be scored" in page.words
         assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least 0.7" in page.words
+
+
+class TestManyAgents:
+    """Thirteen agents fit on a few screens."""
+
+    def test_the_ranking_has_every_agents_rate(self, crowd, crowded):
+        """Best first: rate and interval in per cent, the probability of being best, the interval of the rank."""
+        found = rank(crowd, estimand="tasks").to_pandas()
+        rows = crowded.table("Ranking: ")[1:]
+        assert [row[2:4] for row in rows] == [
+            [format_percent(r["mean"]), format_percent_range(r["lower"], r["upper"])] for r in found.to_dict("records")
+        ]
+        assert [row[4] for row in rows] == [format_percent(p) for p in found["prob_best"]]
+
+    def test_the_heat_map_goes_from_best_to_worst_and_easiest_to_hardest(self, crowd):
+        """Rows are in the order that is given, columns by difficulty, and a cell's shade is the share passed."""
+        order = list(range(13))[::-1]
+        found = heat_map(crowd, order)
+        assert (found.agents, found.tasks) == (tuple(order), (0, 1, 2, 3))
+        shares = (crowd.counts.successes / crowd.counts.trials)[order]
+        for y, x in ((0, 0), (12, 3), (6, 1)):
+            (opacity,) = [shade for shade, path in found.shades if f"M{x} {y}h" in path]
+            assert opacity == pytest.approx(0.08 + 0.92 * shares[y, x], abs=1e-3)
+        assert heat_map(estimate(counts(TWO), "conjugate", k=1), [0, 1]) is None
+
+    def test_long_names_are_whole_where_they_are_pointed_at(self, crowd, crowded):
+        """A long name is shown without its middle, and its title has all of it."""
+        titles = {attrs.get("title") for _, attrs in crowded.tags}
+        assert set(crowd.agents) <= titles
+        assert "agent-12-" in crowded.table("Ranking: ")[1][0]
+        assert "…" in crowded.table("Ranking: ")[1][0]
+
+    def test_the_table_of_tasks_has_a_few_columns(self, crowded):
+        """Three agents have columns, whichever the reader chooses; the data of all are there."""
+        tasks = crowded.data(1)
+        assert (len(tasks["shown"]), len(tasks["agents"])) == (3, 13)
+        assert crowded.table("Tasks that failed most")[1][1:] == ["13 of 13", "2 of 13", "36 of 104"]
 
 
 class TestNumbers:
@@ -363,6 +415,35 @@ class TestNumbers:
         for r in frame[frame["agent"] == "v2"].to_dict("records"):
             text = tasks["agents"][1]["text"][tasks["names"].index(r["task"])]
             assert text == f"{format_number(r['mean'])} {format_interval(r['lower'], r['upper'])}"
+
+    def test_the_rows_of_a_task_agree(self, est, page):
+        """Means of a difference are differences of means, also where agents tried different tasks."""
+        tasks = page.data(1)
+        old, new = (agent["mean"] for agent in tasks["agents"])
+        for before, after, mean in zip(old, new, tasks["difference"]["mean"], strict=True):
+            if mean is not None:
+                assert mean == pytest.approx(after - before, abs=2e-6)
+
+    def test_equal_counts_are_no_lead(self, tmp_path):
+        """0 of 4 against 0 of 4 is neither won nor lost, however much better an agent is elsewhere."""
+        cells = {"v1": [(0, 4), *[(1, 4)] * 20], "v2": [(0, 4), *[(4, 4)] * 20]}
+        est = estimate(counts(cells), "hierarchical", k=1)
+        difference = written(est, tmp_path).data(1)["difference"]
+        assert abs(difference["better"][0] - 0.5) > 0.4  # the agents are that different
+        assert (difference["lead"][0], difference["share"][0].endswith(", no lead")) == (0, True)
+        assert difference["lead"][1:] == [1] * 20
+
+    def test_groups_are_in_the_report(self, tmp_path):
+        """Numbers of every group of tasks, and the difference in each."""
+        cells = {"v1": [(1, 4), (2, 4), (3, 4), (1, 4)], "v2": [(4, 4), (3, 4), (4, 4), (2, 4)]}
+        outcomes = counts(cells).assign_coords(domain=("task", ["refund", "refund", "cancel", "cancel"]))
+        est = estimate(outcomes, "conjugate", k=1, by="domain")
+        page = written(est, tmp_path, estimand="tasks")
+        assert [row[0] for row in page.table("v2, by domain")[1:]] == ["cancel", "refund"]
+        found = compare(est, "v2", baseline="v1", estimand="tasks")
+        assert [row[2] for row in page.table("The difference by group")[1:]] == [
+            f"{format_number(one.mean)} {format_interval(one.lower, one.upper)}" for one in found.groups
+        ]
 
     def test_the_tasks_that_drive_it_are_compares(self, est, page):
         """Lost and won tasks, with both counts."""

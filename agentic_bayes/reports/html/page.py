@@ -17,7 +17,7 @@ from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.estimation.summary import overall_rows
+from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
 from agentic_bayes.formatting import interval_kind, middle_cut, plain_text, plural
@@ -33,13 +33,21 @@ from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_rec
 from agentic_bayes.reports.html.text import LONGEST_SHOWN, content_hash, cut, is_number_like, json_block, named, shown
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
 from agentic_bayes.reports.html.verdict import answers
-from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, rows_by_key, superiority_table, tool_problems_tables
+from agentic_bayes.reports.tables import (
+    ESTIMANDS,
+    group_tables,
+    metrics_tables,
+    rows_by_key,
+    superiority_table,
+    tool_problems_tables,
+)
 from agentic_bayes.result_table import Table
 
 __all__ = ["write_report"]
 
 StrPath = str | os.PathLike[str]
 MOST_DRAWN = 6  # agents that have curves; with more, what lists every agent is folded
+MOST_LISTED = 25  # agents whose numbers a page lists
 MOST_COLUMNS = 3  # of many agents in the table of tasks
 MOST_PAIRS = 15  # agents that are compared pair by pair
 
@@ -191,8 +199,11 @@ def write_page(
     heading = PageHeading.of() if heading is None else heading
     failures = sections.reasons_tables(est, trials)
     tools = tool_problems_tables(evidence) if evidence is not None else []
+    listed = _listed(est, asked)
     wide = est.with_k(attempts(est, asked.metric.k))
-    own, plain = map(overall_rows, (wide.to_pandas(), wide.baseline(columns="all")))
+    found = summary_rows(wide.checks, est.outcomes.attrs, tasks=False, agents=listed)
+    summary = rows_frame(list(found), "all", wide.checks, tasks=False)
+    own, plain = map(overall_rows, (summary, wide.baseline(columns="all")))
     rows = rows_by_key(own, plain)
     verdict, kind = headline(est, asked, rows)
     text = (
@@ -212,16 +223,17 @@ def write_page(
             agents=est.agents,
             **_many(est, asked),
             data=sections.data_table(est, evidence),
-            **_numbers(wide, asked, own, plain, rows, est.settings.k),
+            **_numbers(wide, asked, listed, own, plain, rows, est.settings.k),
+            groups=group_tables(est, summary[summary["k"].isin(est.settings.k)]),
             **_comparison(asked),
             failures=failures,
             **_attempts(est, asked, trials),
             evidence=[evidence.table(), *metrics_tables(evidence)] if evidence is not None else [],
             tools=tools,
             judges=sections.judge_tables(est, evidence, store, facts),
-            diagnostics=sections.diagnostics_table(est),
+            diagnostics=sections.diagnostics_table(est, listed),
             scores=sections.score_tables(est, evidence, str(asked.metric)),
-            sensitivity=sections.sensitivity_table(est),
+            sensitivity=sections.sensitivity_table(est, listed if len(listed) <= MOST_DRAWN else _drawn(est, asked)),
             settings=est.settings,
             method=est.method.name,
             frequentist=isinstance(est.method, Frequentist),
@@ -234,6 +246,25 @@ def write_page(
     with replacing(str(path)) as file:
         file.write(text.encode())
     return path
+
+
+def _listed(est: Estimate, asked: ReportQuestion) -> list[int]:
+    """The agents whose numbers are listed: all, or the best and those of the verdict where they are very many."""
+    order = agent_order(est, asked)
+    if len(order) <= MOST_LISTED:
+        return sorted(order)
+    return sorted({*order[:MOST_LISTED], *_compared(est, asked)})
+
+
+def _drawn(est: Estimate, asked: ReportQuestion) -> list[int]:
+    """The agents that have curves."""
+    return sorted(agent_order(est, asked)[:MOST_DRAWN])
+
+
+def _compared(est: Estimate, asked: ReportQuestion) -> list[int]:
+    """Whom the verdict is about, and the agent that it is compared with."""
+    others = [one.baseline for one in asked.comparisons[:1] if isinstance(one.baseline, str)]
+    return [est.agent_index(name) for name in (asked.agent, *others)]
 
 
 def _many(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
@@ -249,14 +280,15 @@ def _many(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
 
 
 def _numbers(
-    wide: Estimate, asked: ReportQuestion, own: Any, plain: Any, rows: Rows, ks: Sequence[int]
+    wide: Estimate, asked: ReportQuestion, listed: Sequence[int], own: Any, plain: Any, rows: Rows, ks: Sequence[int]
 ) -> dict[str, Any]:
     """Tables, curves and the slider; all from one summary at every k of the curves."""
-    drawn = sorted(agent_order(wide, asked)[:MOST_DRAWN])
+    drawn = _drawn(wide, asked)
     curves = [frame[frame["estimand"] == asked.estimand] for frame in (own, plain[plain["estimator"] == "plugin"])]
     numbers = curve_numbers(wide, drawn, *curves)
     return {
-        "estimates": sections.estimate_sections(wide, rows, ks),
+        "listed": len(listed),
+        "estimates": sections.estimate_sections(wide, listed, rows, ks),
         "where": ESTIMANDS[asked.estimand],
         "drawn": drawn,
         "panels": curve_panels(wide, drawn, *curves),
@@ -274,6 +306,7 @@ def _comparison(asked: ReportQuestion) -> dict[str, Any]:
         "compared": comparisons[0] if comparisons else None,
         "comparison": sections.comparison_table(comparisons) if comparisons else None,
         "differences": difference_bars(comparisons) if comparisons else None,
+        "by_group": sections.groups_table(comparisons[0]) if comparisons else None,
         "drivers": sections.driver_table(comparisons[0]) if comparisons else None,
         "pairs": None if ranking is None or len(ranking.rows) > MOST_PAIRS else superiority_table(ranking),
         "ranking_table": None if ranking is None else ranking.table(),
@@ -304,9 +337,7 @@ def _with_columns(est: Estimate, asked: ReportQuestion) -> list[int]:
     order = agent_order(est, asked)
     if len(order) <= MOST_DRAWN:
         return sorted(order)
-    compared = [one.baseline for one in asked.comparisons[:1] if isinstance(one.baseline, str)]
-    first = [est.agent_index(name) for name in (asked.agent, *compared)]
-    return list(dict.fromkeys([*first, *order]))[:MOST_COLUMNS]
+    return list(dict.fromkeys([*_compared(est, asked), *order]))[:MOST_COLUMNS]
 
 
 def _failed_most(failures: Sequence[Table], tools: Sequence[Table]) -> list[str]:

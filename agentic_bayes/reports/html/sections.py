@@ -14,6 +14,7 @@ from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.model_checks import FLAGS
+from agentic_bayes.estimation.sensitivity import sensitivity_of
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store, Usage
 from agentic_bayes.evidence.metrics.registry import metric_names
@@ -80,7 +81,7 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
     return Table(title="Trials by agent", header=header, rows=rows, notes=notes, noun="agent")
 
 
-def estimate_sections(est: Estimate, rows: Rows, ks: Sequence[int]) -> list[dict[str, Any]]:
+def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequence[int]) -> list[dict[str, Any]]:
     """The numbers of the terminal's tables, one table per estimand: agents next to each other, intervals drawn."""
     s, method = est.settings, est.method
     main = method.estimator if isinstance(method, Frequentist) else "posterior"
@@ -89,13 +90,14 @@ def estimate_sections(est: Estimate, rows: Rows, ks: Sequence[int]) -> list[dict
     for estimand in (e for e in ESTIMANDS if e in est.posterior.estimands):
         cells = []
         for metric in metrics_at(ks):
-            for index, agent in enumerate(est.agents):
+            for index in agents:
+                agent = est.agents[index]
                 one = rows[agent, estimand, metric, main]
                 beside = [rows[agent, estimand, metric, name] for name in ("unbiased", "plugin")]
                 cells.append(
                     {
                         "agent": index,
-                        "first": index == 0,
+                        "first": index == agents[0],
                         "metric": metric,
                         "mean": format_number(one["mean"]),
                         "interval": format_interval(one["lower"], one["upper"]),
@@ -138,6 +140,22 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     shared = f", {plural(first.n_shared_tasks, 'shared task')}" if isinstance(first.baseline, str) else ""
     note = f"Difference: {first.agent} minus {first.baseline}, posterior mean; {first.basis}{shared}."
     return Table(title="The difference", header=header, rows=rows, notes=[note])
+
+
+def groups_table(one: Comparison) -> Table | None:
+    """The difference in every group of tasks; None where tasks are not grouped."""
+    rows = [
+        [
+            group.group,
+            ESTIMANDS[group.estimand],
+            format_estimate(group.mean, group.lower, group.upper),
+            format_share(group.prob_better),
+        ]
+        for group in one.groups
+    ]
+    header = ["group", "where", "difference", "P(higher)"]
+    title = f"The difference by group of tasks, in {one.metric}"
+    return Table(title=title, header=header, rows=rows, noun="group") if rows else None
 
 
 def driver_table(one: Comparison) -> Table | None:
@@ -297,9 +315,11 @@ def score_tables(est: Estimate, evidence: Evidence | None, metric: str) -> list[
     return [*tables, curve.table()]
 
 
-def sensitivity_table(est: Estimate) -> Table | None:
-    """What the numbers depend on: prior, data and shape; None where there is no model."""
-    return None if isinstance(est.method, Frequentist) else est.sensitivity().table()
+def sensitivity_table(est: Estimate, agents: Sequence[int]) -> Table | None:
+    """What the numbers of these agents depend on: prior, data and shape; None where there is no model."""
+    if isinstance(est.method, Frequentist):
+        return None
+    return sensitivity_of(est.posterior, est.settings, agents).table()
 
 
 def flag_lines(est: Estimate, own: Any) -> list[str]:
@@ -315,22 +335,17 @@ def flag_lines(est: Estimate, own: Any) -> list[str]:
     return lines
 
 
-def diagnostics_table(est: Estimate) -> Table:
-    """The sampler's diagnostics, and whether the model fits the data."""
+def diagnostics_table(est: Estimate, agents: Sequence[int]) -> Table:
+    """The sampler's diagnostics, and whether the model fits the data of these agents."""
     rows: list[Sequence[str]] = []
     if est.diagnostics is not None:
         rows.append(("sampler", str(est.diagnostics)))
     elif isinstance(est.method, Hierarchical | Conjugate):
         rows.append(("sampler", "none: the posterior is computed without sampling"))
     if isinstance(est.method, Hierarchical | Crossed):
-        for one in est.predictive_check().to_dict("records"):
-            text = one["note"]
-            if not text:
-                text = (
-                    f"observed {format_number(one['observed'])}, expected {format_number(one['expected'])}, "
-                    f"p = {format_number(one['p'])}"
-                )
-            rows.append((f"{one['agent']}, {one['statistic']}", text))
+        for agent, statistic, observed, expected, p, note in est.checks.predictive_rows(agents):
+            numbers = (format_number(number) for number in (observed, expected, p))
+            rows.append((f"{agent}, {statistic}", note or "observed {}, expected {}, p = {}".format(*numbers)))
     if est.note:
         rows.append(("method", est.note))
     notes = ["Replicated data against the counts: p below .01 (of shares also above .99) is a misfit."]
