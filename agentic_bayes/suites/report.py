@@ -9,7 +9,7 @@ from typing import Any
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.reports.html.page import PageHeading, write_page
+from agentic_bayes.reports.html.page import PageHeading, ReportFormat, report_format, write_page
 from agentic_bayes.reports.html.question import ask
 from agentic_bayes.reports.html.trials import ReportTrial, TranscriptPart
 from agentic_bayes.reports.transcript import json_text
@@ -33,6 +33,7 @@ def write_run_report(
     title: str | None = None,
     note: str | None = None,
     date: str | None = None,
+    to: ReportFormat | None = None,
 ) -> Path:
     """Write everything about a run into one HTML file."""
     if not results.decided:
@@ -46,6 +47,7 @@ def write_run_report(
         trials=[_trial(results.facts, trial) for trial in results.trials],
         facts=dict(_facts(results)),
         source=str(results.folder),
+        to=report_format(path, to),
     )
 
 

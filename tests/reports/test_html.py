@@ -742,6 +742,12 @@ class TestCommands:
         assert run("report", "t.csv", "-o", "r.html", "--baseline", "0.01")[0] == 0
         page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
         assert page.verdict() == "agent is better than 0.010"
+        assert run("report", "t.csv", "-o", "r.md", "--title", "<b>Release</b> @2", "--baseline", "0.01")[0] == 0
+        text = (tmp_path / "r.md").read_text(encoding="utf-8")
+        assert text.startswith("# agent is better than 0.010\n\n&lt;b>Release&lt;/b> <span>@</span>2  \n")
+        rate = re.search(r"<strong>(.*?)</strong> (.*?)</span>", page.text)
+        assert f"| agent | {rate[1]} ({rate[2]}) |" in text
+        assert text.count("<details>") == text.count("</details>") > 2
 
     def test_of_a_run_of_a_suite(self, run, tmp_path):
         """`output.format: html` writes the page into the run; the command gives the same attempts and messages."""

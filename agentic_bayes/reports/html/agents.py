@@ -103,7 +103,7 @@ def heat_map(est: Estimate, agents: Sequence[int]) -> HeatMap | None:
     parts = np.array_split(tasks, min(tasks.size, MOST_COLUMNS))
     cuts = np.concatenate([[0], np.cumsum([part.size for part in parts])])
     passed, scored = (
-        np.add.reduceat(counts[np.ix_(agents, tasks)], cuts[:-1], axis=1)
+        np.add.reduceat(counts[list(agents)][:, tasks], cuts[:-1], axis=1)
         for counts in (est.counts.successes, est.counts.trials)
     )
     shade = np.where(scored > 0, np.round(LEVELS * passed / np.maximum(scored, 1)), -1)

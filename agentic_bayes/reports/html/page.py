@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
-from agentic_bayes.checks import check_type
+from agentic_bayes.checks import check_choice, check_type
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
@@ -26,6 +26,7 @@ from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html import sections
 from agentic_bayes.reports.html.agents import MOST_RANKED, agent_order, heat_map, ranked_agents
+from agentic_bayes.reports.html.as_markdown import markdown_page
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
 from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
 from agentic_bayes.reports.html.question import ReportQuestion, ask
@@ -35,9 +36,11 @@ from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence
 from agentic_bayes.reports.html.verdict import answers
 from agentic_bayes.reports.tables import (
     ESTIMANDS,
+    estimate_tables,
     group_tables,
     metrics_tables,
     rows_by_key,
+    settings_table,
     superiority_table,
     tool_problems_tables,
 )
@@ -46,6 +49,7 @@ from agentic_bayes.result_table import Table
 __all__ = ["write_report"]
 
 StrPath = str | os.PathLike[str]
+ReportFormat = Literal["html", "markdown"]
 MOST_DRAWN = 6  # agents that have curves; with more, what lists every agent is folded
 MOST_LISTED = 25  # agents whose numbers a page lists
 MOST_COLUMNS = 3  # of many agents in the table of tasks
@@ -69,6 +73,7 @@ def write_report(
     confidence: float = 0.95,
     store: Store | None = None,
     source: str = "FILE",
+    to: ReportFormat | None = None,
 ) -> Path:
     """Write everything about an estimate into one HTML file that people can read and pass on.
 
@@ -104,6 +109,9 @@ def write_report(
         The judge's store: adds tokens and cost.
     source : str
         Name of the data file in the commands that the report shows.
+    to : {"html", "markdown"}, optional
+        ``markdown`` writes the first screen with tables folded below it, for a pull request or a job summary. Default:
+        by the ending of the path, ``.md`` being Markdown.
 
     Returns
     -------
@@ -132,7 +140,7 @@ def write_report(
         check_type("store", store, Store, "from agentic_bayes.Store")
     if not isinstance(source, str):
         raise InvalidArgument(f"source must be text, got {short(source)}")
-    heading = PageHeading.of(title, note, date)
+    heading, to = PageHeading.of(title, note, date), report_format(target, to)
     check_evidence_agents(est, evidence)
     return write_page(
         est,
@@ -144,7 +152,16 @@ def write_report(
         store=store,
         facts={},
         source=source,
+        to=to,
     )
+
+
+def report_format(path: Path, to: str | None) -> ReportFormat:
+    """What a report is written as."""
+    if to is None:
+        return "markdown" if path.suffix.lower() in (".md", ".markdown") else "html"
+    check_choice("to", to, get_args(ReportFormat))
+    return "markdown" if to == "markdown" else "html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +206,7 @@ def write_page(
     heading: PageHeading | None = None,
     evidence: Evidence | None = None,
     store: Store | None = None,
+    to: ReportFormat = "html",
 ) -> Path:
     """Write the page of a settled question and of known attempts."""
     style, script = _template("report.css"), _template("report.js")
@@ -206,6 +224,17 @@ def write_page(
     own, plain = map(overall_rows, (summary, wide.baseline(columns="all")))
     rows = rows_by_key(own, plain)
     verdict, kind = headline(est, asked, rows)
+    rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failures, tools), source)
+    if to == "markdown":
+        compared = _comparison(asked)
+        tables = [compared[name] for name in ("gated", "ranking_table", "comparison", "by_group", "drivers")]
+        few = estimate_tables(est) if len(est.agents) <= MOST_DRAWN else []
+        tables += [*failures, sections.data_table(est, evidence), *few, settings_table(est)]
+        lines = (heading.title, heading.note, heading.date)
+        text = markdown_page(est, lines, verdict, lede(est, asked), rates, answered, tables) + "\n"
+        with replacing(str(path)) as file:
+            file.write(text.encode())
+        return path
     text = (
         _environment()
         .get_template("report.html")
@@ -218,8 +247,8 @@ def write_page(
             verdict=verdict,
             kind=kind,
             lede=lede(est, asked),
-            rates=rate_groups(est, asked, rows),
-            answers=answers(est, asked, rows, _failed_most(failures, tools), source),
+            rates=rates,
+            answers=answered,
             agents=est.agents,
             **_many(est, asked),
             data=sections.data_table(est, evidence),
@@ -238,7 +267,7 @@ def write_page(
             method=est.method.name,
             frequentist=isinstance(est.method, Frequentist),
             interval=interval_kind(est.method.name, est.settings.ci_prob, est.settings.ci_kind),
-            setup=sections.settings_table(est),
+            setup=settings_table(est),
             commands=sections.commands(est, asked, est.settings.k, source) if source else [],
             without_option=", ".join(sections.without_option(est)),
         )

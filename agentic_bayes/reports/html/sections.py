@@ -363,23 +363,6 @@ def without_option(est: Estimate) -> list[str]:
     return names + (["fixed judge_labels"] if judge is not None and judge.calibration == "fixed" else [])
 
 
-def settings_table(est: Estimate) -> Table:
-    """Settings, seed and versions."""
-    record = est.settings.record()
-    judge = record.pop("judge")
-    record |= {"method": repr(est.method)}
-    rows = [(name, _setting(value)) for name, value in record.items() if value is not None]
-    if judge is not None:
-        rows.append(("judge_labels", est.judge_note))
-    rows += [(f"counted: {name}", _setting(value)) for name, value in est.outcomes.attrs.items() if value != ""]
-    rows += [(f"version of {name}", text) for name, text in est.versions.items()]
-    return Table(title="Settings and versions", header=["setting", "value"], rows=rows)
-
-
-def _setting(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
 def commands(est: Estimate, asked: ReportQuestion, ks: Sequence[int], source: str) -> list[str]:
     """Commands that give these numbers again."""
     s, attrs = est.settings, est.outcomes.attrs

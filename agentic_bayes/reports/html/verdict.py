@@ -113,10 +113,11 @@ def _on_what_data(est: Estimate, asked: ReportQuestion) -> Answer:
         shared = f", {'all' if both == len(counts.tasks) else f'{both:,} of them'} tried by {which}"
         if asked.comparisons[0].n_left_out:
             chosen.append(f"Only these {both:,} tasks are compared, since the agents did not try the same tasks.")
+    rule = f"; it passes if {indicator_words(est.outcomes.attrs)}"
     agents = f"{plural(len(est.agents), 'agent')}, " if len(est.agents) > 2 else ""
     lines = [
         f"{agents}{plural(len(counts.tasks), 'task')}{shared}; {plural(int(counts.trials.sum()), 'scored trial')}.",
-        f"A trial is one {est.outcomes.attrs['unit']}; it passes if {indicator_words(est.outcomes.attrs)}.",
+        f"A trial is one {est.outcomes.attrs['unit']}{rule if '≥' in rule else ''}.",
         *chosen,
     ]
     return Answer("On what data?", tuple(lines))
