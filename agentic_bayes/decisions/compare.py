@@ -529,19 +529,14 @@ def _notes(pair: TwoAgents, estimand: Estimand) -> Iterator[str]:
 
 
 def _task_differences(pair: TwoAgents, metric: Metric) -> tuple[TaskDifference, ...]:
-    """Every shared task, those that the agent most probably lost first; tasks that the model cannot tell apart agree.
-
-    Of one estimate they are its own posterior's, as `Estimate.summary` has them, whatever tasks the agents are
-    compared on.
-    """
+    """Every shared task, those most probably lost first; tasks that the model cannot tell apart agree."""
     shared = np.flatnonzero(pair.counts.scored.all(axis=0))
     if shared.size == 0:
         return ()
     names, sides = [pair.counts.tasks[i] for i in shared], []
     for side in (pair.first, pair.second):
-        fit = side.est if pair.together else side.fit
-        position = {name: i for i, name in enumerate(fit.counts.tasks)}
-        sides.append((fit, fit.agent_index(side.name), np.array([position[name] for name in names])))
+        position = {name: i for i, name in enumerate(side.fit.counts.tasks)}
+        sides.append((side.fit, side.index, np.array([position[name] for name in names])))
     patterns = np.concatenate([_patterns(*side) for side in sides])
     _, example, place = np.unique(patterns, axis=1, return_index=True, return_inverse=True)
     own, other = (fit.posterior.task_draws(index, tasks[example]) for fit, index, tasks in sides)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from agentic_bayes.checks import check_choice, check_type
+from agentic_bayes.decisions.compare import Comparison, compare
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
@@ -347,7 +348,7 @@ def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
     """The table of tasks, and what is opened from it."""
     from markupsafe import Markup
 
-    tasks = task_columns(est, asked.comparisons[0] if asked.comparisons else None)
+    tasks = task_columns(est, _on_own_tasks(est, asked))
     tasks["shown"] = _with_columns(est, asked)
     records, left_out = trial_records(est, trials)
     return {
@@ -359,6 +360,15 @@ def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
         "left_out": left_out,
         "most_mb": MOST_BYTES // 10**6,
     }
+
+
+def _on_own_tasks(est: Estimate, asked: ReportQuestion) -> Comparison | None:
+    """The verdict's comparison by the posterior that the agents' own numbers come from, so that rows of tasks agree."""
+    if not asked.comparisons or not asked.comparisons[0].n_left_out:
+        return asked.comparisons[0] if asked.comparisons else None
+    one = asked.comparisons[0]
+    question: dict[str, Any] = {"metric": one.metric, "estimand": one.estimand}
+    return compare(est, one.agent, baseline=one.baseline, tasks="own", **question)
 
 
 def _with_columns(est: Estimate, asked: ReportQuestion) -> list[int]:
