@@ -94,6 +94,13 @@ def format_percent(value: float, digits: int = 0) -> str:
     return f"<{unit:g} %" if rounded <= 0 else f">{100 - unit:g} %"
 
 
+def format_percent_range(lower: float, upper: float) -> str:
+    """An interval of probabilities for people: "60 to 84 %"."""
+    if math.isnan(lower) or math.isnan(upper):
+        return "–"
+    return f"{format_percent(lower).removesuffix(' %')} to {format_percent(upper)}"
+
+
 def format_points(value: float) -> str:
     """A difference of two probabilities in percentage points, with its sign: "+13", "−0.4"."""
     if math.isnan(value):
@@ -120,6 +127,14 @@ def format_estimate(mean: float, lower: float, upper: float, digits: int = 3) ->
 def cut_text(text: str, longest: int) -> str:
     """The text, cut to a length."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def middle_cut(text: str, longest: int) -> str:
+    """The text, or its ends with so many characters in all: names tend to differ at their ends."""
+    if len(text) <= longest:
+        return text
+    tail = longest // 2 - 1
+    return f"{text[: longest - tail - 1]}…{text[-tail:]}"
 
 
 def plural(count: int, noun: str) -> str:

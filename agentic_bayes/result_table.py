@@ -15,6 +15,13 @@ MOST_OF_CELL, MOST_OF_NOTE = 120, 1000  # characters
 _PLAIN = "margin:0.4em 0;text-align:left;max-width:60em"
 # "0.420*", "<0.001 [0.000, 0.010]", "4 of 20", "1 to 3", "22 ◄"; a name may begin with a digit, too
 _NUMBER = re.compile(r"|–|\[.*|[<>]?[-+]?[\d.,]+(e[-+]?\d+)?\*?( (of|to) [\d,]+| \[.*| \(.*| ◄)?|nan|inf")
+# what Markdown, or GitHub, would read as more than text: "0.42*", "[0.3, 0.5]", "<0.001" and "a_b" are left as they are
+_MARKUP = re.compile(
+    r"\\(?=[!-/:-@\[-`{-~]|$)|[`|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\[(?![-−<>]?[\d.–])|[*~](?=\S)|(?<![A-Za-z0-9])_(?=\S)"
+    r"|(?<!\w)[@#](?=\w)"
+)
+_AS_TEXT = {"<": "&lt;", "&": "&amp;", "@": "<span>@</span>", "#": "<span>#</span>"}
+_BLOCK = re.compile(r"^(\d*)([#>+\-=*.)])(?=\s|$)")  # what begins a heading, a quotation or a list
 LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$"}
@@ -42,8 +49,9 @@ class Table:
 
     def to_markdown(self) -> str:
         """Title, a pipe table and the notes."""
-        title = f"**{one_line(self.title)}**{one_line(self.text)}"
-        return "\n\n".join([title, markdown_table(self.header, self.rows), *filter(None, map(one_line, self.notes))])
+        title = f"**{markdown_text(self.title)}**{markdown_text(self.text)}"
+        notes = (markdown_text(note.strip()) for note in self.notes if note)
+        return "\n\n".join([title, markdown_table(self.header, self.rows), *notes])
 
     def to_latex(self) -> str:
         """A ``tabular`` with the title as its caption and the notes below."""
@@ -110,8 +118,19 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A GitHub-style pipe table: pipes and line breaks in cells are escaped, columns of numbers are right-aligned."""
     body = [list(row) for row in rows]
     aligned = ["---:" if body and all(is_number(row[i]) for row in body) else "---" for i in range(len(header))]
-    escaped = [[one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (header, *body)]
+    escaped = [[_markdown_cell(cell) for cell in row] for row in (header, *body)]
     return "\n".join(f"| {' | '.join(line)} |" for line in (escaped[0], aligned, *escaped[1:]))
+
+
+def markdown_text(text: str) -> str:
+    """The text on one line as Markdown that shows it: no markup, link, mention or HTML comes of it."""
+    line = _MARKUP.sub(lambda found: _AS_TEXT.get(found[0], f"\\{found[0]}"), one_line(text))
+    return _BLOCK.sub(r"\1\\\2", line)
+
+
+def _markdown_cell(text: str) -> str:
+    line = one_line(text).replace("\\", "\\\\")
+    return _MARKUP.sub(lambda found: found[0] if found[0] == "\\" else _AS_TEXT.get(found[0], f"\\{found[0]}"), line)
 
 
 def _safe(text: str, *, cut: int = MOST_OF_CELL) -> str:

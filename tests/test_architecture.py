@@ -232,7 +232,13 @@ def short_modules(source: Source) -> Iterator[str]:
 
 
 # commands, simulations and the judge have many independent settings, each a keyword with a default
-MANY_PARAMETERS = ("cli.", "decisions.plan.plan", "decisions.monitor.monitor", "evidence.llm.judge.LLMJudge")
+MANY_PARAMETERS = (
+    "cli.",
+    "reports.html.page.write_report",
+    "decisions.plan.plan",
+    "decisions.monitor.monitor",
+    "evidence.llm.judge.LLMJudge",
+)
 
 
 def few_parameters(source: Source) -> Iterator[str]:

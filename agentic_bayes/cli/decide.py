@@ -48,7 +48,7 @@ def compare(
     check_choice("tasks", tasks, ("shared", "own"))
     est, new, other = _two_agents(files, agent, baseline, fit, read)
     comparison = compare_agents(est, new, baseline=other, rope=margin, tasks=tasks, **question)  # type: ignore[arg-type]
-    answer(comparison, f"{comparison}\n", to)
+    answer(comparison, f"{comparison}\n", to, est=est)
     if to is None:
         show(comparison.table())
 
@@ -101,7 +101,7 @@ def rank(
     if to == "json":
         say_json(ranking.to_dict() | {"superiority": ranking.superiority().to_dict("index")})
     else:
-        show(ranking.table(), superiority_table(ranking), to=to)
+        show(ranking.table(), superiority_table(ranking), to=to, est=est)
 
 
 @commands.command(epilog=EXIT_CODES)
@@ -162,5 +162,5 @@ def gate(
     code = exit_code(inconclusive_is if result.verdict == "inconclusive" else result.verdict)
     if junit is not None:
         junit.write_text(junit_xml(result, excused=inconclusive_is == "pass"), encoding="utf-8")
-    answer(result, str(result), to, exit_code=code)
+    answer(result, str(result), to, est=est, exit_code=code)
     raise Exit(code)

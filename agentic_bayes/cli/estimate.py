@@ -67,7 +67,7 @@ def estimate(
     lines = [] if est.diagnostics is None else [str(est.diagnostics)]
     lines += [f"method {est.method.name}: {est.note}"] if est.note else []
     lines += [f"results written to {output}"] if output is not None else []
-    show(*estimate_tables(est), *group_tables(est), lines=lines, to=to)
+    show(*estimate_tables(est), *group_tables(est), lines=lines, to=to, est=est)
 
 
 def refuse_with_split(split: str | None, needing: dict[str, Any], unused: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from typer import Exit
 from agentic_bayes.errors import AgenticBayesError
 
 if TYPE_CHECKING:
+    from agentic_bayes.estimation.estimate import Estimate
     from agentic_bayes.redaction import Secrets
     from agentic_bayes.result_table import Table
 
@@ -99,22 +100,36 @@ def say_json(value: Any) -> None:
     print(json.dumps(json_ready(value), indent=2, allow_nan=False))
 
 
-def answer(result: Any, text: str, to: OutputFormat | None, **more: Any) -> None:
+def answer(result: Any, text: str, to: OutputFormat | None, *, est: Estimate | None = None, **more: Any) -> None:
     """Print a result that is one table: its text, or its JSON with more, or its table in a markup language."""
     if to == "json":
         say_json(result.to_dict() | more)
     elif to is None:
         say(text)
     else:
-        show(result.table(), to=to)
+        show(result.table(), to=to, est=est, sentence=text)
 
 
-def show(*tables: Table, lines: Iterable[str] = (), to: OutputFormat | None = None) -> None:
-    """Print tables, and lines below them, as plain text that fits the terminal, or tables in a markup language."""
+def show(
+    *tables: Table,
+    lines: Iterable[str] = (),
+    to: OutputFormat | None = None,
+    est: Estimate | None = None,
+    sentence: str = "",
+) -> None:
+    """Print tables, and lines below them, as plain text that fits the terminal, or tables in a markup language.
+
+    Markdown of an estimate is a comment: a sentence, tables, and the estimate's settings folded below them.
+    """
     from rich.console import Console
 
     from agentic_bayes.reports.terminal import print_table
 
+    if to == "markdown" and est is not None:
+        from agentic_bayes.reports.comment import comment
+
+        print(comment(est, tables, sentence=sentence))
+        return
     if to is not None and to != "json":
         print("\n\n".join(_marked_up(table, to) for table in tables))
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from typer import Option, Typer
 
@@ -20,7 +20,13 @@ commands = Typer()
 def report(
     file: opt.InputFile,
     *,
-    output: Path = Option(..., "-o", "--output", help="HTML file to write."),
+    output: Path = Option(..., "-o", "--output", help="File to write: HTML, or Markdown if it ends in .md."),
+    to: Literal["html", "markdown"] | None = Option(
+        None, "--to", help="Output format (default: by the file's ending)."
+    ),
+    title: str | None = Option(None, help="What the report is about, above the verdict."),
+    note: str | None = Option(None, help="What was tested, in a line or two."),
+    date: str | None = Option(None, help="Date of the report (default: today, UTC)."),
     evidence: Path | None = Option(None, help="Evidence behind the numbers (JSONL); not needed if FILE is evidence."),
     conversations: list[str] | None = Option(None, help="Conversations to include: files, folders or globs."),
     store: Path | None = Option(None, help="Cache file written by assess --store, to show tokens and cost."),
@@ -58,7 +64,7 @@ def report(
     est = read_estimate(file, settings=settings, agents=agents, **reading)
     other = baseline if number is None or baseline in est.agents else number
     asked: dict[str, Any] = {"metric": question["metric"], "estimand": estimand, "baseline": other}
-    asked |= {"at_least": at_least, "confidence": confidence}
+    asked |= {"at_least": at_least, "confidence": confidence, "title": title, "note": note, "date": date, "to": to}
     opened = opened.evidence if isinstance(opened, ToolResults) else opened
     if isinstance(opened, RunResults):
         if evidence or conversations or store:

@@ -29,6 +29,7 @@ from agentic_bayes.decisions.shared_tasks import ASSUMED, TaskSets, TwoAgents, p
 from agentic_bayes.estimation.arithmetic import apply_metric
 from agentic_bayes.estimation.distribution import CIKind, Drawn
 from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.methods.options import Crossed
 from agentic_bayes.estimation.model_checks import flag_words
 from agentic_bayes.estimation.posterior import Estimand
 from agentic_bayes.formatting import (
@@ -82,6 +83,12 @@ class TaskDifference:
     trials: int
     baseline_successes: int
     baseline_trials: int
+
+    @property
+    def lead(self) -> int:
+        """Who passed a larger share of the trials: 1 the agent, -1 the baseline, 0 neither."""
+        own, other = self.successes * self.baseline_trials, self.baseline_successes * self.trials
+        return (own > other) - (own < other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ class Comparison(Decision):
         Of the agent's metric to the baseline's, and of their odds.
     tasks : tuple of TaskDifference
         Every task that both agents have scored trials of, those that the agent most probably lost first. A task counts
-        as `lost` or `won` from a probability of .9 on.
+        as `lost` or `won` from a probability of .9 on, if its trials say so too: 0 of 4 against 0 of 4 is no lead.
     frequentist : ClassicalTest
         A frequentist test of the same question, for comparison.
     pairing : {"tasks", "none"}
@@ -224,12 +231,12 @@ class Comparison(Decision):
     @property
     def lost(self) -> tuple[TaskDifference, ...]:
         """Tasks on which the baseline is better with a probability of at least .9, the surest first."""
-        return tuple(one for one in self.tasks if one.prob_better <= 1 - LIKELY)
+        return tuple(one for one in self.tasks if one.prob_better <= 1 - LIKELY and one.lead < 0)
 
     @property
     def won(self) -> tuple[TaskDifference, ...]:
         """Tasks on which the agent is better with a probability of at least .9, the surest first."""
-        return tuple(one for one in reversed(self.tasks) if one.prob_better >= LIKELY)
+        return tuple(one for one in reversed(self.tasks) if one.prob_better >= LIKELY and one.lead > 0)
 
     def to_pandas(self) -> pd.DataFrame:
         """The differences by task.
@@ -522,24 +529,38 @@ def _notes(pair: TwoAgents, estimand: Estimand) -> Iterator[str]:
 
 
 def _task_differences(pair: TwoAgents, metric: Metric) -> tuple[TaskDifference, ...]:
-    """Every shared task, those that the agent most probably lost first; tasks with the same counts have the same."""
+    """Every shared task, those most probably lost first; tasks that the model cannot tell apart agree."""
     shared = np.flatnonzero(pair.counts.scored.all(axis=0))
     if shared.size == 0:
         return ()
-    cells = np.stack([part[i, shared] for i in (0, 1) for part in (pair.counts.successes, pair.counts.trials)])
-    distinct, example, place = np.unique(cells, axis=1, return_index=True, return_inverse=True)
-    names = [pair.counts.tasks[i] for i in shared[example]]
-    own, other = (
-        side.fit.posterior.task_draws(side.index, np.array([side.fit.counts.tasks.index(name) for name in names]))
-        for side in (pair.first, pair.second)
-    )
+    names, sides = [pair.counts.tasks[i] for i in shared], []
+    for side in (pair.first, pair.second):
+        position = {name: i for i, name in enumerate(side.fit.counts.tasks)}
+        sides.append((side.fit, side.index, np.array([position[name] for name in names])))
+    patterns = np.concatenate([_patterns(*side) for side in sides])
+    _, example, place = np.unique(patterns, axis=1, return_index=True, return_inverse=True)
+    own, other = (fit.posterior.task_draws(index, tasks[example]) for fit, index, tasks in sides)
     other = pair.apart(other)
     better = share_above_zero(own - other)
     difference = apply_metric(own, metric) - apply_metric(other, metric)
+    first, second = (
+        np.asarray(fit.posterior.distribution(index, "task", metric).mean)[tasks[example]]
+        for fit, index, tasks in sides
+    )
     settings = pair.first.est.settings
     ends = [Drawn.of(column).interval(settings.ci_prob, settings.ci_kind) for column in difference.T]
+    cells = np.stack([part[i, shared] for i in (0, 1) for part in (pair.counts.successes, pair.counts.trials)])
     found = []
-    for task, which in zip(shared.tolist(), place.reshape(-1).tolist(), strict=True):
-        numbers = float(difference[:, which].mean()), *ends[which], float(better[which])
-        found.append(TaskDifference(pair.counts.tasks[task], *numbers, *distinct[:, which].tolist()))
+    for i, which in enumerate(place.reshape(-1).tolist()):
+        numbers = float(first[which] - second[which]), *ends[which], float(better[which])
+        found.append(TaskDifference(names[i], *numbers, *cells[:, i].tolist()))
     return tuple(sorted(found, key=lambda one: (one.prob_better, one.mean)))
+
+
+def _patterns(fit: Estimate, agent: int, tasks: Array) -> Array:
+    """What the posterior of a task rests on, column by column: counts (of all agents if crossed), and the group."""
+    agents = slice(None) if isinstance(fit.method, Crossed) else [agent]
+    parts = [fit.counts.successes[agents], fit.counts.trials[agents]]
+    if fit.posterior.grouping is not None:
+        parts.append(fit.posterior.grouping.place[np.newaxis])
+    return np.concatenate([part[:, tasks] for part in parts])

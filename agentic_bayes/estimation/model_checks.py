@@ -147,10 +147,11 @@ class ModelChecks:
 
         return self.posterior.once(("check", agent), checked)
 
-    def predictive_rows(self) -> list[tuple[str, str, float, float, float, str]]:
-        """The checks of all agents: agent, statistic, observed, expected, p, note."""
+    def predictive_rows(self, agents: Iterable[int] | None = None) -> list[tuple[str, str, float, float, float, str]]:
+        """The checks of all agents, or of those with these indices: agent, statistic, observed, expected, p, note."""
         rows: list[tuple[str, str, float, float, float, str]] = []
-        for index, agent in enumerate(self.posterior.counts.agents):
+        for index in range(len(self.posterior.counts.agents)) if agents is None else agents:
+            agent = self.posterior.counts.agents[index]
             checks, nan = self.predictive(index), float("nan")
             rows += [(agent, one.statistic, one.observed, one.expected, one.p, "") for one in checks]
             if not checks:

@@ -5,6 +5,7 @@ Prior and likelihood are raised to a power and what there is (points or draws) i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -133,11 +134,17 @@ def _log_likelihood(posterior: Posterior, agent: int) -> Array | None:
     """Log likelihood at every point or draw: of the agent's cells, or of all where agents share difficulty."""
     if isinstance(posterior, CrossedPosterior):
         return posterior.likelihood(*posterior.arguments)
+    sums = posterior.once(("log likelihoods",), lambda: _log_likelihoods(posterior))
+    return None if sums is None else sums[agent]
+
+
+def _log_likelihoods(posterior: Posterior) -> list[Array] | None:
+    """Log likelihood of every agent's cells, at every point or draw."""
     cells = posterior.log_likelihood()
     if cells is None:
         return None
     of = np.argwhere(posterior.counts.scored)[:, 0]
-    return np.asarray(cells[:, of == agent].sum(axis=1))
+    return [cells[:, of == agent].sum(axis=1) for agent in range(len(posterior.counts.agents))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,16 +250,18 @@ def move_words(metric: str, move: float, share: float, *, agent: str = "") -> st
     return f"prior: {metric}{whose} moves by {move:.3f} when the prior counts half or double{much}"
 
 
-def sensitivity_of(posterior: Posterior, settings: Settings) -> Sensitivity:
-    """Of the numbers of a summary."""
-    return Sensitivity(rows=_rows(posterior, settings), ci_prob=settings.ci_prob, ci_kind=settings.ci_kind)
+def sensitivity_of(posterior: Posterior, settings: Settings, agents: Sequence[int] | None = None) -> Sensitivity:
+    """Of the numbers of a summary, or of those of some agents."""
+    chosen = range(len(posterior.counts.agents)) if agents is None else agents
+    return Sensitivity(rows=_rows(posterior, settings, chosen), ci_prob=settings.ci_prob, ci_kind=settings.ci_kind)
 
 
-def _rows(posterior: Posterior, settings: Settings) -> tuple[SensitivityRow, ...]:
+def _rows(posterior: Posterior, settings: Settings, agents: Sequence[int]) -> tuple[SensitivityRow, ...]:
     """One row per agent, estimand and metric of a summary."""
     prob, found = settings.ci_prob, list[SensitivityRow]()
     metrics = metrics_at(settings.k)
-    for index, agent in enumerate(posterior.counts.agents):
+    for index in agents:
+        agent = posterior.counts.agents[index]
         most = int(posterior.counts.trials[index].max(initial=0))
         beyond = [metric for metric in metrics if most and metric.k > most]
         judged = settings.corrects_judge

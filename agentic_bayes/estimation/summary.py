@@ -59,9 +59,14 @@ def overall_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary_rows(
-    checks: ModelChecks, attrs: Mapping[Any, Any], *, tasks: bool, notes: bool = True
+    checks: ModelChecks,
+    attrs: Mapping[Any, Any],
+    *,
+    tasks: bool,
+    notes: bool = True,
+    agents: Iterable[int] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """One row per agent, estimand and metric; with `tasks` also one per attempted task.
+    """One row per agent (or those with these indices), estimand and metric; with `tasks` also per attempted task.
 
     Without `notes`, which take time, they are empty.
     """
@@ -79,7 +84,8 @@ def summary_rows(
     if settings.judge is not None:
         common |= {"judge_calibration": settings.judge.calibration, "n_labels": settings.judge.n_labels}
     differences = allowed_differences(attrs)
-    for index, agent in enumerate(posterior.counts.agents):
+    for index in range(len(posterior.counts.agents)) if agents is None else agents:
+        agent = posterior.counts.agents[index]
         for estimand in posterior.estimands:
             if estimand == "task" and not tasks:
                 continue

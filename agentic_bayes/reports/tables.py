@@ -99,12 +99,15 @@ def estimate_tables(est: Estimate) -> list[Table]:
     ]
 
 
-def group_tables(est: Estimate) -> list[Table]:
-    """Per agent and estimand: pass@k and pass^k of every group of tasks; none where tasks are not grouped."""
+def group_tables(est: Estimate, summary: pd.DataFrame | None = None) -> list[Table]:
+    """Per agent and estimand: pass@k and pass^k of every group of tasks; none where tasks are not grouped.
+
+    A `summary` with all columns that is at hand need not be made again.
+    """
     if est.posterior.grouping is None:
         return []
     metrics, by, found = metrics_at(est.settings.k), est.settings.by or "weight", list[Table]()
-    summary = est.to_pandas()
+    summary = est.to_pandas() if summary is None else summary
     for (agent, estimand), part in summary[summary["group"] != ""].groupby(["agent", "estimand"], sort=False):
         rows, notes = [], dict[str, None]()
         for group, own in part.groupby("group", sort=False):
@@ -211,3 +214,20 @@ def superiority_table(ranking: Ranking) -> Table:
     ]
     header = ["P(row higher)", *(f"{i}." for i in range(1, len(rows) + 1))]
     return Table(title=f"Probability of a higher {ranking.metric}", header=header, rows=rows, noun="agent")
+
+
+def settings_table(est: Estimate) -> Table:
+    """Settings, seed and versions."""
+    record = est.settings.record()
+    judge = record.pop("judge")
+    record |= {"method": repr(est.method)}
+    rows = [(name, _setting(value)) for name, value in record.items() if value is not None]
+    if judge is not None:
+        rows.append(("judge_labels", est.judge_note))
+    rows += [(f"counted: {name}", _setting(value)) for name, value in est.outcomes.attrs.items() if value != ""]
+    rows += [(f"version of {name}", text) for name, text in est.versions.items()]
+    return Table(title="Settings and versions", header=["setting", "value"], rows=rows)
+
+
+def _setting(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

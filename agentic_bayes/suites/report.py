@@ -9,7 +9,7 @@ from typing import Any
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.reports.html.page import write_page
+from agentic_bayes.reports.html.page import PageHeading, ReportFormat, report_format, write_page
 from agentic_bayes.reports.html.question import ask
 from agentic_bayes.reports.html.trials import ReportTrial, TranscriptPart
 from agentic_bayes.reports.transcript import json_text
@@ -30,6 +30,10 @@ def write_run_report(
     estimand: Estimand | None = None,
     at_least: float | None = None,
     confidence: float = 0.95,
+    title: str | None = None,
+    note: str | None = None,
+    date: str | None = None,
+    to: ReportFormat | None = None,
 ) -> Path:
     """Write everything about a run into one HTML file."""
     if not results.decided:
@@ -38,10 +42,12 @@ def write_run_report(
     return write_page(
         fitted,
         path,
+        heading=PageHeading.of(title, note, date),
         asked=ask(fitted, None, baseline, metric, estimand, at_least, confidence),
         trials=[_trial(results.facts, trial) for trial in results.trials],
         facts=dict(_facts(results)),
         source=str(results.folder),
+        to=report_format(path, to),
     )
 
 

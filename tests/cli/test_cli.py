@@ -1136,6 +1136,8 @@ def test_tables_for_a_page_or_a_paper(run, files, table, command):
         assert done.code in (0, 11), done.err
         assert done.out.startswith(begins)
         assert holds in done.out
+        if to == "markdown" and command.startswith(("compare", "gate", "rank", "estimate")):  # for a pull request
+            assert "<details><summary>Settings</summary>" in done.out
 
 
 # How it looks

@@ -21,6 +21,7 @@ from scripted import in_turn, verdict
 from agentic_bayes.cli import app as cli
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.gate import gate
+from agentic_bayes.decisions.rank import rank
 from agentic_bayes.errors import EstimateError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.estimate import estimate
 from agentic_bayes.estimation.methods.options import Hierarchical
@@ -29,9 +30,10 @@ from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.judge import LLMJudge
 from agentic_bayes.evidence.llm.store import ModelCall, Store
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
-from agentic_bayes.formatting import format_interval, format_number, format_percent
+from agentic_bayes.formatting import format_interval, format_number, format_percent, format_percent_range
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.reports.html import tasks as html_tasks
+from agentic_bayes.reports.html.agents import heat_map
 from agentic_bayes.reports.html.page import write_report
 from agentic_bayes.reports.html.text import cut, json_block, shown
 
@@ -152,6 +154,19 @@ def judged_page(tmp_path_factory):
     return written(est, tmp_path_factory.mktemp("judged"), evidence=evidence, conversations=found)
 
 
+@pytest.fixture(scope="module")
+def crowd():
+    """The estimate of 13 agents on 4 tasks, of which the first is the easiest; later agents are better."""
+    cells = {f"agent-{i:02d}-{'x' * 40}": [(min(i // 2 + t, 8), 8) for t in (4, 2, 1, 0)] for i in range(13)}
+    return estimate(counts(cells), "conjugate", k=(1, 3))
+
+
+@pytest.fixture(scope="module")
+def crowded(crowd, tmp_path_factory):
+    """Its report."""
+    return written(crowd, tmp_path_factory.mktemp("crowded"), estimand="tasks")
+
+
 class TestVerdict:
     """What comes first."""
 
@@ -180,8 +195,9 @@ class TestVerdict:
         """Where nothing is compared, the heading is the number with its interval."""
         est = estimate(counts({"solo": UNEQUAL}), k=(1, 3))
         row = est.summary(columns="all").iloc[0]
-        head = f"solo: pass^1 is {format_number(row['mean'])}, 95 % interval"
-        assert written(est, tmp_path).verdict().startswith(head)
+        interval = format_percent_range(row["lower"], row["upper"])
+        head = f"solo: {format_percent(row['mean'])} success per attempt, 95 % interval {interval}"
+        assert written(est, tmp_path).verdict() == head
 
     @pytest.mark.parametrize(
         ("bar", "head"), [(0.05, "v2 passes the gate"), (0.99, "v2 fails the gate"), (0.75, "The gate is inconclusive")]
@@ -227,28 +243,82 @@ class TestVerdict:
         est = estimate(counts(dict(zip(("v1", "v2"), cells, strict=True))), method="frequentist", k=1)
         page = written(est, tmp_path)
         assert f"The agents are not compared: {why}" in page.words
-        assert page.verdict().startswith("v2: pass^1 is ")
+        assert re.match(r"v2: \d+ % success per attempt", page.verdict())
         with pytest.raises(EstimateError, match=why):
             written(est, tmp_path, agent="v2", baseline="v1")
 
     def test_the_verdicts_at_other_k_are_told(self, est, page):
         """Whoever reads the first lines alone learns where the verdict is another one at more attempts."""
-        other = [compare(est, "v2", baseline="v1", metric=metric) for metric in ("pass^3", "pass^5")]
-        told = ", ".join(f"{one.metric} {one.verdict} ({format_percent(one.prob_better)})" for one in other)
-        assert f"At other numbers of attempts: {told}." in page.words
+        for words, metric in (("For three attempts in a row", "pass^3"), ("For five attempts in a row", "pass^5")):
+            one = compare(est, "v2", baseline="v1", metric=metric)
+            assert f"{words}: {one.verdict} ({format_percent(one.prob_better)})." in page.words
 
-    def test_five_questions_are_answered(self, page):
-        """Which, how sure, on what data, what failed most, what next; the last with a command. A flag asks one more."""
+    def test_the_heading_says_what_the_verdict_is_not(self, tmp_path):
+        """Better per attempt and undecided for three in a row is said in one sentence, with the rates of both."""
+        cells = {"v1": [(c, 4) for c in (0, 0, 0, 1, 1, 4) * 3], "v2": [(c, 4) for c in (1, 1, 1, 2, 2, 4) * 3]}
+        est = estimate(counts(cells), k=(1, 3))
+        verdicts = [compare(est, "v2", baseline="v1", metric=metric).verdict for metric in ("pass^1", "pass^3")]
+        assert verdicts == ["better", "undecided"]
+        page = written(est, tmp_path, title="Release 2", note="18 tasks of support", date="5 January 2027")
+        assert page.verdict() == "v2 is better than v1 per attempt; not yet shown for three attempts in a row"
+        assert all(text in page.words for text in ("5 January 2027", "Release 2", "18 tasks of support"))
+        for row in (
+            est.summary(columns="all")
+            .query("estimand == 'population' and metric in ['pass^1', 'pass^3']")
+            .to_dict("records")
+        ):
+            assert f"{format_percent(row['mean'])} {format_percent_range(row['lower'], row['upper'])}" in page.words
+
+    def test_the_questions_of_a_reader_are_answered(self, page):
+        """How sure, what is missing, what next, on what data, what failed; a flag asks one more; no formula answers."""
         asked = [text for tag, text in page.said if tag == "dt"][:6]
         assert asked == [
-            "Which version is better?",
             "How sure is that?",
+            "What is missing?",
+            "What next?",
             "On what data?",
             "What makes it doubtful?",  # the agents did not all try the same tasks
             "What failed most?",
-            "What next?",
         ]
+        assert "3 of 90 trials could not be scored" in page.words
         assert "agentic-bayes gate FILE --agent v2 --metric pass^1 --at-least 0.7" in page.words
+
+
+class TestManyAgents:
+    """Thirteen agents fit on a few screens."""
+
+    def test_the_ranking_has_every_agents_rate(self, crowd, crowded):
+        """Best first: rate and interval in per cent, the probability of being best, the interval of the rank."""
+        found = rank(crowd, estimand="tasks").to_pandas()
+        rows = crowded.table("Ranking: ")[1:]
+        assert [row[2:4] for row in rows] == [
+            [format_percent(r["mean"]), format_percent_range(r["lower"], r["upper"])] for r in found.to_dict("records")
+        ]
+        assert [row[4] for row in rows] == [format_percent(p) for p in found["prob_best"]]
+
+    def test_the_heat_map_goes_from_best_to_worst_and_easiest_to_hardest(self, crowd):
+        """Rows are in the order that is given, columns by difficulty, and a cell's shade is the share passed."""
+        order = list(range(13))[::-1]
+        found = heat_map(crowd, order)
+        assert (found.agents, found.tasks) == (tuple(order), (0, 1, 2, 3))
+        shares = (crowd.counts.successes / crowd.counts.trials)[order]
+        for y, x in ((0, 0), (12, 3), (6, 1)):
+            (opacity,) = [shade for shade, path in found.shades if f"M{x} {y}h" in path]
+            assert opacity == pytest.approx(0.08 + 0.92 * shares[y, x], abs=1e-3)
+        assert heat_map(estimate(counts(TWO), "conjugate", k=1), [0, 1]) is None
+
+    def test_long_names_are_whole_where_they_are_pointed_at(self, crowd, crowded):
+        """A long name is shown without its middle, and its title has all of it."""
+        titles = {attrs.get("title") for _, attrs in crowded.tags}
+        assert set(crowd.agents) <= titles
+        assert "agent-12-" in crowded.table("Ranking: ")[1][0]
+        assert "…" in crowded.table("Ranking: ")[1][0]
+
+    def test_the_table_of_tasks_has_a_few_columns(self, crowded):
+        """Three agents have columns, whichever the reader chooses; the data of all are there."""
+        tasks = crowded.data(1)
+        assert (len(tasks["shown"]), len(tasks["agents"])) == (3, 13)
+        assert crowded.table("Tasks that failed most")[1][1:] == ["13 of 13", "2 of 13", "36 of 104"]
 
 
 class TestNumbers:
@@ -345,6 +415,35 @@ class TestNumbers:
         for r in frame[frame["agent"] == "v2"].to_dict("records"):
             text = tasks["agents"][1]["text"][tasks["names"].index(r["task"])]
             assert text == f"{format_number(r['mean'])} {format_interval(r['lower'], r['upper'])}"
+
+    def test_the_rows_of_a_task_agree(self, est, page):
+        """Means of a difference are differences of means, also where agents tried different tasks."""
+        tasks = page.data(1)
+        old, new = (agent["mean"] for agent in tasks["agents"])
+        for before, after, mean in zip(old, new, tasks["difference"]["mean"], strict=True):
+            if mean is not None:
+                assert mean == pytest.approx(after - before, abs=2e-6)
+
+    def test_equal_counts_are_no_lead(self, tmp_path):
+        """0 of 4 against 0 of 4 is neither won nor lost, however much better an agent is elsewhere."""
+        cells = {"v1": [(0, 4), *[(1, 4)] * 20], "v2": [(0, 4), *[(4, 4)] * 20]}
+        est = estimate(counts(cells), "hierarchical", k=1)
+        difference = written(est, tmp_path).data(1)["difference"]
+        assert abs(difference["better"][0] - 0.5) > 0.4  # the agents are that different
+        assert (difference["lead"][0], difference["share"][0].endswith(", no lead")) == (0, True)
+        assert difference["lead"][1:] == [1] * 20
+
+    def test_groups_are_in_the_report(self, tmp_path):
+        """Numbers of every group of tasks, and the difference in each."""
+        cells = {"v1": [(1, 4), (2, 4), (3, 4), (1, 4)], "v2": [(4, 4), (3, 4), (4, 4), (2, 4)]}
+        outcomes = counts(cells).assign_coords(domain=("task", ["refund", "refund", "cancel", "cancel"]))
+        est = estimate(outcomes, "conjugate", k=1, by="domain")
+        page = written(est, tmp_path, estimand="tasks")
+        assert [row[0] for row in page.table("v2, by domain")[1:]] == ["cancel", "refund"]
+        found = compare(est, "v2", baseline="v1", estimand="tasks")
+        assert [row[2] for row in page.table("The difference by group")[1:]] == [
+            f"{format_number(one.mean)} {format_interval(one.lower, one.upper)}" for one in found.groups
+        ]
 
     def test_the_tasks_that_drive_it_are_compares(self, est, page):
         """Lost and won tasks, with both counts."""
@@ -643,6 +742,12 @@ class TestCommands:
         assert run("report", "t.csv", "-o", "r.html", "--baseline", "0.01")[0] == 0
         page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
         assert page.verdict() == "agent is better than 0.010"
+        assert run("report", "t.csv", "-o", "r.md", "--title", "<b>Release</b> @2", "--baseline", "0.01")[0] == 0
+        text = (tmp_path / "r.md").read_text(encoding="utf-8")
+        assert text.startswith("# agent is better than 0.010\n\n&lt;b>Release&lt;/b> <span>@</span>2  \n")
+        rate = re.search(r"<strong>(.*?)</strong> (.*?)</span>", page.text)
+        assert f"| agent | {rate[1]} ({rate[2]}) |" in text
+        assert text.count("<details>") == text.count("</details>") > 2
 
     def test_of_a_run_of_a_suite(self, run, tmp_path):
         """`output.format: html` writes the page into the run; the command gives the same attempts and messages."""

@@ -12,8 +12,27 @@ def test_markdown():
     """A pipe in a cell is escaped; notes stand below the table."""
     text = TABLE.to_markdown()
     assert text.startswith("**v_1 & more**")
-    assert r"| a\|<b> |" in text
+    assert r"| a\|&lt;b> |" in text
     assert text.endswith("95 % interval")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<script>x</script>", "&lt;script>x&lt;/script>"),
+        ("![x](https://x.io/a.png) [y][z]", r"!\[x](https://x.io/a.png) \[y]\[z]"),
+        ("*b* __c__ `d` ~~e~~", r"\*b* \_\_c__ \`d\` \~\~e\~~"),
+        ("@team closes #12 &lt;b&gt;", "<span>@</span>team closes <span>#</span>12 &amp;lt;b&amp;gt;"),
+        ("# h", r"\# h"),
+        ("a_b pass^3 x@y 0.42* [0.30, 0.55] <0.001", "a_b pass^3 x@y 0.42* [0.30, 0.55] <0.001"),
+    ],
+)
+def test_what_looks_like_markdown_stays_text(text, shown):
+    """Names are neither HTML, links, emphasis, mentions nor headings; numbers and plain names are left as they are."""
+    table = Table(title=text, header=["a"], rows=[["1"]], notes=[text])
+    title, _, note = table.to_markdown().split("\n\n")
+    assert note == shown
+    assert title == f"**{shown}**"
 
 
 def test_html():

@@ -87,7 +87,7 @@ def difference_bars(comparisons: Sequence[Comparison]) -> tuple[float, list[Inte
     ]
 
 
-def curve_panels(est: Estimate, own: Any, plugin: Any) -> list[CurvePanel]:
+def curve_panels(est: Estimate, agents: Sequence[int], own: Any, plugin: Any) -> list[CurvePanel]:
     """pass@k and pass^k over k, agent by agent."""
     ks = est.settings.k
     most = int(est.counts.trials.max(initial=0))
@@ -101,18 +101,18 @@ def curve_panels(est: Estimate, own: Any, plugin: Any) -> list[CurvePanel]:
     panels = []
     for metric in CURVES:
         curves = tuple(
-            _curve(i, [place(k) for k in ks], *(_values(frame, agent, metric) for frame in (own, plugin)))
-            for i, agent in enumerate(est.agents)
+            _curve(i, [place(k) for k in ks], *(_values(frame, est.agents[i], metric) for frame in (own, plugin)))
+            for i in agents
         )
         panels.append(CurvePanel(metric, curves, ticks, heights, beyond))
     return panels
 
 
-def curve_numbers(est: Estimate, own: Any, plugin: Any) -> list[dict[str, Any]]:
+def curve_numbers(est: Estimate, agents: Sequence[int], own: Any, plugin: Any) -> list[dict[str, Any]]:
     """The texts of the slider at every k."""
     texts = {}
     for metric in CURVES:
-        for agent in est.agents:
+        for agent in (names := [est.agents[i] for i in agents]):
             texts[agent, metric] = [
                 [
                     row["metric"],
@@ -124,7 +124,7 @@ def curve_numbers(est: Estimate, own: Any, plugin: Any) -> list[dict[str, Any]]:
                 for row, other in zip(_values(own, agent, metric), _values(plugin, agent, metric), strict=True)
             ]
     return [
-        {"k": k, "rows": [texts[agent, metric][i] for agent in est.agents for metric in CURVES]}
+        {"k": k, "rows": [texts[agent, metric][i] for agent in names for metric in CURVES]}
         for i, k in enumerate(est.settings.k)
     ]
 

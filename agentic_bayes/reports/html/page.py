@@ -4,43 +4,66 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
-from agentic_bayes.checks import check_type
+from agentic_bayes.checks import check_choice, check_type
+from agentic_bayes.decisions.compare import Comparison, compare
 from agentic_bayes.decisions.decision import rope_words
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Frequentist
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.estimation.summary import overall_rows
+from agentic_bayes.estimation.summary import overall_rows, rows_frame, summary_rows
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store
-from agentic_bayes.formatting import interval_kind, plain_text, plural
+from agentic_bayes.formatting import interval_kind, middle_cut, plain_text, plural
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation
 from agentic_bayes.records.write import replacing
 from agentic_bayes.reports.html import sections
+from agentic_bayes.reports.html.agents import MOST_RANKED, agent_order, heat_map, ranked_agents
+from agentic_bayes.reports.html.as_markdown import markdown_page
 from agentic_bayes.reports.html.figures import attempts, curve_numbers, curve_panels, difference_bars
+from agentic_bayes.reports.html.opening import Rows, headline, lede, rate_groups
 from agentic_bayes.reports.html.question import ReportQuestion, ask
 from agentic_bayes.reports.html.tasks import MOST_BYTES, task_columns, trial_records
-from agentic_bayes.reports.html.text import content_hash, cut, is_number_like, json_block, shown
+from agentic_bayes.reports.html.text import LONGEST_SHOWN, content_hash, cut, is_number_like, json_block, named, shown
 from agentic_bayes.reports.html.trials import PARTS, ReportTrial, check_evidence_agents, find_trials
-from agentic_bayes.reports.html.verdict import answers, headline
-from agentic_bayes.reports.tables import ESTIMANDS, metrics_tables, superiority_table, tool_problems_tables
+from agentic_bayes.reports.html.verdict import answers
+from agentic_bayes.reports.tables import (
+    ESTIMANDS,
+    estimate_tables,
+    group_tables,
+    metrics_tables,
+    rows_by_key,
+    settings_table,
+    superiority_table,
+    tool_problems_tables,
+)
 from agentic_bayes.result_table import Table
 
 __all__ = ["write_report"]
 
 StrPath = str | os.PathLike[str]
+ReportFormat = Literal["html", "markdown"]
+MOST_DRAWN = 6  # agents that have curves; with more, what lists every agent is folded
+MOST_LISTED = 25  # agents whose numbers a page lists
+MOST_COLUMNS = 3  # of many agents in the table of tasks
+MOST_PAIRS = 15  # agents that are compared pair by pair
 
 
 def write_report(
     est: Estimate,
     path: StrPath,
     *,
+    title: str | None = None,
+    note: str | None = None,
+    date: str | None = None,
     evidence: Evidence | None = None,
     conversations: Iterable[Conversation] | None = None,
     agent: str | None = None,
@@ -51,6 +74,7 @@ def write_report(
     confidence: float = 0.95,
     store: Store | None = None,
     source: str = "FILE",
+    to: ReportFormat | None = None,
 ) -> Path:
     """Write everything about an estimate into one HTML file that people can read and pass on.
 
@@ -60,6 +84,12 @@ def write_report(
         The estimate.
     path : path
         File to write; an existing one is replaced as a whole. The same arguments give the same bytes.
+    title : str, optional
+        What the report is about; stands above the verdict.
+    note : str, optional
+        What was tested, in a line or two: the suite, the versions, the occasion.
+    date : str, optional
+        Date of the report, as it is to be shown. Default: today (UTC).
     evidence : Evidence, optional
         The scores behind the counts: adds tools, reasons, judge, and the scores of every conversation.
     conversations : iterable of Conversation, optional
@@ -80,6 +110,9 @@ def write_report(
         The judge's store: adds tokens and cost.
     source : str
         Name of the data file in the commands that the report shows.
+    to : {"html", "markdown"}, optional
+        ``markdown`` writes the first screen with tables folded below it, for a pull request or a job summary. Default:
+        by the ending of the path, ``.md`` being Markdown.
 
     Returns
     -------
@@ -108,17 +141,45 @@ def write_report(
         check_type("store", store, Store, "from agentic_bayes.Store")
     if not isinstance(source, str):
         raise InvalidArgument(f"source must be text, got {short(source)}")
+    heading, to = PageHeading.of(title, note, date), report_format(target, to)
     check_evidence_agents(est, evidence)
     return write_page(
         est,
         target,
+        heading=heading,
         asked=ask(est, agent, baseline, metric, estimand, at_least, confidence),
         trials=find_trials(est, evidence, conversations),
         evidence=evidence,
         store=store,
         facts={},
         source=source,
+        to=to,
     )
+
+
+def report_format(path: Path, to: str | None) -> ReportFormat:
+    """What a report is written as."""
+    if to is None:
+        return "markdown" if path.suffix.lower() in (".md", ".markdown") else "html"
+    check_choice("to", to, get_args(ReportFormat))
+    return "markdown" if to == "markdown" else "html"
+
+
+@dataclass(frozen=True, slots=True)
+class PageHeading:
+    """What the author of a page says above the verdict."""
+
+    title: str
+    note: str
+    date: str
+
+    @classmethod
+    def of(cls, title: str | None = None, note: str | None = None, date: str | None = None) -> PageHeading:
+        """Of texts as they were given; the date of today where none was."""
+        for name, value in (("title", title), ("note", note), ("date", date)):
+            if value is not None and not isinstance(value, str):
+                raise InvalidArgument(f"{name} must be text, got {short(value)}")
+        return cls(title or "", note or "", datetime.now(UTC).date().isoformat() if date is None else date)
 
 
 def _target(path: StrPath) -> Path:
@@ -143,8 +204,10 @@ def write_page(
     trials: Sequence[ReportTrial],
     facts: Mapping[str, str],
     source: str,
+    heading: PageHeading | None = None,
     evidence: Evidence | None = None,
     store: Store | None = None,
+    to: ReportFormat = "html",
 ) -> Path:
     """Write the page of a settled question and of known attempts."""
     style, script = _template("report.css"), _template("report.js")
@@ -152,9 +215,27 @@ def write_page(
         f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"script-src '{content_hash(script)}'; style-src '{content_hash(style)}'"
     )
+    heading = PageHeading.of() if heading is None else heading
     failures = sections.reasons_tables(est, trials)
     tools = tool_problems_tables(evidence) if evidence is not None else []
-    verdict, kind = headline(est, asked)
+    listed = _listed(est, asked)
+    wide = est.with_k(attempts(est, asked.metric.k))
+    found = summary_rows(wide.checks, est.outcomes.attrs, tasks=False, agents=listed)
+    summary = rows_frame(list(found), "all", wide.checks, tasks=False)
+    own, plain = map(overall_rows, (summary, wide.baseline(columns="all")))
+    rows = rows_by_key(own, plain)
+    verdict, kind = headline(est, asked, rows)
+    rates, answered = rate_groups(est, asked, rows), answers(est, asked, rows, _failed_most(failures, tools), source)
+    if to == "markdown":
+        compared = _comparison(asked)
+        tables = [compared[name] for name in ("gated", "ranking_table", "comparison", "by_group", "drivers")]
+        few = estimate_tables(est) if len(est.agents) <= MOST_DRAWN else []
+        tables += [*failures, sections.data_table(est, evidence), *few, settings_table(est)]
+        lines = (heading.title, heading.note, heading.date)
+        text = markdown_page(est, lines, verdict, lede(est, asked), rates, answered, tables) + "\n"
+        with replacing(str(path)) as file:
+            file.write(text.encode())
+        return path
     text = (
         _environment()
         .get_template("report.html")
@@ -162,27 +243,32 @@ def write_page(
             policy=policy,
             style=style,
             script=script,
-            title=plain_text(verdict),
+            title=plain_text(f"{heading.title}: {verdict}" if heading.title else verdict),
+            heading=heading,
             verdict=verdict,
             kind=kind,
-            answers=answers(est, asked, _failed_most(failures, tools), source),
+            lede=lede(est, asked),
+            rates=rates,
+            answers=answered,
             agents=est.agents,
+            **_many(est, asked),
             data=sections.data_table(est, evidence),
-            **_numbers(est, asked),
+            **_numbers(wide, asked, listed, own, plain, rows, est.settings.k),
+            groups=group_tables(est, summary[summary["k"].isin(est.settings.k)]),
             **_comparison(asked),
             failures=failures,
             **_attempts(est, asked, trials),
             evidence=[evidence.table(), *metrics_tables(evidence)] if evidence is not None else [],
             tools=tools,
             judges=sections.judge_tables(est, evidence, store, facts),
-            diagnostics=sections.diagnostics_table(est),
+            diagnostics=sections.diagnostics_table(est, listed),
             scores=sections.score_tables(est, evidence, str(asked.metric)),
-            sensitivity=sections.sensitivity_table(est),
+            sensitivity=sections.sensitivity_table(est, listed if len(listed) <= MOST_DRAWN else _drawn(est, asked)),
             settings=est.settings,
             method=est.method.name,
             frequentist=isinstance(est.method, Frequentist),
             interval=interval_kind(est.method.name, est.settings.ci_prob, est.settings.ci_kind),
-            setup=sections.settings_table(est),
+            setup=settings_table(est),
             commands=sections.commands(est, asked, est.settings.k, source) if source else [],
             without_option=", ".join(sections.without_option(est)),
         )
@@ -192,20 +278,54 @@ def write_page(
     return path
 
 
-def _numbers(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
-    """Tables, curves and the slider; all from one summary at every k of the curves."""
-    wide = est.with_k(attempts(est, asked.metric.k))
-    own, plain = map(overall_rows, (wide.to_pandas(), wide.baseline(columns="all")))
-    curves = [frame[frame["estimand"] == asked.estimand] for frame in (own, plain[plain["estimator"] == "plugin"])]
-    numbers = curve_numbers(wide, *curves)
+def _listed(est: Estimate, asked: ReportQuestion) -> list[int]:
+    """The agents whose numbers are listed: all, or the best and those of the verdict where they are very many."""
+    order = agent_order(est, asked)
+    if len(order) <= MOST_LISTED:
+        return sorted(order)
+    return sorted({*order[:MOST_LISTED], *_compared(est, asked)})
+
+
+def _drawn(est: Estimate, asked: ReportQuestion) -> list[int]:
+    """The agents that have curves."""
+    return sorted(agent_order(est, asked)[:MOST_DRAWN])
+
+
+def _compared(est: Estimate, asked: ReportQuestion) -> list[int]:
+    """Whom the verdict is about, and the agent that it is compared with."""
+    others = [one.baseline for one in asked.comparisons[:1] if isinstance(one.baseline, str)]
+    return [est.agent_index(name) for name in (asked.agent, *others)]
+
+
+def _many(est: Estimate, asked: ReportQuestion) -> dict[str, Any]:
+    """What a page of several agents begins with."""
+    heat = heat_map(est, agent_order(est, asked))
     return {
-        "estimates": sections.estimate_sections(est, own, plain, est.settings.k),
+        "many": len(est.agents) > MOST_DRAWN,
+        "ranked": [] if asked.ranking is None else ranked_agents(est, asked.ranking),
+        "most_ranked": MOST_RANKED,
+        "heat": heat,
+        "heat_json": "" if heat is None else json_block({n: getattr(heat, n) for n in ("agents", "tasks", "columns")}),
+    }
+
+
+def _numbers(
+    wide: Estimate, asked: ReportQuestion, listed: Sequence[int], own: Any, plain: Any, rows: Rows, ks: Sequence[int]
+) -> dict[str, Any]:
+    """Tables, curves and the slider; all from one summary at every k of the curves."""
+    drawn = _drawn(wide, asked)
+    curves = [frame[frame["estimand"] == asked.estimand] for frame in (own, plain[plain["estimator"] == "plugin"])]
+    numbers = curve_numbers(wide, drawn, *curves)
+    return {
+        "listed": len(listed),
+        "estimates": sections.estimate_sections(wide, listed, rows, ks),
         "where": ESTIMANDS[asked.estimand],
-        "panels": curve_panels(wide, *curves),
+        "drawn": drawn,
+        "panels": curve_panels(wide, drawn, *curves),
         "numbers": numbers,
         "start": wide.settings.k.index(asked.metric.k),
         "numbers_json": json_block([[one["k"], one["rows"]] for one in numbers]),
-        "flags": sections.flag_lines(est, own[own["k"].isin(est.settings.k)]),
+        "flags": sections.flag_lines(wide, own[own["k"].isin(ks)]),
     }
 
 
@@ -216,8 +336,11 @@ def _comparison(asked: ReportQuestion) -> dict[str, Any]:
         "compared": comparisons[0] if comparisons else None,
         "comparison": sections.comparison_table(comparisons) if comparisons else None,
         "differences": difference_bars(comparisons) if comparisons else None,
+        "by_group": sections.groups_table(comparisons[0]) if comparisons else None,
         "drivers": sections.driver_table(comparisons[0]) if comparisons else None,
-        "ranks": [] if ranking is None else [ranking.table(), superiority_table(ranking)],
+        "pairs": None if ranking is None or len(ranking.rows) > MOST_PAIRS else superiority_table(ranking),
+        "ranking_table": None if ranking is None else ranking.table(),
+        "gated": None if asked.gate is None else asked.gate.table(),
     }
 
 
@@ -225,7 +348,8 @@ def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
     """The table of tasks, and what is opened from it."""
     from markupsafe import Markup
 
-    tasks = task_columns(est, asked.comparisons[0] if asked.comparisons else None)
+    tasks = task_columns(est, _on_own_tasks(est, asked))
+    tasks["shown"] = _with_columns(est, asked)
     records, left_out = trial_records(est, trials)
     return {
         "tasks": tasks,
@@ -236,6 +360,23 @@ def _attempts(est: Estimate, asked: ReportQuestion, trials: Sequence[ReportTrial
         "left_out": left_out,
         "most_mb": MOST_BYTES // 10**6,
     }
+
+
+def _on_own_tasks(est: Estimate, asked: ReportQuestion) -> Comparison | None:
+    """The verdict's comparison by the posterior that the agents' own numbers come from, so that rows of tasks agree."""
+    if not asked.comparisons or not asked.comparisons[0].n_left_out:
+        return asked.comparisons[0] if asked.comparisons else None
+    one = asked.comparisons[0]
+    question: dict[str, Any] = {"metric": one.metric, "estimand": one.estimand}
+    return compare(est, one.agent, baseline=one.baseline, tasks="own", **question)
+
+
+def _with_columns(est: Estimate, asked: ReportQuestion) -> list[int]:
+    """The agents that have a column in the table of tasks: all of them where they are few."""
+    order = agent_order(est, asked)
+    if len(order) <= MOST_DRAWN:
+        return sorted(order)
+    return list(dict.fromkeys([*_compared(est, asked), *order]))[:MOST_COLUMNS]
 
 
 def _failed_most(failures: Sequence[Table], tools: Sequence[Table]) -> list[str]:
@@ -263,7 +404,12 @@ def _environment() -> Any:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"shown": shown, "plain": plain_text}
+    environment.filters |= {
+        "shown": shown,
+        "named": named,
+        "option": lambda name: middle_cut(plain_text(name), LONGEST_SHOWN),
+        "plain": plain_text,
+    }
     environment.tests["number_like"] = is_number_like
     environment.globals |= {"plural": plural, "rope_words": rope_words}
     environment.loader = jinja2.FunctionLoader(_template)

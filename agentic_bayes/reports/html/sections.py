@@ -14,6 +14,7 @@ from agentic_bayes.errors import AgenticBayesError
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequentist, Hierarchical
 from agentic_bayes.estimation.model_checks import FLAGS
+from agentic_bayes.estimation.sensitivity import sensitivity_of
 from agentic_bayes.evidence.evidence import Evidence
 from agentic_bayes.evidence.llm.store import Store, Usage
 from agentic_bayes.evidence.metrics.registry import metric_names
@@ -31,11 +32,13 @@ from agentic_bayes.formatting import (
 from agentic_bayes.judges.mean_scores import mean_scores
 from agentic_bayes.judges.several_judges import judge_agreement
 from agentic_bayes.records.identity import UNTOLD_TASKS
+from agentic_bayes.reports.html.agents import FEWEST, tasks_by_difficulty
 from agentic_bayes.reports.html.figures import interval_bar
+from agentic_bayes.reports.html.opening import Rows
 from agentic_bayes.reports.html.question import ReportQuestion
 from agentic_bayes.reports.html.trials import ReportTrial
 from agentic_bayes.reports.html.verdict import worst_tasks
-from agentic_bayes.reports.tables import ESTIMANDS, rows_by_key
+from agentic_bayes.reports.tables import ESTIMANDS
 from agentic_bayes.reports.thresholds import threshold_curve
 from agentic_bayes.result_table import Table
 
@@ -78,22 +81,23 @@ def data_table(est: Estimate, evidence: Evidence | None) -> Table:
     return Table(title="Trials by agent", header=header, rows=rows, notes=notes, noun="agent")
 
 
-def estimate_sections(est: Estimate, own: Any, plain: Any, ks: Sequence[int]) -> list[dict[str, Any]]:
+def estimate_sections(est: Estimate, agents: Sequence[int], rows: Rows, ks: Sequence[int]) -> list[dict[str, Any]]:
     """The numbers of the terminal's tables, one table per estimand: agents next to each other, intervals drawn."""
-    rows, s, method = rows_by_key(own, plain), est.settings, est.method
+    s, method = est.settings, est.method
     main = method.estimator if isinstance(method, Frequentist) else "posterior"
     kind = "estimate" if isinstance(method, Frequentist) else "posterior mean"
     sections = []
     for estimand in (e for e in ESTIMANDS if e in est.posterior.estimands):
         cells = []
         for metric in metrics_at(ks):
-            for index, agent in enumerate(est.agents):
+            for index in agents:
+                agent = est.agents[index]
                 one = rows[agent, estimand, metric, main]
                 beside = [rows[agent, estimand, metric, name] for name in ("unbiased", "plugin")]
                 cells.append(
                     {
                         "agent": index,
-                        "first": index == 0,
+                        "first": index == agents[0],
                         "metric": metric,
                         "mean": format_number(one["mean"]),
                         "interval": format_interval(one["lower"], one["upper"]),
@@ -108,7 +112,7 @@ def estimate_sections(est: Estimate, own: Any, plain: Any, ks: Sequence[int]) ->
             f"{interval_kind(method.name, s.ci_prob, s.ci_kind)}; unit {est.outcomes.attrs['unit']}, "
             f"indicator {indicator_words(est.outcomes.attrs)}"
         )
-        sections.append({"caption": caption, "rows": cells})
+        sections.append({"caption": caption, "where": f"{where[0].upper()}{where[1:]}", "rows": cells})
     return sections
 
 
@@ -136,6 +140,22 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     shared = f", {plural(first.n_shared_tasks, 'shared task')}" if isinstance(first.baseline, str) else ""
     note = f"Difference: {first.agent} minus {first.baseline}, posterior mean; {first.basis}{shared}."
     return Table(title="The difference", header=header, rows=rows, notes=[note])
+
+
+def groups_table(one: Comparison) -> Table | None:
+    """The difference in every group of tasks; None where tasks are not grouped."""
+    rows = [
+        [
+            group.group,
+            ESTIMANDS[group.estimand],
+            format_estimate(group.mean, group.lower, group.upper),
+            format_share(group.prob_better),
+        ]
+        for group in one.groups
+    ]
+    header = ["group", "where", "difference", "P(higher)"]
+    title = f"The difference by group of tasks, in {one.metric}"
+    return Table(title=title, header=header, rows=rows, noun="group") if rows else None
 
 
 def driver_table(one: Comparison) -> Table | None:
@@ -172,16 +192,7 @@ def driver_table(one: Comparison) -> Table | None:
 
 def reasons_tables(est: Estimate, trials: Sequence[ReportTrial]) -> list[Table]:
     """The tasks that failed most, then the commonest reasons of failed and of unscored trials."""
-    rows = [
-        [agent, task, f"{passed} of {scored}"]
-        for agent, tasks in worst_tasks(est).items()
-        for task, passed, scored in tasks
-    ]
-    tables = []
-    if rows:
-        notes = ["The lowest success probabilities; the table of tasks has all."]
-        header = ["agent", "task", "passed"]
-        tables.append(Table(title="Tasks that failed most", header=header, rows=rows, notes=notes))
+    tables = [table for table in (_worst_table(est),) if table.rows]
     titles = {"fail": "Why trials failed", "errored": "Why agents crashed", "unscored": "Why trials are unscored"}
     for verdict, title in titles.items():
         counts: Counter[str] = Counter()
@@ -202,6 +213,25 @@ def reasons_tables(est: Estimate, trials: Sequence[ReportTrial]) -> list[Table]:
         notes += [f"{plural(more, 'rarer reason')} left out."] if more else []
         tables.append(Table(title=title, header=["reason", "trials", "agents"], rows=lines, notes=notes))
     return tables
+
+
+def _worst_table(est: Estimate) -> Table:
+    """The tasks with the lowest success probabilities: agent by agent, or across several agents."""
+    notes = ["The lowest success probabilities; the table of tasks has all."]
+    if len(est.agents) < FEWEST:
+        worst = worst_tasks(est, est.agents)
+        rows = [[agent, task, f"{c} of {n}"] for agent, tasks in worst.items() for task, c, n in tasks]
+        return Table(title="Tasks that failed most", header=["agent", "task", "passed"], rows=rows, notes=notes)
+    passed, scored = est.counts.successes, est.counts.trials
+    hardest = [i for i in tasks_by_difficulty(est)[::-1].tolist() if (passed[:, i] < scored[:, i]).any()][:MOST_REASONS]
+    rows = []
+    for i in hardest:
+        tried = scored[:, i] > 0
+        failed, never = (int((tried & mask).sum()) for mask in (passed[:, i] < scored[:, i], passed[:, i] == 0))
+        whole = f"{passed[:, i].sum():,} of {scored[:, i].sum():,}"
+        rows.append([est.counts.tasks[i], f"{failed:,} of {tried.sum():,}", f"{never:,} of {tried.sum():,}", whole])
+    header = ["task", "agents that failed it", "agents that never passed it", "trials passed"]
+    return Table(title="Tasks that failed most", header=header, rows=rows, notes=notes, noun="task")
 
 
 def judge_tables(
@@ -285,9 +315,11 @@ def score_tables(est: Estimate, evidence: Evidence | None, metric: str) -> list[
     return [*tables, curve.table()]
 
 
-def sensitivity_table(est: Estimate) -> Table | None:
-    """What the numbers depend on: prior, data and shape; None where there is no model."""
-    return None if isinstance(est.method, Frequentist) else est.sensitivity().table()
+def sensitivity_table(est: Estimate, agents: Sequence[int]) -> Table | None:
+    """What the numbers of these agents depend on: prior, data and shape; None where there is no model."""
+    if isinstance(est.method, Frequentist):
+        return None
+    return sensitivity_of(est.posterior, est.settings, agents).table()
 
 
 def flag_lines(est: Estimate, own: Any) -> list[str]:
@@ -303,22 +335,17 @@ def flag_lines(est: Estimate, own: Any) -> list[str]:
     return lines
 
 
-def diagnostics_table(est: Estimate) -> Table:
-    """The sampler's diagnostics, and whether the model fits the data."""
+def diagnostics_table(est: Estimate, agents: Sequence[int]) -> Table:
+    """The sampler's diagnostics, and whether the model fits the data of these agents."""
     rows: list[Sequence[str]] = []
     if est.diagnostics is not None:
         rows.append(("sampler", str(est.diagnostics)))
     elif isinstance(est.method, Hierarchical | Conjugate):
         rows.append(("sampler", "none: the posterior is computed without sampling"))
     if isinstance(est.method, Hierarchical | Crossed):
-        for one in est.predictive_check().to_dict("records"):
-            text = one["note"]
-            if not text:
-                text = (
-                    f"observed {format_number(one['observed'])}, expected {format_number(one['expected'])}, "
-                    f"p = {format_number(one['p'])}"
-                )
-            rows.append((f"{one['agent']}, {one['statistic']}", text))
+        for agent, statistic, observed, expected, p, note in est.checks.predictive_rows(agents):
+            numbers = (format_number(number) for number in (observed, expected, p))
+            rows.append((f"{agent}, {statistic}", note or "observed {}, expected {}, p = {}".format(*numbers)))
     if est.note:
         rows.append(("method", est.note))
     notes = ["Replicated data against the counts: p below .01 (of shares also above .99) is a misfit."]
@@ -334,23 +361,6 @@ def without_option(est: Estimate) -> list[str]:
     default = Hierarchical(pool_agents=False) if alone else type(method)()
     names = [] if method in (default, Hierarchical(inflate=True)) else [f"method={method!r}"]
     return names + (["fixed judge_labels"] if judge is not None and judge.calibration == "fixed" else [])
-
-
-def settings_table(est: Estimate) -> Table:
-    """Settings, seed and versions."""
-    record = est.settings.record()
-    judge = record.pop("judge")
-    record |= {"method": repr(est.method)}
-    rows = [(name, _setting(value)) for name, value in record.items() if value is not None]
-    if judge is not None:
-        rows.append(("judge_labels", est.judge_note))
-    rows += [(f"counted: {name}", _setting(value)) for name, value in est.outcomes.attrs.items() if value != ""]
-    rows += [(f"version of {name}", text) for name, text in est.versions.items()]
-    return Table(title="Settings and versions", header=["setting", "value"], rows=rows)
-
-
-def _setting(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def commands(est: Estimate, asked: ReportQuestion, ks: Sequence[int], source: str) -> list[str]:

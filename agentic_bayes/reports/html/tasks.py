@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentic_bayes.decisions.compare import Comparison
+from agentic_bayes.decisions.compare import Comparison, TaskDifference
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.formatting import Metric, format_estimate, format_number, format_share, metrics_at
 from agentic_bayes.reports.html.text import cut, json_block
@@ -48,14 +48,21 @@ def task_columns(est: Estimate, comparison: Comparison | None) -> dict[str, Any]
     columns: dict[str, Any] = {"names": [cut(task, LONGEST_TASK) for task in est.counts.tasks], "agents": agents}
     if comparison is not None and comparison.tasks:
         by_task = {one.task: one for one in comparison.tasks}
+        won, lost = ({one.task for one in found} for found in (comparison.won, comparison.lost))
         differences = [by_task.get(task) for task in est.counts.tasks]
         columns["difference"] = {
+            "lead": [0 if one is None else (one.task in won) - (one.task in lost) for one in differences],
             "better": [None if one is None else round(one.prob_better, 6) for one in differences],
             "mean": [None if one is None else round(one.mean, 6) for one in differences],
             "text": ["–" if one is None else format_estimate(one.mean, one.lower, one.upper) for one in differences],
-            "share": ["–" if one is None else format_share(one.prob_better) for one in differences],
+            "share": ["–" if one is None else _lead_words(one) for one in differences],
         }
     return columns
+
+
+def _lead_words(one: TaskDifference) -> str:
+    """The probability of a higher rate; equal shares of trials are no lead, whatever other tasks say of the agents."""
+    return format_share(one.prob_better) if one.lead else f"{format_share(one.prob_better)}, no lead"
 
 
 def _larger(ks: Sequence[int]) -> list[int]:

@@ -9,10 +9,14 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
+from agentic_bayes.formatting import middle_cut, plain_text
+
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 LONGEST_NAME = 160
+LONGEST_SHOWN = 40  # characters of a name in pictures and tables of agents
+LONGEST = 600  # of a name that is pointed at
 UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")  # controls, format characters (bidi, zero width), halves of pairs
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _LONG_WORD = re.compile(r"\S{25}")
@@ -39,6 +43,16 @@ def shown(value: object, longest: int = LONGEST_NAME) -> Markup:
         for sign in text
     ]
     return Markup('<bdi dir="auto"{}>{}</bdi>').format(kind, Markup("").join(parts))
+
+
+def named(name: str, longest: int = LONGEST_SHOWN) -> Markup:
+    """A name as HTML: a long one without its middle, and whole when it is pointed at."""
+    from markupsafe import Markup
+
+    text = plain_text(name)
+    if len(text) <= longest:
+        return shown(name)
+    return Markup('<span title="{}">{}</span>').format(cut(text, LONGEST), shown(middle_cut(name, longest)))
 
 
 def _width(text: str) -> str:

@@ -22,7 +22,7 @@ from agentic_bayes.checks import check_probability
 from agentic_bayes.errors import InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate
 from agentic_bayes.estimation.posterior import Estimand
-from agentic_bayes.formatting import interval_kind, plain_text
+from agentic_bayes.formatting import interval_kind, middle_cut, plain_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -185,11 +185,7 @@ def _in_font(character: str) -> bool:
 
 def shortened(name: str, longest: int = LONGEST_NAME) -> str:
     """A legible name of at most so many characters: its middle is left out, as names tend to differ at their ends."""
-    text = legible(name)
-    if len(text) <= longest:
-        return text
-    tail = longest // 2 - 1
-    return f"{text[: longest - tail - 1]}…{text[-tail:]}"
+    return middle_cut(legible(name), longest)
 
 
 def distinct_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:

@@ -30,11 +30,20 @@
     return made;
   };
 
+  // a long name without its middle; whole when it is pointed at
+  const briefly = (text, longest = 40) => {
+    if (text.length <= longest) return shown(text);
+    const tail = Math.floor(longest / 2) - 1;
+    const made = shown(`${text.slice(0, longest - tail - 1)}…${text.slice(-tail)}`);
+    made.title = text.replace(new RegExp(UNSEEN, "gu"), "\uFFFD");
+    return made;
+  };
+
   // ---- light and dark
   const theme = $("theme");
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
-  const showTheme = () => theme.setAttribute("aria-pressed", String(isDark()));
+  const showTheme = () => { theme.textContent = isDark() ? "Light mode" : "Dark mode"; };
   theme.addEventListener("click", () => {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";
     showTheme();
@@ -92,14 +101,25 @@
     return [`${agent.passed[i]} of ${agent.scored[i]}`, more.join(", ")];
   };
   const columns = [{ title: ["task"], key: (i) => rank[i] }];
-  for (const agent of agents) {
-    columns.push({ title: [shown(agent.name)], key: (i) => agent.mean[i],
-      fill: (cell, i) => {
-        const [text, more] = counts(agent, i);
-        cell.append(text);
-        if (more) cell.append(make("span", "part", more));
-        if (agent.mean[i] !== null) cell.append(make("span", "part", agent.text[i]));
-      } });
+  const fillAgent = (agent, cell, i) => {
+    const [text, more] = counts(agent, i);
+    cell.append(text);
+    if (more) cell.append(make("span", "part", more));
+    if (agent.mean[i] !== null) cell.append(make("span", "part", agent.text[i]));
+  };
+  // of many agents a few have columns, the last of them whichever the reader chooses
+  const shownAgents = tasks.shown.map((i) => agents[i]);
+  const other = $("who");
+  shownAgents.forEach((agent, place) => {
+    const chosen = () => (other && place === shownAgents.length - 1 ? agents[other.value] : agent);
+    columns.push({ title: [briefly(agent.name)], label: () => chosen().name, key: (i) => chosen().mean[i],
+      fill: (cell, i) => fillAgent(chosen(), cell, i) });
+  });
+  const total = (name, i) => agents.reduce((sum, agent) => sum + agent[name][i], 0);
+  if (shownAgents.length < agents.length) {
+    const share = (i) => (total("scored", i) ? total("passed", i) / total("scored", i) : null);
+    columns.push({ title: ["all agents"], key: share,
+      fill: (cell, i) => cell.append(share(i) === null ? "–" : `${total("passed", i)} of ${total("scored", i)}`) });
   }
   for (const [metric, { mean, text }] of Object.entries(agents[0].more || {})) {
     columns.push({ title: [metric], key: (i) => mean[i], fill: (cell, i) => cell.append(text[i]) });
@@ -110,14 +130,13 @@
     columns.push({ title: ["P(higher)"], key: (i) => difference.better[i],
       fill: (cell, i) => cell.append(difference.share[i]) });
   }
-  const total = (name, i) => agents.reduce((sum, agent) => sum + agent[name][i], 0);
   const ONLY = {
     all: () => true,
     failed: (i) => total("passed", i) < total("scored", i),
     unscored: (i) => total("unscored", i) > 0,
     never: (i) => total("scored", i) > 0 && total("passed", i) === 0,
-    lost: (i) => difference.better[i] !== null && difference.better[i] <= 0.1,
-    won: (i) => difference.better[i] !== null && difference.better[i] >= 0.9,
+    lost: (i) => difference.lead[i] < 0,
+    won: (i) => difference.lead[i] > 0,
   };
 
   const table = $("task-table");
@@ -135,6 +154,10 @@
     return head;
   });
   table.tHead.append(make("tr", "", ...heads));
+  if (other) other.addEventListener("change", () => {
+    heads[shownAgents.length].firstChild.replaceChildren(briefly(agents[other.value].name));
+    choose();
+  });
 
   const choose = () => {
     const text = $("find").value.trim().toLowerCase();
@@ -162,6 +185,7 @@
     } else head.append(shown(names[i]));
     const cells = columns.slice(1).map((column) => {
       const cell = make("td");
+      cell.dataset.label = column.label ? column.label() : column.title[0];
       column.fill(cell, i);
       return cell;
     });
@@ -235,6 +259,26 @@
   };
   $("close").addEventListener("click", () => reader.close());
   reader.addEventListener("click", (event) => { if (event.target === reader) reader.close(); });
+
+  // ---- the heat map: what a cell is about is said below it, and a click opens its task
+  const heat = $("heat");
+  if (heat) {
+    const { agents: rows, tasks: order, columns: cuts } = data("data-heat");
+    const cellAt = (event) => {
+      const box = heat.getBoundingClientRect();
+      const at = (place, size, count) => Math.min(Math.max(Math.floor((place / size) * count), 0), count - 1);
+      const column = at(event.clientX - box.left, box.width, cuts.length - 1);
+      return [agents[rows[at(event.clientY - box.top, box.height, rows.length)]], order.slice(cuts[column], cuts[column + 1])];
+    };
+    heat.addEventListener("mousemove", (event) => {
+      const [agent, found] = cellAt(event);
+      const sum = (name) => found.reduce((all, i) => all + agent[name][i], 0);
+      const what = found.length === 1 ? briefly(names[found[0]]) : `${found.length} tasks`;
+      $("heat-cell").replaceChildren(briefly(agent.name), ", ", what, `: ${sum("passed")} of ${sum("scored")} passed`);
+    });
+    heat.addEventListener("mouseleave", () => $("heat-cell").replaceChildren());
+    heat.addEventListener("click", (event) => { if (canOpen) open(cellAt(event)[1][0]); });
+  }
 
   // ---- print: what is folded is printed
   let folded = [];

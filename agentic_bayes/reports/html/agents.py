@@ -1,0 +1,116 @@
+"""Many agents at a glance: the ranking as dots with intervals, and agents × tasks as a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from agentic_bayes.decisions.rank import Ranking
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.formatting import Metric, format_percent, format_percent_range
+from agentic_bayes.numerics import Array
+from agentic_bayes.reports.html.figures import IntervalBar, interval_bar
+from agentic_bayes.reports.html.question import ReportQuestion
+
+FEWEST = 3  # agents from which there is something to rank and to map
+MOST_RANKED = 25  # agents of a ranking that are shown unfolded
+MOST_COLUMNS = 120  # of a heat map; more tasks share columns
+MOST_NAMED = 40  # agents whose rows of a heat map are high enough for a name
+NAMED_HEIGHT, LOW_HEIGHT = 18, 6  # pixels of a row with and without a name
+LEVELS = 8  # shades
+
+
+@dataclass(frozen=True, slots=True)
+class RankedAgent:
+    """One line of a ranking."""
+
+    agent: int
+    percent: str
+    interval: str
+    bar: IntervalBar | None
+    prob_best: str
+    places: str
+    """The interval of its rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Shares of trials passed, agents from best to worst by tasks from easiest to hardest."""
+
+    shades: tuple[tuple[float, str], ...]
+    """Opacity and SVG path of the cells of each shade, a cell being a unit wide and high."""
+    agents: tuple[int, ...]
+    tasks: tuple[int, ...]
+    """Positions in the table of tasks, the easiest first."""
+    columns: tuple[int, ...]
+    """Where in `tasks` each column begins, and the last one ends."""
+    height: int
+    """Pixels of a row."""
+
+    @property
+    def named(self) -> bool:
+        """Whether rows are high enough for names."""
+        return self.height == NAMED_HEIGHT
+
+    @property
+    def together(self) -> int:
+        """The most tasks that share a column."""
+        return int(np.diff(self.columns).max())
+
+
+def agent_order(est: Estimate, asked: ReportQuestion) -> list[int]:
+    """The agents by rank; without a ranking those of the verdict first."""
+    if asked.ranking is not None:
+        return [est.agent_index(row["agent"]) for row in asked.ranking.rows]
+    compared = [asked.agent, *(one.baseline for one in asked.comparisons[:1] if isinstance(one.baseline, str))]
+    return [est.agent_index(name) for name in dict.fromkeys([*compared, *est.agents])]
+
+
+def ranked_agents(est: Estimate, ranking: Ranking) -> list[RankedAgent]:
+    """The ranking's lines, best first."""
+    return [_ranked(est.agent_index(row["agent"]), row) for row in ranking.rows]
+
+
+def _ranked(agent: int, row: dict[str, Any]) -> RankedAgent:
+    numbers = row["mean"], row["lower"], row["upper"]
+    low, high = row["lower_rank"], row["upper_rank"]
+    return RankedAgent(
+        agent=agent,
+        percent=format_percent(numbers[0]),
+        interval=format_percent_range(*numbers[1:]),
+        bar=interval_bar(*numbers),
+        prob_best=format_percent(row["prob_best"]),
+        places=f"{low:,}" if low == high else f"{low:,} to {high:,}",
+    )
+
+
+def tasks_by_difficulty(est: Estimate) -> Array:
+    """Positions of the tasks that anybody tried, the easiest first: by the model's mean over agents."""
+    means = [np.asarray(est.posterior.distribution(i, "task", Metric("pass^1")).mean) for i in range(len(est.agents))]
+    known = np.where(est.counts.scored, np.asarray(means), np.nan)
+    tried = np.flatnonzero(est.counts.scored.any(axis=0))
+    return tried[np.argsort(-np.nanmean(known[:, tried], axis=0), kind="stable")]
+
+
+def heat_map(est: Estimate, agents: Sequence[int]) -> HeatMap | None:
+    """Agents in this order × tasks by difficulty; None where there is little to see."""
+    tasks = tasks_by_difficulty(est)
+    if len(agents) < FEWEST or tasks.size < 2:
+        return None
+    parts = np.array_split(tasks, min(tasks.size, MOST_COLUMNS))
+    cuts = np.concatenate([[0], np.cumsum([part.size for part in parts])])
+    passed, scored = (
+        np.add.reduceat(counts[list(agents)][:, tasks], cuts[:-1], axis=1)
+        for counts in (est.counts.successes, est.counts.trials)
+    )
+    shade = np.where(scored > 0, np.round(LEVELS * passed / np.maximum(scored, 1)), -1)
+    shades = []
+    for level in range(LEVELS + 1):
+        rows, columns = np.nonzero(shade == level)
+        cells = (f"M{x} {y}h.94v.9h-.94z" for y, x in zip(rows.tolist(), columns.tolist(), strict=True))
+        shades.append((round(0.08 + 0.92 * level / LEVELS, 3), "".join(cells)))
+    height = NAMED_HEIGHT if len(agents) <= MOST_NAMED else LOW_HEIGHT
+    return HeatMap(tuple(shades), tuple(agents), tuple(tasks.tolist()), tuple(cuts.tolist()), height)

@@ -1,0 +1,47 @@
+"""The page as Markdown, for a pull request or a job summary: the first screen, and tables folded below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.reports.comment import folded, paragraphs
+from agentic_bayes.reports.html.opening import RateGroup
+from agentic_bayes.reports.html.verdict import Answer
+from agentic_bayes.result_table import Table, markdown_table, markdown_text
+
+
+def markdown_page(
+    est: Estimate,
+    heading: Sequence[str],
+    verdict: str,
+    lede: str,
+    rates: Sequence[RateGroup],
+    answers: Sequence[Answer],
+    tables: Sequence[Table | None],
+) -> str:
+    """What a reader in a hurry wants to know, with every table behind its title."""
+    below = [folded(markdown_text(table.title), table.to_markdown()) for table in tables if table is not None]
+    return paragraphs(
+        f"# {markdown_text(verdict)}",
+        "\n".join(f"{markdown_text(line)}  " for line in heading if line),
+        markdown_text(lede),
+        _rates_table(est, rates),
+        *map(_answer, answers),
+        *below,
+    )
+
+
+def _rates_table(est: Estimate, groups: Sequence[RateGroup]) -> str:
+    """Agents by metric; an agent that has no rate says why."""
+    rows = [
+        [est.agents[own[0].agent], *(f"{one.percent} ({one.interval})" if one.interval else one.percent for one in own)]
+        for own in zip(*(group.rates for group in groups), strict=True)
+    ]
+    return markdown_table(["agent", *(group.title for group in groups)], rows)
+
+
+def _answer(one: Answer) -> str:
+    lines = [f"**{one.question}** {markdown_text(one.lines[0])}", *map(markdown_text, one.lines[1:])]
+    command = f"    {one.command}" if one.command else ""  # an indented line is code, whatever it holds
+    return paragraphs("  \n".join(lines), command)

@@ -1,0 +1,229 @@
+"""The first screen of a page: the verdict and what it is not, and the rates behind it as a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_bayes.decisions.compare import Comparison
+from agentic_bayes.decisions.decision import rope_words
+from agentic_bayes.decisions.gate import Gate, shown_beside
+from agentic_bayes.estimation.estimate import Estimate
+from agentic_bayes.estimation.methods.options import Frequentist
+from agentic_bayes.formatting import (
+    Metric,
+    format_number,
+    format_percent,
+    format_percent_range,
+    interval_kind,
+    middle_cut,
+    plural,
+)
+from agentic_bayes.reports.html.figures import IntervalBar, interval_bar
+from agentic_bayes.reports.html.question import ReportQuestion
+from agentic_bayes.reports.tables import ESTIMANDS, RowKey
+
+MOST_RATES = 3  # agents of the picture, unless the verdict is about another one
+LONGEST_IN_SENTENCE = 60  # characters of a name
+COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+KINDS = {"better": "good", "worse": "bad", "equivalent": "good", "undecided": "open"}
+GATE_KINDS = {"pass": "good", "fail": "bad", "inconclusive": "open"}
+Rows = Mapping[RowKey, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRate:
+    """One agent's rate."""
+
+    agent: int
+    percent: str
+    """The rate, or why there is none."""
+    interval: str
+    bar: IntervalBar | None
+
+
+@dataclass(frozen=True, slots=True)
+class RateGroup:
+    """The rates of agents by one metric."""
+
+    title: str
+    """What the metric is, in words."""
+    method: str
+    """How the numbers were made, for whoever asks."""
+    rates: tuple[AgentRate, ...]
+    at_least: float | None
+    """The bar that a gate asks for, as a position between 0 and 100."""
+
+
+def short_name(name: str) -> str:
+    """A name for a sentence: a long one without its middle."""
+    return middle_cut(name, LONGEST_IN_SENTENCE)
+
+
+def _count(number: int) -> str:
+    return COUNTS[number] if number < len(COUNTS) else f"{number:,}"
+
+
+def attempts_words(metric: Metric) -> str:
+    """What a metric is about, to follow a verdict: "per attempt", "for three attempts in a row"."""
+    if metric.k == 1:
+        return "per attempt"
+    return f"for {_count(metric.k)} attempts in a row" if metric.power else f"within {_count(metric.k)} attempts"
+
+
+def rate_words(metric: Metric) -> str:
+    """What a metric is: "success per attempt", "success three times in a row"."""
+    if metric.k == 1:
+        return "success per attempt"
+    if metric.power:
+        return f"success {_count(metric.k)} times in a row"
+    return f"at least one success in {_count(metric.k)} attempts"
+
+
+def baseline_words(one: Comparison) -> str:
+    """With whom or what is compared."""
+    return short_name(one.baseline) if isinstance(one.baseline, str) else f"the value {format_number(one.baseline)}"
+
+
+def compared_words(one: Comparison) -> str:
+    """The verdict of a comparison in a few words."""
+    agent, baseline = short_name(one.agent), baseline_words(one).removeprefix("the value ")
+    match one.verdict:
+        case "undecided":
+            return f"Undecided between {agent} and {baseline_words(one)}"
+        case "equivalent":
+            return f"{agent} and {baseline} are equivalent within {rope_words(one.rope)}"
+        case verdict:
+            return f"{agent} is {verdict} than {baseline}"
+
+
+def headline(est: Estimate, asked: ReportQuestion, rows: Rows) -> tuple[str, str]:
+    """The verdict in a sentence, and its kind for the colour."""
+    if asked.lead is not None:
+        return asked.lead.title, asked.lead.kind
+    if (gate := asked.gate) is not None:
+        agent = short_name(gate.agent)
+        text = {
+            "pass": f"{agent} passes the gate",
+            "fail": f"{agent} fails the gate",
+            "inconclusive": f"The gate is inconclusive for {agent}",
+        }
+        return text[gate.verdict], GATE_KINDS[gate.verdict]
+    if asked.comparisons:
+        return _with_scope(asked), KINDS[asked.comparisons[0].verdict]
+    return f"{short_name(asked.agent)}: {agent_words(est, asked, asked.agent, rows)}", "open"
+
+
+def _with_scope(asked: ReportQuestion) -> str:
+    """A comparison's verdict, with what it is about and what it is not where there are several numbers of attempts."""
+    first, *further = asked.comparisons
+    text, words = compared_words(first), attempts_words(asked.metric)
+    if not further:
+        return text
+    second = further[0]
+    others = attempts_words(Metric(second.metric))
+    if second.verdict == first.verdict:
+        return f"{text} {words} and {others}" if first.verdict != "undecided" else f"{text}, {words} and {others}"
+    joint = "," if first.verdict == "undecided" else ""
+    return f"{text}{joint} {words}; {'not yet shown' if second.verdict == 'undecided' else second.verdict} {others}"
+
+
+def lede(est: Estimate, asked: ReportQuestion) -> str:
+    """What the verdict rests on, and what it is not."""
+    if asked.lead is not None:
+        return ""
+    where = ESTIMANDS[asked.estimand].removeprefix("on ").replace("a new task", "new tasks")
+    if (gate := asked.gate) is not None:
+        return f"{_gate_words(gate)} {_compared_below(asked)}".strip()
+    if not asked.comparisons:
+        return f"The rate is about {where}. Whether it is good enough depends on the rate that you need."
+    one = asked.comparisons[0]
+    if "not_converged" in one.flags:
+        return "The estimate did not converge: do not use these numbers."
+    more = {
+        "better": "Better does not mean good enough to ship: for that, compare it with the rate that you need.",
+        "worse": "Worse does not mean bad: for that, compare it with the rate that you need.",
+        "equivalent": "Any difference is too small to matter.",
+        "undecided": "Either may be ahead: these data do not settle it, which does not mean that they are equal.",
+    }[one.verdict]
+    order = ""
+    if asked.ranking is not None:
+        first = asked.ranking.rows[0]
+        order = (
+            f"Of {len(asked.ranking.rows):,} agents, {short_name(first['agent'])} is best with a probability of "
+            f"{format_percent(first['prob_best'])}. "
+        )
+    return f"{order}The verdict is about {where}. {more}"
+
+
+def _gate_words(gate: Gate) -> str:
+    what = rate_words(Metric(gate.metric))
+    where = ESTIMANDS[gate.estimand]
+    probability = shown_beside(gate.probability, gate.confidence)
+    return (
+        f"The probability that its rate of {what} {where} is at least {gate.at_least * 100:.4g} % is {probability}; "
+        f"the gate needs {format_percent(gate.confidence)}."
+    )
+
+
+def _compared_below(asked: ReportQuestion) -> str:
+    return f"{_with_scope(asked)}." if asked.comparisons else ""
+
+
+def agent_words(est: Estimate, asked: ReportQuestion, agent: str, rows: Rows) -> str:
+    """An agent's rate with its interval in words."""
+    row = rows[agent, asked.estimand, asked.metric, main_estimator(est)]
+    if math.isnan(row["mean"]):
+        return f"{rate_words(asked.metric)} is not defined ({row['note'] or 'no number'})"
+    interval = format_percent_range(row["lower"], row["upper"])
+    text = f"{format_percent(row['mean'])} {rate_words(asked.metric)}"
+    return text if interval == "–" else f"{text}, {est.settings.ci_prob * 100:.4g} % interval {interval}"
+
+
+def main_estimator(est: Estimate) -> str:
+    """The estimator of a page's numbers: the posterior where there is one."""
+    return est.method.estimator if isinstance(est.method, Frequentist) else "posterior"
+
+
+def rate_groups(est: Estimate, asked: ReportQuestion, rows: Rows) -> list[RateGroup]:
+    """The rates of the verdict's agents by its own metric, and by one more that keeps it in proportion."""
+    return [_rate_group(est, asked, metric, rows) for metric in (asked.metric, second_metric(est, asked)) if metric]
+
+
+def second_metric(est: Estimate, asked: ReportQuestion) -> Metric | None:
+    """The plain success rate for a verdict on several attempts; several in a row for one on the plain rate."""
+    if asked.metric.k > 1:
+        return Metric("pass^1")
+    return next((Metric.of("pass_pow_k", k) for k in est.settings.k if k > 1), None)
+
+
+def _rate_group(est: Estimate, asked: ReportQuestion, metric: Metric, rows: Rows) -> RateGroup:
+    rates = []
+    for agent in _shown_agents(est, asked):
+        row = rows[agent, asked.estimand, metric, main_estimator(est)]
+        mean, lower, upper = (row[name] for name in ("mean", "lower", "upper"))
+        percent = f"– ({row['note'] or 'not defined'})" if math.isnan(mean) else format_percent(mean)
+        interval = "" if math.isnan(mean) else format_percent_range(lower, upper)
+        rates.append(AgentRate(est.agent_index(agent), percent, interval, interval_bar(mean, lower, upper)))
+    s, gate = est.settings, asked.gate
+    words = rate_words(metric)
+    trials = int(est.counts.trials.max(initial=0))
+    beyond = (
+        f"; no task was tried more than {plural(trials, 'time')}: the model extrapolates" if metric.k > trials else ""
+    )
+    interval = interval_kind(est.method.name, s.ci_prob, s.ci_kind)
+    method = f"{metric} {ESTIMANDS[asked.estimand]}: {est.method.name}, {interval}"
+    bar = 100 * gate.at_least if gate is not None and gate.metric == metric else None
+    return RateGroup(f"{words[0].upper()}{words[1:]}", f"{method}{beyond}", tuple(rates), bar)
+
+
+def _shown_agents(est: Estimate, asked: ReportQuestion) -> list[str]:
+    """The best three, or those of the verdict; in the order of the ranking, else as the estimate has them."""
+    order = list(est.agents) if asked.ranking is None else [row["agent"] for row in asked.ranking.rows]
+    if len(order) <= MOST_RATES:
+        return order
+    compared = [asked.agent, *(one.baseline for one in asked.comparisons[:1] if isinstance(one.baseline, str))]
+    chosen = list(dict.fromkeys([*compared, *order]))[:MOST_RATES]
+    return sorted(chosen, key=order.index)
