@@ -100,7 +100,7 @@ class CsvFile:
         return _read_csv(self.path, error=self.error)
 
     def take(self, names: Sequence[str]) -> pd.DataFrame:
-        """These columns, as categories."""
+        """These columns, as text."""
         import pyarrow as pa
         from pyarrow import csv as arrow
 
@@ -112,13 +112,13 @@ class CsvFile:
                 parse_options=arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
                 convert_options=arrow.ConvertOptions(
                     include_columns=wanted,
-                    column_types={name: pa.dictionary(pa.int32(), pa.string()) for name in wanted},
+                    column_types=dict.fromkeys(wanted, pa.string()),
                     strings_can_be_null=False,
                 ),
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError, OSError):
             return self.careful().take(names)
-        frame: pd.DataFrame = table.unify_dictionaries().to_pandas()
+        frame: pd.DataFrame = table.to_pandas()
         return frame
 
 

@@ -266,12 +266,20 @@ def _long(opened: OpenTable, roles: _Roles, wide: WideColumns, findings: TableFi
     size = len(frame)
     long = {name: pd.concat([frame[name]] * len(names), ignore_index=True) for name in kept}
     variable, value = ("agents", "trials")[wide == "trials"], "cells"
-    long[variable] = pd.Series(np.repeat(np.asarray(names, dtype=object), size), dtype=object)
-    long[value] = pd.concat([frame[name].astype(object) for name in names], ignore_index=True)
+    long[variable] = pd.Series(pd.Categorical.from_codes(np.repeat(np.arange(len(names)), size), names))
+    long[value] = _stacked([frame[name] for name in names])
     findings.place = lambda row: f"{opened.place(row % size)}, column {names[row // size]!r}"
     if wide == "trials":
         return pd.DataFrame(long), replace(roles, correct=value, trial=variable)
     return pd.DataFrame(long), replace(roles, correct=value, agent=variable)
+
+
+def _stacked(columns: Sequence[pd.Series]) -> pd.Series:
+    """Columns one below the other; cells of different types stay as they are."""
+    import pandas as pd
+
+    alike = len({cells.dtype for cells in columns}) == 1
+    return pd.concat([cells if alike else cells.astype(object) for cells in columns], ignore_index=True)
 
 
 def _check_repetition(
