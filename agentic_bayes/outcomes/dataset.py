@@ -42,17 +42,12 @@ def natural_order(labels: Sequence[str]) -> list[int]:
     prefix = labels[0].rstrip("0123456789") if labels else ""
     numbers = [label[len(prefix) :] for label in labels]
     text = "".join(numbers)
-    if (
-        all(map(str.startswith, labels, itertools.repeat(prefix)))
-        and all(numbers)
-        and text.isascii()
-        and text.isdigit()
-    ):
-        if max(map(len, numbers)) < LONGEST_NUMBER:
-            values = np.array(list(map(int, numbers)))
-            order = np.argsort(values, kind="stable")
-            if (np.diff(values[order]) > 0).all():
-                return order.tolist()
+    numbered = text.isascii() and text.isdigit() and all(map(str.startswith, labels, itertools.repeat(prefix)))
+    if numbered and all(numbers) and max(map(len, numbers)) < LONGEST_NUMBER:
+        values = np.array(list(map(int, numbers)))
+        order = np.argsort(values, kind="stable")
+        if (np.diff(values[order]) > 0).all():
+            return order.tolist()
     return sorted(range(len(labels)), key=lambda i: natural_key(labels[i]))
 
 

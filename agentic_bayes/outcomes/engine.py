@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentic_bayes.evidence import table as tables
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COUNTED = "rows counted in the engine"  # a column that no table has
+NO_RESULT = -1.0  # stands for every number that is neither a verdict nor a score
+LOOKED_AT = 100_000  # rows with such numbers that a message is made from
+BITS = 60  # trials in a block
 
 
 def count_in_engine(
@@ -26,29 +30,61 @@ def count_in_engine(
     """The distinct rows of these columns, and in `COUNTED` how many there are of each.
 
     Instead of errors there is whether there was one, instead of trials whether they are blank, and instead of scores
-    within [0, 1] which side of the threshold they are on.
+    within [0, 1] which side of the threshold they are on. If numbers are no results, there are only rows with such.
     """
     import narwhals as nw
 
     columns = {name: table.cells(name) for name in labels}
-    columns[correct] = table.cells(correct)
-    kind: Any = table.kind(correct)
-    if threshold is not None and kind.is_numeric():
-        score = columns[correct]
-        within = (score >= 0) & (score <= 1)
-        reached = nw.when(score >= threshold).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-        columns[correct] = nw.when(within).then(reached).otherwise(score.cast(nw.Float64))
-    if error is not None and table.kind(error) != nw.Boolean:
+    columns[correct] = result = table.cells(correct)
+    if error is not None:
         text = table.cells(error).cast(nw.String).str.strip_chars().str.to_lowercase()
         columns[error] = ~(text.is_null() | text.is_in([*tables.BLANK, *tables.FALSE]))
     if trial is not None:
         columns[trial] = nw.when(~table.cells(trial).is_null()).then(nw.lit("given"))
-    return _grouped(table, columns)
+    kind: Any = table.kind(correct)
+    if not kind.is_numeric():
+        return _grouped(table, columns)
+    if threshold is None:
+        allowed, value = (result == 0) | (result == 1), result.cast(nw.Float64)
+    else:
+        allowed = (result >= 0) & (result <= 1)
+        value = nw.when(result >= threshold).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+    blank = result.is_null() | result.is_nan() if kind.is_float() else result.is_null()
+    columns[correct] = nw.when(~blank & allowed).then(value).when(~blank).then(nw.lit(NO_RESULT))
+    frame = _grouped(table, columns)
+    crashed = frame[error].to_numpy(dtype=bool) if error is not None else False
+    if not ((frame[correct] == NO_RESULT) & ~crashed).any():
+        return frame
+    wrong = ~blank & ~allowed if error is None else ~blank & ~allowed & ~columns[error]
+    columns[correct] = result.cast(nw.Float64) if kind.is_float() else result
+    return _grouped(replace(table, frame=table.frame.filter(wrong).head(LOOKED_AT)), columns)
 
 
-def repeated_in_engine(table: EngineTable, names: Sequence[str]) -> pd.DataFrame:
-    """Some of the combinations of labels that occur more than once, and how often."""
-    return _grouped(table, {name: table.cells(name) for name in names}, repeated=True)
+def repeated_in_engine(table: EngineTable, labels: Sequence[str], trial: str) -> list[dict[str, Any]]:
+    """Some of the combinations of labels and trial that occur more than once, and how often."""
+    columns = {name: table.cells(name) for name in dict.fromkeys([*labels, trial])}
+    kind: Any = table.kind(trial)
+    if trial not in labels and kind.is_integer() and _numbered_apart(table, labels, trial):
+        return []
+    found: list[dict[str, Any]] = _grouped(table, columns, repeated=True).to_dict("records")
+    return found
+
+
+def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bool:
+    """Whether trials are all different, by engines' sums alone: a sixtieth of the memory that groups of trials need.
+
+    Trial t is bit t mod 60 of block ⌊t / 60⌋. A sum of n powers of two has n bits set if and only if they differ.
+    """
+    import narwhals as nw
+
+    number = table.cells(trial).cast(nw.Int64)
+    bit = (nw.lit(2, nw.Int64) ** (number % BITS)).cast(nw.Int64)
+    columns = {name: table.cells(name) for name in labels} | {"block": number // BITS, "bit": bit}
+    chosen = table.selected(columns)
+    *keys, last = chosen.collect_schema().names()
+    sums = chosen.group_by(*keys).agg(nw.col(last).sum().alias("bits"), nw.len().alias("rows"))
+    bits_set = nw.sum_horizontal(*(nw.col("bits") // 2**i % 2 for i in range(BITS)))
+    return collected(sums.filter(bits_set != nw.col("rows")).head(1), [*columns, "rows"]).empty
 
 
 def _grouped(table: EngineTable, columns: Mapping[str, Any], *, repeated: bool = False) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -304,9 +305,9 @@ def _check_repetition(
         return "agent {!r}, task {!r}, trial {!r}".format(*parts)
 
     if lazy and isinstance(opened, EngineTable):
-        names = list(dict.fromkeys(filter(None, (roles.agent, roles.task, roles.trial))))
-        for row in repeated_in_engine(opened, names).to_dict("records"):
-            place = ", ".join(f"{key} {str(row[key])!r}" for key in names)
+        labels = list(filter(None, (roles.agent, roles.task)))
+        for row in repeated_in_engine(opened, labels, roles.trial):
+            place = ", ".join(f"{key} {str(row[key])!r}" for key in dict.fromkeys([*labels, roles.trial]))
             findings.problems.append(f"{row[COUNTED]} rows are all {place}")
     else:
         cells = agents.codes * len(tasks.values) + tasks.codes
