@@ -56,6 +56,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/judging.py
 	$(BIN)/python benchmarks/trace_metrics.py
 	$(BIN)/python benchmarks/suites.py
+	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/report.py
 
 # the documentation as HTML in build/site; warnings and broken links are errors

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, collected
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 COUNTED = "rows counted in the engine"  # a column that no table has
 NO_RESULT = -1.0  # stands for every number that is neither a verdict nor a score
 LOOKED_AT = 100_000  # rows with such numbers that a message is made from
-BITS = 60  # trials in a block
+BITS = 52  # trials in a block: floats hold their sums exactly
 
 
 def count_in_engine(
@@ -71,9 +73,9 @@ def repeated_in_engine(table: EngineTable, labels: Sequence[str], trial: str) ->
 
 
 def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bool:
-    """Whether trials are all different, by engines' sums alone: a sixtieth of the memory that groups of trials need.
+    """Whether trials are all different, from sums in the engine: groups of trials would need fifty times the memory.
 
-    Trial t is bit t mod 60 of block ⌊t / 60⌋. A sum of n powers of two has n bits set if and only if they differ.
+    Trial t is bit t mod 52 of block ⌊t / 52⌋. A sum of n powers of two has n bits set if and only if they differ.
     """
     import narwhals as nw
 
@@ -82,9 +84,12 @@ def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bo
     columns = {name: table.cells(name) for name in labels} | {"block": number // BITS, "bit": bit}
     chosen = table.selected(columns)
     *keys, last = chosen.collect_schema().names()
-    sums = chosen.group_by(*keys).agg(nw.col(last).sum().alias("bits"), nw.len().alias("rows"))
-    bits_set = nw.sum_horizontal(*(nw.col("bits") // 2**i % 2 for i in range(BITS)))
-    return collected(sums.filter(bits_set != nw.col("rows")).head(1), [*columns, "rows"]).empty
+    sums = chosen.group_by(*keys).agg(nw.col(last).sum().alias("sum"), nw.len().alias("rows"))
+    found = collected(sums.select("sum", "rows").unique(), ["sum", "rows"]).to_numpy(dtype=np.float64)
+    if not ((found >= 0) & (found < 2**BITS)).all():
+        return False
+    bits = np.unpackbits(found[:, 0].astype("<u8").view(np.uint8).reshape(-1, 8), axis=1).sum(axis=1)
+    return bool((bits == found[:, 1]).all())
 
 
 def _grouped(table: EngineTable, columns: Mapping[str, Any], *, repeated: bool = False) -> pd.DataFrame:
