@@ -79,6 +79,7 @@ def files(folder: Path) -> None:
         csv, parquet = folder / "t.csv", folder / "t.parquet"
         table.to_csv(csv, index=False)
         table.to_parquet(parquet)
+        frame = pl.from_pandas(table)
         both: dict[str, tuple[Any, Callable[[], object], Callable[[], object]]] = {
             "CSV": (csv, lambda f=csv: in_pandas(pd.read_csv(f)), lambda f=csv: in_polars(pl.read_csv(f))),
             "Parquet": (
@@ -86,7 +87,7 @@ def files(folder: Path) -> None:
                 lambda f=parquet: in_pandas(pd.read_parquet(f)),
                 lambda f=parquet: in_polars(pl.read_parquet(f)),
             ),
-            "frame": (table, lambda t=table: in_pandas(t), lambda t=pl.from_pandas(table): in_polars(t)),
+            "frame": (table, lambda t=table: in_pandas(t), lambda t=frame: in_polars(t)),
         }
         for form, (source, pandas, polars) in both.items():
             ours = seconds(lambda s=source, a=arguments: ab.outcomes_from_table(s, **a))

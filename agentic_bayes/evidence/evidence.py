@@ -273,8 +273,10 @@ class EvidenceFile:
         Raises
         ------
         NotInOrder
-            If they are in another order, or anything in the file is wrong.
+            If they are in another order, or there is no such file, or anything in it is wrong.
         """
+        if not self.path.is_file():
+            raise NotInOrder
         before: tuple[str, str, int, int] | None = None
         for _, record in _read_objects(self.path):
             if isinstance(record, str) or record_problems(record):
