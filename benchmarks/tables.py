@@ -23,7 +23,7 @@ import polars as pl
 from measuring import print_table
 
 import agentic_bayes as ab
-from agentic_bayes.evidence.row import row_to_json
+from agentic_bayes.evidence.row import EvidenceRow, row_to_json
 
 ROWS, IN_ENGINE = 1_000_000, 10_000_000
 ROUNDS = 3
@@ -140,7 +140,7 @@ def write_evidence(path: Path, rows: int) -> None:
     with path.open("w", encoding="utf-8") as file:
         for i in range(rows):
             names = {"agent": "v1", "task": f"t{i // 8:07}", "session_id": f"s{i // 2}", "qa_id": f"q{i % 2}"}
-            row = ab.EvidenceRow(**names, trial=i % 8 // 2, interaction=i % 2, **values)
+            row = EvidenceRow(**names, trial=i % 8 // 2, interaction=i % 2, **values)
             file.write(json.dumps(row_to_json(row)) + "\n")
 
 

@@ -268,13 +268,7 @@ class EvidenceFile:
 
     @property
     def rows(self) -> Iterator[EvidenceRow]:
-        """The rows in order, as `Evidence.write` writes them.
-
-        Raises
-        ------
-        NotInOrder
-            If they are in another order, or there is no such file, or anything in it is wrong.
-        """
+        """The rows in the order of `Evidence.write`; NotInOrder if they are not, or anything in the file is wrong."""
         if not self.path.is_file():
             raise NotInOrder
         before: tuple[str, str, int, int] | None = None

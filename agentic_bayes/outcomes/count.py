@@ -87,7 +87,7 @@ def worst(verdicts: Iterable[TrialVerdict | None]) -> TrialVerdict | None:
 
 
 def count_outcomes(
-    evidence: Evidence | EvidenceFile | str | os.PathLike[str],
+    evidence: Evidence | str | os.PathLike[str],
     *,
     unit: Unit = "conversation",
     indicator: str = "answer",
@@ -142,24 +142,28 @@ def count_outcomes(
     EvidenceError
         If the file cannot be read; the message lists all problems.
     """
+    arguments = (unit, indicator, threshold, tool_threshold, agents, errors, group, weight)
     if isinstance(evidence, (str, os.PathLike)):
         try:
-            evidence = EvidenceFile(Path(evidence))
-            return count_outcomes(
-                evidence,
-                unit=unit,
-                indicator=indicator,
-                threshold=threshold,
-                tool_threshold=tool_threshold,
-                agents=agents,
-                errors=errors,
-                group=group,
-                weight=weight,
-            )
+            return _counted(EvidenceFile(Path(evidence)), *arguments)
         except NotInOrder:
-            evidence = Evidence.read(evidence.path)
-    if not isinstance(evidence, EvidenceFile):
-        check_type("evidence", evidence, Evidence, "assess() makes one")
+            evidence = Evidence.read(evidence)
+    check_type("evidence", evidence, Evidence, "assess() makes one")
+    return _counted(evidence, *arguments)
+
+
+def _counted(
+    evidence: Evidence | EvidenceFile,
+    unit: Unit,
+    indicator: str,
+    threshold: float,
+    tool_threshold: float,
+    agents: AgentGrouping,
+    errors: ErrorHandling,
+    group: str | None,
+    weight: str | None,
+) -> xr.Dataset:
+    """Count the rows of evidence in memory or in its file."""
     check_choice("unit", unit, get_args(Unit))
     check_choice("agents", agents, get_args(AgentGrouping))
     check_choice("errors", errors, get_args(ErrorHandling))
