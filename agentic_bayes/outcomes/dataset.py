@@ -45,9 +45,9 @@ def natural_order(labels: Sequence[str]) -> list[int]:
     numbered = text.isascii() and text.isdigit() and all(map(str.startswith, labels, itertools.repeat(prefix)))
     if numbered and all(numbers) and max(map(len, numbers)) < LONGEST_NUMBER:
         values = np.array(list(map(int, numbers)))
-        order = np.argsort(values, kind="stable")
+        order: list[int] = np.argsort(values, kind="stable").tolist()
         if (np.diff(values[order]) > 0).all():
-            return order.tolist()
+            return order
     return sorted(range(len(labels)), key=lambda i: natural_key(labels[i]))
 
 

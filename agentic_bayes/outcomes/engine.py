@@ -62,14 +62,13 @@ def count_in_engine(
     return _grouped(replace(table, frame=table.frame.filter(wrong).head(LOOKED_AT)), columns)
 
 
-def repeated_in_engine(table: EngineTable, labels: Sequence[str], trial: str) -> list[dict[str, Any]]:
+def repeated_in_engine(table: EngineTable, labels: Sequence[str], trial: str) -> Sequence[Mapping[Any, Any]]:
     """Some of the combinations of labels and trial that occur more than once, and how often."""
     columns = {name: table.cells(name) for name in dict.fromkeys([*labels, trial])}
     kind: Any = table.kind(trial)
     if trial not in labels and kind.is_integer() and _numbered_apart(table, labels, trial):
         return []
-    found: list[dict[str, Any]] = _grouped(table, columns, repeated=True).to_dict("records")
-    return found
+    return _grouped(table, columns, repeated=True).to_dict("records")
 
 
 def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bool:

@@ -267,7 +267,7 @@ def _long(opened: OpenTable, roles: _Roles, wide: WideColumns, findings: TableFi
     size = len(frame)
     long = {name: pd.concat([frame[name]] * len(names), ignore_index=True) for name in kept}
     variable, value = ("agents", "trials")[wide == "trials"], "cells"
-    long[variable] = pd.Series(pd.Categorical.from_codes(np.repeat(np.arange(len(names)), size), names))
+    long[variable] = pd.Series(pd.Categorical.from_codes(np.repeat(np.arange(len(names)), size), pd.Index(names)))
     long[value] = _stacked([frame[name] for name in names])
     findings.place = lambda row: f"{opened.place(row % size)}, column {names[row // size]!r}"
     if wide == "trials":
