@@ -57,6 +57,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/trace_metrics.py
 	$(BIN)/python benchmarks/suites.py
 	$(BIN)/python benchmarks/executors.py
+	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/report.py
 
 # the documentation as HTML in build/site; warnings and broken links are errors

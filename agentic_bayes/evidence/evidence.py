@@ -262,6 +262,32 @@ class Evidence(Tabular):
         return cls(_read_rows(source))
 
 
+class NotInOrder(Exception):
+    """A file of evidence that cannot be read row by row: `Evidence.read` reads it, or says what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class EvidenceFile:
+    """Evidence that stays in its file: its rows are read anew whenever they are asked for, and not kept."""
+
+    path: Path
+
+    @property
+    def rows(self) -> Iterator[EvidenceRow]:
+        """The rows in the order of `Evidence.write`; NotInOrder if they are not, or anything in the file is wrong."""
+        if not self.path.is_file():
+            raise NotInOrder
+        before: tuple[str, str, int, int] | None = None
+        for _, record in _read_objects(self.path):
+            if isinstance(record, str) or record_problems(record):
+                raise NotInOrder
+            row = row_from_json(record)
+            if before is not None and row.key <= before:
+                raise NotInOrder
+            before = row.key
+            yield row
+
+
 def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
     rows: list[EvidenceRow] = []
     places: dict[tuple[str, str, int, int], int] = {}
@@ -274,6 +300,8 @@ def _read_rows(path: Path) -> tuple[EvidenceRow, ...]:
             if first != number:
                 wrong = [("", f"{place_name(row.key)} repeats line {first}")]
             rows.append(row)
+        if wrong:
+            rows.clear()  # none will be returned
         problems += [Problem(str(path), f"line {number}", name, message) for name, message in wrong]
     if problems:
         shown = "\n  ".join(map(str, problems[:_SHOWN]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -90,6 +91,18 @@ def label(value: object) -> str:
     """The cell as text; whole floats, which columns with gaps turn integers into, become integers again."""
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
     return text if text.isascii() else unicodedata.normalize("NFC", text)  # as ids of records
+
+
+def plain_labels(values: Sequence[Any]) -> Sequence[str] | None:
+    """The labels of distinct values that are whole numbers or clean ASCII text, as most are; None if they are not."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return list(map(str, values))
+    if kinds != {str} or not {"", "nan", "<NA>"}.isdisjoint(values):
+        return None
+    text = "".join(values)
+    clean = text.isascii() and "\0" not in text and all(map(operator.eq, values, map(str.strip, values)))
+    return values if clean else None
 
 
 def no_label(value: object) -> str:

@@ -114,7 +114,7 @@ class CsvFile:
         return _read_csv(self.path, error=self.error)
 
     def take(self, names: Sequence[str]) -> pd.DataFrame:
-        """These columns, as categories."""
+        """These columns, as text."""
         import pyarrow as pa
         from pyarrow import csv as arrow
 
@@ -126,16 +126,26 @@ class CsvFile:
                 parse_options=arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
                 convert_options=arrow.ConvertOptions(
                     include_columns=wanted,
-                    column_types={name: pa.dictionary(pa.int32(), pa.string()) for name in wanted},
+                    column_types=dict.fromkeys(wanted, pa.string()),
                     strings_can_be_null=False,
                 ),
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError, OSError):
             return self.careful().take(names)
-        frame: pd.DataFrame = table.unify_dictionaries().to_pandas()
-        if any(from_cell(cell) != cell for name in wanted for cell in frame[name].cat.categories):
+        if any(_may_be_escaped(table[name]) for name in wanted):
             return self.careful().take(names)
+        frame: pd.DataFrame = table.to_pandas()
         return frame
+
+
+def _may_be_escaped(column: Any) -> bool:
+    """Whether a cell looks as `csv_text` writes some: all begin with an apostrophe or hold an escape."""
+    from pyarrow import compute
+
+    return bool(
+        compute.any(compute.starts_with(column, "'")).as_py()
+        or compute.any(compute.match_substring(column, "\\u00")).as_py()
+    )
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
 from agentic_bayes.checks import check_choice, check_probability, check_type
 from agentic_bayes.errors import InvalidArgument, OutcomesError
-from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.evidence import Evidence, EvidenceFile, NotInOrder
 from agentic_bayes.evidence.row import EvidenceRow
 from agentic_bayes.evidence.score import Score
 from agentic_bayes.evidence.tools.rubric import ROUNDING
@@ -85,7 +88,7 @@ def worst(verdicts: Iterable[TrialVerdict | None]) -> TrialVerdict | None:
 
 
 def count_outcomes(
-    evidence: Evidence,
+    evidence: Evidence | str | os.PathLike[str],
     *,
     unit: Unit = "conversation",
     indicator: str = "answer",
@@ -100,8 +103,9 @@ def count_outcomes(
 
     Parameters
     ----------
-    evidence : Evidence
-        Scored interactions.
+    evidence : Evidence or path
+        Scored interactions, or a file of them. A file as `Evidence.write` writes it is counted row by row, so it may be
+        larger than memory; in another order its rows are read as a whole.
     unit : {"conversation", "interaction", "question"}
         The unit to count as a trial. ``conversation``: task = the task; a trial passes if all its interactions do.
         ``interaction``: task = one conversation (its session_id), trials = its turns. ``question``: task = a qa_id,
@@ -136,8 +140,31 @@ def count_outcomes(
         If an argument is outside what is allowed.
     OutcomesError
         If there is nothing to count, or a task has no group or two.
+    EvidenceError
+        If the file cannot be read; the message lists all problems.
     """
+    arguments = (unit, indicator, threshold, tool_threshold, agents, errors, group, weight)
+    if isinstance(evidence, (str, os.PathLike)):
+        try:
+            return _counted(EvidenceFile(Path(evidence)), *arguments)
+        except NotInOrder:
+            evidence = Evidence.read(evidence)
     check_type("evidence", evidence, Evidence, "assess() makes one")
+    return _counted(evidence, *arguments)
+
+
+def _counted(
+    evidence: Evidence | EvidenceFile,
+    unit: Unit,
+    indicator: str,
+    threshold: float,
+    tool_threshold: float,
+    agents: AgentGrouping,
+    errors: ErrorHandling,
+    group: str | None,
+    weight: str | None,
+) -> xr.Dataset:
+    """Count the rows of evidence in memory or in its file."""
     check_choice("unit", unit, get_args(Unit))
     check_choice("agents", agents, get_args(AgentGrouping))
     check_choice("errors", errors, get_args(ErrorHandling))
@@ -148,7 +175,7 @@ def count_outcomes(
         metric_threshold=metric_threshold(evidence, indicator),
     )
     asked = check_columns(group, weight)
-    cells, left_out = _cells(evidence, rule, unit, agents)
+    cells, left_out, graders = _cells(evidence, rule, unit, agents)
     if not cells:
         raise OutcomesError(f"no conversation has a verdict for indicator {indicator!r}, so there is nothing to count")
     counts = {
@@ -159,13 +186,13 @@ def count_outcomes(
         "indicator": indicator,
         "threshold": rule.threshold if indicator in INDICATORS else rule.metric_threshold,
         "tool_threshold": rule.tool_threshold,
-        "judge": "; ".join(sorted({row.graders.get(indicator, row.judge) for row in evidence.rows})),
+        "judge": "; ".join(sorted({judge for judge, _ in graders})),
         "source": "evidence",
         "errors": errors,
         "left_out": left_out,
     }
     if indicator in ("tools", "joint", *TOOL_DIMENSIONS):
-        attrs["tool_rubric"] = "; ".join(sorted({row.tool_rubric for row in evidence.rows}))
+        attrs["tool_rubric"] = "; ".join(sorted({rubric for _, rubric in graders}))
     ds = dataset_from_counts(counts, attrs, _columns(evidence, unit, agents, asked, {task for _, task in cells}))
     if errors == "fail":
         return crashes_failed(ds)
@@ -173,14 +200,16 @@ def count_outcomes(
 
 
 def _cells(
-    evidence: Evidence, rule: IndicatorRule, unit: Unit, agents: AgentGrouping
-) -> tuple[dict[tuple[str, str], Counter[TrialVerdict]], int]:
-    """Verdicts per (agent, task), and the number of conversations that have none."""
+    evidence: Evidence | EvidenceFile, rule: IndicatorRule, unit: Unit, agents: AgentGrouping
+) -> tuple[dict[tuple[str, str], Counter[TrialVerdict]], int, set[tuple[str, str]]]:
+    """Verdicts per (agent, task), the number of conversations that have none, and the pairs of judge and rubric."""
     cells: dict[tuple[str, str], Counter[TrialVerdict]] = defaultdict(Counter)
     left_out = 0
+    graders: set[tuple[str, str]] = set()
     name_of = _task_names(evidence, unit, agents)
     for rows in _conversations(evidence):
         agent = "all" if agents == "together" else rows[0].agent
+        graders |= {(row.graders.get(rule.indicator, row.judge), row.tool_rubric) for row in rows}
         verdicts = [rule.verdict(row) for row in rows]
         if all(verdict is None for verdict in verdicts):
             left_out += 1
@@ -195,10 +224,10 @@ def _cells(
         for task, verdict in counted:
             if verdict is not None:
                 cells[agent, task][verdict] += 1
-    return cells, left_out
+    return cells, left_out, graders
 
 
-def _task_names(evidence: Evidence, unit: Unit, agents: AgentGrouping) -> Callable[[EvidenceRow], str]:
+def _task_names(evidence: Evidence | EvidenceFile, unit: Unit, agents: AgentGrouping) -> Callable[[EvidenceRow], str]:
     """How the task of a row is called in this unit."""
     if unit == "conversation":
         return lambda row: row.task
@@ -210,7 +239,11 @@ def _task_names(evidence: Evidence, unit: Unit, agents: AgentGrouping) -> Callab
 
 
 def _columns(
-    evidence: Evidence, unit: Unit, agents: AgentGrouping, asked: Mapping[str, str], counted: set[str]
+    evidence: Evidence | EvidenceFile,
+    unit: Unit,
+    agents: AgentGrouping,
+    asked: Mapping[str, str],
+    counted: set[str],
 ) -> TaskColumns:
     """Group and weight of every task that was counted, from the metadata of its conversations."""
     name_of = _task_names(evidence, unit, agents)
@@ -240,22 +273,22 @@ def _field(metadata: Mapping[str, Any], path: str) -> Any:
     return found
 
 
-def _conversations(evidence: Evidence) -> Iterable[list[EvidenceRow]]:
-    """The rows, conversation by conversation."""
-    groups: dict[tuple[str, str, int], list[EvidenceRow]] = defaultdict(list)
-    for row in evidence.rows:
-        groups[row.agent, row.task, row.trial].append(row)
-    return groups.values()
+def _conversations(evidence: Evidence | EvidenceFile) -> Iterator[list[EvidenceRow]]:
+    """The rows, conversation by conversation: they stand in this order."""
+    for _, rows in itertools.groupby(evidence.rows, key=lambda row: row.key[:3]):
+        yield list(rows)
 
 
-def _sessions_repeat(evidence: Evidence) -> bool:
+def _sessions_repeat(evidence: Evidence | EvidenceFile) -> bool:
     """Whether two agents use one session_id."""
     owner: dict[str, str] = {}
     return any(owner.setdefault(row.session_id, row.agent) != row.agent for row in evidence.rows)
 
 
-def metric_threshold(evidence: Evidence, metric: str) -> float:
+def metric_threshold(evidence: Evidence | EvidenceFile, metric: str) -> float:
     """The minimum score for a metric to pass: the one in its scores' details, else .5."""
+    if metric in INDICATORS:
+        return METRIC_THRESHOLD
     grades = (row.metrics.get(metric) for row in evidence.rows)
     thresholds = [grade.details.get("threshold", METRIC_THRESHOLD) for grade in grades if isinstance(grade, Score)]
     for value in thresholds:
@@ -267,8 +300,9 @@ def metric_threshold(evidence: Evidence, metric: str) -> float:
     return distinct[0] if distinct else METRIC_THRESHOLD
 
 
-def check_indicator(indicator: object, evidence: Evidence) -> str:
+def check_indicator(indicator: object, evidence: Evidence | EvidenceFile) -> str:
     """Refuse anything but an indicator of this evidence, and name the nearest."""
-    metrics = sorted({name for row in evidence.rows for name in row.metrics})
-    check_choice("indicator", indicator, (*INDICATORS, *metrics))
+    if indicator not in INDICATORS:
+        metrics = sorted({name for row in evidence.rows for name in row.metrics})
+        check_choice("indicator", indicator, (*INDICATORS, *metrics))
     return str(indicator)

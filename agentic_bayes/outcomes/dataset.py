@@ -7,6 +7,7 @@ Dims ``(agent, task)``; integer variables ``successes``, ``trials``, ``unscored`
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ __all__ = ["check_outcomes", "combine_outcomes"]
 
 COUNTS = ("successes", "trials", "unscored", "errored")
 CellCounts = Mapping[tuple[str, str], Sequence[int]]  # (agent, task) → the four counts
+LONGEST_NUMBER = 19  # digits from which int64 may be too small
 LARGEST = 2**53  # floats cannot tell neighbouring integers beyond it apart
 
 
@@ -38,9 +40,14 @@ def natural_key(label: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
 def natural_order(labels: Sequence[str]) -> list[int]:
     """Positions of the labels in natural order; fast if they are numbered, as large sets usually are."""
     prefix = labels[0].rstrip("0123456789") if labels else ""
-    numbers = [label.removeprefix(prefix) if label.startswith(prefix) else "" for label in labels]
-    if all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
-        return sorted(range(len(labels)), key=lambda i: (int(numbers[i]), labels[i]))
+    numbers = [label[len(prefix) :] for label in labels]
+    text = "".join(numbers)
+    numbered = text.isascii() and text.isdigit() and all(map(str.startswith, labels, itertools.repeat(prefix)))
+    if numbered and all(numbers) and max(map(len, numbers)) < LONGEST_NUMBER:
+        values = np.array(list(map(int, numbers)))
+        order: list[int] = np.argsort(values, kind="stable").tolist()
+        if (np.diff(values[order]) > 0).all():
+            return order
     return sorted(range(len(labels)), key=lambda i: natural_key(labels[i]))
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from agentic_bayes.evidence import table as tables
 from agentic_bayes.evidence.frames import EngineTable, collected
@@ -12,6 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COUNTED = "rows counted in the engine"  # a column that no table has
+NO_RESULT = -1.0  # stands for every number that is neither a verdict nor a score
+LOOKED_AT = 100_000  # rows with such numbers that a message is made from
+BITS = 52  # trials in a block: floats hold their sums exactly
 
 
 def count_in_engine(
@@ -26,35 +32,68 @@ def count_in_engine(
     """The distinct rows of these columns, and in `COUNTED` how many there are of each.
 
     Instead of errors there is whether there was one, instead of trials whether they are blank, and instead of scores
-    within [0, 1] which side of the threshold they are on.
+    within [0, 1] which side of the threshold they are on. If numbers are no results, there are only rows with such.
     """
     import narwhals as nw
 
     columns = {name: table.cells(name) for name in labels}
-    columns[correct] = table.cells(correct)
-    kind: Any = table.kind(correct)
-    if threshold is not None and kind.is_numeric():
-        score = columns[correct]
-        within = (score >= 0) & (score <= 1)
-        reached = nw.when(score >= threshold).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-        columns[correct] = nw.when(within).then(reached).otherwise(score.cast(nw.Float64))
-    if error is not None and table.kind(error) != nw.Boolean:
+    columns[correct] = result = table.cells(correct)
+    if error is not None:
         text = table.cells(error).cast(nw.String).str.strip_chars().str.to_lowercase()
         columns[error] = ~(text.is_null() | text.is_in([*tables.BLANK, *tables.NO_ERROR]))
     if trial is not None:
         columns[trial] = nw.when(~table.cells(trial).is_null()).then(nw.lit("given"))
-    return _grouped(table, columns)
+    kind: Any = table.kind(correct)
+    if not kind.is_numeric():
+        return _grouped(table, columns)
+    if threshold is None:
+        allowed, value = (result == 0) | (result == 1), result.cast(nw.Float64)
+    else:
+        allowed = (result >= 0) & (result <= 1)
+        value = nw.when(result >= threshold).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+    blank = result.is_null() | result.is_nan() if kind.is_float() else result.is_null()
+    columns[correct] = nw.when(~blank & allowed).then(value).when(~blank).then(nw.lit(NO_RESULT))
+    frame = _grouped(table, columns)
+    crashed = frame[error].to_numpy(dtype=bool) if error is not None else False
+    if not ((frame[correct] == NO_RESULT) & ~crashed).any():
+        return frame
+    wrong = ~blank & ~allowed if error is None else ~blank & ~allowed & ~columns[error]
+    columns[correct] = result.cast(nw.Float64) if kind.is_float() else result
+    return _grouped(replace(table, frame=table.frame.filter(wrong).head(LOOKED_AT)), columns)
 
 
-def repeated_in_engine(table: EngineTable, names: Sequence[str]) -> pd.DataFrame:
-    """Some of the combinations of labels that occur more than once, and how often."""
+def repeated_in_engine(table: EngineTable, labels: Sequence[str], trial: str) -> Sequence[Mapping[Any, Any]]:
+    """Some of the combinations of labels and trial that occur more than once, and how often."""
     import narwhals as nw
 
-    texts = {name: table.cells(name) for name in names}
-    for name in names:
+    columns = {name: table.cells(name) for name in dict.fromkeys([*labels, trial])}
+    for name, cells in columns.items():
         if table.kind(name) == nw.String:
-            texts[name] = texts[name].str.strip_chars()  # as labels are read
-    return _grouped(table, texts, repeated=True)
+            columns[name] = cells.str.strip_chars()  # as labels are read
+    kind: Any = table.kind(trial)
+    if trial not in labels and kind.is_integer() and _numbered_apart(table, labels, trial):
+        return []
+    return _grouped(table, columns, repeated=True).to_dict("records")
+
+
+def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bool:
+    """Whether trials are all different, from sums in the engine: groups of trials would need fifty times the memory.
+
+    Trial t is bit t mod 52 of block ⌊t / 52⌋. A sum of n powers of two has n bits set if and only if they differ.
+    """
+    import narwhals as nw
+
+    number = table.cells(trial).cast(nw.Int64)
+    bit = (nw.lit(2, nw.Int64) ** (number % BITS)).cast(nw.Int64)
+    columns = {name: table.cells(name) for name in labels} | {"block": number // BITS, "bit": bit}
+    chosen = table.selected(columns)
+    *keys, last = chosen.collect_schema().names()
+    sums = chosen.group_by(*keys).agg(nw.col(last).sum().alias("sum"), nw.len().alias("rows"))
+    found = collected(sums.select("sum", "rows").unique(), ["sum", "rows"]).to_numpy(dtype=np.float64)
+    if not ((found >= 0) & (found < 2**BITS)).all():
+        return False
+    bits = np.unpackbits(found[:, 0].astype("<u8").view(np.uint8).reshape(-1, 8), axis=1).sum(axis=1)
+    return bool((bits == found[:, 1]).all())
 
 
 def _grouped(table: EngineTable, columns: Mapping[str, Any], *, repeated: bool = False) -> pd.DataFrame:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WHOLE = "a whole number in [0, 2^53)"
 _THOUSANDS = re.compile("[0-9]{1,3}([ ,.'’\u00a0\u202f][0-9]{3})+")
+DENSE = 16  # possible keys per row up to which one byte for each key is smaller than a hash table
 
 
 @dataclass
@@ -42,7 +43,7 @@ class TableFindings:
         """Collect a problem for every key that occurs twice; whether there is one."""
         import pandas as pd
 
-        if pd.Index(keys).is_unique:
+        if _are_distinct(keys):
             return False
         codes, _ = pd.factorize(keys)
         _, first = np.unique(codes, return_index=True)
@@ -62,6 +63,17 @@ class TableFindings:
             if self.place(0).startswith("line") and 'table["' in advice:
                 advice += f". Before: table = pandas.read_csv({source!r}); after: table.to_csv('new.csv', index=False)"
             raise OutcomesError(f"{source}: {'; '.join(self.problems[: tables.SHOWN])}{more}{advice}")
+
+
+def _are_distinct(keys: Array) -> bool:
+    """Whether no key (whole numbers ≥ 0) occurs twice."""
+    import pandas as pd
+
+    if (most := int(keys.max())) < DENSE * len(keys):
+        present = np.zeros(most + 1, dtype=bool)
+        present[keys] = True
+        return int(np.count_nonzero(present)) == len(keys)
+    return bool(pd.Index(keys).is_unique)
 
 
 @dataclass(frozen=True)
@@ -84,7 +96,8 @@ class CodedColumn:
             used, first = np.unique(codes, return_index=True)
             whole = cells.tolist()
             return cls(codes, [whole[row] for row in first[used >= 0]])
-        return cls(codes, values.tolist())
+        plain = np.asarray(values) if values.dtype.kind in "iufU" else values  # arrays of Arrow's make lists slowly
+        return cls(codes, plain.tolist())
 
     def rows(self, codes: Sequence[int]) -> Array:
         """The rows that hold one of these values."""
@@ -104,6 +117,9 @@ def read_labels(cells: pd.Series, column: str, findings: TableFindings) -> Coded
     import pandas as pd
 
     coded = CodedColumn.of(cells)
+    plain = tables.plain_labels(coded.values)
+    if plain is not None and coded.codes.min() >= 0:
+        return CodedColumn(coded.codes, plain)
     blank = [-1]
     for code, value in enumerate(coded.values):
         if wrong := tables.no_label(value):
@@ -187,6 +203,9 @@ def read_outcomes_of_rows(
             )
         if crashed.any():  # what stands beside an error is not looked at
             cells = cells.mask(crashed)
+    if threshold is not None and (scores := _scores(cells)) is not None:
+        verdict = np.where(np.isnan(scores), verdicts.NONE, scores >= threshold)
+        return np.where(crashed, verdicts.ERRORED, verdict)
     coded = CodedColumn.of(cells)
 
     def place(code: int) -> str:
@@ -208,6 +227,31 @@ def _is_error(value: Any) -> bool:
     if isinstance(value, (list, dict)):
         return bool(value)
     return not tables.is_blank(value) and str(value).strip().lower() not in tables.NO_ERROR
+
+
+def _scores(cells: pd.Series) -> Array | None:
+    """A column that holds nothing but scores in [0, 1] and blanks, which are NaN; None if it may hold anything else."""
+    import pandas as pd
+
+    if cells.dtype.kind == "f":
+        scores = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif cells.dtype == object and set(map(type, cells)) <= {float, int, type(None)}:
+        scores = cells.to_numpy(dtype=np.float64)
+    elif isinstance(cells.dtype, pd.StringDtype) and cells.dtype.storage == "pyarrow":
+        import pyarrow as pa
+        from pyarrow import compute
+
+        text = pa.array(cells)
+        text = compute.if_else(compute.equal(text, ""), None, text)
+        try:
+            scores = np.asarray(compute.cast(text, pa.float64()))
+        except pa.ArrowInvalid:
+            return None
+        if np.count_nonzero(np.isnan(scores)) > text.null_count:
+            return None
+    else:
+        return None
+    return scores if (np.isnan(scores) | ((scores >= 0) & (scores <= 1))).all() else None
 
 
 def read_counts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -288,12 +289,20 @@ def _long(opened: OpenTable, roles: _Roles, wide: WideColumns, findings: TableFi
     size = len(frame)
     long = {name: pd.concat([frame[name]] * len(names), ignore_index=True) for name in kept}
     variable, value = ("agents", "trials")[wide == "trials"], "cells"
-    long[variable] = pd.Series(np.repeat(np.asarray(names, dtype=object), size), dtype=object)
-    long[value] = pd.concat([frame[name].astype(object) for name in names], ignore_index=True)
+    long[variable] = pd.Series(pd.Categorical.from_codes(np.repeat(np.arange(len(names)), size), pd.Index(names)))
+    long[value] = _stacked([frame[name] for name in names])
     findings.place = lambda row: f"{opened.place(row % size)}, column {names[row // size]!r}"
     if wide == "trials":
         return pd.DataFrame(long), replace(roles, correct=value, trial=variable)
     return pd.DataFrame(long), replace(roles, correct=value, agent=variable)
+
+
+def _stacked(columns: Sequence[pd.Series]) -> pd.Series:
+    """Columns one below the other; cells of different types stay as they are."""
+    import pandas as pd
+
+    alike = len({cells.dtype for cells in columns}) == 1
+    return pd.concat([cells if alike else cells.astype(object) for cells in columns], ignore_index=True)
 
 
 def _check_repetition(
@@ -318,9 +327,9 @@ def _check_repetition(
         return "agent {!r}, task {!r}, trial {!r}".format(*parts)
 
     if lazy and isinstance(opened, EngineTable):
-        names = list(dict.fromkeys(filter(None, (roles.agent, roles.task, roles.trial))))
-        for row in repeated_in_engine(opened, names).to_dict("records"):
-            place = ", ".join(f"{key} {str(row[key])!r}" for key in names)
+        labels = list(filter(None, (roles.agent, roles.task)))
+        for row in repeated_in_engine(opened, labels, roles.trial):
+            place = ", ".join(f"{key} {str(row[key])!r}" for key in dict.fromkeys([*labels, roles.trial]))
             findings.problems.append(f"{row[COUNTED]} rows are all {place}")
     else:
         cells = agents.codes * len(tasks.values) + tasks.codes

@@ -16,7 +16,7 @@ from agentic_bayes.checks import check_choice, no_such_file
 from agentic_bayes.errors import DoubtfulRecords, InvalidArgument
 from agentic_bayes.estimation.estimate import Estimate, estimate, estimate_as
 from agentic_bayes.estimation.fitting import posterior_of
-from agentic_bayes.evidence.evidence import Evidence
+from agentic_bayes.evidence.evidence import Evidence, EvidenceFile
 from agentic_bayes.evidence.results.detection import results_format_of
 from agentic_bayes.evidence.results.evidence import ToolResults, read_results
 from agentic_bayes.outcomes.coordinates import METADATA, column_name
@@ -37,15 +37,20 @@ SHOWN = 5  # names in a warning
 _TABLE_ONLY = {"agent", "task", "trial", "correct", "successes", "trials", "error"}
 
 
-Opened = RunResults | Estimate | Evidence | ToolResults | Path
+Opened = RunResults | Estimate | Evidence | EvidenceFile | ToolResults | Path
 
 
 def open_input(
-    path: str | Path, *, columns: Mapping[str, Any] | None = None, results: Mapping[str, Any] | None = None
+    path: str | Path,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    results: Mapping[str, Any] | None = None,
+    whole: bool = True,
 ) -> Opened:
     """Open a run, an estimate, evidence, or results of another tool unless `columns` make them a table.
 
-    A table is left as its path, since its columns need names. `results` are options of `evidence_from_results`.
+    A table is left as its path, since its columns need names, and so is evidence unless it is wanted as a `whole`.
+    `results` are options of `evidence_from_results`.
     """
     if (run := find_run(str(path))) is not None:
         return RunResults.of(run)
@@ -61,7 +66,7 @@ def open_input(
     if head == HDF5:
         return Estimate.load(source)
     if "answer_score" in _first_keys(source):
-        return Evidence.read(source)
+        return Evidence.read(source) if whole else EvidenceFile(source)
     if not _TABLE_ONLY & (columns or {}).keys() and results_format_of(source) is not None:
         return read_results(source, **(results or {}))
     if holds_conversations(source):
@@ -112,7 +117,7 @@ def read_outcomes(
 
     `needed` names what the estimate groups or weighs tasks by, where `columns` and `counting` do not say so.
     """
-    opened = open_input(path, columns=columns, results=results)
+    opened = open_input(path, columns=columns, results=results, whole=False)
     return _outcomes_in(opened, path, columns or {}, counting or {}, needed or {}, results or {})
 
 
@@ -142,11 +147,13 @@ def _outcomes_in(
         case Estimate():
             _refuse({**columns, **counting}, path, "a saved estimate")
             return opened.outcomes
-        case Evidence() | ToolResults():
+        case Evidence() | EvidenceFile() | ToolResults():
             _refuse({name: column for name, column in columns.items() if name not in task_columns}, path, "evidence")
             fields = {role: f"{METADATA}{name.removeprefix(METADATA)}" for role, name in needed.items()}
-            evidence, rules = evidence_in(opened, counting)
-            outcomes = count_outcomes(evidence, **fields | rules | task_columns)
+            evidence, rules = (
+                (opened.path, counting) if isinstance(opened, EvidenceFile) else evidence_in(opened, counting)
+            )
+            outcomes = count_outcomes(evidence, **fields | dict(rules) | task_columns)
             if isinstance(opened, ToolResults):
                 outcomes.attrs |= {"source": str(path), "taken": opened.taken}
             return outcomes
@@ -205,7 +212,7 @@ def read_estimate(
 
     `choose` is the option for the first agent, where there must be one.
     """
-    opened = open_input(path, columns=columns, results=results)
+    opened = open_input(path, columns=columns, results=results, whole=False)
     outcomes = _outcomes_in(opened, path, columns or {}, counting or {}, needed or {}, results or {})
     names = [str(label) for label in outcomes["agent"].values]
     for agent in agents:

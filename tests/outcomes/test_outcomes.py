@@ -1,8 +1,11 @@
 """From scored interactions to counts: what is a trial, when did it pass, and what is left out."""
 
 import itertools
+import json
 import random
+import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import reduced
 
-from agentic_bayes.errors import InvalidArgument, OutcomesError, UnknownName
+from agentic_bayes.errors import EvidenceError, InvalidArgument, OutcomesError, UnknownName
 from agentic_bayes.evidence.assess import assess
 from agentic_bayes.evidence.evidence import Evidence, EvidenceRow
 from agentic_bayes.evidence.reference.judge import ReferenceJudge
+from agentic_bayes.evidence.row import row_to_json
 from agentic_bayes.evidence.score import Score, Unscored
 from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import (
@@ -426,6 +430,44 @@ def test_nothing_is_lost_between_units(conversations):
     assert int(turns["trials"].sum() + turns["unscored"].sum()) == len(made)
     joint = count_outcomes(made, indicator="joint")
     assert (joint["successes"] <= count_outcomes(made)["successes"]).all()
+
+
+@given(evidences(), st.randoms(use_true_random=False), st.sampled_from(["answer", "tools", "coherence"]))
+@settings(max_examples=reduced(25), deadline=None)
+def test_a_file_gives_the_counts_of_the_evidence_in_it(conversations, shuffler, indicator):
+    """Whether its rows stand in order, and are counted one by one, or not; refusals are the same, too."""
+    made = evidence(*conversations)
+    lines = [json.dumps(row_to_json(row)) for row in made.rows]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "evidence.jsonl"
+        for _ in range(2):
+            path.write_text("\n".join(lines), encoding="utf-8")
+            for unit, agents in (("conversation", "separate"), ("interaction", "together"), ("question", "separate")):
+                expected, failure = result(made, unit=unit, agents=agents, indicator=indicator)
+                counted, refusal = result(path, unit=unit, agents=agents, indicator=indicator)
+                assert failure == refusal
+                assert expected is counted is None or expected.identical(counted)
+            shuffler.shuffle(lines)
+
+
+def result(source: Any, **arguments: Any) -> tuple[xr.Dataset | None, str]:
+    """The counts, or why there are none."""
+    try:
+        return count_outcomes(source, **arguments), ""
+    except (OutcomesError, InvalidArgument) as error:
+        return None, str(error)
+
+
+def test_a_file_of_evidence_with_a_bad_line_is_refused_with_the_line(tmp_path):
+    """Counting row by row knows no lines; reading the file as a whole does."""
+    path = tmp_path / "evidence.jsonl"
+    evidence(trial(1.0), trial(0.0, trial=1)).write(path)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"agent": "v1"}\n')
+    with pytest.raises(EvidenceError, match="line 3, task: is missing"):
+        count_outcomes(path)
+    with pytest.raises(EvidenceError, match="no such file"):
+        count_outcomes(tmp_path / "nothing.jsonl")
 
 
 # Outcomes made by hand
