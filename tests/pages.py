@@ -37,6 +37,7 @@ NOT_RUN_PROGRAMS = {
 # Blocks, each marked in its page by the line `<!-- not run: REASON -->` above it:
 NOT_RUN_BLOCKS = {
     "asks a paid model": "needs a key and a network, and costs money; the same calls are tested with written replies",
+    "needs a cluster": "needs a scheduler of Dask; test_large_tables counts on a local one",
     "another tool's": "is written for the tool that the reader comes from, which is not installed here",
 }
 
