@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option, Typer
 
 from agentic_bayes.cli import options as opt
-from agentic_bayes.cli.estimate import estimate_groups, refuse_with_split
 from agentic_bayes.cli.exits import EXIT_CODES, exit_code
 from agentic_bayes.cli.output import answer, say_json, show
 from agentic_bayes.errors import InvalidArgument
@@ -151,6 +150,8 @@ def gate(
     bars: dict[str, Any] = {"at_least": at_least, "confidence": confidence, "margin": margin, "tasks": tasks}
     bars |= {"baseline": baseline, "max_missing": max_missing, **question}
     if split is not None or executor is not None:
+        from agentic_bayes.cli.estimate import estimate_groups, refuse_with_split
+
         refuse_with_split(split, {"--executor": executor}, {"--junit": junit, "--judge-labels": fit.judge_labels})
         many = estimate_groups(file, split or "", executor, read.reading(fit), **fit.settings())
         gates = judge_agent(many, agent, **bars)

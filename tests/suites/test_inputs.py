@@ -129,7 +129,7 @@ def test_a_missing_file_names_its_neighbour(table):
     """A file that is not there is named with the nearest that is; a folder is no file."""
     with pytest.raises(InvalidArgument, match=r"tabel.csv: no such file .did you mean 'table.csv'"):
         open_input(table.with_name("tabel.csv"))
-    with pytest.raises(InvalidArgument, match="must be a file, is a folder"):
+    with pytest.raises(EvidenceError, match="must be a file, is a folder"):
         open_input(table.parent)
 
 
