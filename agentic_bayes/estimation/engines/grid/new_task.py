@@ -14,7 +14,7 @@ from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
-REFINE = 5  # nodes of θ per half node of the grid: cubics between them give probabilities to 1e-9
+REFINE = 6  # nodes of θ per half node of the grid: cubics between them give probabilities to 1e-9
 NEGLIGIBLE = 80.0  # log mass below the greatest
 STENCIL = 20  # nodes of an interpolating polynomial
 QUANTILES = np.linspace(-7.0, 7.0, 141)  # standard normal quantiles near which the distribution is tabulated
