@@ -200,3 +200,11 @@ def test_nothing_in_a_changed_file_is_lost_in_silence(tmp_path, family, number):
         chance = random.Random(seed)
         one = chance.choice(known)
         assert lost(one, changed(one, chance), tmp_path) == set(), f"{one.name}, seed {seed}"
+
+
+@pytest.mark.parametrize(("family", "seed"), [("sessions", 2090), ("traces", 3865)])
+def test_what_was_lost_once(tmp_path, family, seed):
+    """A session's line whose parent is blank, and a span that begins before 1970."""
+    chance = random.Random(seed)
+    one = chance.choice(corpus(family, tmp_path))
+    assert lost(one, changed(one, chance), tmp_path) == set()

@@ -117,11 +117,14 @@ def _spoken_before(line: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any
     """The id of the last message before a prompt, or of a line that is missing."""
     seen = set()
     while True:
-        parent = line.get("parentUuid") or line.get("logicalParentUuid")
-        if not isinstance(parent, str) or parent in seen:
+        parent = line.get("parentUuid")
+        parent = line.get("logicalParentUuid") if parent is None else parent
+        if parent is None:
             return None
-        if parent not in by_id:  # nobody knows what came before
-            return parent
+        if not isinstance(parent, str) or parent not in by_id:  # nobody knows what came before
+            return str(parent)
+        if parent in seen:
+            return None
         seen.add(parent)
         line = by_id[parent]
         if str(line.get("type")) in _SPOKEN:

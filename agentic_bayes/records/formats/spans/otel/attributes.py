@@ -110,12 +110,20 @@ def whole(owner: Fields, key: str) -> int | None:
     return None
 
 
+def moment(owner: Fields, key: str) -> int:
+    """Nanoseconds since 1970, 0 where they are not given."""
+    time = whole(owner, key) or 0
+    if time < 0:
+        owner.faults.add((*owner.path, key), f"must not be negative, got {time}")
+    return time
+
+
 def raw_span(raw: Fields) -> RawSpan | None:
     """A span of OTLP JSON; None if it has no ids."""
     trace, identity = raw.text("traceId", required=True), raw.text("spanId", required=True)
     attributes = attributes_of(raw)
     events = [
-        Event(event.text("name") or "", whole(event, "timeUnixNano") or 0, attributes_of(event))
+        Event(event.text("name") or "", moment(event, "timeUnixNano"), attributes_of(event))
         for event in raw.mappings("events")
     ]
     for key, value in (("traceId", trace), ("spanId", identity)):
@@ -131,8 +139,8 @@ def raw_span(raw: Fields) -> RawSpan | None:
         identity,
         parent,
         raw.text("name") or "",
-        whole(raw, "startTimeUnixNano") or 0,
-        whole(raw, "endTimeUnixNano") or 0,
+        moment(raw, "startTimeUnixNano"),
+        moment(raw, "endTimeUnixNano"),
         attributes,
         raw.faults,
         events,

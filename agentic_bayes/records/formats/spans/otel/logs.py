@@ -12,9 +12,9 @@ from agentic_bayes.records.formats.spans.otel.attributes import (
     Event,
     attributes_of,
     hexadecimal,
+    moment,
     plain_attributes,
     typed_value,
-    whole,
 )
 from agentic_bayes.records.formats.spans.otel.names import names_of
 from agentic_bayes.records.wire.fields import Faults, Fields, fitting
@@ -43,7 +43,7 @@ def record(raw: Fields, place: str, about: dict[str, Any]) -> LogRecord | None:
     """A log record of OTLP JSON; None if it tells nothing of an agent."""
     attributes = attributes_of(raw)
     body = typed_value(raw.mapping("body")) if "body" in raw else None
-    time = whole(raw, "timeUnixNano") or whole(raw, "observedTimeUnixNano") or 0
+    time = moment(raw, "timeUnixNano") or moment(raw, "observedTimeUnixNano")
     name = raw.raw("eventName") or attributes.get("event.name")
     return _record(raw, (raw.text("traceId"), raw.text("spanId")), name, time, attributes, body, place, about)
 
