@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agentic_bayes.checks import check_flag
 from agentic_bayes.errors import EvidenceError
 from agentic_bayes.evidence.by_task import TurnPlace, join_by_task
+from agentic_bayes.evidence.frames import LocalTable
 from agentic_bayes.evidence.table import (
     Place,
     TableColumns,
@@ -17,7 +18,6 @@ from agentic_bayes.evidence.table import (
     read_json,
     read_whole,
     refuse,
-    row_number,
     whole_number,
 )
 from agentic_bayes.records.base import short
@@ -96,8 +96,8 @@ def read_references(references: Any) -> tuple[str, dict[tuple[str, TurnPlace], s
         if isinstance(value, dict):
             rows = list(_of_object(value))
         elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-            names = dict.fromkeys(name for row in value for name in row)
-            rows = _of_table(source, {name: [row.get(name) for row in value] for name in names}, problems, row_number)
+            table = LocalTable.of_records(source, value)
+            rows = _of_table(source, table.columns, problems, table.place)
         else:
             raise EvidenceError(
                 f"{source}: must be an object (task → reference) or a list of objects, got {short(value)}"
