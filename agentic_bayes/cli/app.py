@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -37,12 +38,17 @@ MODULES = {
 }
 
 
+@cache
+def commands_of(module: str) -> dict[str, Any]:
+    """The commands that a module of this package defines."""
+    return dict(get_group(import_module(f"agentic_bayes.cli.{module}").commands).commands)
+
+
 class LazyCommands(Mapping[str, Any]):
     """The commands by name; looking one up imports its module."""
 
     def __getitem__(self, name: str) -> Any:
-        module = import_module(f"agentic_bayes.cli.{MODULES[name]}")
-        return get_group(module.commands).commands[name]
+        return commands_of(MODULES[name])[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(MODULES)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -98,4 +100,11 @@ def make_metric(name: str, *, model: Any = None, **options: Any) -> Grader:
 
 
 def _registered() -> dict[str, EntryPoint]:
+    """The metrics of other packages that can be imported now."""
+    return _registered_on(tuple(sys.path))
+
+
+@cache
+def _registered_on(path: tuple[str, ...]) -> dict[str, EntryPoint]:
+    """Looking for entry points reads the metadata of every installed package: once is enough."""
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in _BUILT_IN}
