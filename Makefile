@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # one thread per worker for linear algebra: more would wait for each other, which takes up to three times the CPU time
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test lint fuzz calibrate bench site docs clean install
+.PHONY: demo test tests lint fuzz calibrate bench site docs clean install
 
 install: $(STAMP)
 
@@ -34,7 +34,9 @@ demo: $(STAMP)
 	$(BIN)/agentic-bayes demo -o demo-results
 
 # everything CI runs, on one stack
-test: $(STAMP) $(CHECKS)
+test: $(CHECKS) tests
+
+tests: $(STAMP)
 	$(PYTEST) -m "$(TESTS)" $(FILES)
 
 lint: $(STAMP)
