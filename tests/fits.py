@@ -11,6 +11,7 @@ from functools import cache, wraps
 from typing import Any, get_args
 
 import numpy as np
+import pytest
 import xarray as xr
 
 from agentic_bayes.estimation.distribution import Stats
@@ -21,6 +22,8 @@ from agentic_bayes.formatting import Metric
 from agentic_bayes.outcomes.table import outcomes_from_table
 
 ENGINES = tuple(engine for engine in ("quadrature", "pymc") if engine in get_args(Engine))
+# of one agent NUTS is another model to compile: among the slow tests, and in the notebook of the model
+ALONE = tuple(pytest.param(engine, marks=[pytest.mark.slow] * (engine == "pymc")) for engine in ENGINES)
 KS = (1, 2, 3, 5)
 EVERY: dict[str, Any] = {"columns": "all", "tasks": True}  # all columns and rows of a summary
 

@@ -5,7 +5,7 @@ import math
 import arviz as az
 import numpy as np
 import pytest
-from fits import ENGINES, EVERY, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
+from fits import ALONE, ENGINES, EVERY, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -47,6 +47,7 @@ class TestWhichMethodDefinesWhich:
         """A conjugate estimate has a population only when tasks are pooled; the frequentist one has all three."""
         assert set(estimate(counts({"a": UNEQUAL}), **how).summary(**EVERY)["estimand"]) == defined
 
+    @pytest.mark.parametrize("engine", ALONE)
     def test_hierarchical(self, engine):
         """A hierarchical estimate has all three estimands."""
         assert set(fit(engine, UNEQUAL).summary(**EVERY)["estimand"]) == {
@@ -271,6 +272,7 @@ class TestNothingScored:
 class TestFlags:
     """What makes a number doubtful is said beside it."""
 
+    @pytest.mark.parametrize("engine", ALONE)
     def test_one_trial_per_task_is_prior_driven(self, engine):
         """With n = 1 everywhere all but pass@1 and pass^1 on a new task is flagged `prior_driven`, and none is 0."""
         frame = fit(engine, ((1, 1),) * 8 + ((0, 1),) * 4).summary(**EVERY)

@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import pytest
-from fits import ENGINES, EVERY, KS, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
+from fits import ALONE, ENGINES, EVERY, KS, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
 from scipy import stats
 
 from agentic_bayes.errors import EstimateError, InvalidArgument, OutcomesError, UnknownName
@@ -294,6 +294,7 @@ class TestSameInputSameNumbers:
         )
         pd.testing.assert_frame_equal(first.summary(**EVERY), second.summary(**EVERY), check_exact=True)
 
+    @pytest.mark.parametrize("engine", ALONE)
     def test_another_seed_gives_other_draws_of_the_same_posterior(self, engine):
         """Another seed moves draws, and means only within Monte-Carlo error."""
         one, two = fit(engine, UNEQUAL), fit(engine, UNEQUAL, seed=7)

@@ -10,7 +10,7 @@ from collections import Counter
 import arviz as az
 import numpy as np
 import pytest
-from fits import ENGINES, EVERY, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
+from fits import ALONE, ENGINES, EVERY, KS, NEVER, STRONGER, UNEQUAL, WEAKER, counts, fit, fit_two, row, rows
 from scipy import stats
 
 from agentic_bayes.estimation.estimate import estimate
@@ -74,6 +74,7 @@ def cdf_of(weights):
     return lambda x: float(np.interp(x, edges, np.concatenate([[0], np.cumsum(weights)])))
 
 
+@pytest.mark.parametrize("engine", ALONE)
 @pytest.mark.parametrize(
     "cells", [UNEQUAL, ALL_PASS, ALL_FAIL, ONCE, ONE_TASK], ids=["unequal", "all pass", "all fail", "once", "one task"]
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fits import ENGINES, EVERY, counts, fit_table, row, rows
+from fits import ALONE, EVERY, counts, fit_table, row, rows
 
 from agentic_bayes.decisions.tiers import classify
 from agentic_bayes.estimation.estimate import estimate
@@ -10,7 +10,7 @@ from agentic_bayes.estimation.methods.options import Frequentist
 
 
 # a third shape for PyMC to compile: the reduced form is the exact engine, with which PyMC agrees on other counts
-@pytest.fixture(params=[pytest.param(one, marks=[pytest.mark.slow] * (one == "pymc")) for one in ENGINES])
+@pytest.fixture(params=ALONE)
 def tau_bench(request, shared_data):
     return fit_table(request.param, str(shared_data("taubench_airline/tidy.csv")), (1, 2, 3, 4, 8))
 

@@ -56,7 +56,7 @@ def trace_record(conversation: Conversation, position: int, *, budget: int) -> T
     """
     turn = conversation.conversation[position]
     parts = list(_parts(conversation, turn))
-    texts = tuple(text for part in parts for text in (part.text, *_raw_texts(turn)) if text)
+    texts = tuple(text for text in (*(part.text for part in parts), *_raw_texts(turn)) if text)
     key = text_digest("\0".join(texts))[:8]
     while any(key in text for text in texts):
         key = text_digest(key)[:8]
