@@ -1,7 +1,6 @@
 """Outcomes made from plain counts, and fits of them, each made once in a test run.
 
-The PyMC engine compiles once per shape of the data (some ten seconds), so that all fits here share few shapes:
-one agent × 12 tasks, two agents × 12 tasks, and tau-bench's one agent × 50 tasks.
+The PyMC engine compiles once per number of agents (some ten seconds): two agents in CI, one agent among the slow tests.
 """
 
 from __future__ import annotations

@@ -72,6 +72,7 @@ class TestWhichMethodDefinesWhich:
 class TestPopulation:
     """A new task of the same kind."""
 
+    @pytest.mark.parametrize("engine", ALONE)
     def test_is_the_closed_form_of_every_draw(self, engine):
         """Population pass^k is Π (α+j)/(α+β+j), and pass@k is 1 - Π (β+j)/(α+β+j), with α = μκ and β = (1-μ)κ."""
         draws = posterior(fit(engine, UNEQUAL)).isel(agent=0)

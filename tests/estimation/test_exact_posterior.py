@@ -96,6 +96,7 @@ def test_one_agent_follows_the_brute_force_posterior(engine, cells):
     assert abs(summarised - exact) <= 4 * error
 
 
+@pytest.mark.parametrize("engine", ALONE)
 def test_one_trial_per_task_says_nothing_about_the_spread_between_tasks(engine):
     """With n = 1 everywhere, S of T passed gives μ ~ Beta(1 + S, 1 + T - S), and ρ keeps its prior."""
     draws = posterior(fit(engine, ONCE)).isel(agent=0)
@@ -154,6 +155,7 @@ def test_agents_that_share_nothing_are_estimated_alone():
         np.testing.assert_allclose(beside["mean"], alone["mean"], rtol=1e-9)
 
 
+@pytest.mark.parametrize("engine", ALONE)
 def test_mirrored_outcomes_mirror_the_posterior(engine):
     """Exchanging passes and failures turns pass@k into 1 - pass^k: all-fail is all-pass mirrored."""
     passed = fit(engine, ALL_PASS).summary(columns="all")
