@@ -12,7 +12,7 @@ import numpy as np
 from agentic_bayes.estimation.arithmetic import apply_metric, mean_over_tasks
 from agentic_bayes.estimation.distribution import Distribution, Drawn, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, AgentLikelihood
-from agentic_bayes.estimation.engines.grid.axes import logsumexp, node_cubic, spline_at
+from agentic_bayes.estimation.engines.grid.axes import Splines, logsumexp
 from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
 from agentic_bayes.estimation.engines.grid.new_task import FineGrid, by_family
 from agentic_bayes.estimation.engines.grid.quadrature import GridFit, PoolGrid
@@ -265,8 +265,8 @@ def draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array |
     if not wide.all():
         # the kernel is narrower than the grid: the likelihood is log-linear across it
         centre, width = m[~wide], tau[~wide]
-        spline = node_cubic(axis, grid.log_marginal)
-        slope = (spline_at(axis, spline, centre + width) - spline_at(axis, spline, centre - width)) / (2 * width)
+        spline = Splines([axis], grid.log_marginal[None])
+        slope = (spline(0, centre + width) - spline(0, centre - width)) / (2 * width)
         out[~wide] = centre + width**2 * slope + width * rng.standard_normal(count)[~wide]
     return out
 

@@ -13,9 +13,9 @@ mirrors every result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -31,12 +31,11 @@ from agentic_bayes.estimation.engines.grid.axes import (
     FARTHEST,
     Axis,
     LogitPrior,
+    Splines,
     kept_range,
     log_logistic,
     logsumexp,
     moments,
-    node_cubic,
-    spline_at,
 )
 from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.numerics import Array
@@ -55,20 +54,22 @@ TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
 class _Functions:
     """Functions f_a, given by their logs at the nodes of their axes, to be smoothed by a normal kernel."""
 
-    def __init__(self, axes: list[Axis], log_f: list[Array]) -> None:
+    def __init__(self, axes: Sequence[Axis], log_f: Array) -> None:
+        """Logs of shape (functions, nodes of the longest axis), with one axis for each function or one for all."""
         self.axes, self.log_f = axes, log_f
-        self.splines: dict[int, tuple[Array, Array]] = {}
-        longest = max(axis.size for axis in axes)
-        self.theta = np.zeros((len(axes), longest))
-        self.log_mass = np.full((len(axes), longest), -np.inf)
-        for a, (axis, values) in enumerate(zip(axes, log_f, strict=True)):
-            self.theta[a, : axis.size] = axis.theta
-            self.log_mass[a, : axis.size] = values + np.log(axis.spacing)
+        longest = log_f.shape[1]
+        self.theta = np.stack([padded(axis.theta, longest, 0.0) for axis in axes])
+        self.log_mass = log_f + np.stack([padded(np.log(axis.spacing), longest, -np.inf) for axis in axes])
         self.top = np.maximum(self.log_mass.max(axis=1, keepdims=True), LOWEST)
         self.mass = np.exp(self.log_mass - self.top)
         column = [np.array([getattr(axis, name) for axis in axes])[:, None] for name in ("step", "scale", "centre")]
         self.step, self.scale, self.centre = column
         self.widest = max(float(axis.spacing_at(axis.theta[[0, -1]]).max()) for axis in axes)
+
+    @cached_property
+    def splines(self) -> Splines:
+        """The functions between their nodes."""
+        return Splines(self.axes, self.log_f)
 
     def smooth(self, targets: Array, tau: float) -> Array:
         """Log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets).
@@ -76,7 +77,7 @@ class _Functions:
         The trapezoid rule where the kernel is wider than the spacing at the mean of what it weighs, else Gauss-Hermite
         on the spline of log f.
         """
-        targets = np.broadcast_to(targets, (len(self.axes), targets.shape[-1]))
+        targets = np.broadcast_to(targets, (len(self.log_f), targets.shape[-1]))
         kernel = targets[:, :, None] - self.theta[:, None, :]
         kernel *= kernel
         kernel *= -0.5 / tau**2
@@ -89,26 +90,30 @@ class _Functions:
         if some_narrow:
             where = (kernel @ (self.mass * self.theta)[:, :, None])[:, :, 0] / reached
         if far[0].size:
-            terms = -0.5 * ((targets[far][:, None] - self.theta[far[0]]) / tau) ** 2 + self.log_mass[far[0]]
+            theta = self.theta[far[0] if len(self.theta) > 1 else 0]
+            terms = -0.5 * ((targets[far][:, None] - theta) / tau) ** 2 + self.log_mass[far[0]]
             top = np.maximum(terms.max(axis=1), LOWEST)
             weighed = np.exp(terms - top[:, None])
             total = weighed.sum(axis=1)
             with np.errstate(divide="ignore"):
                 out[far] = np.log(total) + top
             if some_narrow:
-                mean = np.sum(weighed * self.theta[far[0]], axis=1)
+                mean = np.sum(weighed * theta, axis=1)
                 where[far] = np.divide(mean, total, out=targets[far], where=total > 0)
         out -= np.log(tau * np.sqrt(2 * np.pi))
         if not some_narrow:
             return np.asarray(out)
-        narrow = tau < NARROW * self.step * np.hypot(self.scale, where - self.centre)
-        for a in map(int, np.flatnonzero(narrow.any(axis=1))):
+        narrow = np.nonzero(tau < NARROW * self.step * np.hypot(self.scale, where - self.centre))
+        if narrow[0].size:
             z, log_w = hermite_nodes()
-            points = targets[a, narrow[a], None] + tau * z
-            if a not in self.splines:
-                self.splines[a] = node_cubic(self.axes[a], self.log_f[a])
-            out[a, narrow[a]] = logsumexp(spline_at(self.axes[a], self.splines[a], points) + log_w, axis=1)
+            points = self.splines(narrow[0][:, None], targets[narrow][:, None] + tau * z)
+            out[narrow] = logsumexp(points + log_w, axis=1)
         return np.asarray(out)
+
+
+def padded(values: Array, size: int, filling: float) -> Array:
+    """The values, and after them as many fillings as are missing to this size."""
+    return np.pad(values, (0, size - values.size), constant_values=filling)
 
 
 @cache
@@ -132,7 +137,7 @@ class PoolGrid:
         total = np.full(theta.shape, -np.inf)
         for k, axis in enumerate(self.m):
             density = self.log_mass[k] - np.log(axis.spacing) - self.log_integral[k][agents]
-            part = _Functions([axis] * len(agents), list(density)).smooth(theta, float(self.tau[k]))
+            part = _Functions([axis], density).smooth(theta, float(self.tau[k]))
             total = np.logaddexp(total, part)
         return total
 
@@ -143,7 +148,9 @@ def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid
     smallest = max(0.5 * float(np.median(widths)) / np.sqrt(len(grids)), 1e-6)
     log_prior_m = method.log_density("m") or log_logistic
     tau, log_dtau = tau_nodes(method, smallest, fine)
-    functions = _Functions([grid.axis for grid in grids], [grid.log_marginal for grid in grids])
+    axes = [grid.axis for grid in grids]
+    longest = max(axis.size for axis in axes)
+    functions = _Functions(axes, np.stack([padded(grid.log_marginal, longest, LOWEST) for grid in grids]))
 
     def log_joint(m: Array, s: float) -> tuple[Array, Array]:
         integrals = functions.smooth(m, s)
@@ -253,7 +260,7 @@ def _marginal_on(grid: AgentGrid, axis: Axis) -> Array:
     """Log L(θ) at the nodes of another axis."""
     if axis is grid.axis:
         return grid.log_marginal
-    return spline_at(grid.axis, node_cubic(grid.axis, grid.log_marginal), axis.theta)
+    return Splines([grid.axis], grid.log_marginal[None])(0, axis.theta)
 
 
 def finer_axis(axis: Axis, density: Array, fine: float) -> Axis | None:
