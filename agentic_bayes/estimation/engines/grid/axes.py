@@ -154,24 +154,26 @@ class Splines:
     """
 
     def __init__(self, axes: Sequence[Axis], values: Array) -> None:
-        """Values of shape (functions, nodes of the longest axis), with one axis for each function or one for all."""
+        """Values of shape (functions, nodes of the longest axis); each axis is that of equally many, one after another."""
         self.values, self.slopes = np.ascontiguousarray(values), np.zeros(values.shape)
         self.centre, self.scale, self.start, self.step, self.low, self.high = np.array(
             [(a.centre, a.scale, a.start, a.step, *a.ends) for a in axes]
         ).T
-        self.size = np.array([axis.size for axis in axes])
+        self.size, self.each = np.array([axis.size for axis in axes]), len(values) // len(axes)
         for size in np.unique(self.size):
-            own = np.flatnonzero(np.broadcast_to(self.size == size, len(values)))
+            own = np.flatnonzero(np.repeat(self.size == size, self.each))
             self.slopes[own, :size] = node_slopes(values[own, :size].T).T
-        self.slopes /= self.step[:, None]
-        last = np.take_along_axis(self.slopes, np.broadcast_to(self.size - 1, len(values))[:, None], axis=1)[:, 0]
-        stretch = (np.hypot(self.scale, end - self.centre) for end in (self.low, self.high))
-        self.rising = np.maximum(self.slopes[:, 0] / next(stretch), 0.0)
-        self.falling = np.minimum(last / next(stretch), 0.0)
+        self.slopes /= np.repeat(self.step, self.each)[:, None]
+        last = self.slopes[np.arange(len(values)), np.repeat(self.size, self.each) - 1]
+        first_stretch, last_stretch = (
+            np.repeat(np.hypot(self.scale, end - self.centre), self.each) for end in (self.low, self.high)
+        )
+        self.rising = np.maximum(self.slopes[:, 0] / first_stretch, 0.0)
+        self.falling = np.minimum(last / last_stretch, 0.0)
 
     def __call__(self, function: Array | int, theta: Array) -> Array:
         """The functions with these numbers at θ; both are broadcast."""
-        own = function if self.size.size > 1 else 0
+        own = function // self.each if self.size.size > 1 else 0
         low, high, step, size = self.low[own], self.high[own], self.step[own], self.size[own]
         inside = np.minimum(np.maximum(theta, low), high)
         at = (np.arcsinh((inside - self.centre[own]) / self.scale[own]) - self.start[own]) / step

@@ -48,6 +48,7 @@ LOWEST = -1e300  # of finite logs
 UNDERFLOW = 1e-200  # of sums of exp
 NARROW = 1.2  # spacings that a kernel must span for the trapezoid rule
 HERMITE_NODES = 9
+KERNEL_CELLS = 2**17  # functions × targets × nodes at a time, to stay in the processor's cache
 TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
 
 
@@ -55,50 +56,59 @@ class _Functions:
     """Functions f_a, given by their logs at the nodes of their axes, to be smoothed by a normal kernel."""
 
     def __init__(self, axes: Sequence[Axis], log_f: Array) -> None:
-        """Logs of shape (functions, nodes of the longest axis), with one axis for each function or one for all."""
-        self.axes, self.log_f = axes, log_f
-        longest = log_f.shape[1]
-        self.theta = np.stack([padded(axis.theta, longest, 0.0) for axis in axes])
-        self.log_mass = log_f + np.stack([padded(np.log(axis.spacing), longest, -np.inf) for axis in axes])
+        """Logs of shape (functions, nodes of the longest axis); each axis is that of equally many, one after another."""
+        self.axes, self.log_f, each = axes, log_f, len(log_f) // len(axes)
+        theta, log_spacing = np.zeros((len(axes), log_f.shape[1])), np.full((len(axes), log_f.shape[1]), -np.inf)
+        for row, axis in enumerate(axes):
+            theta[row, : axis.size], log_spacing[row, : axis.size] = axis.theta, np.log(axis.spacing)
+        self.theta = np.repeat(theta, each, axis=0)
+        self.log_mass = log_f + np.repeat(log_spacing, each, axis=0)
         self.top = np.maximum(self.log_mass.max(axis=1, keepdims=True), LOWEST)
         self.mass = np.exp(self.log_mass - self.top)
-        column = [np.array([getattr(axis, name) for axis in axes])[:, None] for name in ("step", "scale", "centre")]
-        self.step, self.scale, self.centre = column
-        self.widest = max(float(axis.spacing_at(axis.theta[[0, -1]]).max()) for axis in axes)
+        self.step, self.scale, self.centre = (
+            np.repeat([[getattr(axis, name)] for axis in axes], each, axis=0) for name in ("step", "scale", "centre")
+        )
+        self.widest = max(float(axis.spacing_at(np.array(axis.ends)).max()) for axis in axes)
 
     @cached_property
     def splines(self) -> Splines:
         """The functions between their nodes."""
         return Splines(self.axes, self.log_f)
 
-    def smooth(self, targets: Array, tau: float) -> Array:
-        """Log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets).
+    def smooth(self, targets: Array, tau: Array | float) -> Array:
+        """Log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets), to which both are broadcast."""
+        count = len(self.log_f), targets.shape[-1]
+        targets, tau = np.broadcast_to(targets, count), np.broadcast_to(tau, count)
+        some = max(KERNEL_CELLS // self.log_f.size, 1)
+        parts = [slice(start, start + some) for start in range(0, count[1], some)]
+        return np.concatenate([self._smooth(targets[:, part], tau[:, part]) for part in parts], axis=1)
 
-        The trapezoid rule where the kernel is wider than the spacing at the mean of what it weighs, else Gauss-Hermite
-        on the spline of log f.
+    def _smooth(self, targets: Array, tau: Array) -> Array:
+        """The trapezoid rule where the kernel is wider than the spacing at the mean of what it weighs.
+
+        Elsewhere Gauss-Hermite on the spline of log f.
         """
-        targets = np.broadcast_to(targets, (len(self.log_f), targets.shape[-1]))
         kernel = targets[:, :, None] - self.theta[:, None, :]
         kernel *= kernel
-        kernel *= -0.5 / tau**2
+        kernel *= (-0.5 / tau**2)[:, :, None]
         np.exp(kernel, out=kernel)
         reached = (kernel @ self.mass[:, :, None])[:, :, 0]
         far = np.nonzero(reached < UNDERFLOW)  # too far from all mass to be told without its largest term
         reached[far] = 1
         out = np.log(reached) + self.top
-        some_narrow = tau < NARROW * self.widest
+        some_narrow = bool((tau < NARROW * self.widest).any())
         if some_narrow:
             where = (kernel @ (self.mass * self.theta)[:, :, None])[:, :, 0] / reached
         if far[0].size:
-            theta = self.theta[far[0] if len(self.theta) > 1 else 0]
-            terms = -0.5 * ((targets[far][:, None] - theta) / tau) ** 2 + self.log_mass[far[0]]
+            terms = -0.5 * ((targets[far][:, None] - self.theta[far[0]]) / tau[far][:, None]) ** 2
+            terms += self.log_mass[far[0]]
             top = np.maximum(terms.max(axis=1), LOWEST)
             weighed = np.exp(terms - top[:, None])
             total = weighed.sum(axis=1)
             with np.errstate(divide="ignore"):
                 out[far] = np.log(total) + top
             if some_narrow:
-                mean = np.sum(weighed * theta, axis=1)
+                mean = np.sum(weighed * self.theta[far[0]], axis=1)
                 where[far] = np.divide(mean, total, out=targets[far], where=total > 0)
         out -= np.log(tau * np.sqrt(2 * np.pi))
         if not some_narrow:
@@ -106,14 +116,17 @@ class _Functions:
         narrow = np.nonzero(tau < NARROW * self.step * np.hypot(self.scale, where - self.centre))
         if narrow[0].size:
             z, log_w = hermite_nodes()
-            points = self.splines(narrow[0][:, None], targets[narrow][:, None] + tau * z)
+            points = self.splines(narrow[0][:, None], targets[narrow][:, None] + tau[narrow][:, None] * z)
             out[narrow] = logsumexp(points + log_w, axis=1)
         return np.asarray(out)
 
 
-def padded(values: Array, size: int, filling: float) -> Array:
-    """The values, and after them as many fillings as are missing to this size."""
-    return np.pad(values, (0, size - values.size), constant_values=filling)
+def rows_of(values: Sequence[Array], filling: float) -> Array:
+    """Arrays as rows, with fillings after the shorter ones; of arrays with several rows, all of the same number."""
+    out = np.full((len(values), *values[0].shape[:-1], max(row.shape[-1] for row in values)), filling)
+    for row, own in zip(out, values, strict=True):
+        row[..., : own.shape[-1]] = own
+    return out
 
 
 @cache
@@ -134,12 +147,17 @@ class PoolGrid:
 
     def log_priors(self, theta: Array, agents: Array) -> Array:
         """Log of ∫∫ N(θ; m, τ²) p(m, τ | data)/I_a(m, τ) dm dτ: what the other agents say of an agent's θ."""
-        total = np.full(theta.shape, -np.inf)
-        for k, axis in enumerate(self.m):
-            density = self.log_mass[k] - np.log(axis.spacing) - self.log_integral[k][agents]
-            part = _Functions([axis], density).smooth(theta, float(self.tau[k]))
-            total = np.logaddexp(total, part)
-        return total
+        log_f = rows_of(
+            [
+                mass - np.log(axis.spacing) - integral[agents]
+                for mass, axis, integral in zip(self.log_mass, self.m, self.log_integral, strict=True)
+            ],
+            LOWEST,
+        )
+        by_tau = _Functions(self.m, log_f.reshape(-1, log_f.shape[2])).smooth(
+            np.tile(theta, (self.tau.size, 1)), np.repeat(self.tau, len(agents))[:, None]
+        )
+        return np.asarray(np.logaddexp.reduce(by_tau.reshape(self.tau.size, *theta.shape)))
 
 
 def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid:
@@ -148,22 +166,19 @@ def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid
     smallest = max(0.5 * float(np.median(widths)) / np.sqrt(len(grids)), 1e-6)
     log_prior_m = method.log_density("m") or log_logistic
     tau, log_dtau = tau_nodes(method, smallest, fine)
-    axes = [grid.axis for grid in grids]
-    longest = max(axis.size for axis in axes)
-    functions = _Functions(axes, np.stack([padded(grid.log_marginal, longest, LOWEST) for grid in grids]))
+    functions = _Functions([grid.axis for grid in grids], rows_of([grid.log_marginal for grid in grids], LOWEST))
 
-    def log_joint(m: Array, s: float) -> tuple[Array, Array]:
+    def log_joint(m: Array, s: Array | float) -> tuple[Array, Array]:
         integrals = functions.smooth(m, s)
         return integrals, integrals.sum(axis=0) + log_prior_m(m)
 
     axes = m_axes(log_joint, tau, fine)
-    integrals, mass = [], []
-    for k, axis in enumerate(axes):
-        integral, density = log_joint(axis.theta, float(tau[k]))
-        integrals.append(integral)
-        mass.append(density + np.log(axis.spacing) + log_dtau[k])
-    total = logsumexp(np.concatenate(mass))
-    return PoolGrid(tau, axes, [part - total for part in mass], integrals)
+    sizes, ends = [axis.size for axis in axes], np.cumsum([axis.size for axis in axes])[:-1]
+    integrals, mass = log_joint(np.concatenate([axis.theta for axis in axes]), np.repeat(tau, sizes))
+    mass += np.log(np.concatenate([axis.spacing for axis in axes]))
+    mass += np.repeat(log_dtau, sizes)
+    mass -= logsumexp(mass)
+    return PoolGrid(tau, axes, np.split(mass, ends), np.split(integrals, ends, axis=1))
 
 
 def tau_nodes(method: Hierarchical, smallest: float, fine: float) -> tuple[Array, Array]:
@@ -250,9 +265,7 @@ def fit_agents(counts: Counts, method: Hierarchical, *, fine: float = 1.0) -> Gr
 
 def _log_priors(pool: PoolGrid, axes: list[Axis], agents: list[int]) -> list[Array]:
     """What the pool says of these agents, at the nodes of their axes."""
-    longest = max(axis.size for axis in axes)
-    theta = np.stack([np.pad(axis.theta, (0, longest - axis.size), mode="edge") for axis in axes])
-    values = pool.log_priors(theta, np.array(agents))
+    values = pool.log_priors(rows_of([axis.theta for axis in axes], 0.0), np.array(agents))
     return [row[: axis.size] for row, axis in zip(values, axes, strict=True)]
 
 
