@@ -154,7 +154,7 @@ class Splines:
     """
 
     def __init__(self, axes: Sequence[Axis], values: Array) -> None:
-        """Values of shape (functions, nodes of the longest axis); each axis is that of equally many, one after another."""
+        """Values (functions × nodes of the longest axis); each axis is that of equally many, one after another."""
         self.values, self.slopes = np.ascontiguousarray(values), np.zeros(values.shape)
         self.centre, self.scale, self.start, self.step, self.low, self.high = np.array(
             [(a.centre, a.scale, a.start, a.step, *a.ends) for a in axes]

@@ -56,7 +56,7 @@ class _Functions:
     """Functions f_a, given by their logs at the nodes of their axes, to be smoothed by a normal kernel."""
 
     def __init__(self, axes: Sequence[Axis], log_f: Array) -> None:
-        """Logs of shape (functions, nodes of the longest axis); each axis is that of equally many, one after another."""
+        """Logs (functions × nodes of the longest axis); each axis is that of equally many, one after another."""
         self.axes, self.log_f, each = axes, log_f, len(log_f) // len(axes)
         theta, log_spacing = np.zeros((len(axes), log_f.shape[1])), np.full((len(axes), log_f.shape[1]), -np.inf)
         for row, axis in enumerate(axes):
