@@ -48,6 +48,7 @@ LOWEST = -1e300  # of finite logs
 UNDERFLOW = 1e-200  # of sums of exp
 NARROW = 1.2  # spacings that a kernel must span for the trapezoid rule
 HERMITE_NODES = 9
+NO_MASS = 40.0  # below a log mass of -40 a node adds nothing to sums of floats
 KERNEL_CELLS = 2**17  # functions × targets × nodes at a time, to stay in the processor's cache
 TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
 
@@ -147,17 +148,19 @@ class PoolGrid:
 
     def log_priors(self, theta: Array, agents: Array) -> Array:
         """Log of ∫∫ N(θ; m, τ²) p(m, τ | data)/I_a(m, τ) dm dτ: what the other agents say of an agent's θ."""
+        matters = np.flatnonzero([mass.max() > -NO_MASS for mass in self.log_mass])
+        axes, tau = [self.m[k] for k in matters], self.tau[matters]
         log_f = rows_of(
             [
-                mass - np.log(axis.spacing) - integral[agents]
-                for mass, axis, integral in zip(self.log_mass, self.m, self.log_integral, strict=True)
+                self.log_mass[k] - np.log(axis.spacing) - self.log_integral[k][agents]
+                for k, axis in zip(matters, axes, strict=True)
             ],
             LOWEST,
         )
-        by_tau = _Functions(self.m, log_f.reshape(-1, log_f.shape[2])).smooth(
-            np.tile(theta, (self.tau.size, 1)), np.repeat(self.tau, len(agents))[:, None]
+        by_tau = _Functions(axes, log_f.reshape(-1, log_f.shape[2])).smooth(
+            np.tile(theta, (tau.size, 1)), np.repeat(tau, len(agents))[:, None]
         )
-        return np.asarray(np.logaddexp.reduce(by_tau.reshape(self.tau.size, *theta.shape)))
+        return np.asarray(np.logaddexp.reduce(by_tau.reshape(tau.size, *theta.shape)))
 
 
 def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid:
