@@ -249,17 +249,18 @@ def draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array |
     out = np.empty(count)
     wide = tau >= 1.2 * axis.spacing_at(m)
     if wide.any():
-        log_mass, at = grid.log_marginal + np.log(axis.spacing), np.flatnonzero(wide)
+        at, apart = np.flatnonzero(wide), axis.theta - axis.centre
+        # log of the mass at every node, up to a constant of each draw: a product of two matrices
+        of_nodes = np.stack([apart**2, apart, grid.log_marginal + np.log(axis.spacing)])
+        precision = tau[at] ** -2.0
+        of_draws = np.stack([-0.5 * precision, precision * (m[at] - axis.centre), np.ones(at.size)], axis=1)
         node = np.empty(at.size, dtype=np.int64)
         for start in range(0, at.size, BLOCK):
-            some = at[start : start + BLOCK]
-            mass = (m[some, None] - axis.theta) / tau[some, None]
-            mass *= mass
-            mass *= -0.5
-            mass += log_mass
+            mass = of_draws[start : start + BLOCK] @ of_nodes
             mass -= mass.max(axis=1, keepdims=True)
             np.cumsum(np.exp(mass, out=mass), axis=1, out=mass)
-            node[start : start + BLOCK] = np.count_nonzero(mass < (uniform[some] * mass[:, -1])[:, None], axis=1)
+            reached = uniform[at[start : start + BLOCK]] * mass[:, -1]
+            node[start : start + BLOCK] = np.count_nonzero(mass < reached[:, None], axis=1)
         node = np.minimum(node, axis.size - 1)
         out[wide] = axis.near(node, jitter[wide])
     if not wide.all():
