@@ -278,10 +278,10 @@ def _draw_rho(grid: AgentGrid, likelihood: AgentLikelihood, rng: np.random.Gener
     edges = np.linspace(max(v[0] - (v[1] - v[0]), low), min(v[-1] + (v[-1] - v[-2]), high), RHO_CELLS + 1)
     middle, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
     cells = likelihood.concentration.at(middle, np.full(middle.shape, np.log(width)))
-    table = likelihood(grid.axis.theta, cells) + cells.log_weight
+    nodes, row = np.unique(grid.axis.nearest(theta), return_inverse=True)
+    table = likelihood(grid.axis.theta[nodes], cells) + cells.log_weight
     mass = np.exp(table - logsumexp(table, axis=1)[:, None])
     cumulative = np.cumsum(mass, axis=1)
-    row = grid.axis.nearest(theta)
     # one search in all rows: the first rises from 0 to 1, the second from 1 to 2, …
     stacked = (np.minimum(cumulative, 1) + np.arange(len(cumulative))[:, None]).ravel()
     cell = np.minimum(np.searchsorted(stacked, row + rng.random(theta.size)) - row * RHO_CELLS, RHO_CELLS - 1)
