@@ -64,8 +64,8 @@ class Counts:
         return Counts(names, self.tasks, self.successes[rows], self.trials[rows], self.unscored[rows])
 
     def of_tasks(self, which: Array) -> Counts:
-        """The counts on the tasks for which a mask is true."""
-        names = tuple(self.tasks[i] for i in np.flatnonzero(which))
+        """The counts on the tasks for which a mask is true, or on those with these indices, in this order."""
+        names = tuple(np.array(self.tasks, dtype=object)[which])
         return Counts(self.agents, names, self.successes[:, which], self.trials[:, which], self.unscored[:, which])
 
     def pairs(self, agent: int) -> tuple[Array, Array, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -30,6 +31,8 @@ from agentic_bayes.estimation.methods.options import Conjugate, Crossed, Frequen
 from agentic_bayes.estimation.posterior import Posterior
 from agentic_bayes.estimation.settings import Settings
 from agentic_bayes.formatting import metrics_at
+from agentic_bayes.numerics import Array
+from agentic_bayes.outcomes.coordinates import plain_variable, text_index
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -142,22 +145,21 @@ def sample(outcomes: xr.Dataset, settings: Settings) -> nuts.Fit:
     # agents and tasks in the order of their counts, and a seed of these counts: names change no draw, and estimates of
     # other counts are independent
     order, seed = counts.order, counts.seed(settings.random_seed)
-    sorted_by_counts = outcomes.isel(agent=order, task=counts.task_order)
     back = np.argsort(order)
     if isinstance(method, Crossed) and settings.engine != "pymc":
         from agentic_bayes.estimation.engines.importance.sampler import fit_crossed
 
         judge = settings.judge if settings.corrects_judge else None
-        fitted = fit_crossed(Counts.of(sorted_by_counts), method, judge, random_seed=seed)
+        fitted = fit_crossed(counts.of_agents(order).of_tasks(counts.task_order), method, judge, random_seed=seed)
         if fitted.diagnostics.passed or settings.engine == "importance" or judge is not None:
-            points = _weighted_points(fitted, sorted_by_counts["agent"].values)
+            points = _weighted_points(fitted, back, counts.agents)
             if judge is not None and not fitted.diagnostics.passed:
                 note = f"importance sampling was {fitted.diagnostics}, and NUTS knows of no judge: {EXACT}"
-            return nuts.Fit(points.isel(agent=back), None, fitted.diagnostics, note)
+            return nuts.Fit(points, None, fitted.diagnostics, note)
         note = f"importance sampling was {fitted.diagnostics}: sampled by NUTS instead"
         _LOGGER.warning("importance sampling was %s: NUTS takes over, which may take minutes", fitted.diagnostics)
     progress = bool(note) and sys.stderr is not None and sys.stderr.isatty()  # a wait that nobody asked for
-    drawn = nuts.fit(sorted_by_counts, method, random_seed=seed, progress=progress)
+    drawn = nuts.fit(outcomes.isel(agent=order, task=counts.task_order), method, random_seed=seed, progress=progress)
     return replace(drawn, posterior=drawn.posterior.isel(agent=back), note=note)
 
 
@@ -169,14 +171,12 @@ def _flat(draws: xr.Dataset) -> dict[str, Any]:
     return {str(name): flat[name].values for name in flat.data_vars}
 
 
-def _weighted_points(fitted: ImportanceFit, agents: Any) -> xr.Dataset:
+def _weighted_points(fitted: ImportanceFit, order: Array, agents: Sequence[str]) -> xr.Dataset:
+    """The points, of its agents in this order."""
     import xarray as xr
 
-    both = ("point", "agent")
-    variables: dict[str, Any] = {
-        "theta": (both, fitted.theta),
-        "sigma": ("point", fitted.sigma),
-        "rho": (both, fitted.rho),
-    }
-    variables |= {name: (both[: own.ndim], own) for name, own in fitted.rates.items()}
-    return xr.Dataset({**variables, "weight": ("point", fitted.weight)}, coords={"agent": agents})
+    points = {"theta": fitted.theta, "rho": fitted.rho, **fitted.rates}
+    by_agent = {name: own[:, order] if own.ndim == 2 else own for name, own in points.items()}
+    shared = {"sigma": fitted.sigma, "weight": fitted.weight}
+    variables = {name: plain_variable(("point", "agent")[: own.ndim], own) for name, own in (by_agent | shared).items()}
+    return xr.Dataset(variables, coords={"agent": text_index(agents)})

@@ -75,9 +75,10 @@ class ModelChecks:
             flags.append("prior_driven")
         if isinstance(method, Conjugate) and estimand != "population" and self._prior_weighs(agent) >= 0.5:
             flags.append("prior_driven")
-        if method == Frequentist() and estimand != "task" and self._has_fewer(agent, metric.k):
+        unbiased = isinstance(method, Frequentist) and method.estimator == "unbiased"
+        if unbiased and estimand != "task" and self._has_fewer(agent, metric.k):
             flags.append("fewer_tasks")
-        if metric.k > most and method != Frequentist():
+        if metric.k > most and not unbiased:
             flags.append("extrapolated")
         if any(check.misfit for check in self.predictive(agent)):
             flags.append("misfit")

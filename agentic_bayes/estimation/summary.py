@@ -194,7 +194,7 @@ def estimate_table(checks: ModelChecks, outcomes: xr.Dataset, *, title: str, not
                 named = [agent, estimand, *([group or "(all)"] if grouped else [])]
                 rows.append([*named, str(k), *cells, f"{n_tasks:,}", ", ".join(marks)])
         remarks |= dict.fromkeys((unscored_note(checks, index), checks.difficulty_note(index)))
-    unscored, errored = int(counts.unscored.sum()), int(outcomes["errored"].sum())
+    unscored, errored = int(counts.unscored.sum()), int(outcomes["errored"].values.sum())
     trials, right = int(counts.trials.sum()), int(counts.successes.sum())
     below = [
         f"{plural(trials, 'scored trial')}, {right:,} right; {unscored:,} unscored, of them "

@@ -9,8 +9,10 @@ import numpy as np
 
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.evidence import table as tables
+from agentic_bayes.numerics import Array
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 TAKEN = frozenset({"agent", "task", "successes", "trials", "unscored", "errored", "lower_bound", "upper_bound"})
@@ -70,13 +72,13 @@ def with_columns(outcomes: xr.Dataset, columns: TaskColumns) -> xr.Dataset:
     """The outcomes with these columns as coordinates of their tasks."""
     labels = outcomes["task"].values.tolist()
     return outcomes.assign_coords(
-        {name: ("task", _array([values[task] for task in labels])) for name, values in columns.items()}
+        {name: _column([values[task] for task in labels]) for name, values in columns.items()}
     )
 
 
-def checked_columns(outcomes: xr.Dataset) -> dict[str, tuple[str, Any]]:
+def checked_columns(outcomes: xr.Dataset) -> dict[str, xr.Variable]:
     """The coordinates of the tasks, each text or numbers ≥ 0; refused where a task has none."""
-    found: dict[str, tuple[str, Any]] = {}
+    found: dict[str, xr.Variable] = {}
     wrong: list[str] = []
     for name in task_columns(outcomes):
         values = outcomes[name].values
@@ -85,9 +87,9 @@ def checked_columns(outcomes: xr.Dataset) -> dict[str, tuple[str, Any]]:
         if empty:
             wrong.append(f"coordinate {name!r} is blank for {_tasks(empty)}: every task needs one")
         elif numeric:
-            found[name] = ("task", values.astype(np.float64))
+            found[name] = plain_variable(("task",), values.astype(np.float64))
         else:
-            found[name] = ("task", _array([tables.label(value) for value in values.tolist()]))
+            found[name] = _column([tables.label(value) for value in values.tolist()])
     if wrong:
         raise OutcomesError("outcomes are not valid: " + "; ".join(wrong))
     return found
@@ -120,10 +122,24 @@ def combined_columns(parts: Sequence[xr.Dataset]) -> dict[str, dict[str, Any]]:
     return columns
 
 
-def _array(values: Sequence[Any]) -> Any:
+def plain_variable(dims: tuple[str, ...], values: Array) -> xr.Variable:
+    """A variable of an array that is NumPy's own; to find out itself whether it is Dask's, xarray imports Dask."""
+    import xarray as xr
+
+    return xr.Variable(dims, values, fastpath=True)
+
+
+def text_index(labels: Sequence[str]) -> pd.Index:
+    """The labels of a dimension; an index, for the same reason."""
+    import pandas as pd
+
+    return pd.Index(labels, dtype=object)
+
+
+def _column(values: Sequence[Any]) -> xr.Variable:
     if all(isinstance(value, float) for value in values):
-        return np.asarray(values, dtype=np.float64)
-    return np.asarray([str(value) for value in values], dtype=object)
+        return plain_variable(("task",), np.asarray(values, dtype=np.float64))
+    return plain_variable(("task",), np.asarray([str(value) for value in values], dtype=object))
 
 
 def _tasks(names: Iterable[str]) -> str:

@@ -17,7 +17,14 @@ import numpy as np
 from agentic_bayes.checks import check_choice, check_texts
 from agentic_bayes.errors import InvalidArgument, OutcomesError
 from agentic_bayes.numerics import Array
-from agentic_bayes.outcomes.coordinates import TaskColumns, checked_columns, combined_columns, with_columns
+from agentic_bayes.outcomes.coordinates import (
+    TaskColumns,
+    checked_columns,
+    combined_columns,
+    plain_variable,
+    text_index,
+    with_columns,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,11 +83,8 @@ def dataset_from_arrays(
     rows, places = natural_order(agents), natural_order(tasks)
     ordered = values[:, rows][:, :, places]
     whole = xr.Dataset(
-        {name: (("agent", "task"), ordered[i]) for i, name in enumerate(COUNTS)},
-        coords={
-            "agent": np.asarray(agents, dtype=object)[rows],
-            "task": np.asarray(tasks, dtype=object)[places],
-        },
+        {name: plain_variable(("agent", "task"), ordered[i]) for i, name in enumerate(COUNTS)},
+        coords={"agent": text_index([agents[i] for i in rows]), "task": text_index([tasks[i] for i in places])},
         attrs=dict(attrs),
     )
     return with_columns(whole, columns or {})
@@ -138,7 +142,7 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
                 wrong.append(f"{name!r} must be ≥ 0, got {int(values.min())}")
             elif values.size and int(values.max()) >= LARGEST:
                 wrong.append(f"{name!r} must be < 2^53, got {int(values.max())}")
-    if not wrong and (kept["successes"] > kept["trials"]).values.any():
+    if not wrong and (kept["successes"].values > kept["trials"].transpose(*kept["successes"].dims).values).any():
         wrong.append("successes must not exceed trials")
     if wrong:
         raise OutcomesError("outcomes are not valid: " + "; ".join(wrong))
@@ -148,13 +152,14 @@ def check_outcomes(outcomes: xr.Dataset) -> xr.Dataset:
     in_order = all(own == list(range(len(own))) for own in order.values())
     ordered = (outcomes.copy(deep=True) if in_order else outcomes.isel(order)).transpose("agent", "task", ...)
     kept = ordered.variables
+    none = np.zeros(kept["trials"].shape, dtype=np.int64)
     counts = {
-        name: kept[name].astype(np.int64) if name in kept else xr.zeros_like(kept["trials"], dtype=np.int64)
+        name: plain_variable(("agent", "task"), kept[name].values.astype(np.int64) if name in kept else none.copy())
         for name in COUNTS
     }
     if (counts["errored"].values > counts["unscored"].values).any():
         raise OutcomesError("outcomes are not valid: errored must not exceed unscored, of which it is a part")
-    named = {dim: (dim, np.asarray(names, dtype=object)[order[dim]]) for dim, names in labels.items()}
+    named = {dim: text_index([names[i] for i in order[dim]]) for dim, names in labels.items()}
     return xr.Dataset(
         {name: kept[name] for name in ordered.data_vars} | counts,
         coords={name: kept[name] for name in ordered.coords} | named | checked_columns(ordered),

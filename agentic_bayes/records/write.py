@@ -10,12 +10,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedWriter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentic_bayes.checks import check_replaceable
 from agentic_bayes.errors import InvalidArgument, Problem, RecordsError
 from agentic_bayes.records.base import short
 from agentic_bayes.records.model import Conversation, check_conversations
-from agentic_bayes.records.sources import SUFFIXES, PathLike
+
+if TYPE_CHECKING:
+    from agentic_bayes.records.sources import PathLike
 
 __all__ = ["write_conversations"]
 
@@ -48,6 +51,8 @@ def write_conversations(conversations: Iterable[Conversation], path: PathLike) -
     The text goes to a temporary file that replaces `path` at the end, so `path` is never half written.
     The same conversations give the same bytes, gzipped or not.
     """
+    from agentic_bayes.records.sources import SUFFIXES  # imports every reader, which `replacing` needs none of
+
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidArgument(f"path must be a file name, got {short(path)}")
     name = os.fspath(path)

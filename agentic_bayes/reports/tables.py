@@ -144,7 +144,7 @@ def _estimate_table(
         own = of("posterior")
         columns = {method.name: own, "unbiased": unbiased, "plug-in": plugin}
     trials, unscored = int(est.counts.trials[index].sum()), int(est.counts.unscored[index].sum())
-    errored, left_out = int(est.outcomes["errored"][index].sum()), int(attrs.get("left_out", 0))
+    errored, left_out = int(est.outcomes["errored"].values[index].sum()), int(attrs.get("left_out", 0))
     crashes = f" ({plural(errored, 'agent error')})" if errored else ""
     notes = [
         f"{plural(int(est.counts.attempted[index].sum()), 'task')}, {plural(trials, 'scored trial')}, "
@@ -180,7 +180,7 @@ def _crash_notes(est: Estimate, index: int) -> list[str]:
     outcomes = est.outcomes
     if outcomes.attrs.get("errors") == "fail":
         return ["a crashed agent counts as a failure"]
-    errored = int(outcomes["errored"][index].sum())
+    errored = int(outcomes["errored"].values[index].sum())
     if outcomes.attrs.get("errors") != "bounds" or not errored:
         return []
     successes, trials = int(est.counts.successes[index].sum()), int(est.counts.trials[index].sum()) + errored

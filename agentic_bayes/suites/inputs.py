@@ -24,7 +24,6 @@ from agentic_bayes.outcomes.count import count_outcomes
 from agentic_bayes.outcomes.dataset import combine_outcomes
 from agentic_bayes.outcomes.results import counting_of
 from agentic_bayes.outcomes.table import outcomes_from_table
-from agentic_bayes.records.formats.detection import format_of
 from agentic_bayes.suites.results import RunResults, unlike_tasks
 from agentic_bayes.suites.runner import find_run
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
 HDF5 = b"\x89HDF"
 HEAD = 1 << 22  # the first record of conversations may hold a long context before its other keys
+START = 64  # bytes in which a file of JSON begins
 SHOWN = 5  # names in a warning
 _TABLE_ONLY = {"agent", "task", "trial", "correct", "successes", "trials", "error"}
 
@@ -79,6 +79,11 @@ def open_input(
 def holds_conversations(path: str | Path) -> bool:
     """Whether a file begins like conversations do."""
     with open(path, "rb") as stream:
+        start = stream.peek(START)[:START].removeprefix(b"\xef\xbb\xbf").lstrip()
+        if start and not start.startswith((b"{", b"[", b"PK", b"\x1f\x8b")):
+            return False  # a table
+        from agentic_bayes.records.formats.detection import format_of  # imports every reader
+
         return "conversation" in _first_keys(Path(path)) or format_of(stream) != "native"
 
 

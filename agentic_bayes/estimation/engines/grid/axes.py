@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -84,6 +84,11 @@ class Axis:
         """Nodes in θ."""
         return self.centre + self.scale * np.sinh(self.x)
 
+    @property
+    def ends(self) -> Range:
+        """The outermost nodes in θ."""
+        return float(self.theta[0]), float(self.theta[-1])
+
     @cached_property
     def spacing(self) -> Array:
         """dθ of each node: the trapezoid weight, corrected if the integrand does not vanish at the ends."""
@@ -142,29 +147,47 @@ def _cubic(t: Array, width: Any, start: Array, secant: Array, left: Array, right
     return start + width * t * (left + t * (second + t * third)), left + t * (2 * second + 3 * t * third)
 
 
-def node_cubic(axis: Axis, values: Array) -> tuple[Array, Array]:
-    """Values at the nodes and their slopes in x, from which `spline_at` interpolates."""
-    return values, node_slopes(values) / axis.step
+class Splines:
+    """Log densities given at the nodes of axes, between the nodes by cubics.
 
-
-def spline_at(axis: Axis, cubic: tuple[Array, Array], theta: Array) -> Array:
-    """A log density given by `node_cubic` at any θ; of several, given as columns, all at once.
-
-    Beyond the axis, where there is no mass, it continues along a straight line in θ that does not rise.
+    Beyond its axis, where there is no mass, each continues along a straight line in θ that does not rise.
     """
-    values, slopes = cubic
-    low, high = float(axis.theta[0]), float(axis.theta[-1])
-    inside = np.clip(theta, low, high)
-    at = np.clip((np.arcsinh((inside - axis.centre) / axis.scale) - axis.start) / axis.step, 0, axis.size - 1)
-    cell = np.minimum(at.astype(int), axis.size - 2)
-    place, beyond = at - cell, theta - inside
-    if values.ndim > 1:
-        place, beyond, theta = place[..., None], beyond[..., None], theta[..., None]
-    secant = (values[cell + 1] - values[cell]) / axis.step
-    value = _cubic(place, axis.step, values[cell], secant, slopes[cell], slopes[cell + 1])[0]
-    first, last = slopes[0] / (axis.scale * np.cosh(axis.x[0])), slopes[-1] / (axis.scale * np.cosh(axis.x[-1]))
-    falling = np.where(theta < low, np.maximum(first, 0.0), np.minimum(last, 0.0))
-    return np.asarray(value + falling * beyond)
+
+    def __init__(self, axes: Sequence[Axis], values: Array) -> None:
+        """Values (functions × nodes of the longest axis); each axis is that of equally many, one after another."""
+        self.values, self.slopes = np.ascontiguousarray(values), np.zeros(values.shape)
+        self.centre, self.scale, self.start, self.step, self.low, self.high = np.array(
+            [(a.centre, a.scale, a.start, a.step, *a.ends) for a in axes]
+        ).T
+        self.size, self.each = np.array([axis.size for axis in axes]), len(values) // len(axes)
+        for size in np.unique(self.size):
+            own = np.flatnonzero(np.repeat(self.size == size, self.each))
+            self.slopes[own, :size] = node_slopes(values[own, :size].T).T
+        self.slopes /= np.repeat(self.step, self.each)[:, None]
+        last = self.slopes[np.arange(len(values)), np.repeat(self.size, self.each) - 1]
+        first_stretch, last_stretch = (
+            np.repeat(np.hypot(self.scale, end - self.centre), self.each) for end in (self.low, self.high)
+        )
+        self.rising = np.maximum(self.slopes[:, 0] / first_stretch, 0.0)
+        self.falling = np.minimum(last / last_stretch, 0.0)
+
+    def __call__(self, function: Array | int, theta: Array) -> Array:
+        """The functions with these numbers at θ; both are broadcast."""
+        own = function // self.each if self.size.size > 1 else 0
+        low, high, step, size = self.low[own], self.high[own], self.step[own], self.size[own]
+        inside = np.minimum(np.maximum(theta, low), high)
+        at = (np.arcsinh((inside - self.centre[own]) / self.scale[own]) - self.start[own]) / step
+        at = np.minimum(np.maximum(at, 0), size - 1)
+        cell = np.minimum(at.astype(int), size - 2)
+        left = function * self.values.shape[1] + cell
+        start, end, slope, next_slope = (
+            table.take(left + more) for table in (self.values, self.slopes) for more in (0, 1)
+        )
+        value = _cubic(at - cell, step, start, (end - start) / step, slope, next_slope)[0]
+        beyond = theta - inside
+        if not beyond.any():
+            return np.asarray(value)
+        return np.asarray(value + np.where(beyond < 0, self.rising[function], self.falling[function]) * beyond)
 
 
 def moments(theta: Array, mass: Array) -> tuple[float, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from agentic_bayes.estimation.arithmetic import apply_metric, mean_over_tasks
 from agentic_bayes.estimation.distribution import Distribution, Drawn, Tabulated
 from agentic_bayes.estimation.engines.grid.agent_grid import AgentGrid, AgentLikelihood
-from agentic_bayes.estimation.engines.grid.axes import logsumexp, node_cubic, spline_at
+from agentic_bayes.estimation.engines.grid.axes import Splines, logsumexp
 from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
 from agentic_bayes.estimation.engines.grid.new_task import FineGrid, by_family
 from agentic_bayes.estimation.engines.grid.quadrature import GridFit, PoolGrid
@@ -249,24 +249,25 @@ def draw_theta(grid: AgentGrid, rng: np.random.Generator, count: int, m: Array |
     out = np.empty(count)
     wide = tau >= 1.2 * axis.spacing_at(m)
     if wide.any():
-        log_mass, at = grid.log_marginal + np.log(axis.spacing), np.flatnonzero(wide)
+        at, apart = np.flatnonzero(wide), axis.theta - axis.centre
+        # log of the mass at every node, up to a constant of each draw: a product of two matrices
+        of_nodes = np.stack([apart**2, apart, grid.log_marginal + np.log(axis.spacing)])
+        precision = tau[at] ** -2.0
+        of_draws = np.stack([-0.5 * precision, precision * (m[at] - axis.centre), np.ones(at.size)], axis=1)
         node = np.empty(at.size, dtype=np.int64)
         for start in range(0, at.size, BLOCK):
-            some = at[start : start + BLOCK]
-            mass = (m[some, None] - axis.theta) / tau[some, None]
-            mass *= mass
-            mass *= -0.5
-            mass += log_mass
+            mass = of_draws[start : start + BLOCK] @ of_nodes
             mass -= mass.max(axis=1, keepdims=True)
             np.cumsum(np.exp(mass, out=mass), axis=1, out=mass)
-            node[start : start + BLOCK] = np.count_nonzero(mass < (uniform[some] * mass[:, -1])[:, None], axis=1)
+            reached = uniform[at[start : start + BLOCK]] * mass[:, -1]
+            node[start : start + BLOCK] = np.count_nonzero(mass < reached[:, None], axis=1)
         node = np.minimum(node, axis.size - 1)
         out[wide] = axis.near(node, jitter[wide])
     if not wide.all():
         # the kernel is narrower than the grid: the likelihood is log-linear across it
         centre, width = m[~wide], tau[~wide]
-        spline = node_cubic(axis, grid.log_marginal)
-        slope = (spline_at(axis, spline, centre + width) - spline_at(axis, spline, centre - width)) / (2 * width)
+        spline = Splines([axis], grid.log_marginal[None])
+        slope = (spline(0, centre + width) - spline(0, centre - width)) / (2 * width)
         out[~wide] = centre + width**2 * slope + width * rng.standard_normal(count)[~wide]
     return out
 
@@ -277,10 +278,10 @@ def _draw_rho(grid: AgentGrid, likelihood: AgentLikelihood, rng: np.random.Gener
     edges = np.linspace(max(v[0] - (v[1] - v[0]), low), min(v[-1] + (v[-1] - v[-2]), high), RHO_CELLS + 1)
     middle, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
     cells = likelihood.concentration.at(middle, np.full(middle.shape, np.log(width)))
-    table = likelihood(grid.axis.theta, cells) + cells.log_weight
+    nodes, row = np.unique(grid.axis.nearest(theta), return_inverse=True)
+    table = likelihood(grid.axis.theta[nodes], cells) + cells.log_weight
     mass = np.exp(table - logsumexp(table, axis=1)[:, None])
     cumulative = np.cumsum(mass, axis=1)
-    row = grid.axis.nearest(theta)
     # one search in all rows: the first rises from 0 to 1, the second from 1 to 2, …
     stacked = (np.minimum(cumulative, 1) + np.arange(len(cumulative))[:, None]).ravel()
     cell = np.minimum(np.searchsorted(stacked, row + rng.random(theta.size)) - row * RHO_CELLS, RHO_CELLS - 1)

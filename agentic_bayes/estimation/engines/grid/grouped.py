@@ -25,13 +25,12 @@ from agentic_bayes.estimation.engines.grid.axes import (
     Axis,
     Concentration,
     RhoAxis,
+    Splines,
     kept_range,
     log_logistic,
     logsumexp,
     moments,
-    node_cubic,
     share_of,
-    spline_at,
 )
 from agentic_bayes.estimation.engines.grid.quadrature import finer_axis, hermite_nodes, m_axes, tau_nodes, wide
 from agentic_bayes.estimation.methods.options import Hierarchical, LogDensity
@@ -73,7 +72,7 @@ class _RhoTables:
         self.top = np.where(np.isfinite(self.top), self.top, 0.0)
         self.mass = np.exp(np.maximum(mass - self.top, LOWEST))
         self.mass[mass - self.top < LOWEST] = 0.0
-        self.cubic: tuple[Array, Array] | None = None
+        self.splines: Splines | None = None
 
     def smooth(self, targets: Array, tau: float) -> Array:
         """Log ∫ N(t; x, τ²) f(x, ρ) dx at targets t, shape (targets, ρ nodes).
@@ -90,11 +89,12 @@ class _RhoTables:
         if narrow.any():
             z, log_w = hermite_nodes()
             points = targets[narrow, None] + tau * z
-            if self.cubic is None:
+            if self.splines is None:
                 floor = self.log_f.max(axis=0) + LOWEST
                 finite = np.maximum(self.log_f, np.where(np.isfinite(floor), floor, LOWEST))
-                self.cubic = node_cubic(self.axis, finite)
-            out[narrow] = logsumexp(spline_at(self.axis, self.cubic, points) + log_w[:, None], axis=1)
+                self.splines = Splines([self.axis], finite.T)
+            by_rho = self.splines(np.arange(self.log_f.shape[1]), points[:, :, None])
+            out[narrow] = logsumexp(by_rho + log_w[:, None], axis=1)
         return np.asarray(out)
 
 

@@ -14,7 +14,7 @@ from agentic_bayes.estimation.engines.grid.betabinomial import TINY, mean_powers
 from agentic_bayes.formatting import Metric
 from agentic_bayes.numerics import Array
 
-REFINE = 6  # nodes of θ per half node of the grid: cubics between them give probabilities to 1e-9
+REFINE = 3  # nodes of θ per half node of the grid: cubics between them give quantiles to 3e-8
 NEGLIGIBLE = 80.0  # log mass below the greatest
 STENCIL = 20  # nodes of an interpolating polynomial
 QUANTILES = np.linspace(-7.0, 7.0, 141)  # standard normal quantiles near which the distribution is tabulated
@@ -49,13 +49,14 @@ class FineGrid:
         return cls(axis, rho, one_minus_rho, *(mass.T @ matrix.T for matrix in _sinc_integrals(size)))
 
     def new_tasks(self, metrics: Iterable[Metric]) -> dict[Metric, NewTask]:
-        """The distribution of each of these metrics."""
+        """The distribution of each of these metrics; pass@1 is pass^1."""
+        same = {metric: Metric("pass^1") if metric.k == 1 else metric for metric in metrics}
         found = {}
-        for power, own in by_family(metrics):
+        for power, own in by_family(same.values()):
             share = np.exp(-np.logaddexp(0, -self.axis.theta if power else self.axis.theta))
             for k, tail in mean_powers(share, self.rho[:, None], self.one_minus_rho[:, None], 0, 0, own):
                 found[own[k]] = NewTask(self, tail, own[k])
-        return found
+        return {metric: found[computed] for metric, computed in same.items()}
 
 
 class NewTask:
@@ -81,7 +82,7 @@ class NewTask:
         """The same for each ρ, by cubic interpolation, shape (ρ nodes, points)."""
         # shape (ρ nodes, points): the cell of each point, and the values at its ends
         rows, size = self.logits.shape
-        cell = np.array([np.searchsorted(logits, at, side="right") for logits in self.logits]) - 1
+        cell = np.array([logits.searchsorted(at, side="right") for logits in self.logits]) - 1
         cell = np.minimum(np.maximum(cell, 0), size - 2) + size * np.arange(rows)[:, None]
         x, y, slopes = (
             (table.take(cell), table.take(cell + 1)) for table in (self.logits, self.fine.cumulative, self.slopes)

@@ -13,9 +13,9 @@ mirrors every result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -31,12 +31,11 @@ from agentic_bayes.estimation.engines.grid.axes import (
     FARTHEST,
     Axis,
     LogitPrior,
+    Splines,
     kept_range,
     log_logistic,
     logsumexp,
     moments,
-    node_cubic,
-    spline_at,
 )
 from agentic_bayes.estimation.methods.options import Hierarchical
 from agentic_bayes.numerics import Array
@@ -49,47 +48,61 @@ LOWEST = -1e300  # of finite logs
 UNDERFLOW = 1e-200  # of sums of exp
 NARROW = 1.2  # spacings that a kernel must span for the trapezoid rule
 HERMITE_NODES = 9
+NO_MASS = 40.0  # below a log mass of -40 a node adds nothing to sums of floats
+KERNEL_CELLS = 2**17  # functions × targets × nodes at a time, to stay in the processor's cache
 TAU_MOST = 7.0  # HalfNormal(1) beyond: e^-24
 
 
 class _Functions:
     """Functions f_a, given by their logs at the nodes of their axes, to be smoothed by a normal kernel."""
 
-    def __init__(self, axes: list[Axis], log_f: list[Array]) -> None:
-        self.axes, self.log_f = axes, log_f
-        self.splines: dict[int, tuple[Array, Array]] = {}
-        longest = max(axis.size for axis in axes)
-        self.theta = np.zeros((len(axes), longest))
-        self.log_mass = np.full((len(axes), longest), -np.inf)
-        for a, (axis, values) in enumerate(zip(axes, log_f, strict=True)):
-            self.theta[a, : axis.size] = axis.theta
-            self.log_mass[a, : axis.size] = values + np.log(axis.spacing)
+    def __init__(self, axes: Sequence[Axis], log_f: Array) -> None:
+        """Logs (functions × nodes of the longest axis); each axis is that of equally many, one after another."""
+        self.axes, self.log_f, each = axes, log_f, len(log_f) // len(axes)
+        theta, log_spacing = np.zeros((len(axes), log_f.shape[1])), np.full((len(axes), log_f.shape[1]), -np.inf)
+        for row, axis in enumerate(axes):
+            theta[row, : axis.size], log_spacing[row, : axis.size] = axis.theta, np.log(axis.spacing)
+        self.theta = np.repeat(theta, each, axis=0)
+        self.log_mass = log_f + np.repeat(log_spacing, each, axis=0)
         self.top = np.maximum(self.log_mass.max(axis=1, keepdims=True), LOWEST)
         self.mass = np.exp(self.log_mass - self.top)
-        column = [np.array([getattr(axis, name) for axis in axes])[:, None] for name in ("step", "scale", "centre")]
-        self.step, self.scale, self.centre = column
-        self.widest = max(float(axis.spacing_at(axis.theta[[0, -1]]).max()) for axis in axes)
+        self.step, self.scale, self.centre = (
+            np.repeat([[getattr(axis, name)] for axis in axes], each, axis=0) for name in ("step", "scale", "centre")
+        )
+        self.widest = max(float(axis.spacing_at(np.array(axis.ends)).max()) for axis in axes)
 
-    def smooth(self, targets: Array, tau: float) -> Array:
-        """Log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets).
+    @cached_property
+    def splines(self) -> Splines:
+        """The functions between their nodes."""
+        return Splines(self.axes, self.log_f)
 
-        The trapezoid rule where the kernel is wider than the spacing at the mean of what it weighs, else Gauss-Hermite
-        on the spline of log f.
+    def smooth(self, targets: Array, tau: Array | float) -> Array:
+        """Log ∫ N(t; x, τ²) f_a(x) dx at targets t, shape (functions, targets), to which both are broadcast."""
+        count = len(self.log_f), targets.shape[-1]
+        targets, tau = np.broadcast_to(targets, count), np.broadcast_to(tau, count)
+        some = max(KERNEL_CELLS // self.log_f.size, 1)
+        parts = [slice(start, start + some) for start in range(0, count[1], some)]
+        return np.concatenate([self._smooth(targets[:, part], tau[:, part]) for part in parts], axis=1)
+
+    def _smooth(self, targets: Array, tau: Array) -> Array:
+        """The trapezoid rule where the kernel is wider than the spacing at the mean of what it weighs.
+
+        Elsewhere Gauss-Hermite on the spline of log f.
         """
-        targets = np.broadcast_to(targets, (len(self.axes), targets.shape[-1]))
         kernel = targets[:, :, None] - self.theta[:, None, :]
         kernel *= kernel
-        kernel *= -0.5 / tau**2
+        kernel *= (-0.5 / tau**2)[:, :, None]
         np.exp(kernel, out=kernel)
         reached = (kernel @ self.mass[:, :, None])[:, :, 0]
         far = np.nonzero(reached < UNDERFLOW)  # too far from all mass to be told without its largest term
         reached[far] = 1
         out = np.log(reached) + self.top
-        some_narrow = tau < NARROW * self.widest
+        some_narrow = bool((tau < NARROW * self.widest).any())
         if some_narrow:
             where = (kernel @ (self.mass * self.theta)[:, :, None])[:, :, 0] / reached
         if far[0].size:
-            terms = -0.5 * ((targets[far][:, None] - self.theta[far[0]]) / tau) ** 2 + self.log_mass[far[0]]
+            terms = -0.5 * ((targets[far][:, None] - self.theta[far[0]]) / tau[far][:, None]) ** 2
+            terms += self.log_mass[far[0]]
             top = np.maximum(terms.max(axis=1), LOWEST)
             weighed = np.exp(terms - top[:, None])
             total = weighed.sum(axis=1)
@@ -101,14 +114,20 @@ class _Functions:
         out -= np.log(tau * np.sqrt(2 * np.pi))
         if not some_narrow:
             return np.asarray(out)
-        narrow = tau < NARROW * self.step * np.hypot(self.scale, where - self.centre)
-        for a in map(int, np.flatnonzero(narrow.any(axis=1))):
+        narrow = np.nonzero(tau < NARROW * self.step * np.hypot(self.scale, where - self.centre))
+        if narrow[0].size:
             z, log_w = hermite_nodes()
-            points = targets[a, narrow[a], None] + tau * z
-            if a not in self.splines:
-                self.splines[a] = node_cubic(self.axes[a], self.log_f[a])
-            out[a, narrow[a]] = logsumexp(spline_at(self.axes[a], self.splines[a], points) + log_w, axis=1)
+            points = self.splines(narrow[0][:, None], targets[narrow][:, None] + tau[narrow][:, None] * z)
+            out[narrow] = logsumexp(points + log_w, axis=1)
         return np.asarray(out)
+
+
+def rows_of(values: Sequence[Array], filling: float) -> Array:
+    """Arrays as rows, with fillings after the shorter ones; of arrays with several rows, all of the same number."""
+    out = np.full((len(values), *values[0].shape[:-1], max(row.shape[-1] for row in values)), filling)
+    for row, own in zip(out, values, strict=True):
+        row[..., : own.shape[-1]] = own
+    return out
 
 
 @cache
@@ -129,12 +148,19 @@ class PoolGrid:
 
     def log_priors(self, theta: Array, agents: Array) -> Array:
         """Log of ∫∫ N(θ; m, τ²) p(m, τ | data)/I_a(m, τ) dm dτ: what the other agents say of an agent's θ."""
-        total = np.full(theta.shape, -np.inf)
-        for k, axis in enumerate(self.m):
-            density = self.log_mass[k] - np.log(axis.spacing) - self.log_integral[k][agents]
-            part = _Functions([axis] * len(agents), list(density)).smooth(theta, float(self.tau[k]))
-            total = np.logaddexp(total, part)
-        return total
+        matters = np.flatnonzero([mass.max() > -NO_MASS for mass in self.log_mass])
+        axes, tau = [self.m[k] for k in matters], self.tau[matters]
+        log_f = rows_of(
+            [
+                self.log_mass[k] - np.log(axis.spacing) - self.log_integral[k][agents]
+                for k, axis in zip(matters, axes, strict=True)
+            ],
+            LOWEST,
+        )
+        by_tau = _Functions(axes, log_f.reshape(-1, log_f.shape[2])).smooth(
+            np.tile(theta, (tau.size, 1)), np.repeat(tau, len(agents))[:, None]
+        )
+        return np.asarray(np.logaddexp.reduce(by_tau.reshape(tau.size, *theta.shape)))
 
 
 def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid:
@@ -143,20 +169,19 @@ def _pool(grids: list[AgentGrid], method: Hierarchical, fine: float) -> PoolGrid
     smallest = max(0.5 * float(np.median(widths)) / np.sqrt(len(grids)), 1e-6)
     log_prior_m = method.log_density("m") or log_logistic
     tau, log_dtau = tau_nodes(method, smallest, fine)
-    functions = _Functions([grid.axis for grid in grids], [grid.log_marginal for grid in grids])
+    functions = _Functions([grid.axis for grid in grids], rows_of([grid.log_marginal for grid in grids], LOWEST))
 
-    def log_joint(m: Array, s: float) -> tuple[Array, Array]:
+    def log_joint(m: Array, s: Array | float) -> tuple[Array, Array]:
         integrals = functions.smooth(m, s)
         return integrals, integrals.sum(axis=0) + log_prior_m(m)
 
     axes = m_axes(log_joint, tau, fine)
-    integrals, mass = [], []
-    for k, axis in enumerate(axes):
-        integral, density = log_joint(axis.theta, float(tau[k]))
-        integrals.append(integral)
-        mass.append(density + np.log(axis.spacing) + log_dtau[k])
-    total = logsumexp(np.concatenate(mass))
-    return PoolGrid(tau, axes, [part - total for part in mass], integrals)
+    sizes, ends = [axis.size for axis in axes], np.cumsum([axis.size for axis in axes])[:-1]
+    integrals, mass = log_joint(np.concatenate([axis.theta for axis in axes]), np.repeat(tau, sizes))
+    mass += np.log(np.concatenate([axis.spacing for axis in axes]))
+    mass += np.repeat(log_dtau, sizes)
+    mass -= logsumexp(mass)
+    return PoolGrid(tau, axes, np.split(mass, ends), np.split(integrals, ends, axis=1))
 
 
 def tau_nodes(method: Hierarchical, smallest: float, fine: float) -> tuple[Array, Array]:
@@ -243,9 +268,7 @@ def fit_agents(counts: Counts, method: Hierarchical, *, fine: float = 1.0) -> Gr
 
 def _log_priors(pool: PoolGrid, axes: list[Axis], agents: list[int]) -> list[Array]:
     """What the pool says of these agents, at the nodes of their axes."""
-    longest = max(axis.size for axis in axes)
-    theta = np.stack([np.pad(axis.theta, (0, longest - axis.size), mode="edge") for axis in axes])
-    values = pool.log_priors(theta, np.array(agents))
+    values = pool.log_priors(rows_of([axis.theta for axis in axes], 0.0), np.array(agents))
     return [row[: axis.size] for row, axis in zip(values, axes, strict=True)]
 
 
@@ -253,7 +276,7 @@ def _marginal_on(grid: AgentGrid, axis: Axis) -> Array:
     """Log L(θ) at the nodes of another axis."""
     if axis is grid.axis:
         return grid.log_marginal
-    return spline_at(grid.axis, node_cubic(grid.axis, grid.log_marginal), axis.theta)
+    return Splines([grid.axis], grid.log_marginal[None])(0, axis.theta)
 
 
 def finer_axis(axis: Axis, density: Array, fine: float) -> Axis | None:
