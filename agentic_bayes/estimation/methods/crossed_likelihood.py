@@ -165,19 +165,28 @@ class CrossedLikelihood:
         for _, tables in self._parts(*draws):
             value, terms, total = self._over_delta(tables)
             terms *= (self.size[:, None] / total)[:, :, None].astype(self._single)
-            share = self._rows[:, :-2].T @ terms.reshape(len(terms), -1)
-            found.append((value, *more(tables, share.reshape(len(share), *terms.shape[1:]))))
+            found.append((value, *more(tables, self._by_row(terms))))
         return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+
+    def _by_row(self, terms: Array) -> Array:
+        """What the tasks of every pattern have, shape (patterns, draws, δ nodes), summed for each row of the tables."""
+        summed = self._rows[:, :-2].T @ terms.reshape(len(terms), -1)
+        return np.asarray(summed.reshape(len(summed), *terms.shape[1:]))
+
+    def by_pair(self, terms: Array) -> list[Array]:
+        """The same, for each agent by its distinct (c, n)."""
+        return self._of_agents(self._by_row(terms))
+
+    def _of_agents(self, rows: Array) -> list[Array]:
+        """The rows of each agent."""
+        return [rows[start : start + c.size] for start, (c, _) in zip(self.first, self.pairs, strict=True)]
 
     def agent_tables(self, *draws: Array) -> list[Array]:
         """Log likelihood of each agent's distinct (c, n) at every δ, shapes (draws, pairs, δ nodes)."""
         values = np.empty((len(self._row_size), len(draws[0]), self.delta.size), self._single)
         for part, tables in self._parts(*draws):
             values[:, part] = tables.terms[:-2] - tables.tried
-        return [
-            values[start : start + c.size].transpose(1, 0, 2)
-            for start, (c, _) in zip(self.first, self.pairs, strict=True)
-        ]
+        return [own.transpose(1, 0, 2) for own in self._of_agents(values)]
 
     def delta_posteriors(self, *draws: Array) -> Iterator[tuple[slice, Array]]:
         """Posterior weights of δ for tasks of every pattern, some draws at a time, shape (patterns, draws, δ nodes).
